@@ -1,0 +1,59 @@
+# Every target makes its own environment in .venv first, from nothing, with pip alone.
+# PYTHON=python3.12 make test     picks the interpreter (3.11 or later)
+# TESTS=tests/cli make test       runs a part of the tests
+
+PYTHON ?= python3
+TESTS ?= tests
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 8
+DEMO := demo
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-long bench lint format rows clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(READY) ## generate a town with traffic, check it and draw it into demo/
+	@mkdir -p $(DEMO)
+	$(BIN)/roadworthy scenarios generate --count 24 --seed 7 -o $(DEMO)/town.pack
+	$(BIN)/roadworthy scenarios info $(DEMO)/town.pack
+	$(BIN)/roadworthy scenarios validate $(DEMO)/town.pack
+	$(BIN)/roadworthy scenarios sheet $(DEMO)/town.pack -o $(DEMO)/sheet.png
+	$(BIN)/roadworthy scenarios show $(DEMO)/town.pack 0 -o $(DEMO)/town.png --gif $(DEMO)/town.gif --mp4 $(DEMO)/town.mp4
+	@echo
+	@echo "Look at $(DEMO)/sheet.png, $(DEMO)/town.png, $(DEMO)/town.gif and $(DEMO)/town.mp4"
+
+test: lint ## lint, then every test that is not marked long
+	$(PYTEST) $(TESTS)
+
+test-long: $(READY) ## the tests that take long
+	$(PYTEST) --hypothesis-profile=long -m long $(TESTS)
+
+bench: $(READY) ## the benchmarks; the last line is JSON
+	$(BIN)/python -m benchmarks
+
+lint: $(READY) ## style, formatting and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(READY) ## mend style and formatting in place
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+rows: $(READY) ## the rows of docs/requirements.md, with and without a test
+	@$(BIN)/python tools/rows.py
+
+clean: ## remove the environment, the caches and what the demo made
+	rm -rf $(VENV) $(DEMO) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+# torch comes first and alone: it decides which builds of the other packages fit.
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(v < (3, 11) and "Roadworthy needs Python 3.11 or later, but $(PYTHON) is %d.%d: name another one, as in PYTHON=python3.12 make test" % v[:2])'
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet -c constraints.txt torch
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+	@touch $@

@@ -1,0 +1,30 @@
+"""Every benchmark: its name, what it measures, the code that it runs and the sizes that it runs with."""
+
+from __future__ import annotations
+
+from benchmarks import packs
+from benchmarks.runner import Benchmark
+
+BENCHMARKS = (
+    Benchmark(
+        name="pack_open",
+        what="open a pack of many scenarios",
+        code=packs.open_pack,
+        sizes={"scenarios": 10_000, "maps": 20, "agents": 2, "steps": 11, "repeats": 20},
+        goals={"open": 0.050},
+    ),
+    Benchmark(
+        name="pack_read",
+        what="read scenarios in random order, each for the first time, and then again",
+        code=packs.read_scenarios,
+        sizes={"scenarios": 400, "maps": 40, "agents": 32, "steps": 91, "repeats": 400},
+        goals={"first read, with map": 0.001, "first read": 0.001, "read again": 0.001},
+    ),
+    Benchmark(
+        name="map_prepare",
+        what="work out the tables of a town of 400 m by 400 m",
+        code=packs.prepare_map,
+        sizes={"streets": 4, "repeats": 20},
+        goals={"prepare": 0.030},
+    ),
+)

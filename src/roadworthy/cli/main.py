@@ -1,0 +1,84 @@
+"""The `roadworthy` command: its verbs, and the one place where an error becomes a line and an exit code."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from roadworthy import __version__
+from roadworthy.cli import scenarios
+from roadworthy.cli.output import say_error
+from roadworthy.errors import RoadworthyError
+
+INTERRUPTED = 130
+EXIT_CODES = "Exit codes: 0 done, 1 failed, 2 usage, 3 bad data, 4 nothing found, 130 Ctrl-C"
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=EXIT_CODES,
+)
+app.add_typer(scenarios.app, name="scenarios")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"roadworthy {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _global_options(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_show_version, help="Show the version.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks; may stand after the verb too.")] = False,
+) -> None:
+    """Train driving policies in a vectorised simulator and find out how good they are."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code; tracebacks are shown with --debug alone."""
+    debug, given = _take_debug(list(sys.argv[1:] if arguments is None else arguments))
+    try:
+        return app(given, prog_name="roadworthy", standalone_mode=False) or 0
+    except SystemExit as stop:  # how typer ends when the reader of a pipe has gone
+        return stop.code if isinstance(stop.code, int) else 1
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except Exception as error:
+        if debug:
+            traceback.print_exc(file=sys.stderr)
+        message = _describe(error, given)
+        if message:
+            say_error(message)
+        return error.exit_code if isinstance(error, RoadworthyError | typer.TyperException) else 1
+
+
+def _describe(error: Exception, given: list[str]) -> str:
+    """One line for the user: what is wrong, and for a fault of ours how to find out more."""
+    if isinstance(error, typer.TyperException):
+        message = error.format_message()
+        context = getattr(error, "ctx", None)
+        # Without words it is what typer raises after it has printed the help of a group that was called alone.
+        return f"{message.rstrip('.')}; see {context.command_path} --help" if message and context else message
+    if isinstance(error, RoadworthyError):
+        return str(error)
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    retry = shlex.join(["roadworthy", "--debug", *given])
+    return f"internal error, a fault of Roadworthy: {type(error).__name__}: {error}; for the traceback run {retry}"
+
+
+def _take_debug(arguments: list[str]) -> tuple[bool, list[str]]:
+    """Whether --debug was given, before or after the verb, and the arguments without it."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    options = [argument for argument in arguments[:end] if argument != "--debug"]
+    return len(options) < end, options + arguments[end:]

@@ -1,0 +1,47 @@
+"""What verbs write: results as tables or as one line of JSON on stdout, everything else on stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+
+
+def examples(*lines: str) -> str:
+    """The end of a verb's help: a command on each line."""
+    return "\n".join(["[bold]Examples[/bold]", *lines])
+
+
+def console(is_stderr: bool = False) -> Console:
+    """A console on stdout for results, or on stderr. Made when needed, so that help does not wait for it."""
+    from rich.console import Console
+
+    return Console(stderr=is_stderr, highlight=False, markup=False)
+
+
+def tell(*parts: RenderableType) -> None:
+    """Print results for people. Text is never broken into lines, so that paths can be copied."""
+    from rich.text import Text
+
+    screen = console()
+    for part in parts:
+        screen.print(part, soft_wrap=isinstance(part, str | Text))
+
+
+def tell_json(data: dict[str, Any]) -> None:
+    """Print a result for programs: one object on one line, the last of stdout."""
+    sys.stdout.write(json.dumps(data) + "\n")
+
+
+def say_error(message: str) -> None:
+    """Print an error in red on stderr, first word `error`."""
+    from rich.text import Text
+
+    console(is_stderr=True).print(Text.assemble(("error: ", "bold red"), (message, "red")), soft_wrap=True)

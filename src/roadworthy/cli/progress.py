@@ -1,0 +1,68 @@
+"""Progress of anything that may take longer than a second: a bar on terminals, plain lines elsewhere, on stderr."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+Report = Callable[[int, int], None]  # how many are done, of how many
+
+FIRST_LINE_S = 1.0
+LINE_INTERVAL_S = 5.0
+
+
+@contextmanager
+def progress(task: str) -> Iterator[Report]:
+    """Give a function to call with (done, total); what it shows ends with the block."""
+    if sys.stderr.isatty():
+        with _bar(task) as report:
+            yield report
+    else:
+        yield plain_lines(task, time.monotonic)
+
+
+def plain_lines(task: str, clock: Callable[[], float]) -> Report:
+    """Lines for logs: one after the first second, one every few seconds, and one at the end of what took so long."""
+    started = clock()
+    due = started + FIRST_LINE_S
+    has_spoken = False
+
+    def report(done: int, total: int) -> None:
+        nonlocal due, has_spoken
+        now = clock()
+        is_finished = done >= total
+        if now >= due or (is_finished and has_spoken):
+            sys.stderr.write(f"{task}: {done} of {total} ({now - started:.0f} s)\n")
+            sys.stderr.flush()
+            due = now + LINE_INTERVAL_S
+            has_spoken = not is_finished
+
+    return report
+
+
+@contextmanager
+def _bar(task: str) -> Iterator[Report]:
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    from roadworthy.cli.output import console
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console(is_stderr=True), transient=True) as bar:
+        number = bar.add_task(task, total=None)
+        yield lambda done, total: bar.update(number, completed=done, total=total)

@@ -1,0 +1,9 @@
+"""`roadworthy scenarios`: make, list, draw and check packs of scenarios."""
+
+import typer
+
+from roadworthy.cli.scenarios import generate, info, sheet, show, validate
+
+app = typer.Typer(no_args_is_help=True, help="Make, list, draw and check packs of scenarios.")
+for verb in (generate, info, show, sheet, validate):
+    app.command(epilog=verb.EXAMPLES)(getattr(verb, verb.__name__.rpartition(".")[2]))

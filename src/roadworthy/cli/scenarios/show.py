@@ -1,0 +1,82 @@
+"""`roadworthy scenarios show`: draw one scenario as a picture, an animation or a video."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from roadworthy.cli.files import PackPath, chosen_scenario, make_folder, require_suffix
+from roadworthy.cli.output import examples, tell
+from roadworthy.cli.progress import progress
+from roadworthy.errors import UsageError
+
+if TYPE_CHECKING:
+    from roadworthy.render.raster import Image
+    from roadworthy.scenario.schema import Scenario
+
+PICTURE_SIZE = (1280, 960)
+GIF_SIZE = (640, 480)  # a GIF compresses so badly that a bigger one can't be mailed
+
+View = Literal["bev", "ego"]
+
+EXAMPLES = examples(
+    "roadworthy scenarios show town.pack 0 -o town.png",
+    "roadworthy scenarios show town.pack 0 -o town.png --view ego --step 40",
+    "roadworthy scenarios show town.pack 0 --gif town.gif --mp4 town.mp4",
+)
+
+
+def show(
+    pack: PackPath,
+    scenario: Annotated[
+        str, typer.Argument(metavar="ID", help="The scenario's id, or its number.", show_default=False)
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="PNG", help="A picture of one step.", callback=require_suffix(".png")),
+    ] = None,
+    gif: Annotated[
+        Path | None, typer.Option(metavar="GIF", help="An animation of all steps.", callback=require_suffix(".gif"))
+    ] = None,
+    mp4: Annotated[
+        Path | None, typer.Option(metavar="MP4", help="A video of all steps.", callback=require_suffix(".mp4"))
+    ] = None,
+    step: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="The picture's step (the last of the history).")
+    ] = None,
+    view: Annotated[View, typer.Option(help="The whole map, or around the self-driving car.")] = "bev",
+) -> None:
+    """Draw one scenario as a picture, an animation or a video."""
+    if output is None and gif is None and mp4 is None:
+        raise UsageError("nothing to draw: give at least one of -o FILE.png, --gif FILE.gif, --mp4 FILE.mp4")
+
+    from roadworthy.render.birdview import BirdView, save_png
+    from roadworthy.render.video import write_gif, write_mp4
+    from roadworthy.scenario.pack import Pack
+
+    with Pack(pack) as opened:
+        chosen = chosen_scenario(opened, scenario)
+    fps = 1.0 / chosen.dt
+    if output is not None:
+        bird = BirdView(chosen)
+        at = chosen.current_step if step is None else step
+        save_png(make_folder(output), bird.frame(at, bird.camera(view, at, PICTURE_SIZE)))
+        tell(str(output))
+    if gif is not None:
+        write_gif(make_folder(gif), _frames(chosen, view, GIF_SIZE), fps)
+        tell(str(gif))
+    if mp4 is not None:
+        write_mp4(make_folder(mp4), _frames(chosen, view, PICTURE_SIZE), fps)
+        tell(str(mp4))
+
+
+def _frames(scenario: Scenario, view: View, size: tuple[int, int]) -> Iterator[Image]:
+    from roadworthy.render.birdview import play
+
+    with progress("drawing") as report:
+        for done, image in enumerate(play(scenario, view, size), start=1):
+            yield image
+            report(done, scenario.steps)

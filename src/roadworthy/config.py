@@ -1,0 +1,331 @@
+"""TOML into frozen dataclasses, strictly, with the place that each value came from.
+
+A config is built from layers, lowest first: files, then `--set key=value`, then flags. Each layer is a tree of plain
+values with the name of its source; `resolve` lays them over each other, checks every value against the dataclass and
+keeps where it came from. All faults of a config are told at once, each with its source and its dotted key.
+
+Fields may be bool, int, float, str, Path, an Enum or a Literal (words in files), `X | None` (the word "none"),
+`tuple[X, ...]`, `tuple[X, Y]`, `dict[str, X]` and further dataclasses.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+import types
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from difflib import get_close_matches
+from enum import Enum
+from pathlib import Path
+from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from roadworthy.errors import ConfigError, UsageError
+
+Config = TypeVar("Config")
+
+_FEW = 16  # so many known names are listed in an error; of more, only the nearest is named
+_UNSET = object()
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Values from one source: a file's name, or `--set`, or a flag."""
+
+    source: str
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Resolved(Generic[Config]):
+    """A config, and the source of each value that is not a default, by dotted key."""
+
+    config: Config
+    origins: Mapping[str, str]
+
+
+def load(path: str | Path, cls: type[Config], overrides: Iterable[str] = (), section: str | None = None) -> Config:
+    """Read a TOML file, or one section of it (a dotted key), with `key=value` overrides on top."""
+    return resolve(cls, [read(path, section), parse_overrides(overrides)]).config
+
+
+def parse(mapping: Mapping[str, Any], cls: type[Config], source: str = "config") -> Config:
+    """Check plain values, such as those of a parsed file, and build the dataclass from them."""
+    return resolve(cls, [Layer(source, mapping)]).config
+
+
+def read(path: str | Path, section: str | None = None) -> Layer:
+    """Read a TOML file, or one section of it, without checking its values."""
+    path = Path(path)
+    try:
+        values: Any = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"can't read config file {str(path)!r}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"config file {str(path)!r} is not UTF-8 text (byte {error.start})") from error
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(_syntax_fault(str(path), error)) from error
+    key = ""
+    for name in section.split(".") if section else []:
+        if name not in values:
+            raise ConfigError(f"{path}: there is no section [{section}]; {_known(name, values, key)}")
+        key, values = _join(key, name), values[name]
+        if not isinstance(values, dict):
+            raise ConfigError(f"{path}: {key} is {_given(values)}, expected a section")
+    return Layer(f"{path} [{section}]" if section else str(path), values)
+
+
+def parse_overrides(overrides: Iterable[str], source: str = "--set") -> Layer:
+    """`a.b=c` as TOML would read it; what is no TOML value is taken as text, so that words need no quotes."""
+    values: dict[str, Any] = {}
+    for override in overrides:
+        key, equals, text = override.partition("=")
+        if not equals or "\n" in override or not key.strip():
+            raise ConfigError(f"{source} {override!r} is not of the form key=value, as in {source} traffic.density=0.5")
+        try:
+            parsed = tomllib.loads(f"{key} = {text}")
+        except tomllib.TOMLDecodeError:
+            try:
+                parsed = _with_leaf(tomllib.loads(f"{key} = 0"), text.strip())
+            except tomllib.TOMLDecodeError as error:
+                raise ConfigError(
+                    f"{source} {override!r}: {key.strip()!r} is not a key, as in traffic.density"
+                ) from error
+        values = _merged(values, parsed)
+    return Layer(source, values)
+
+
+def resolve(cls: type[Config], layers: Iterable[Layer]) -> Resolved[Config]:
+    """Lay sources over each other, the last one on top, check every value and build the dataclass."""
+    layers = list(layers)
+    origins: dict[str, str] = {}
+    values: dict[str, Any] = {}
+    for layer in layers:
+        values = _merged(values, layer.values)
+        for key in _leaves(layer.values):
+            origins = {old: source for old, source in origins.items() if not _overlap(old, key)}
+            origins[key] = layer.source
+    builder = _Builder(origins, " and ".join(dict.fromkeys(layer.source for layer in layers if layer.values)))
+    config = builder.section(cls, values, "", _UNSET)
+    if builder.faults:
+        raise ConfigError("\n".join(builder.faults))
+    return Resolved(config, origins)
+
+
+def plain(config: Any) -> Any:
+    """The inverse of `parse`: tables, lists and words that TOML and JSON can hold (None as the word "none")."""
+    if is_dataclass(config):
+        return {f.name: plain(getattr(config, f.name)) for f in fields(config) if f.init}
+    if isinstance(config, Mapping):
+        return {key: plain(value) for key, value in config.items()}
+    if isinstance(config, tuple):
+        return [plain(value) for value in config]
+    if isinstance(config, Enum):
+        return _word(config)
+    if isinstance(config, Path):
+        return str(config)
+    return "none" if config is None else config
+
+
+class _Builder:
+    """Builds dataclasses from plain values and collects what is wrong with them."""
+
+    def __init__(self, origins: Mapping[str, str], source: str) -> None:
+        self.origins = origins
+        self.source = source
+        self.faults: list[str] = []
+
+    def fault(self, key: str, message: str) -> Any:
+        """Note a fault with the sources of the key, or of what lies below it."""
+        sources = [source for known, source in self.origins.items() if _overlap(known, key)] if key else []
+        where = " and ".join(dict.fromkeys(sources)) or self.source
+        self.faults.append(f"{where}: {message}" if where else message)
+        return _UNSET
+
+    def section(self, cls: Any, values: Any, key: str, base: Any) -> Any:
+        """Build a dataclass; what is not given comes from base, the outer default, where there is one."""
+        if not isinstance(values, Mapping):
+            return self.fault(key, f"{key} is {_given(values)}, expected a section with {_names(cls)}")
+        hints = get_type_hints(cls)
+        known = {f.name: f for f in fields(cls) if f.init}
+        fault_count = len(self.faults)
+        for name in values:
+            if name not in known:
+                path = _join(key, name)
+                self.fault(path, f"{path} is unknown; {_known(name, known, key)}")
+        arguments = {}
+        for name, f in known.items():
+            default = _default(f) if base is _UNSET else getattr(base, name)
+            if is_dataclass(hints[name]) and (name in values or default is _UNSET):
+                arguments[name] = self.section(hints[name], values.get(name, {}), _join(key, name), default)
+            elif name in values:
+                arguments[name] = self.value(hints[name], values[name], _join(key, name))
+            elif default is _UNSET:
+                self.fault(key, f"{_join(key, name)} is missing, expected {_expected(hints[name])}")
+            else:
+                arguments[name] = default
+        if len(self.faults) > fault_count:
+            return _UNSET
+        try:
+            return cls(**arguments)
+        except (UsageError, ValueError) as error:
+            return self.fault(key, f"{key}: {error}" if key else str(error))
+
+    def value(self, kind: Any, value: Any, key: str, expected: str = "") -> Any:
+        """Check one value against its declared type; expected says in an error what else would do."""
+        origin, arguments = get_origin(kind), get_args(kind)
+        if is_dataclass(kind):
+            return self.section(kind, value, key, _UNSET)
+        if origin in (Union, types.UnionType):
+            return self.alternatives(arguments, value, key, kind)
+        if origin is tuple and isinstance(value, (list, tuple)):
+            return self.items(arguments, value, key, kind)
+        if origin in (dict, Mapping):
+            if isinstance(value, Mapping):
+                return {name: self.value(arguments[1], item, _join(key, name)) for name, item in value.items()}
+        elif origin is Literal:
+            if any(value == choice and type(value) is type(choice) for choice in arguments):
+                return value
+        elif kind is Any:
+            return value
+        elif isinstance(kind, type):
+            if issubclass(kind, Enum):
+                chosen = [member for member in kind if _word(member) == value]
+                if chosen:
+                    return chosen[0]
+            elif kind is float and type(value) is int:
+                return float(value)
+            elif kind is Path and isinstance(value, (str, Path)):
+                return self.path(str(value), key)
+            elif type(value) is kind:
+                return value
+        return self.fault(key, f"{key} is {_given(value)}, expected {expected or _expected(kind)}")
+
+    def alternatives(self, kinds: tuple[Any, ...], value: Any, key: str, kind: Any) -> Any:
+        """Take the first alternative that fits; TOML has no null, so None is the word "none"."""
+        if type(None) in kinds and (value is None or value == "none"):
+            return None
+        others = [alternative for alternative in kinds if alternative is not type(None)]
+        for alternative in others[:-1]:
+            trial = _Builder(self.origins, self.source)
+            result = trial.value(alternative, value, key)
+            if not trial.faults:
+                return result
+        return self.value(others[-1], value, key, expected=_expected(kind))
+
+    def items(self, kinds: tuple[Any, ...], values: Any, key: str, kind: Any) -> Any:
+        if len(kinds) == 2 and kinds[1] is Ellipsis:
+            kinds = (kinds[0],) * len(values)
+        if len(kinds) != len(values):
+            return self.fault(key, f"{key} is {_given(values)} with {len(values)} items, expected {_expected(kind)}")
+        return tuple(self.value(k, v, f"{key}[{i}]") for i, (k, v) in enumerate(zip(kinds, values, strict=True)))
+
+    def path(self, text: str, key: str) -> Any:
+        """Expand ~ and $VAR; a variable that is not defined would silently name another place, so it is a fault."""
+        for match in re.finditer(r"\$(?:\{(\w+)\}|(\w+))", text):
+            name = match[1] or match[2]
+            if name not in os.environ:
+                return self.fault(key, f"{key} is {text!r}, but the variable {name} is not defined; set it first")
+        expanded = os.path.expanduser(os.path.expandvars(text))
+        if expanded.startswith("~"):
+            return self.fault(key, f"{key} is {text!r}, but there is no user {expanded[1:].split('/')[0]!r}")
+        return Path(expanded)
+
+
+def _merged(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]:
+    result = dict(lower)
+    for key, value in upper.items():
+        both = isinstance(value, Mapping) and isinstance(result.get(key), Mapping)
+        result[key] = _merged(result[key], value) if both else value
+    return result
+
+
+def _leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    for name, value in values.items():
+        key = _join(prefix, name)
+        if isinstance(value, Mapping):
+            yield from _leaves(value, key)
+        else:
+            yield key
+
+
+def _with_leaf(tree: dict[str, Any], leaf: str) -> dict[str, Any]:
+    return {key: _with_leaf(value, leaf) if isinstance(value, dict) else leaf for key, value in tree.items()}
+
+
+def _join(prefix: str, name: str) -> str:
+    return f"{prefix}.{name}" if prefix else name
+
+
+def _overlap(one: str, other: str) -> bool:
+    """Whether two keys are the same, or one lies in the other."""
+    shorter, longer = sorted((one, other), key=len)
+    return longer == shorter or longer.startswith((f"{shorter}.", f"{shorter}["))
+
+
+def _default(f: Field[Any]) -> Any:
+    if f.default_factory is not MISSING:
+        return f.default_factory()
+    return _UNSET if f.default is MISSING else f.default
+
+
+def _word(member: Enum) -> str:
+    return member.value if isinstance(member.value, str) else member.name.lower()
+
+
+def _names(cls: Any) -> str:
+    return ", ".join(f.name for f in fields(cls) if f.init)
+
+
+def _known(name: str, names: Iterable[str], prefix: str) -> str:
+    names = list(names)
+    nearest = get_close_matches(name, names, n=1, cutoff=0.5)
+    hints = [f"did you mean {_join(prefix, nearest[0])}?"] if nearest else []
+    if len(names) <= _FEW or not nearest:
+        hints.append(f"known: {', '.join(names) or 'none'}")
+    return " ".join(hints)
+
+
+_TYPE_NAMES = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+    Path: "a path",
+    dict: "a table",
+    list: "a list",
+}
+
+
+def _given(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    shown = repr(value)
+    name = _TYPE_NAMES.get(type(value), type(value).__name__)
+    return f"{shown if len(shown) <= 60 else shown[:57] + '...'} ({name})"
+
+
+def _expected(kind: Any) -> str:
+    """A declared type in words."""
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin in (Union, types.UnionType):
+        return " or ".join('"none"' if a is type(None) else _expected(a) for a in arguments)
+    if origin is Literal:
+        return "one of " + ", ".join(map(str, arguments))
+    if origin is tuple:
+        if arguments[-1] is Ellipsis:
+            return f"a list, each item {_expected(arguments[0])}"
+        return f"a list of {len(arguments)}: " + ", ".join(map(_expected, arguments))
+    if origin is not None:
+        return f"a table, each value {_expected(arguments[1])}"
+    if is_dataclass(kind):
+        return f"a section with {_names(kind)}"
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return "one of " + ", ".join(map(_word, kind))
+    return _TYPE_NAMES.get(kind, str(getattr(kind, "__name__", kind)))
+
+
+def _syntax_fault(source: str, error: tomllib.TOMLDecodeError) -> str:
+    match = re.fullmatch(r"(.*) \(at line (\d+), column (\d+)\)", str(error), re.DOTALL)
+    return f"{source}, line {match[2]}, column {match[3]}: {match[1]}" if match else f"{source}: {error}"

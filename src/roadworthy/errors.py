@@ -1,0 +1,43 @@
+"""The exceptions that Roadworthy raises, as one tree. Each class names the exit code that the command line ends with.
+
+    RoadworthyError             1
+    ├── UsageError              2   what was asked for makes no sense
+    │   └── ConfigError         2   a config file or --set is wrong
+    ├── ScenarioError           3   a scenario is unsound
+    │   └── PackError           3   a pack file is damaged, foreign or too new
+    └── GenerationError         4   no scenario with the properties asked for was found
+"""
+
+from __future__ import annotations
+
+
+class RoadworthyError(Exception):
+    """Any error that a user can cause and mend. Its message says what was given, what is allowed and what to do."""
+
+    exit_code = 1
+
+
+class UsageError(RoadworthyError):
+    """What was asked for makes no sense."""
+
+    exit_code = 2
+
+
+class ConfigError(UsageError):
+    """A config file, or a key set on the command line, is wrong."""
+
+
+class ScenarioError(RoadworthyError):
+    """A scenario's data don't fit together."""
+
+    exit_code = 3
+
+
+class PackError(ScenarioError):
+    """A pack file can't be read: damaged, truncated, foreign or of a newer version."""
+
+
+class GenerationError(RoadworthyError):
+    """The generator found no scenario with the properties asked for."""
+
+    exit_code = 4

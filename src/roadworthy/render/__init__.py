@@ -1,0 +1,28 @@
+"""Pictures and videos of scenarios, drawn by a rasteriser of our own: no display or graphics library needed."""
+
+from roadworthy.render.birdview import BirdView, Show, View, draw, play, save_png, whole_map_camera
+from roadworthy.render.camera import Camera
+from roadworthy.render.map_layer import MapLayer
+from roadworthy.render.sheet import Tile, contact_sheet
+from roadworthy.render.style import DARK, LIGHT, THEMES, Theme
+from roadworthy.render.video import write_gif, write_mp4
+
+__all__ = [
+    "DARK",
+    "LIGHT",
+    "THEMES",
+    "BirdView",
+    "Camera",
+    "MapLayer",
+    "Show",
+    "Theme",
+    "Tile",
+    "View",
+    "contact_sheet",
+    "draw",
+    "play",
+    "save_png",
+    "whole_map_camera",
+    "write_gif",
+    "write_mp4",
+]

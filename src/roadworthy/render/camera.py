@@ -1,0 +1,82 @@
+"""Where a picture is taken from: the part of the map that is seen, its scale and its rotation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from roadworthy.errors import UsageError
+
+Size = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Camera:
+    """Looks straight down. Pixel (0, 0) is the upper left one and covers the square from (0, 0) to (1, 1)."""
+
+    center: tuple[float, float]  # the map's point in the middle of the picture, m
+    meters_per_pixel: float
+    size: Size = (1280, 960)  # width and height in pixels
+    rotation_rad: float = 0.0  # how far the map is turned counter-clockwise; 0 has north up
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.meters_per_pixel) and self.meters_per_pixel > 0):
+            raise UsageError(f"meters_per_pixel is {self.meters_per_pixel}; it must be above 0")
+        if not np.isfinite([*self.center, self.rotation_rad]).all():
+            raise UsageError(
+                f"a camera at {self.center}, rotated by {self.rotation_rad}, can't see: give finite numbers"
+            )
+        if min(self.size) < 1:
+            raise UsageError(
+                f"a picture of {self.size[0]} x {self.size[1]} pixels was asked for; both must be at least 1"
+            )
+
+    @classmethod
+    def fitting(
+        cls, points: ArrayLike, size: Size = (1280, 960), margin: float = 0.04, rotation_rad: float = 0.0
+    ) -> Camera:
+        """The camera that sees all points (n, 2 or more), with a margin as a share of the picture."""
+        found = np.asarray(points, np.float64).reshape(-1, np.asarray(points).shape[-1])[:, :2]
+        if len(found) == 0:
+            found = np.zeros((1, 2))
+        turned = found @ _turn(rotation_rad).T
+        low, high = turned.min(axis=0), turned.max(axis=0)
+        extent = np.maximum(high - low, 40.0)  # a lone point is shown with its surroundings
+        scale = float((extent / np.array(size)).max() / (1.0 - 2.0 * margin))
+        middle = _turn(-rotation_rad) @ (0.5 * (low + high))
+        return cls((float(middle[0]), float(middle[1])), scale, size, rotation_rad)
+
+    @property
+    def transform(self) -> NDArray[np.float64]:
+        """(2, 3) takes a point of the map to pixels."""
+        turn = _turn(self.rotation_rad) / self.meters_per_pixel
+        turn[1] *= -1.0  # rows count downwards
+        shift = 0.5 * np.array(self.size) - turn @ np.array(self.center)
+        return np.concatenate([turn, shift[:, None]], axis=1)
+
+    def to_pixels(self, points: ArrayLike) -> NDArray[np.float64]:
+        """(..., 2) where points of the map (..., 2 or more) are in the picture."""
+        transform = self.transform
+        return np.asarray(points, np.float64)[..., :2] @ transform[:, :2].T + transform[:, 2]
+
+    def to_map(self, pixels: ArrayLike) -> NDArray[np.float64]:
+        """(..., 2) which points of the map are at these pixels."""
+        transform = self.transform
+        offsets = np.asarray(pixels, np.float64) - transform[:, 2]
+        return offsets @ np.linalg.inv(transform[:, :2]).T
+
+    def snapped(self) -> Camera:
+        """The camera moved by less than a pixel, so that the map's origin is at a corner of pixels.
+
+        Pictures of all snapped cameras of one scale and rotation share their pixel grid, and so can share a background.
+        """
+        shift = self.transform[:, 2]
+        center = self.to_map(0.5 * np.array(self.size) + shift - np.round(shift))
+        return replace(self, center=(float(center[0]), float(center[1])))
+
+
+def _turn(angle_rad: float) -> NDArray[np.float64]:
+    cos, sin = np.cos(angle_rad), np.sin(angle_rad)
+    return np.array([[cos, -sin], [sin, cos]])

@@ -1,0 +1,247 @@
+"""Which lane each road user is on at each step: the most plausible sequence of lanes for its whole motion.
+
+Where lanes cross or part, the nearest centre line at one instant says little. So the sequence is found with Viterbi's
+algorithm: each step costs what position and heading deviate from the lane, each passage to a lane what that passage
+is worth: nothing to a successor, a little to a neighbour, a lot to a lane that can't be reached.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from roadworthy.compile import kernel
+from roadworthy.scenario.detect.network import AHEAD, CELL_M, LEFT, REACH_M, LaneNetwork
+from roadworthy.scenario.schema import AgentType, Bools, Bytes, Floats, Ints
+
+MOST_LANES = 12  # candidates kept per step
+LEAST_COSINE = 0.5  # a lane that runs more than 60 degrees off the agent's heading isn't the agent's
+HEADING_COST = 18.0  # m2: an error of heading by 1 rad counts like 3 m beside the lane
+OVERSHOOT_COST = 4.0  # per m2 before the start or behind the end of a lane
+MOST_OVERSHOOT_M = 1.0
+NO_LANE_COST = 7.0  # m2: just more than the farthest candidate's
+LANE_CHANGE_COST = 6.0  # m2: keeps a car that touches the lane line from changing to and fro
+AHEAD_COST = 0.05
+LEAVE_LANES_COST = 8.0
+JUMP_COST = 40.0
+USUAL_STEP_S = 0.1  # the costs of places are per step of this length
+
+
+def localize(
+    network: LaneNetwork,
+    agent_types: Bytes,
+    positions: Floats,
+    headings: Floats,
+    valid: Bools,
+    dt: float,
+) -> tuple[Ints, Floats, Floats, Ints]:
+    """Lane (-1 for none), arc length, offset to the left of the centre, and lane shifts (+1 left, -1 right), (A, T)."""
+    vehicle_or_cyclist = (agent_types == AgentType.VEHICLE) | (agent_types == AgentType.CYCLIST)
+    return _most_plausible(
+        network.first,
+        network.x,
+        network.y,
+        network.arc,
+        network.is_bike,
+        network.relation_starts,
+        network.related,
+        network.relation,
+        network.grid_origin,
+        network.grid_shape,
+        network.cell_starts,
+        network.cell_segments,
+        network.segment_lane,
+        vehicle_or_cyclist,
+        agent_types == AgentType.CYCLIST,
+        positions,
+        headings,
+        valid,
+        dt / USUAL_STEP_S,
+    )
+
+
+@kernel
+def _most_plausible(
+    first,
+    x,
+    y,
+    arc,
+    is_bike,
+    relation_starts,
+    related,
+    relation,
+    origin,
+    shape,
+    cell_starts,
+    cell_segments,
+    segment_lane,
+    rides_lanes,
+    is_cyclist,
+    positions,
+    headings,
+    valid,
+    weight,
+):
+    agents, steps = valid.shape
+    lane_out, shift_out = np.full((agents, steps), -1, np.int32), np.zeros((agents, steps), np.int32)
+    arc_out, offset_out = np.zeros((agents, steps), np.float32), np.zeros((agents, steps), np.float32)
+    # Slot MOST_LANES stands for "on no lane".
+    lanes = np.full((steps, MOST_LANES + 1), -1, np.int32)
+    arcs, offsets = np.zeros((steps, MOST_LANES + 1)), np.zeros((steps, MOST_LANES + 1))
+    costs, came_from = np.zeros(MOST_LANES + 1), np.zeros((steps, MOST_LANES + 1), np.int32)
+    counts = np.zeros(steps, np.int32)
+    total, previous_total = np.zeros(MOST_LANES + 1), np.zeros(MOST_LANES + 1)
+    for agent in range(agents):
+        if not rides_lanes[agent]:
+            continue
+        step = 0
+        while step < steps:
+            if not valid[agent, step]:
+                step += 1
+                continue
+            begin = step
+            while step < steps and valid[agent, step]:
+                px, py = positions[agent, step, 0], positions[agent, step, 1]
+                counts[step] = _candidates(
+                    x,
+                    y,
+                    arc,
+                    first,
+                    is_bike,
+                    origin,
+                    shape,
+                    cell_starts,
+                    cell_segments,
+                    segment_lane,
+                    is_cyclist[agent],
+                    float(px),
+                    float(py),
+                    float(headings[agent, step]),
+                    lanes[step],
+                    arcs[step],
+                    offsets[step],
+                    costs,
+                )
+                n, before = counts[step], counts[step - 1]
+                for i in range(n + 1):
+                    slot = i if i < n else MOST_LANES
+                    lane = lanes[step, slot]
+                    cost = (costs[slot] if i < n else NO_LANE_COST) * weight
+                    if step == begin:
+                        total[slot] = cost
+                        continue
+                    best, best_slot = np.inf, MOST_LANES
+                    for j in range(before + 1):
+                        old_slot = j if j < before else MOST_LANES
+                        change = previous_total[old_slot]
+                        if change >= best:
+                            continue
+                        old_lane = lanes[step - 1, old_slot]
+                        if old_lane != lane:
+                            change += _passage_cost(relation_starts, related, relation, old_lane, lane)
+                        if change < best:
+                            best, best_slot = change, old_slot
+                    total[slot] = best + cost
+                    came_from[step, slot] = best_slot
+                total, previous_total = previous_total, total
+                step += 1
+            slot = MOST_LANES
+            for i in range(counts[step - 1]):
+                if previous_total[i] < previous_total[slot]:
+                    slot = i
+            for k in range(step - 1, begin - 1, -1):
+                lane_out[agent, k] = lanes[k, slot]
+                arc_out[agent, k], offset_out[agent, k] = arcs[k, slot], offsets[k, slot]
+                slot = came_from[k, slot]
+            for k in range(begin + 1, step):
+                old_lane, lane = lane_out[agent, k - 1], lane_out[agent, k]
+                if old_lane != lane and old_lane >= 0 and lane >= 0:
+                    kind = _relation(relation_starts, related, relation, old_lane, lane)
+                    if kind > AHEAD:
+                        shift_out[agent, k] = 1 if kind == LEFT else -1
+    return lane_out, arc_out, offset_out, shift_out
+
+
+@kernel
+def _relation(relation_starts, related, relation, lane, other):
+    for i in range(relation_starts[lane], relation_starts[lane + 1]):
+        if related[i] == other:
+            return relation[i]
+    return 0
+
+
+@kernel
+def _passage_cost(relation_starts, related, relation, old_lane, lane):
+    if old_lane < 0 or lane < 0:
+        return LEAVE_LANES_COST
+    kind = _relation(relation_starts, related, relation, old_lane, lane)
+    if kind == 0:
+        return JUMP_COST
+    return AHEAD_COST if kind == AHEAD else LANE_CHANGE_COST
+
+
+@kernel
+def _candidates(
+    x,
+    y,
+    arc,
+    first,
+    is_bike,
+    origin,
+    shape,
+    cell_starts,
+    cell_segments,
+    segment_lane,
+    is_cyclist,
+    px,
+    py,
+    heading,
+    lanes,
+    arcs,
+    offsets,
+    costs,
+):
+    """Fill in the lanes within reach that run the agent's way, with the place on each; return their number."""
+    column, row = (px - origin[0]) / CELL_M, (py - origin[1]) / CELL_M
+    if not (0.0 <= column < shape[0] and 0.0 <= row < shape[1]):
+        return 0
+    cell = int(row) * shape[0] + int(column)
+    cosine, sine = np.cos(heading), np.sin(heading)
+    n = 0
+    for i in range(cell_starts[cell], cell_starts[cell + 1]):
+        p = cell_segments[i]
+        lane = segment_lane[p]
+        ax, ay = px - x[p], py - y[p]
+        dx, dy = x[p + 1] - x[p], y[p + 1] - y[p]
+        size = arc[p + 1] - arc[p]
+        if size <= 0.0:
+            continue
+        dx, dy = dx / size, dy / size
+        agreement = dx * cosine + dy * sine
+        offset = dx * ay - dy * ax
+        if agreement < LEAST_COSINE or abs(offset) > REACH_M or (is_bike[lane] and not is_cyclist):
+            continue
+        along = dx * ax + dy * ay
+        reached = min(max(along, 0.0), size)
+        overshoot = along - reached
+        # Inside a bend the foot lies between two segments: that is no overshoot, but the distance to the corner.
+        at_lane_end = (overshoot < 0.0 and p == first[lane]) or (overshoot > 0.0 and p == first[lane + 1] - 2)
+        if abs(overshoot) > (MOST_OVERSHOOT_M if at_lane_end else REACH_M):
+            continue
+        cost = offset * offset + OVERSHOOT_COST * overshoot * overshoot + HEADING_COST * (1.0 - agreement)
+        slot = -1
+        for j in range(n):
+            if lanes[j] == lane:
+                slot = j
+                break
+        if slot < 0:
+            if n < MOST_LANES:
+                slot = n
+                n += 1
+            else:
+                slot = int(np.argmax(costs[:MOST_LANES]))
+                if costs[slot] <= cost:
+                    continue
+        elif costs[slot] <= cost:
+            continue
+        lanes[slot], arcs[slot], offsets[slot], costs[slot] = lane, arc[p] + reached, offset, cost
+    return n

@@ -1,0 +1,296 @@
+"""What the detectors know about a map's lanes: their shape, how they are related, and which are special.
+
+Computed once per map and kept for the maps used last, because a generator asks about one map many times.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roadworthy.compile import kernel
+from roadworthy.scenario.schema import Bools, Bytes, Ints, LaneType, RoadMap
+
+Doubles = NDArray[np.float64]
+
+CELL_M = 4.0
+REACH_M = 2.5  # an agent further than this from a lane's centre is not on that lane
+
+# How one lane is related to another, seen from a driver who moves from the first to the second.
+AHEAD, LEFT, RIGHT = 1, 2, 3
+MOST_RELATED = 48  # lanes remembered per lane, nearest relations first
+
+DEFAULT_LANE_WIDTH_M = 3.5
+RING_LENGTH_M = 160.0  # a roundabout is shorter around; a city block is longer
+RING_CURVATURE = 2.0 * np.pi / RING_LENGTH_M / 1.5  # every lane of a ring bends about as much as the whole
+RING_TURN_TOLERANCE = 0.6
+JUNCTION_LENGTH_M = 80.0  # movements across a junction are shorter
+GOES_ON_M = 10.0  # how much further its neighbour must run for a lane to count as ending
+
+
+@dataclass(frozen=True, eq=False)
+class LaneNetwork:
+    """N lanes with P points in all, in the order of the map. C grid cells."""
+
+    first: Ints  # (N + 1,) lane n owns points first[n]:first[n + 1]
+    x: Doubles  # (P,)
+    y: Doubles  # (P,)
+    arc: Doubles  # (P,) metres from the start of the point's lane
+    length: Doubles  # (N,) metres
+    turn: Doubles  # (N,) radians from start to end, left positive
+    start_heading: Doubles  # (N,)
+    end_heading: Doubles  # (N,)
+    half_width: Doubles  # (N,) metres
+    is_freeway: Bools  # (N,)
+    is_bike: Bools  # (N,)
+    is_ring: Bools  # (N,) part of a roundabout's ring
+    touches_ring: Bools  # (N,) leads into or out of a ring
+    is_ending: Bools  # (N,) runs out beside a lane that goes on
+    is_junction: Bools  # (N,) a movement across a junction
+    successor_starts: Ints  # (N + 1,)
+    successors: Ints  # lanes that follow lane n: successors[successor_starts[n]:successor_starts[n + 1]]
+    relation_starts: Ints  # (N + 1,)
+    related: Ints  # lanes that a driver may move to from lane n
+    relation: Bytes  # AHEAD, LEFT or RIGHT for each of them
+    grid_origin: Doubles  # (2,) west and south end
+    grid_shape: tuple[int, int]  # columns, rows
+    cell_starts: Ints  # (C + 1,)
+    cell_segments: Ints  # points whose segment to the next point lies within reach of the cell
+    segment_lane: Ints  # (P,) the lane of each point, -1 for a lane's last point
+
+    @staticmethod
+    def of(road_map: RoadMap) -> LaneNetwork:
+        """The network of a map."""
+        return _network(road_map)
+
+    def following(self, lane: int) -> Ints:
+        """The lanes that follow a lane."""
+        return self.successors[self.successor_starts[lane] : self.successor_starts[lane + 1]]
+
+    def centre(self, lane: int) -> tuple[Doubles, Doubles, Doubles]:
+        """x, y and arc length of a lane's points."""
+        points = slice(self.first[lane], self.first[lane + 1])
+        return self.x[points], self.y[points], self.arc[points]
+
+
+@lru_cache(maxsize=8)
+def _network(road_map: RoadMap) -> LaneNetwork:
+    lanes = road_map.lane_count
+    first = np.ascontiguousarray(road_map.starts[: lanes + 1])
+    points = road_map.points[: first[-1] if lanes else 0]
+    x, y = points[:, 0].astype(np.float64), points[:, 1].astype(np.float64)
+    arc, length, turn, start_heading, end_heading, segment_lane = _measure(first, x, y)
+    successor_starts, successors = _by_lane(road_map.successors, lanes)
+    predecessor_starts, predecessors = _by_lane(road_map.predecessors, lanes)
+    left_starts, lefts = _by_lane(road_map.left_neighbors, lanes)
+    right_starts, rights = _by_lane(road_map.right_neighbors, lanes)
+    relation_starts, related, relation = _relate(
+        successor_starts, successors, predecessor_starts, predecessors, left_starts, lefts, right_starts, rights
+    )
+    is_ring = _ring_lanes(successor_starts, successors, length, turn)
+    touches_ring = np.zeros(lanes, np.bool_)
+    before, after = road_map.successors[:, 0], road_map.successors[:, 1]
+    touches_ring[before[is_ring[after] & ~is_ring[before]]] = True
+    touches_ring[after[is_ring[before] & ~is_ring[after]]] = True
+    types = road_map.types[:lanes]
+    forks, joins = np.diff(successor_starts) > 1, np.diff(predecessor_starts) > 1
+    is_junction = np.zeros(lanes, np.bool_)
+    is_junction[after[forks[before]]] = True
+    is_junction[before[joins[after]]] = True
+    is_junction &= (length < JUNCTION_LENGTH_M) & (types != LaneType.FREEWAY)
+    widths = np.where(np.isfinite(road_map.lane_widths), road_map.lane_widths, DEFAULT_LANE_WIDTH_M)
+    origin = np.array([x.min(), y.min()]) - REACH_M if lanes else np.zeros(2)
+    extent = (np.array([x.max(), y.max()]) - origin + REACH_M) / CELL_M if lanes else np.zeros(2)
+    columns, rows = int(extent[0]) + 1, int(extent[1]) + 1
+    cell_starts, cell_segments = _index(x, y, segment_lane, origin[0], origin[1], columns, rows)
+    neighbors = np.concatenate([road_map.left_neighbors, road_map.right_neighbors])
+    is_ending = _ending_lanes(first, x, y, arc, length, successor_starts, predecessor_starts, predecessors, neighbors)
+    return LaneNetwork(
+        first=first,
+        x=x,
+        y=y,
+        arc=arc,
+        length=length,
+        turn=turn,
+        start_heading=start_heading,
+        end_heading=end_heading,
+        half_width=0.5 * widths.astype(np.float64),
+        is_freeway=types == LaneType.FREEWAY,
+        is_bike=types == LaneType.BIKE_LANE,
+        is_ring=is_ring,
+        touches_ring=touches_ring,
+        is_ending=is_ending,
+        is_junction=is_junction,
+        successor_starts=successor_starts,
+        successors=successors,
+        relation_starts=relation_starts,
+        related=related,
+        relation=relation,
+        grid_origin=origin,
+        grid_shape=(columns, rows),
+        cell_starts=cell_starts,
+        cell_segments=cell_segments,
+        segment_lane=segment_lane,
+    )
+
+
+def _by_lane(pairs: Ints, lanes: int) -> tuple[Ints, Ints]:
+    """Pairs (lane, other) as the others of each lane, one after another."""
+    order = np.argsort(pairs[:, 0], kind="stable")
+    starts = np.zeros(lanes + 1, np.int32)
+    np.cumsum(np.bincount(pairs[:, 0], minlength=lanes), out=starts[1:])
+    return starts, np.ascontiguousarray(pairs[order, 1])
+
+
+@kernel
+def _measure(first, x, y):
+    lanes = len(first) - 1
+    arc, segment_lane = np.zeros(len(x)), np.full(len(x), -1, np.int32)
+    length, turn, start_heading, end_heading = np.zeros(lanes), np.zeros(lanes), np.zeros(lanes), np.zeros(lanes)
+    for lane in range(lanes):
+        a, b = first[lane], first[lane + 1]
+        heading = 0.0
+        for p in range(a, b - 1):
+            dx, dy = x[p + 1] - x[p], y[p + 1] - y[p]
+            arc[p + 1] = arc[p] + np.hypot(dx, dy)
+            segment_lane[p] = lane
+            if dx == 0.0 and dy == 0.0:
+                continue
+            direction = np.arctan2(dy, dx)
+            if arc[p] == 0.0:
+                start_heading[lane] = direction
+            else:
+                turn[lane] += (direction - heading + np.pi) % (2.0 * np.pi) - np.pi
+            heading = direction
+        length[lane] = arc[b - 1]
+        end_heading[lane] = heading
+    return arc, length, turn, start_heading, end_heading, segment_lane
+
+
+@kernel
+def _relate(ahead_starts, ahead, back_starts, back, left_starts, lefts, right_starts, rights):
+    """Lanes that a driver may be on next: ahead by one or two lanes, beside, or beside and one lane on or back."""
+    lanes = len(ahead_starts) - 1
+    found, kinds = np.zeros((lanes, MOST_RELATED), np.int32), np.zeros((lanes, MOST_RELATED), np.uint8)
+    count = np.zeros(lanes, np.int32)
+    for lane in range(lanes):
+        n = 0
+        for i in range(ahead_starts[lane], ahead_starts[lane + 1]):
+            n = _remember(found[lane], kinds[lane], n, ahead[i], AHEAD)
+            for j in range(ahead_starts[ahead[i]], ahead_starts[ahead[i] + 1]):
+                n = _remember(found[lane], kinds[lane], n, ahead[j], AHEAD)
+        for kind, starts, beside in ((LEFT, left_starts, lefts), (RIGHT, right_starts, rights)):
+            for i in range(starts[lane], starts[lane + 1]):
+                other = beside[i]
+                n = _remember(found[lane], kinds[lane], n, other, kind)
+                for j in range(ahead_starts[other], ahead_starts[other + 1]):
+                    n = _remember(found[lane], kinds[lane], n, ahead[j], kind)
+                for j in range(back_starts[other], back_starts[other + 1]):
+                    n = _remember(found[lane], kinds[lane], n, back[j], kind)
+            for i in range(ahead_starts[lane], ahead_starts[lane + 1]):
+                for j in range(starts[ahead[i]], starts[ahead[i] + 1]):
+                    n = _remember(found[lane], kinds[lane], n, beside[j], kind)
+        count[lane] = n
+    total = count.sum()
+    starts_out, related, relation = np.zeros(lanes + 1, np.int32), np.zeros(total, np.int32), np.zeros(total, np.uint8)
+    for lane in range(lanes):
+        start = starts_out[lane]
+        starts_out[lane + 1] = start + count[lane]
+        related[start : start + count[lane]] = found[lane, : count[lane]]
+        relation[start : start + count[lane]] = kinds[lane, : count[lane]]
+    return starts_out, related, relation
+
+
+@kernel
+def _remember(found, kinds, n, lane, kind):
+    if n == len(found):
+        return n
+    for i in range(n):
+        if found[i] == lane:
+            return n
+    found[n], kinds[n] = lane, kind
+    return n + 1
+
+
+@kernel
+def _index(x, y, segment_lane, west, south, columns, rows):
+    """Which segments lie within reach of each cell, as a list per cell."""
+    starts = np.zeros(columns * rows + 1, np.int32)
+    segments = np.zeros(0, np.int32)
+    for filling in range(2):
+        for p in range(len(x)):
+            if segment_lane[p] < 0:
+                continue
+            left, right = min(x[p], x[p + 1]) - REACH_M - west, max(x[p], x[p + 1]) + REACH_M - west
+            low, high = min(y[p], y[p + 1]) - REACH_M - south, max(y[p], y[p + 1]) + REACH_M - south
+            for row in range(max(int(low / CELL_M), 0), min(int(high / CELL_M), rows - 1) + 1):
+                for column in range(max(int(left / CELL_M), 0), min(int(right / CELL_M), columns - 1) + 1):
+                    cell = row * columns + column
+                    if filling:
+                        starts[cell] -= 1
+                        segments[starts[cell]] = p
+                    else:
+                        starts[cell] += 1
+        if not filling:
+            starts = np.cumsum(starts).astype(np.int32)
+            segments = np.zeros(starts[-1], np.int32)
+    return starts, segments
+
+
+def _ring_lanes(starts: Ints, successors: Ints, length: Doubles, turn: Doubles) -> Bools:
+    """Lanes of a directed cycle shorter than RING_LENGTH_M that turns once around, each lane bending its share."""
+    is_ring = np.zeros(len(length), np.bool_)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        bends = np.abs(turn) / length > RING_CURVATURE
+    for start in np.flatnonzero(bends):
+        if is_ring[start]:
+            continue
+        trails = [[int(start)]]
+        while trails:
+            trail = trails.pop()
+            metres, turned = length[trail].sum(), turn[trail].sum()
+            for lane in successors[starts[trail[-1]] : starts[trail[-1] + 1]]:
+                bends_alike = bends[lane] and turn[lane] * turn[start] > 0
+                if lane == start and abs(abs(turned) - 2.0 * np.pi) < RING_TURN_TOLERANCE:
+                    is_ring[trail] = True
+                elif bends_alike and lane not in trail and metres + length[lane] < RING_LENGTH_M:
+                    trails.append([*trail, int(lane)])
+    return is_ring
+
+
+def _ending_lanes(
+    first: Ints,
+    x: Doubles,
+    y: Doubles,
+    arc: Doubles,
+    length: Doubles,
+    successor_starts: Ints,
+    predecessor_starts: Ints,
+    predecessors: Ints,
+    neighbors: Ints,
+) -> Bools:
+    """Lanes without a successor beside a lane that goes on, and the lanes beside others that lead only into them."""
+    is_ending = np.zeros(len(length), np.bool_)
+    has_successor = np.diff(successor_starts) > 0
+    for lane, beside in neighbors:
+        if has_successor[lane]:
+            continue
+        end_x, end_y = x[first[lane + 1] - 1], y[first[lane + 1] - 1]
+        points = slice(first[beside], first[beside + 1])
+        nearest = int(np.argmin((x[points] - end_x) ** 2 + (y[points] - end_y) ** 2))
+        if has_successor[beside] or length[beside] - arc[points][nearest] > GOES_ON_M:
+            is_ending[lane] = True
+    has_neighbor = np.zeros(len(length), np.bool_)
+    has_neighbor[neighbors[:, 0]] = True
+    waiting = list(np.flatnonzero(is_ending))
+    while waiting:
+        lane = waiting.pop()
+        for before in predecessors[predecessor_starts[lane] : predecessor_starts[lane + 1]]:
+            leads_nowhere_else = successor_starts[before + 1] - successor_starts[before] == 1
+            if leads_nowhere_else and has_neighbor[before] and not is_ending[before]:
+                is_ending[before] = True
+                waiting.append(before)
+    return is_ending

@@ -1,0 +1,81 @@
+"""Signals over time: what every light shows at every step, and when pedestrians may walk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roadworthy.scenario.generate.network import Network, SignalPlan, Turn
+from roadworthy.scenario.generate.traffic.tables import RoadTables
+from roadworthy.scenario.schema import LightState
+
+ENTERING_M = 6.0  # a crosswalk within this distance of a junction lane's start lies before the junction
+
+
+def light_states(
+    network: Network, tables: RoadTables, offsets: Mapping[int, float], steps: int, dt: float
+) -> NDArray[np.uint8]:
+    """(lights, T) LightState. `offsets`: for each junction the seconds of its cycle that are over at step 0."""
+    states = np.zeros((int(tables.lanes["light"].max(initial=-1)) + 1, steps), np.uint8)
+    times = np.arange(steps) * dt
+    for plan in network.signals:
+        lanes = [i for i, lane in enumerate(network.lanes) if lane.junction == plan.junction]
+        phase, passed = _phases(plan, times + offsets[plan.junction])
+        for lane in lanes:
+            shown = np.array([_shown(network, plan, int(p), lane) for p in range(len(plan.phases))])[phase]
+            go = np.array([p.green_s for p in plan.phases])[phase]
+            red = LightState.ARROW_STOP if network.lanes[lane].turn == Turn.LEFT else LightState.STOP
+            yellow = LightState.ARROW_CAUTION if network.lanes[lane].turn == Turn.LEFT else LightState.CAUTION
+            row = np.full(steps, red, np.uint8)
+            row[(shown > 0) & (passed < go)] = shown[(shown > 0) & (passed < go)]
+            row[(shown > 0) & (passed >= go) & (passed < go + plan.yellow_s)] = yellow
+            states[tables.lanes["light"][lane]] = row
+    return states
+
+
+def walk_seconds(
+    network: Network, tables: RoadTables, offsets: Mapping[int, float], steps: int, dt: float
+) -> NDArray[np.float64]:
+    """(crosswalks, T) seconds that pedestrians still have, 0 while they must wait, -1 where there is no light."""
+    seconds = np.full((len(network.crosswalks), steps), -1.0)
+    plans = {plan.junction: plan for plan in network.signals}
+    times = np.arange(steps) * dt
+    for number, crosswalk in enumerate(network.crosswalks):
+        plan = plans.get(crosswalk.junction)
+        if plan is None:
+            continue
+        phase, passed = _phases(plan, times + offsets[plan.junction])
+        free = np.array([not _is_driven_over(network, tables, number, p.shows) for p in plan.phases])[phase]
+        go = np.array([p.green_s for p in plan.phases])[phase] + plan.yellow_s
+        seconds[number] = np.where(free, np.maximum(go - passed, 0.0), 0.0)
+    return seconds
+
+
+def phase_start(plan: SignalPlan, number: int) -> float:
+    """Seconds from the start of the cycle to a phase's green."""
+    return sum(p.green_s + plan.yellow_s + plan.all_red_s for p in plan.phases[:number])
+
+
+def _phases(plan: SignalPlan, times: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Which phase it is at each time, and for how many seconds it has been."""
+    starts = np.array([phase_start(plan, n) for n in range(len(plan.phases))])
+    within = np.mod(times, plan.cycle_s)
+    phase = np.searchsorted(starts, within, side="right") - 1
+    return phase, within - starts[phase]
+
+
+def _shown(network: Network, plan: SignalPlan, phase: int, lane: int) -> int:
+    return int(plan.phases[phase].shows.get(lane, 0))
+
+
+def _is_driven_over(network: Network, tables: RoadTables, crosswalk: int, shows: Mapping[int, LightState]) -> bool:
+    """Whether a phase lets traffic over a crosswalk that need not expect pedestrians there."""
+    for lane, shown in shows.items():
+        for z in range(tables.lanes["zebra"][lane], tables.lanes["zebra"][lane + 1]):
+            if tables.zebras["zebra"][z] == crosswalk:
+                enters = tables.zebras["span"][z, 0] < ENTERING_M
+                if enters or shown == LightState.ARROW_GO or network.lanes[lane].turn == Turn.STRAIGHT:
+                    return True
+    return False

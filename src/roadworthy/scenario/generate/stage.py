@@ -1,0 +1,190 @@
+"""A stage: a network on which road users are placed before a recording begins."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from roadworthy.scenario.generate.curves import Curve, Parallel, Pose, bend, line
+from roadworthy.scenario.generate.network import Network, ParkingStrip
+from roadworthy.scenario.generate.roster import Person, Roster, draw_cyclist, draw_driver, draw_pedestrian
+from roadworthy.scenario.generate.traffic.tables import Nudge
+from roadworthy.scenario.schema import LaneType
+
+SIDEWALK_M = (3.0, 4.4)  # from the kerb to where pedestrians walk along the road
+WALK_SPACING_M = 0.25
+PASSING_GAP_M = 0.55  # between a car and one that is parked in its way
+SHARPEST_FOR_TRUCKS_PER_M = 1.0 / 60.0
+
+
+@dataclass(frozen=True)
+class Parked:
+    """A car that stands throughout."""
+
+    pose: Pose
+    length: float
+    width: float
+    height: float
+
+
+class Stage:
+    """Collects who takes part in a recording of a number of steps, and how the signals start."""
+
+    def __init__(self, network: Network, rng: np.random.Generator, steps: int, dt: float) -> None:
+        self.network, self.rng, self.steps, self.dt = network, rng, steps, dt
+        self.roster = Roster()
+        self.walks: list[Parallel] = []
+        self.parked: list[Parked] = []
+        self.nudges: list[Nudge] = []
+        self.offsets = {plan.junction: rng.uniform(0.0, plan.cycle_s) for plan in network.signals}
+        self.sdc = -1
+        self._taken: dict[int, list[tuple[float, float]]] = {}
+
+    def room(self, lane: int, s: float, length: float, spare: float) -> bool:
+        """Whether nobody on the lane is closer than `spare` metres, bumper to bumper."""
+        return all(abs(s - at) > spare + (length + other) / 2 for at, other in self._taken.get(lane, []))
+
+    def put(self, person: Person, lane: int, s: float, speed: float | None = None, **changes: Any) -> int:
+        """Place somebody on a lane, by default at the speed that suits the place; returns the number."""
+        person = replace(person, **changes)
+        item = self.network.lanes[lane]
+        if speed is None:
+            limit = min(person.speed_factor * item.speed_limit, person.top_speed)
+            left = max(item.path.length - s - 8.0, 0.0) if self._must_slow(lane) else 1e9
+            speed = min(limit, np.sqrt(2.0 * 1.3 * left))
+        self._taken.setdefault(lane, []).append((s, person.length))
+        return self.roster.add(replace(person, lane=lane, s=s, speed=float(speed)))
+
+    def put_car(self, lane: int, s: float, speed: float | None = None, **changes: Any) -> int:
+        return self.put(self.draw_driver(lane), lane, s, speed, **changes)
+
+    def draw_driver(self, lane: int) -> Person:
+        freeway = self.network.lanes[lane].type == LaneType.FREEWAY
+        return draw_driver(self.rng, freeway=freeway)
+
+    def _must_slow(self, lane: int) -> bool:
+        item = self.network.lanes[lane]
+        return item.ends or any(self.network.lanes[n].junction >= 0 for n in item.successors)
+
+    def fill(self, *, cars: int, spacing: float = 14.0, arrivals_every_s: float = 7.0, parked_share: float = 0.5) -> None:
+        """Add background traffic: cars and cyclists on the map, more that arrive, pedestrians, parked cars."""
+        self._fill_parking(parked_share)
+        lanes = self.network.lanes
+        roads = [i for i, lane in enumerate(lanes) if lane.junction < 0 and lane.type != LaneType.BIKE_LANE]
+        bikes = [i for i, lane in enumerate(lanes) if lane.junction < 0 and lane.type == LaneType.BIKE_LANE]
+        weights = np.array([lanes[i].path.length for i in roads])
+        for _ in range(cars):
+            self._put_anywhere(self.rng.choice(roads, p=weights / weights.sum()), spacing)
+        for _ in range(min(len(bikes), int(self.rng.integers(0, 4)))):
+            self._put_anywhere(int(self.rng.choice(bikes)), 4.0)
+        for _ in range(int(self.rng.integers(0, 5)) if self.network.crosswalks else 0):
+            self.put_walker(int(self.rng.integers(len(self.network.crosswalks))), arrives_s=self.rng.uniform(0.0, 22.0))
+        self._fill_arrivals(arrivals_every_s)
+
+    def _put_anywhere(self, lane: int, spacing: float) -> None:
+        item = self.network.lanes[lane]
+        person = draw_cyclist(self.rng) if item.type == LaneType.BIKE_LANE else self.draw_driver(lane)
+        s = self.rng.uniform(person.length, max(item.path.length - 8.0, person.length + 1.0))
+        spare = spacing if item.type != LaneType.FREEWAY else 0.9 * item.speed_limit * person.headway
+        if s < item.path.length - person.length and self.room(lane, s, person.length, spare):
+            self.put(person, lane, s)
+
+    def _fill_arrivals(self, every_s: float) -> None:
+        for lane in self.network.entries:
+            item = self.network.lanes[lane]
+            mean = every_s * (2.5 if item.type == LaneType.BIKE_LANE else 1.0)
+            time = self.rng.exponential(mean)
+            while time < self.steps * self.dt:
+                person = draw_cyclist(self.rng) if item.type == LaneType.BIKE_LANE else self.draw_driver(lane)
+                speed = min(0.9 * person.speed_factor * item.speed_limit, person.top_speed)
+                self.roster.add(
+                    replace(
+                        person, lane=lane, s=person.length / 2 + 0.5, speed=speed, first_step=max(int(time / self.dt), 1)
+                    )
+                )
+                time += max(self.rng.exponential(mean), 2.0)
+
+    def _fill_parking(self, share: float) -> None:
+        for strip in self.network.parking:
+            station = strip.first + 1.0
+            while True:
+                length, width = self.rng.uniform(4.1, 5.0), self.rng.uniform(1.75, 1.95)
+                station += length / 2 + self.rng.uniform(0.8, 2.0)
+                if station + length / 2 + 0.5 > strip.last:
+                    break
+                if self.rng.random() < share:
+                    slack = (strip.width - width) / 2 - 0.12
+                    self._park(strip, station, length, width, shift=self.rng.uniform(-slack, slack))
+                station += length / 2
+
+    def _park(self, strip: ParkingStrip, station: float, length: float, width: float, shift: float) -> bool:
+        pose = strip.curve.at(station).shifted(left=strip.offset + shift)
+        clear = all(
+            np.hypot(pose.x - other.pose.x, pose.y - other.pose.y) > (length + other.length) / 2 + 0.3
+            for other in self.parked
+        )
+        if clear:
+            angle = self.rng.uniform(-0.02, 0.02)
+            pose = Pose(pose.x, pose.y, pose.heading + angle)
+            self.parked.append(Parked(pose, length, width, self.rng.uniform(1.4, 1.8)))
+        return clear
+
+    def park_badly(self, strip: ParkingStrip, station: float, reach: float) -> Nudge:
+        """Park a car that reaches into the lane beside the strip, which makes everybody there keep off."""
+        lane = self.network.lanes[strip.lane]
+        length, width = self.rng.uniform(4.2, 5.0), self.rng.uniform(1.8, 1.95)
+        edge = lane.offset - lane.width / 2  # the lane's right side, as an offset from the curve
+        middle = edge + reach - width / 2
+        self._park(strip, station, length, width, shift=middle - strip.offset)
+        passing = 1.95  # wide enough for most cars
+        shift = reach + PASSING_GAP_M + passing / 2 - lane.width / 2
+        at = float(np.interp(station, lane.path.stations, np.linspace(0.0, lane.path.length, len(lane.path.stations))))
+        nudge = Nudge(strip.lane, at - length / 2 - 4.0, at + length / 2 + 4.0, shift)
+        self.nudges.append(nudge)
+        return nudge
+
+    def put_walker(self, zebra: int, arrives_s: float, *, along: float | None = None) -> int:
+        """Send a pedestrian over a crosswalk, to reach the kerb about `arrives_s` seconds into the recording."""
+        crosswalk = self.network.crosswalks[zebra]
+        person = draw_pedestrian(self.rng)
+        backwards = int(self.rng.random() < 0.5)
+        here, there = crosswalk.kerbs[backwards], crosswalk.kerbs[1 - backwards]
+        across = there - here
+        width = float(np.hypot(*across))
+        heading = float(np.arctan2(across[1], across[0]))
+        slot = self.rng.uniform(-0.9, 0.9)
+        side = 1.0 if crosswalk.junction >= 0 else self.rng.choice([-1.0, 1.0])
+        outward = float(np.arctan2(*(side * crosswalk.outward)[::-1]))
+        verge = self.rng.uniform(*SIDEWALK_M, 2)
+        start = Pose(here[0], here[1], heading).shifted(ahead=-verge[0])
+        start = Pose(start.x + slot * crosswalk.outward[0], start.y + slot * crosswalk.outward[1], heading)
+        to_side = (outward - heading + np.pi) % (2 * np.pi) - np.pi
+        leg = person.top_speed * max(arrives_s, 1.0) if along is None else along
+        back = start.turned_back()
+        from_side = (outward - back.heading + np.pi) % (2 * np.pi) - np.pi
+        before = _walk_away(back, from_side, min(leg, 12.0)).reversed()
+        wait_s = max(arrives_s - before.length / person.top_speed, 0.0)
+        path = before.then(line(start, verge[0] + width + verge[1]))
+        path = path.then(_walk_away(path.end, to_side, 30.0))
+        self.walks.append(path.parallel(0.0, WALK_SPACING_M))
+        kerb = before.length + verge[0]
+        return self.roster.add(
+            replace(
+                person,
+                lane=len(self.network.lanes) + len(self.walks) - 1,
+                s=0.3,
+                speed=0.0 if wait_s > 0 else person.top_speed,
+                first_step=int(wait_s / self.dt),
+                zebra=zebra,
+                kerb_s=(kerb, kerb + width),
+                backwards=backwards,
+            )
+        )
+
+
+def _walk_away(start: Pose, turning: float, length: float) -> Curve:
+    """Turn off and walk straight on."""
+    curve = bend(start, turning, 1.0)
+    return curve.then(line(curve.end, length))

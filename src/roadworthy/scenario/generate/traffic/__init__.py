@@ -1,0 +1,1 @@
+"""Traffic: drivers, cyclists and pedestrians who move through a network by rules of their own."""

@@ -1,0 +1,114 @@
+"""Speed: the improved intelligent driver model with cool heads (Treiber and Kesting, 2013), stops and bends ahead."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from roadworthy.compile import kernel
+from roadworthy.scenario.generate.traffic.place import point
+
+FAR_M = 1.0e6
+COOLNESS = 0.95  # how far a driver trusts that others go on as they do
+
+
+@kernel
+def free_acceleration(v, wanted, acceleration, braking):
+    """On an empty road."""
+    if v <= wanted:
+        ratio = v / max(wanted, 0.1)
+        return acceleration * (1.0 - ratio**4)
+    return -braking * (1.0 - (wanted / v) ** (4.0 * acceleration / braking))
+
+
+@kernel
+def following_acceleration(users, state, i, wanted, gap, leader, share):
+    """Behind a leader (-1 for none) whose rear bumper is `gap` ahead, keeping a `share` of the usual headway."""
+    if leader < 0:
+        return free_acceleration(state.v[i], wanted, users.acceleration[i], users.braking[i])
+    return following(
+        state.v[i],
+        wanted,
+        gap,
+        state.v[leader],
+        state.a[leader],
+        share * users.headway[i],
+        users.standing_gap[i],
+        users.acceleration[i],
+        users.braking[i],
+    )
+
+
+@kernel
+def following(v, wanted, gap, leader_v, leader_a, headway, standing_gap, acceleration, braking):
+    """The model's acceleration, tempered where the leader's own motion shows that less braking will do."""
+    free = free_acceleration(v, wanted, acceleration, braking)
+    gap = max(gap, 0.1)
+    needed = standing_gap + max(0.0, v * headway + v * (v - leader_v) / (2.0 * np.sqrt(acceleration * braking)))
+    z = needed / gap
+    if z >= 1.0:
+        strict = acceleration * (1.0 - z * z) + min(free, 0.0)
+    elif free > 1e-6:
+        strict = free * (1.0 - z ** (2.0 * acceleration / free))
+    else:
+        strict = free
+    strict = max(strict, -9.0)
+    # Constant-acceleration heuristic: what suffices if the leader goes on as it does (Kesting et al., 2010).
+    theirs = min(leader_a, acceleration)
+    if leader_v * (v - leader_v) <= -2.0 * gap * theirs:
+        calm = v * v * theirs / max(leader_v * leader_v - 2.0 * gap * theirs, 0.1)
+    else:
+        closing = max(v - leader_v, 0.0)
+        calm = theirs - closing * closing / (2.0 * gap)
+    if strict >= calm or gap < standing_gap:
+        return strict
+    return (1.0 - COOLNESS) * strict + COOLNESS * (calm + braking * np.tanh((strict - calm) / braking))
+
+
+@kernel
+def stopping_acceleration(v, gap, braking):
+    """To halt within a gap: constant braking once that needs about the comfortable rate, none before."""
+    if gap <= 0.05:
+        return -max(braking, min(4.0 * v, 6.0))
+    needed = v * v / (2.0 * gap)
+    if needed < 0.6 * braking:
+        return FAR_M
+    return -needed
+
+
+@kernel
+def bend_speed(tables, users, state, i, limit_now):
+    """The speed that lets one slow down in comfort for all bends and limits ahead."""
+    v = state.v[i]
+    braking, cornering = 0.75 * users.braking[i], users.cornering[i]
+    reach = v * v / (2.0 * braking) + 8.0
+    allowed = limit_now
+    ahead, k = 0.0, 0
+    lane, s = state.lane[i], state.s[i]
+    while ahead <= reach:
+        _, _, _, curvature = point(tables, lane, s)
+        here = min(users.speed_factor[i] * tables.lanes.limit[lane], users.top_speed[i])
+        if abs(curvature) > 1e-4:
+            here = min(here, np.sqrt(cornering / abs(curvature)))
+        allowed = min(allowed, np.sqrt(here * here + 2.0 * braking * ahead))
+        step = 2.0
+        s += step
+        ahead += step
+        while s > tables.lanes.length[lane]:
+            s -= tables.lanes.length[lane]
+            k += 1
+            if k >= state.route_length[i]:
+                return allowed
+            lane = state.route[i, k]
+    return allowed
+
+
+@kernel
+def travel_time(distance, v, acceleration, top):
+    """Seconds to cover a distance, speeding up to a top speed."""
+    if distance <= 0.0:
+        return 0.0
+    top = max(top, v)
+    ramp = (top * top - v * v) / (2.0 * acceleration)
+    if distance <= ramp:
+        return (np.sqrt(v * v + 2.0 * acceleration * distance) - v) / acceleration
+    return (top - v) / acceleration + (distance - ramp) / max(top, 0.1)

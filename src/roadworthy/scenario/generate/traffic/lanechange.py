@@ -1,0 +1,122 @@
+"""Lane changes: MOBIL (Kesting, Treiber and Helbing, 2007), and those that a closed lane or a script demands."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from roadworthy.compile import kernel
+from roadworthy.scenario.generate.traffic.following import following_acceleration
+from roadworthy.scenario.generate.traffic.leaders import follower_on_lane, leader_on_way
+from roadworthy.scenario.generate.traffic.place import beside
+from roadworthy.scenario.generate.traffic.users import Kind, Script
+from roadworthy.scenario.generate.traffic.ways import scramble, start_route
+
+REST_STEPS = 60  # between two changes of one driver
+ADVANTAGE = 0.3  # m/s2 that a change has to gain
+SAFE_BRAKING = 1.5  # m/s2 that a change may ask of anybody
+URGENT_BRAKING = 2.6  # m/s2 that a change may ask where the lane is closed
+SCRIPTED_BRAKING = 4.0  # m/s2 that a scripted change may ask
+CLEARED = 0.75  # of the change, after which the old lane is free
+
+_CAR = int(Kind.CAR)
+_KEEP, _LEFT, _RIGHT = int(Script.KEEP_LANE), int(Script.CHANGE_LEFT), int(Script.CHANGE_RIGHT)
+
+
+@kernel
+def consider_change(tables, users, state, presence, step, i, wanted, acceleration):
+    """Begin a lane change where there is a reason and room for it."""
+    if users.kind[i] != _CAR or state.blend_from[i] != 0.0 or users.script[i] == _KEEP:
+        return
+    lane = state.lane[i]
+    if tables.lanes.ends[lane] == 1:
+        # Drivers look for their gap once they are nearly as fast as the traffic that they join.
+        if state.v[i] > 0.75 * tables.lanes.limit[lane] or state.s[i] > 0.45 * tables.lanes.length[lane]:
+            _try(tables, users, state, presence, step, i, tables.lanes.left[lane], wanted, acceleration, URGENT_BRAKING, -1e9)
+        return
+    asked = users.script[i] == _LEFT or users.script[i] == _RIGHT
+    if asked and state.changed_step[i] < users.script_step[i]:
+        if step >= users.script_step[i]:
+            other = tables.lanes.left[lane] if users.script[i] == _LEFT else tables.lanes.right[lane]
+            _try(tables, users, state, presence, step, i, other, wanted, acceleration, SCRIPTED_BRAKING, -1e9)
+        return
+    if asked or step - state.changed_step[i] < REST_STEPS or (step + i) % 5 != 0:
+        return
+    for other in (tables.lanes.left[lane], tables.lanes.right[lane]):
+        if other >= 0 and tables.lanes.ends[other] == 0:
+            if _try(tables, users, state, presence, step, i, other, wanted, acceleration, SAFE_BRAKING, ADVANTAGE):
+                return
+
+
+@kernel
+def _try(tables, users, state, presence, step, i, other, wanted, acceleration, safe, advantage):
+    """Change to a neighbour lane if that is safe for all and better by `advantage`."""
+    lane, v = state.lane[i], state.v[i]
+    if other < 0 or v < 2.0:
+        return False
+    if tables.lanes.nudge[lane + 1] > tables.lanes.nudge[lane] or tables.lanes.nudge[other + 1] > tables.lanes.nudge[other]:
+        return False
+    seconds = 3.8 + 1.8 * scramble(users.seed[i], 1000 + step // 50)
+    length = max(v * seconds, 20.0)
+    s = beside(tables, lane, state.s[i], other)
+    left = tables.lanes.length[other] - s
+    if tables.lanes.freeway[other] == 1:
+        if tables.lanes.ends[lane] == 1 and tables.lanes.length[lane] - state.s[i] < 0.5 * length:
+            return False
+        if left + _free_run(tables, other) < length + 10.0:
+            return False
+    elif left < length + 8.0:
+        return False
+    route = np.full(3, -1, np.int64)
+    route[0] = other
+    for k in range(1, 3):
+        last = route[k - 1]
+        if tables.lanes.follow[last + 1] > tables.lanes.follow[last]:
+            route[k] = tables.follow[tables.lanes.follow[last]]
+        else:
+            break
+    gap, leader = leader_on_way(tables, users, state, presence, i, other, s, route, 150.0)
+    behind, follower = follower_on_lane(users, state, presence, i, other, s)
+    if gap < 2.0 + 0.15 * v or (follower >= 0 and behind < 2.0 + 0.25 * state.v[follower]):
+        return False
+    mine = following_acceleration(users, state, i, wanted, gap, leader, 0.8)
+    loss = 0.0
+    if follower >= 0:
+        f = follower
+        top = min(users.speed_factor[f] * tables.lanes.limit[other], users.top_speed[f])
+        theirs = following_acceleration(users, state, f, top, behind, i, 0.8)
+        if theirs < -safe:
+            return False
+        loss = max(0.0, state.a[f] - theirs)
+    if mine < -safe or mine - acceleration - users.politeness[i] * loss < advantage:
+        return False
+    state.old_lane[i] = lane
+    state.blend_from[i] = tables.lanes.offset[lane] - tables.lanes.offset[other]
+    state.blend_start[i] = state.travelled[i]
+    state.blend_length[i] = length
+    state.changed_step[i] = step
+    state.s[i] = s
+    start_route(tables, users, state, i, other)
+    return True
+
+
+@kernel
+def _free_run(tables, lane):
+    """Metres of freeway that follow a lane."""
+    run = 0.0
+    for _ in range(3):
+        if tables.lanes.follow[lane + 1] == tables.lanes.follow[lane]:
+            break
+        lane = tables.follow[tables.lanes.follow[lane]]
+        run += tables.lanes.length[lane]
+    return run
+
+
+@kernel
+def finish_change(state, i):
+    """Forget a lane change that is over."""
+    if state.blend_from[i] != 0.0:
+        part = (state.travelled[i] - state.blend_start[i]) / state.blend_length[i]
+        if part >= CLEARED:
+            state.old_lane[i] = -1
+        if part >= 1.0:
+            state.blend_from[i] = 0.0

@@ -1,0 +1,72 @@
+"""Leaders: the gap to whoever is next on one's way, on lanes that split off or join included."""
+
+from __future__ import annotations
+
+from roadworthy.compile import kernel
+from roadworthy.scenario.generate.traffic.following import FAR_M
+from roadworthy.scenario.generate.traffic.tables import DIVERGING, MERGING
+from roadworthy.scenario.generate.traffic.ways import LEAVING
+
+
+@kernel
+def leader_on_way(tables, users, state, presence, i, lane, s, route, reach):
+    """Bumper-to-bumper gap to the next one ahead and who that is (-1: nobody), on lane `lane` at s and then on the rest of a route.
+
+    `route` is a row of lanes whose first is `lane`.
+    """
+    best, leader = FAR_M, -1
+    start = -s
+    for k in range(len(route)):
+        if route[k] < 0 or start > reach:
+            break
+        here = route[k]
+        entry = presence.head[here]
+        while entry >= 0:
+            j = presence.entries.user[entry]
+            if j != i and presence.entries.rank[entry] <= 0:
+                between = start - presence.entries.ahead[entry]
+                if between > 0.0 or (between == 0.0 and j > i):
+                    gap = between - 0.5 * (users.length[i] + users.length[j])
+                    if gap < best:
+                        best, leader = gap, j
+            entry = presence.entries.following[entry]
+        for c in range(tables.lanes.conflict[here], tables.lanes.conflict[here + 1]):
+            kind = tables.conflicts.kind[c]
+            if kind != DIVERGING and kind != MERGING:
+                continue
+            other = tables.conflicts.lane[c]
+            entry = presence.head[other]
+            while entry >= 0:
+                j = presence.entries.user[entry]
+                if j != i and presence.entries.rank[entry] == 0:
+                    at = -presence.entries.ahead[entry]
+                    between = start + at
+                    near = at - 0.5 * users.length[j] < tables.conflicts.other[c, 1]
+                    if kind == MERGING:
+                        # How much farther from the common end; whoever is closer to it leads.
+                        between = (start + tables.lanes.length[here]) - (tables.lanes.length[other] - at)
+                        near = at + 0.5 * users.length[j] > tables.conflicts.other[c, 0]
+                    if near and (between > 0.0 or (between == 0.0 and j > i)):
+                        gap = between - 0.5 * (users.length[i] + users.length[j])
+                        if gap < best:
+                            best, leader = gap, j
+                entry = presence.entries.following[entry]
+        start += tables.lanes.length[here]
+    return best, leader
+
+
+@kernel
+def follower_on_lane(users, state, presence, i, lane, s):
+    """Who comes up next behind a place on a lane, and its gap; -1 for nobody."""
+    best, follower = FAR_M, -1
+    entry = presence.head[lane]
+    while entry >= 0:
+        j = presence.entries.user[entry]
+        if j != i and presence.entries.rank[entry] != LEAVING:
+            between = presence.entries.ahead[entry] + s
+            if between >= 0.0:
+                gap = between - 0.5 * (users.length[i] + users.length[j])
+                if gap < best:
+                    best, follower = gap, j
+        entry = presence.entries.following[entry]
+    return best, follower

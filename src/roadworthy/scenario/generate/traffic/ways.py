@@ -1,0 +1,114 @@
+"""Ways: which lanes each road user will take, and who is or will be on each lane."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roadworthy.compile import kernel
+from roadworthy.scenario.generate.traffic.place import beside
+from roadworthy.scenario.generate.traffic.users import ROUTE_LANES
+
+LEAVING = -1  # the rank of an entry for the lane that a road user is just changing out of
+
+
+ENTRY = np.dtype(
+    [
+        ("following", np.int64),  # next entry of the same lane, -1 at the end
+        ("user", np.int64),
+        ("rank", np.int64),  # which lane of the user's route it is: 0 the current one; LEAVING
+        ("ahead", np.float64),  # metres from the user's middle to the lane's start; negative on it
+    ]
+)
+
+
+class Presence(NamedTuple):
+    """For every lane a chain of entries: who is on it or will come to it."""
+
+    head: NDArray[np.int64]  # (lanes,) first entry, -1 for none
+    entries: NDArray[np.void]  # ENTRY
+
+
+def new_presence(lanes: int, users: int) -> Presence:
+    return Presence(np.full(lanes, -1, np.int64), np.zeros(users * (ROUTE_LANES + 1), ENTRY))
+
+
+@kernel
+def scramble(a, b):
+    """A random number in [0, 1) that is a pure function of two integers (splitmix64)."""
+    z = np.uint64(a) + np.uint64(0x9E3779B97F4A7C15) * (np.uint64(b) + np.uint64(1))
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z = z ^ (z >> np.uint64(31))
+    return np.float64(z >> np.uint64(11)) / 9007199254740992.0
+
+
+@kernel
+def extend_route(tables, users, state, i):
+    """Decide the way on: as planned, then by chance."""
+    while 0 < state.route_length[i] < ROUTE_LANES:
+        last = state.route[i, state.route_length[i] - 1]
+        first, count = tables.lanes.follow[last], tables.lanes.follow[last + 1] - tables.lanes.follow[last]
+        if count == 0:
+            return
+        choice = tables.follow[first + int(scramble(users.seed[i], state.choices[i]) * count)]
+        position = state.plan_position[i]
+        if position < ROUTE_LANES and users.plan[i, position] >= 0:
+            for f in range(first, first + count):
+                if tables.follow[f] == users.plan[i, position]:
+                    choice = tables.follow[f]
+            state.plan_position[i] += 1
+        state.choices[i] += 1
+        state.route[i, state.route_length[i]] = choice
+        state.route_length[i] += 1
+
+
+@kernel
+def start_route(tables, users, state, i, lane):
+    """Begin a new way on a lane."""
+    state.lane[i] = lane
+    state.route[i, 0] = lane
+    state.route_length[i] = 1
+    extend_route(tables, users, state, i)
+
+
+@kernel
+def step_route(tables, users, state, i):
+    """Go on to the next lane of the way; False where it leaves the map."""
+    while state.s[i] > tables.lanes.length[state.lane[i]]:
+        if state.route_length[i] < 2:
+            return False
+        state.s[i] -= tables.lanes.length[state.lane[i]]
+        for k in range(state.route_length[i] - 1):
+            state.route[i, k] = state.route[i, k + 1]
+        state.route_length[i] -= 1
+        state.lane[i] = state.route[i, 0]
+        extend_route(tables, users, state, i)
+    return True
+
+
+@kernel
+def note_presence(tables, state, presence):
+    """Fill the chains anew."""
+    presence.head[:] = -1
+    entry = 0
+    for i in range(len(state.lane)):
+        if not state.alive[i]:
+            continue
+        ahead = -state.s[i]
+        for k in range(state.route_length[i]):
+            lane = state.route[i, k]
+            presence.entries.user[entry], presence.entries.rank[entry], presence.entries.ahead[entry] = i, k, ahead
+            presence.entries.following[entry] = presence.head[lane]
+            presence.head[lane] = entry
+            entry += 1
+            ahead += tables.lanes.length[lane]
+        old = state.old_lane[i]
+        if old >= 0:
+            presence.entries.user[entry], presence.entries.rank[entry] = i, LEAVING
+            presence.entries.ahead[entry] = -beside(tables, state.lane[i], state.s[i], old)
+            presence.entries.following[entry] = presence.head[old]
+            presence.head[old] = entry
+            entry += 1

@@ -1,0 +1,16 @@
+"""Packs: files of scenarios, written atomically and read without loading them.
+
+    with PackWriter("town.pack") as writer:
+        writer.add(scenario)
+    pack = Pack("town.pack")
+    pack[0], pack.scenario("town-00042"), pack.select("merge"), pack.tables(pack.map_number(0))
+
+The file's layout is described in `layout`, that of its blocks in `bundle`.
+"""
+
+from roadworthy.scenario.pack.blocks import encode_map, encode_scenario
+from roadworthy.scenario.pack.inspection import Fault, inspect
+from roadworthy.scenario.pack.reader import Pack
+from roadworthy.scenario.pack.writer import PackWriter
+
+__all__ = ["Fault", "Pack", "PackWriter", "encode_map", "encode_scenario", "inspect"]

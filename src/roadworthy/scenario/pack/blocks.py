@@ -1,0 +1,157 @@
+"""Maps and scenarios as blocks of bytes, and back.
+
+A map's block holds the map and its tables; a scenario's block holds everything but its map. Encoding needs no pack, so
+that processes which make scenarios can encode them too, and the one that writes has little to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from roadworthy.errors import PackError, ScenarioError
+from roadworthy.scenario.pack.bundle import ArraySpec, Bundle, encode_bundle, require_fit
+from roadworthy.scenario.prepare import TABLE_ARRAYS, TABLE_SCALARS, TABLES_VERSION, MapTables, prepare
+from roadworthy.scenario.schema import MAP_ARRAYS, SCENARIO_ARRAYS, RoadMap, Scenario
+
+MAP_SPECS = {
+    "origin": ArraySpec("<f8", (3,)),
+    "points": ArraySpec("<f4", ("points", 3)),
+    "starts": ArraySpec("<i4", ("features + 1",)),
+    "kinds": ArraySpec("|u1", ("features",)),
+    "types": ArraySpec("|u1", ("features",)),
+    "ids": ArraySpec("<i8", ("features",)),
+    "speed_limits": ArraySpec("<f4", ("lanes",)),
+    "lane_widths": ArraySpec("<f4", ("lanes",)),
+    "successors": ArraySpec("<i4", ("successors", 2)),
+    "left_neighbors": ArraySpec("<i4", ("left neighbors", 2)),
+    "right_neighbors": ArraySpec("<i4", ("right neighbors", 2)),
+    "yields": ArraySpec("<i4", ("yields", 2)),
+    "stop_signs": ArraySpec("<i4", ("stop signs", 2)),
+    "stop_lines": ArraySpec("<f4", ("stop lines", 2, 2)),
+    "stop_line_lanes": ArraySpec("<i4", ("stop lines",)),
+}
+SCENARIO_SPECS = {
+    "agent_ids": ArraySpec("<i8", ("agents",)),
+    "agent_types": ArraySpec("|u1", ("agents",)),
+    "sizes": ArraySpec("<f4", ("agents", 3)),
+    "positions": ArraySpec("<f4", ("agents", "steps", 3)),
+    "headings": ArraySpec("<f4", ("agents", "steps")),
+    "velocities": ArraySpec("<f4", ("agents", "steps", 2)),
+    "valid": ArraySpec("|b1", ("agents", "steps")),
+    "predict": ArraySpec("<i4", ("predicted",)),
+    "light_lanes": ArraySpec("<i4", ("lights",)),
+    "light_stops": ArraySpec("<f4", ("lights", 3)),
+    "light_states": ArraySpec("|u1", ("lights", "steps")),
+}
+SCENARIO_VALUES: dict[str, type] = {
+    "id": str,
+    "source": str,
+    "tags": list,
+    "dt": float,
+    "current_step": int,
+    "sdc": int,
+}
+_SEGMENT, _LANE_POINT, _EDGE_POINT = (ArraySpec("<f4", (of,)) for of in ("segments", "lane points", "edge points"))
+_PER_LANE, _STARTS_PER_LANE = ArraySpec("<i4", ("lanes",)), ArraySpec("<i4", ("lanes + 1",))
+TABLE_SPECS = {
+    **dict.fromkeys(("edge_x0", "edge_y0", "edge_x1", "edge_y1"), _SEGMENT),
+    "edge_features": ArraySpec("<i4", ("segments",)),
+    "cell_edge_starts": ArraySpec("<i4", ("cells + 1",)),
+    "cell_edges": ArraySpec("<i4", ("cell edges",)),
+    **dict.fromkeys(("lane_point_x", "lane_point_y", "lane_point_cos", "lane_point_sin"), _LANE_POINT),
+    **dict.fromkeys(("lane_point_half_lengths", "lane_point_arcs"), _LANE_POINT),
+    "lane_point_lanes": ArraySpec("<i4", ("lane points",)),
+    "lane_point_starts": _STARTS_PER_LANE,
+    **dict.fromkeys(("edge_point_x", "edge_point_y", "edge_point_cos", "edge_point_sin"), _EDGE_POINT),
+    "edge_point_half_lengths": _EDGE_POINT,
+    "edge_point_types": ArraySpec("|u1", ("edge points",)),
+    "cell_lists": ArraySpec("<i4", ("cells",)),
+    "lane_lists": ArraySpec("<u2 <i4", ("lists", "list length")),
+    "edge_lists": ArraySpec("<u2 <i4", ("lists", "edge list length")),
+    "successor_starts": _STARTS_PER_LANE,
+    "successors": ArraySpec("<i4", ("successors",)),
+    "predecessor_starts": _STARTS_PER_LANE,
+    "predecessors": ArraySpec("<i4", ("successors",)),
+    "left_neighbor": _PER_LANE,
+    "right_neighbor": _PER_LANE,
+    "lane_starts": _STARTS_PER_LANE,
+    "lane_arcs": ArraySpec("<f4", ("points of lanes",)),
+    "lane_lengths": ArraySpec("<f4", ("lanes",)),
+}
+_TABLES = "tables."
+# A field that is in a class but not stored, or the other way round, would be lost without a word.
+assert (set(MAP_SPECS), set(SCENARIO_SPECS)) == (set(MAP_ARRAYS), set(SCENARIO_ARRAYS))
+assert set(TABLE_SPECS) == set(TABLE_ARRAYS)
+
+
+def encode_map(road_map: RoadMap) -> bytes:
+    """A map and its tables as a block; an unsound map raises ScenarioError."""
+    arrays = {name: getattr(road_map, name) for name in MAP_ARRAYS}
+    require_fit(arrays, MAP_SPECS, "map")
+    for fault in road_map.check():
+        raise ScenarioError(f"map: {fault}")
+    tables = prepare(road_map)
+    arrays |= {_TABLES + name: getattr(tables, name) for name in TABLE_ARRAYS}
+    scalars = {name: getattr(tables, name) for name in TABLE_SCALARS}
+    return encode_bundle(arrays, {"tables_version": TABLES_VERSION, "tables": scalars})
+
+
+def encode_scenario(scenario: Scenario) -> bytes:
+    """A scenario without its map as a block; an unsound scenario raises ScenarioError."""
+    owner = f"scenario {scenario.id!r}"
+    arrays = {name: getattr(scenario, name) for name in SCENARIO_ARRAYS}
+    require_fit(arrays, SCENARIO_SPECS, owner)
+    scenario.require_sound()
+    if not scenario.id:
+        raise ScenarioError("a scenario has an empty id; give it one that is unique in its pack")
+    if type(scenario.tags) is not tuple or len(set(scenario.tags)) != len(scenario.tags):
+        raise ScenarioError(f"{owner}: tags are {scenario.tags!r}, expected a tuple of different words")
+    values = {
+        "id": scenario.id,
+        "source": scenario.source,
+        "tags": list(scenario.tags),
+        "dt": float(scenario.dt),
+        "current_step": int(scenario.current_step),
+        "sdc": int(scenario.sdc),
+    }
+    return encode_bundle(arrays, values)
+
+
+def decode_map(bundle: Bundle) -> RoadMap:
+    """The map of a block, its arrays as views."""
+    return RoadMap(**bundle.arrays(MAP_SPECS))
+
+
+def decode_tables(bundle: Bundle) -> MapTables | None:
+    """The tables of a map's block, as views; None if they are of another version than prepare() makes."""
+    if bundle.values.get("tables_version") != TABLES_VERSION:
+        return None
+    scalars = bundle.value("tables", dict)
+    for name, kind in TABLE_SCALARS.items():
+        if type(scalars.get(name)) is not kind:
+            raise PackError(f"value 'tables.{name}' is {scalars.get(name)!r}, expected {kind.__name__}")
+    known = {name: scalars[name] for name in TABLE_SCALARS}
+    return MapTables(**known, **bundle.arrays(TABLE_SPECS, _TABLES))
+
+
+def decode_scenario(bundle: Bundle, road_map: RoadMap) -> Scenario:
+    """The scenario of a block, its arrays as views."""
+    values = {name: bundle.value(name, kind) for name, kind in SCENARIO_VALUES.items()}
+    values["tags"] = decode_names(bundle)[1]
+    return Scenario(**values, map=road_map, **bundle.arrays(SCENARIO_SPECS))
+
+
+def decode_names(bundle: Bundle) -> tuple[str, tuple[str, ...]]:
+    """The id and the tags of a scenario's block."""
+    tags = bundle.value("tags", list)
+    if not all(isinstance(tag, str) for tag in tags):
+        raise PackError(f"value 'tags' is {tags!r}, expected words")
+    return bundle.value("id", str), tuple(tags)
+
+
+def check_bytes(scenario: Scenario) -> Iterator[str]:
+    """Faults that Scenario.check can't see, since they are of the stored bytes."""
+    if scenario.valid.size and scenario.valid.view(np.uint8).max() > 1:
+        yield "valid holds bytes other than 0 and 1"

@@ -1,0 +1,137 @@
+"""Arrays and a few plain values in one block of bytes, read back as views of it.
+
+    uint32      length of the directory in bytes
+    directory   JSON: {"arrays": [[name, dtype, shape, offset], ...], "values": {...}}
+    zeros       up to the next multiple of 64, where the data area starts
+    arrays      each at a multiple of 64 (its offset counts from the start of the data area), zeros between them
+
+A block's size is a multiple of 64. A reader takes the arrays that it knows by name; others may be there.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from collections.abc import Mapping
+from mmap import mmap
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roadworthy.errors import PackError, ScenarioError
+
+ALIGNMENT = 64
+_DIRECTORY_LENGTH = struct.Struct("<I")
+_LARGEST_EXTENT = 2**48
+Buffer = bytes | mmap | memoryview
+
+
+class ArraySpec(NamedTuple):
+    """What an array must look like: little-endian dtypes that are allowed, and lengths.
+
+    A length is a number, or a word that stands for the same number throughout a block.
+    """
+
+    dtypes: str  # such as "<f4", or "<u2 <i4" for either
+    shape: tuple[int | str, ...]
+
+    def fault(self, array: NDArray[Any], lengths: dict[str, int]) -> str | None:
+        """What is wrong with an array, if anything. Words that are met first are entered into lengths."""
+        if array.dtype.newbyteorder("<").str not in self.dtypes.split():
+            return f"is {array.dtype}, expected {' or '.join(str(np.dtype(d)) for d in self.dtypes.split())}"
+        if array.ndim != len(self.shape):
+            return f"has shape {array.shape}, expected {len(self.shape)} dimensions"
+        for length, wanted in zip(array.shape, self.shape, strict=True):
+            known = wanted if isinstance(wanted, int) else lengths.setdefault(wanted, length)
+            if length != known:
+                expected = tuple(lengths.get(w, w) if isinstance(w, str) else w for w in self.shape)
+                return f"has shape {array.shape}, expected {expected}"
+        return None
+
+
+def aligned(size: int) -> int:
+    """The next multiple of 64."""
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+def encode_bundle(arrays: Mapping[str, NDArray[Any]], values: Mapping[str, Any]) -> bytes:
+    """One block. Equal arrays and values give equal bytes."""
+    entries, pieces, offset = [], [], 0
+    for name, array in arrays.items():
+        little = array.astype(array.dtype.newbyteorder("<"), copy=False)
+        entries.append([name, little.dtype.str, list(little.shape), offset])
+        pieces.append((offset, little.tobytes()))
+        offset = aligned(offset + little.nbytes)
+    directory = json.dumps({"arrays": entries, "values": dict(values)}, separators=(",", ":"), allow_nan=False).encode()
+    data = aligned(_DIRECTORY_LENGTH.size + len(directory))
+    block = bytearray(data + offset)
+    _DIRECTORY_LENGTH.pack_into(block, 0, len(directory))
+    block[_DIRECTORY_LENGTH.size : _DIRECTORY_LENGTH.size + len(directory)] = directory
+    for start, piece in pieces:
+        block[data + start : data + start + len(piece)] = piece
+    return bytes(block)
+
+
+def require_fit(arrays: Mapping[str, NDArray[Any]], specs: Mapping[str, ArraySpec], owner: str) -> None:
+    """Raise unless every array has the dtype and shape that readers will look for."""
+    lengths: dict[str, int] = {}
+    for name, spec in specs.items():
+        fault = spec.fault(arrays[name], lengths)
+        if fault:
+            raise ScenarioError(f"{owner}: {name} {fault}")
+
+
+class Bundle:
+    """A block opened for reading. Nothing in it is trusted: whatever doesn't fit raises PackError."""
+
+    def __init__(self, buffer: Buffer, offset: int, size: int) -> None:
+        """Open the block that fills buffer[offset:offset + size], which must lie within the buffer."""
+        if size < _DIRECTORY_LENGTH.size:
+            raise PackError(f"its block of {size} bytes is too small")
+        (length,) = _DIRECTORY_LENGTH.unpack_from(buffer, offset)
+        start = offset + _DIRECTORY_LENGTH.size
+        if _DIRECTORY_LENGTH.size + length > size:
+            raise PackError(f"its directory of {length} bytes is larger than its block")
+        try:
+            directory = json.loads(bytes(buffer[start : start + length]))
+            self.values: dict[str, Any] = dict(directory["values"])
+            self._entries = {name: (dtype, shape, at) for name, dtype, shape, at in directory["arrays"]}
+        except (ValueError, TypeError, KeyError, RecursionError):
+            raise PackError("its directory is not readable") from None
+        data = aligned(_DIRECTORY_LENGTH.size + length)
+        self._buffer, self._data, self._room = buffer, offset + data, size - data
+
+    def array(self, name: str, spec: ArraySpec, lengths: dict[str, int]) -> NDArray[Any]:
+        """A read-only view of one array."""
+        if name not in self._entries:
+            raise PackError(f"array {name!r} is missing")
+        dtype_text, shape, offset = self._entries[name]
+        if dtype_text not in spec.dtypes.split():
+            raise PackError(f"array {name!r} is {dtype_text!r}, expected {spec.dtypes.replace(' ', ' or ')}")
+        if not isinstance(shape, list) or not all(type(n) is int and n >= 0 for n in [*shape, offset]):
+            raise PackError(f"array {name!r} has no readable shape and offset")
+        dtype = np.dtype(dtype_text)
+        # An array without elements may have other lengths, but none that NumPy can't multiply.
+        extent = math.prod((max(length, 1) for length in shape), start=dtype.itemsize)
+        size = 0 if 0 in shape else extent
+        if len(shape) > 8 or extent > _LARGEST_EXTENT or offset % ALIGNMENT or offset + size > self._room:
+            raise PackError(f"array {name!r} doesn't fit into its block")
+        array: NDArray[Any] = np.ndarray(tuple(shape), dtype, self._buffer, self._data + offset)
+        fault = spec.fault(array, lengths)
+        if fault:
+            raise PackError(f"array {name!r} {fault}")
+        return array
+
+    def arrays(self, specs: Mapping[str, ArraySpec], prefix: str = "") -> dict[str, Any]:
+        """Views of all arrays that specs name, each stored under prefix + name."""
+        lengths: dict[str, int] = {}
+        return {name: self.array(prefix + name, spec, lengths) for name, spec in specs.items()}
+
+    def value(self, name: str, kind: type) -> Any:
+        """A plain value of a known type."""
+        value = self.values.get(name)
+        if type(value) is not kind:
+            raise PackError(f"value {name!r} is {value!r}, expected {kind.__name__}")
+        return value

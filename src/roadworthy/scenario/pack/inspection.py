@@ -1,0 +1,126 @@
+"""Finding all faults of a pack, not only the first."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from mmap import mmap
+from pathlib import Path
+
+import numpy as np
+
+from roadworthy.errors import PackError
+from roadworthy.scenario.pack.blocks import check_bytes, decode_map, decode_names, decode_scenario, decode_tables
+from roadworthy.scenario.pack.bundle import Bundle
+from roadworthy.scenario.pack.layout import Index
+from roadworthy.scenario.pack.reader import map_file
+from roadworthy.scenario.schema import RoadMap
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One thing that is wrong with a pack."""
+
+    where: str  # "file", "index", "map 3" or "scenario 'id'"
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what}"
+
+
+def inspect(
+    path: str | os.PathLike[str], on_progress: Callable[[int, int], None] = lambda done, total: None
+) -> list[Fault]:
+    """All faults of a pack file: damage to header, index and every block, and data that don't fit together.
+
+    A damaged header or a truncated file (whose index is lost) ends the search. on_progress is told how many of how
+    many blocks were looked at.
+    """
+    return list(_faults(Path(path).absolute(), on_progress))
+
+
+def _faults(path: Path, on_progress: Callable[[int, int], None]) -> Iterator[Fault]:
+    try:
+        buffer, header = map_file(path)
+    except PackError as error:
+        yield Fault("file", str(error).removeprefix(f"{path}: "))
+        return
+    size_fault = header.size_fault(len(buffer))
+    if size_fault:
+        yield Fault("file", size_fault)
+    if len(buffer) < header.file_size:
+        return
+    view = memoryview(buffer)
+    if zlib.crc32(view[header.index_offset : header.file_size]) != header.index_crc:
+        yield Fault("index", "it is damaged (its checksum is wrong); ids and tags may be wrong")
+    try:
+        index = Index.decode(buffer, header)
+    except PackError as error:
+        yield Fault("index", f"{error}; so the blocks can't be found")
+        return
+    total = header.map_count + header.scenario_count
+    maps: dict[int, RoadMap] = {}
+    for number in range(header.map_count):
+        yield from _map_faults(buffer, index, number, maps)
+        on_progress(number + 1, total)
+    seen: dict[str, int] = {}
+    for number in range(header.scenario_count):
+        first = seen.setdefault(index.id(number), number)
+        if first != number:
+            yield Fault(f"scenario {index.id(number)!r}", f"scenarios {first} and {number} have the same id")
+        yield from _scenario_faults(buffer, index, number, maps)
+        on_progress(header.map_count + number + 1, total)
+
+
+def _map_faults(buffer: mmap, index: Index, number: int, maps: dict[int, RoadMap]) -> Iterator[Fault]:
+    where = f"map {number}"
+    bundle, fault = _open(buffer, index.map_offsets[number], index.map_sizes[number], index.map_crcs[number])
+    if bundle is None:
+        yield Fault(where, fault)
+        return
+    try:
+        road_map, tables = decode_map(bundle), decode_tables(bundle)
+    except PackError as error:
+        yield Fault(where, str(error))
+        return
+    found = list(road_map.check())
+    yield from (Fault(where, what) for what in found)
+    yield from (Fault(where, f"tables: {what}") for what in (tables.check() if tables else ()))
+    if not found:
+        maps[number] = road_map
+
+
+def _scenario_faults(buffer: mmap, index: Index, number: int, maps: dict[int, RoadMap]) -> Iterator[Fault]:
+    where = f"scenario {index.id(number)!r}"
+    bundle, fault = _open(
+        buffer, index.scenario_offsets[number], index.scenario_sizes[number], index.scenario_crcs[number]
+    )
+    if bundle is None:
+        yield Fault(where, fault)
+        return
+    map_number = int(index.scenario_maps[number])
+    if map_number not in maps:
+        yield Fault(where, f"its map {map_number} has faults, so the scenario was not looked at further")
+        return
+    try:
+        if decode_names(bundle) != (index.id(number), index.tags(number)):
+            yield Fault(where, "its id and tags are not those that the index gives")
+        scenario = decode_scenario(bundle, maps[map_number])
+    except PackError as error:
+        yield Fault(where, str(error))
+        return
+    yield from (Fault(where, what) for what in check_bytes(scenario))
+    yield from (Fault(where, what) for what in scenario.check())
+
+
+def _open(buffer: mmap, offset: np.int64, size: np.int64, crc: np.uint32) -> tuple[Bundle | None, str]:
+    """A block, or what is wrong with it."""
+    start, length = int(offset), int(size)
+    if zlib.crc32(memoryview(buffer)[start : start + length]) != crc:
+        return None, "its block is damaged (its checksum is wrong)"
+    try:
+        return Bundle(buffer, start, length), ""
+    except PackError as error:
+        return None, str(error)

@@ -1,0 +1,244 @@
+"""What a scenario is: a road map, agents with recorded motion, lights, tags.
+
+Arrays are flat and typed, so that a pack can hand them out as views of the file. Codes of types and light states are
+those of the Waymo Open Motion Dataset. Positions are in metres in the map's own frame (x east, y north, z up),
+headings in radians counter-clockwise from east, velocities in m/s, sizes in metres.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from enum import IntEnum
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roadworthy.errors import ScenarioError
+
+Floats = NDArray[np.float32]
+Ints = NDArray[np.int32]
+Bytes = NDArray[np.uint8]
+Longs = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+class AgentType(IntEnum):
+    """What kind of road user an agent is."""
+
+    OTHER = 0
+    VEHICLE = 1
+    PEDESTRIAN = 2
+    CYCLIST = 3
+
+
+class FeatureKind(IntEnum):
+    """What a feature of the map is. Features are stored in this order, so a lane's number is its feature's number."""
+
+    LANE = 0
+    ROAD_LINE = 1
+    ROAD_EDGE = 2
+    CROSSWALK = 3
+    SPEED_BUMP = 4
+    DRIVEWAY = 5
+    STOP_SIGN = 6
+
+
+class LaneType(IntEnum):
+    """Who a lane is for."""
+
+    UNDEFINED = 0
+    FREEWAY = 1
+    SURFACE_STREET = 2
+    BIKE_LANE = 3
+
+
+class LineType(IntEnum):
+    """How a road line is painted."""
+
+    UNKNOWN = 0
+    BROKEN_SINGLE_WHITE = 1
+    SOLID_SINGLE_WHITE = 2
+    SOLID_DOUBLE_WHITE = 3
+    BROKEN_SINGLE_YELLOW = 4
+    BROKEN_DOUBLE_YELLOW = 5
+    SOLID_SINGLE_YELLOW = 6
+    SOLID_DOUBLE_YELLOW = 7
+    PASSING_DOUBLE_YELLOW = 8
+
+
+class EdgeType(IntEnum):
+    """What lies beyond a road edge."""
+
+    UNKNOWN = 0
+    BOUNDARY = 1
+    MEDIAN = 2
+
+
+class LightState(IntEnum):
+    """What a light shows. FLASHING_CAUTION on a left turn permits it after giving way."""
+
+    UNKNOWN = 0
+    ARROW_STOP = 1
+    ARROW_CAUTION = 2
+    ARROW_GO = 3
+    STOP = 4
+    CAUTION = 5
+    GO = 6
+    FLASHING_STOP = 7
+    FLASHING_CAUTION = 8
+
+
+RED_STATES = (LightState.ARROW_STOP, LightState.STOP, LightState.FLASHING_STOP)
+GREEN_STATES = (LightState.ARROW_GO, LightState.GO)
+
+
+@dataclass(frozen=True, eq=False)
+class RoadMap:
+    """Typed polylines and the lane graph. F features, P points, k pairs.
+
+    Lanes and road lines run in driving direction where they have one. Road edges have the road on their port (left)
+    side; a closed edge repeats its first point. Crosswalks, speed bumps and driveways are polygons, not repeated.
+    A stop sign is one point.
+    """
+
+    origin: NDArray[np.float64]  # (3,) what to add to get back to the source's coordinates
+    points: Floats  # (P, 3) points of all features, one after another
+    starts: Ints  # (F + 1,) feature f owns points[starts[f]:starts[f + 1]]
+    kinds: Bytes  # (F,) FeatureKind, ascending
+    types: Bytes  # (F,) LaneType, LineType or EdgeType by kind, else 0
+    ids: Longs  # (F,) the source's number of each feature
+    speed_limits: Floats  # (lanes,) m/s, NaN where unknown
+    lane_widths: Floats  # (lanes,) m, NaN where unknown
+    successors: Ints  # (k, 2) lane, a lane that follows it
+    left_neighbors: Ints  # (k, 2) lane, the lane beside it on the left in the same direction
+    right_neighbors: Ints  # (k, 2) lane, the lane beside it on the right in the same direction
+    yields: Ints  # (k, 2) lane, a lane whose traffic goes first
+    stop_signs: Ints  # (k, 2) stop sign, a lane that it stops
+    stop_lines: Floats  # (k, 2, 2) left and right end of each stop line
+    stop_line_lanes: Ints  # (k,) the lane that ends at the line
+
+    @property
+    def feature_count(self) -> int:
+        return len(self.kinds)
+
+    @cached_property
+    def lane_count(self) -> int:
+        return int(np.count_nonzero(self.kinds == FeatureKind.LANE))
+
+    @cached_property
+    def predecessors(self) -> Ints:
+        """(k, 2) lane, a lane that leads into it."""
+        return np.ascontiguousarray(self.successors[:, ::-1])
+
+    def polyline(self, feature: int) -> Floats:
+        """(n, 3) points of one feature."""
+        return self.points[self.starts[feature] : self.starts[feature + 1]]
+
+    def features(self, kind: FeatureKind) -> range:
+        """The numbers of all features of a kind."""
+        first, last = np.searchsorted(self.kinds, [kind, kind + 1])
+        return range(int(first), int(last))
+
+    def check(self) -> Iterator[str]:
+        """What is wrong with the arrays, one sentence each."""
+        features, lanes = self.feature_count, self.lane_count
+        if len(self.starts) != features + 1 or len(self.types) != features or len(self.ids) != features:
+            yield f"{features} kinds, but {len(self.starts)} starts, {len(self.types)} types and {len(self.ids)} ids"
+            return
+        if self.starts[0] != 0 or self.starts[-1] != len(self.points) or (np.diff(self.starts) < 1).any():
+            yield "starts don't divide the points into features of at least one point each"
+        if (np.diff(self.kinds.astype(np.int16)) < 0).any() or (features and self.kinds.max() > max(FeatureKind)):
+            yield "features are not in the order of their kinds"
+        if not np.isfinite(self.points).all():
+            yield "points contain NaN or infinity"
+        for name, length in (("speed_limits", lanes), ("lane_widths", lanes)):
+            if len(getattr(self, name)) != length:
+                yield f"{lanes} lanes, but {len(getattr(self, name))} {name}"
+        for name in ("successors", "left_neighbors", "right_neighbors", "yields", "stop_line_lanes"):
+            numbers = getattr(self, name)
+            if numbers.size and (numbers.min() < 0 or numbers.max() >= lanes):
+                yield f"{name} name lanes outside 0..{lanes - 1}"
+        if len(self.stop_lines) != len(self.stop_line_lanes):
+            yield f"{len(self.stop_lines)} stop lines, but {len(self.stop_line_lanes)} lanes for them"
+        if self.stop_signs.size:
+            signs = self.features(FeatureKind.STOP_SIGN)
+            if not np.isin(self.stop_signs[:, 0], np.arange(signs.start, signs.stop)).all():
+                yield "stop_signs name features that are no stop signs"
+            if self.stop_signs[:, 1].min() < 0 or self.stop_signs[:, 1].max() >= lanes:
+                yield f"stop_signs name lanes outside 0..{lanes - 1}"
+
+
+@dataclass(frozen=True, eq=False)
+class Scenario:
+    """One situation: A agents over T steps on a map with L lights."""
+
+    id: str
+    source: str  # where it comes from, such as "generated" or "womd"
+    tags: tuple[str, ...]
+    dt: float  # seconds from one step to the next
+    current_step: int  # the last step of history; what follows is future
+    map: RoadMap
+    agent_ids: Longs  # (A,) the source's number of each agent
+    agent_types: Bytes  # (A,) AgentType
+    sizes: Floats  # (A, 3) length, width, height
+    positions: Floats  # (A, T, 3) centre of the box
+    headings: Floats  # (A, T)
+    velocities: Floats  # (A, T, 2)
+    valid: Bools  # (A, T) whether the agent is there at that step; where it is not, its numbers are 0
+    sdc: int  # the self-driving car, -1 for none
+    predict: Ints  # (k,) agents whose motion is to be predicted
+    light_lanes: Ints  # (L,) the lane that each light controls
+    light_stops: Floats  # (L, 3) where to stop for it
+    light_states: Bytes  # (L, T) LightState
+
+    @property
+    def agent_count(self) -> int:
+        return len(self.agent_types)
+
+    @property
+    def steps(self) -> int:
+        return self.valid.shape[1]
+
+    def check(self) -> Iterator[str]:
+        """What is wrong with the arrays, one sentence each."""
+        yield from self.map.check()
+        agents, steps, lights = self.agent_count, self.steps, len(self.light_lanes)
+        expected = {
+            "agent_ids": (agents,),
+            "sizes": (agents, 3),
+            "positions": (agents, steps, 3),
+            "headings": (agents, steps),
+            "velocities": (agents, steps, 2),
+            "valid": (agents, steps),
+            "light_stops": (lights, 3),
+            "light_states": (lights, steps),
+        }
+        for name, shape in expected.items():
+            if getattr(self, name).shape != shape:
+                yield f"{name} has shape {getattr(self, name).shape}, expected {shape}"
+        for name in ("sizes", "positions", "headings", "velocities"):
+            if not np.isfinite(getattr(self, name)).all():
+                yield f"{name} contain NaN or infinity"
+        if not -1 <= self.sdc < agents:
+            yield f"the self-driving car is agent {self.sdc}, but there are {agents} agents"
+        if self.predict.size and (self.predict.min() < 0 or self.predict.max() >= agents):
+            yield f"predict names agents outside 0..{agents - 1}"
+        if lights and (self.light_lanes.min() < 0 or self.light_lanes.max() >= self.map.lane_count):
+            yield f"light_lanes name lanes outside 0..{self.map.lane_count - 1}"
+        if not 0 <= self.current_step < steps:
+            yield f"current_step is {self.current_step}, but there are {steps} steps"
+        if not self.dt > 0:
+            yield f"dt is {self.dt}, expected seconds above 0"
+
+    def require_sound(self) -> None:
+        """Raise if the arrays don't fit together."""
+        for fault in self.check():
+            raise ScenarioError(f"scenario {self.id!r}: {fault}")
+
+
+MAP_ARRAYS = tuple(f.name for f in fields(RoadMap))
+SCENARIO_ARRAYS = (
+    "agent_ids agent_types sizes positions headings velocities valid predict light_lanes light_stops light_states"
+).split()

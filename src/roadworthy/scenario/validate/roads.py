@@ -1,0 +1,113 @@
+"""The rule that the map fits together: lanes go over into their successors, and run beside their neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+import numpy as np
+
+from roadworthy.compile import kernel
+from roadworthy.scenario.detect.network import LaneNetwork
+from roadworthy.scenario.schema import RoadMap
+from roadworthy.scenario.validate.limits import Finding, Limits
+
+
+@lru_cache(maxsize=8)
+def map_faults(road_map: RoadMap, limits: Limits) -> tuple[Finding, ...]:
+    """One finding per pair of lanes that don't fit together."""
+    return (*_joint_faults(road_map, limits), *_neighbor_faults(road_map, limits))
+
+
+def _joint_faults(road_map: RoadMap, limits: Limits) -> Iterator[Finding]:
+    if not len(road_map.successors):
+        return
+    network = LaneNetwork.of(road_map)
+    before, after = road_map.successors[:, 0], road_map.successors[:, 1]
+    ends, starts = network.first[before + 1] - 1, network.first[after]
+    jump = np.hypot(network.x[starts] - network.x[ends], network.y[starts] - network.y[ends])
+    heading_out, heading_in = _end_headings(network.first, network.x, network.y)
+    bend = np.abs(np.angle(np.exp(1j * (heading_in[after] - heading_out[before]))))
+    for i in np.flatnonzero((jump > limits.joint_m) | (bend > limits.joint_rad)):
+        if jump[i] > limits.joint_m:
+            what = f"lane {before[i]} ends {jump[i]:.2f} m from the start of its successor {after[i]}"
+        else:
+            what = f"lane {before[i]} meets its successor {after[i]} at an angle of {bend[i]:.2f} rad"
+        yield Finding("map", -1, -1, what)
+
+
+def _neighbor_faults(road_map: RoadMap, limits: Limits) -> Iterator[Finding]:
+    network = LaneNetwork.of(road_map)
+    for side, pairs in ((1.0, road_map.left_neighbors), (-1.0, road_map.right_neighbors)):
+        if not len(pairs):
+            continue
+        bend, nearest, farthest = _beside(network.first, network.x, network.y, pairs, side)
+        for i, (lane, beside) in enumerate(pairs):
+            name = f"lane {lane} and its neighbour {beside} on the {'left' if side > 0 else 'right'}"
+            if np.isinf(nearest[i]):
+                yield Finding("map", -1, -1, f"{name} have no place beside each other")
+            elif nearest[i] <= 0.0:
+                yield Finding("map", -1, -1, f"{name} lie the other way round")
+            elif bend[i] > limits.neighbor_rad:
+                yield Finding("map", -1, -1, f"{name} run apart by {bend[i]:.2f} rad")
+            elif farthest[i] - nearest[i] > limits.neighbor_spread_m:
+                yield Finding("map", -1, -1, f"{name} are {nearest[i]:.2f} to {farthest[i]:.2f} m apart")
+
+
+@kernel
+def _end_headings(first, x, y):
+    """Headings of each lane at its end and at its start, carried on from the chords by half of the last bend.
+
+    A lane of one point has no heading: NaN.
+    """
+    lanes = len(first) - 1
+    out, into = np.full(lanes, np.nan), np.full(lanes, np.nan)
+    for lane in range(lanes):
+        a, b = first[lane], first[lane + 1] - 1
+        if a == b:
+            continue
+        into[lane] = np.arctan2(y[a + 1] - y[a], x[a + 1] - x[a])
+        out[lane] = np.arctan2(y[b] - y[b - 1], x[b] - x[b - 1])
+        if b - a > 1:
+            second = np.arctan2(y[a + 2] - y[a + 1], x[a + 2] - x[a + 1])
+            last_but_one = np.arctan2(y[b - 1] - y[b - 2], x[b - 1] - x[b - 2])
+            into[lane] -= 0.5 * ((second - into[lane] + np.pi) % (2.0 * np.pi) - np.pi)
+            out[lane] += 0.5 * ((out[lane] - last_but_one + np.pi) % (2.0 * np.pi) - np.pi)
+    return out, into
+
+
+@kernel
+def _beside(first, x, y, pairs, side):
+    """For pairs of lanes, where they run beside each other: the largest angle, the least and the largest distance."""
+    bend, nearest, farthest = np.zeros(len(pairs)), np.full(len(pairs), np.inf), np.full(len(pairs), -np.inf)
+    for i in range(len(pairs)):
+        a0, a1, b0, b1 = (
+            first[pairs[i, 0]],
+            first[pairs[i, 0] + 1] - 1,
+            first[pairs[i, 1]],
+            first[pairs[i, 1] + 1] - 1,
+        )
+        for p in range(a0, a1):
+            mx, my = 0.5 * (x[p] + x[p + 1]), 0.5 * (y[p] + y[p + 1])
+            ux, uy = x[p + 1] - x[p], y[p + 1] - y[p]
+            best, q_best, is_beside = np.inf, b0, False
+            for q in range(b0, b1):
+                wx, wy = x[q + 1] - x[q], y[q + 1] - y[q]
+                square = wx * wx + wy * wy
+                if square == 0.0:
+                    continue
+                t = ((mx - x[q]) * wx + (my - y[q]) * wy) / square
+                reached = min(max(t, 0.0), 1.0)
+                distance = (x[q] + reached * wx - mx) ** 2 + (y[q] + reached * wy - my) ** 2
+                if distance < best:
+                    best, q_best = distance, q
+                    is_beside = not ((t < 0.0 and q == b0) or (t > 1.0 and q == b1 - 1))
+            if not is_beside:
+                continue
+            wx, wy = x[q_best + 1] - x[q_best], y[q_best + 1] - y[q_best]
+            angle = abs(np.arctan2(ux * wy - uy * wx, ux * wx + uy * wy))
+            left = ux * (y[q_best] - my) - uy * (x[q_best] - mx)
+            distance = np.sqrt(best) if left * side > 0.0 else -np.sqrt(best)
+            bend[i] = max(bend[i], angle)
+            nearest[i], farthest[i] = min(nearest[i], distance), max(farthest[i], distance)
+    return bend, nearest, farthest

@@ -1,0 +1,369 @@
+"""Each rule finds a sound scenario that was damaged in just its way, and nothing else does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import shapely
+import shapely.affinity
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roadworthy.errors import ScenarioError
+from roadworthy.scenario.schema import AgentType, LightState, Scenario
+from roadworthy.scenario.validate import RULES, Limits, faults
+from roadworthy.scenario.validate.boxes import overlap_depth
+from roadworthy.scenario.validate.surface import Surface
+from tests.scenario.example import example_scenario, map_of
+from tests.scenario.stage import (
+    GREEN,
+    RED,
+    STEPS,
+    Actor,
+    Roads,
+    arc,
+    crossing,
+    freeway_with_ramp,
+    play,
+    profile,
+    sideways,
+    straight,
+    straight_loop,
+    two_lane_road,
+)
+
+AHEAD, TURNING, CYCLIST, WALKER, WAITING = range(5)
+LIGHTS = {"ahead 0": GREEN, "ahead 2": GREEN, "right 2": GREEN, "ahead 1": RED, "left 1": RED}
+
+
+def busy_crossing(**speeds: object) -> Scenario:
+    """A car goes ahead, one turns right, a cyclist rides, somebody walks, and a car waits at a red light."""
+    roads = crossing()
+    ahead, turning = roads.line("in 0", "ahead 0", "out 0"), roads.line("in 2", "right 2", "out 1")
+    return play(
+        roads,
+        Actor(ahead, 20, speeds.get("ahead", 8.0)),  # type: ignore[arg-type]
+        Actor(turning, 60, speeds.get("turning", 5.0)),  # type: ignore[arg-type]
+        Actor(roads.line("in 2", "ahead 2", "out 2"), 10, 4.0, -1.0, AgentType.CYCLIST, (1.8, 0.6, 1.7)),
+        Actor(straight(20, -8, 90, -8), 0, speeds.get("walker", 1.3), 0, AgentType.PEDESTRIAN, (0.6, 0.6, 1.8)),  # type: ignore[arg-type]
+        Actor(roads.line("in 1"), 85, 0.0),
+        lights=LIGHTS,
+    )
+
+
+def rules(scenario: Scenario) -> set[str]:
+    return {fault.rule for fault in faults(scenario)}
+
+
+def with_agent(scenario: Scenario, agent: int, **changes: object) -> Scenario:
+    """The scenario with other positions, headings, velocities or validity of one agent."""
+    arrays = {name: getattr(scenario, name).copy() for name in changes}
+    for name, value in changes.items():
+        arrays[name][agent] = value
+    return replace(scenario, **arrays)
+
+
+def with_light(scenario: Scenario, lane: str, state: LightState) -> Scenario:
+    states = scenario.light_states.copy()
+    states[list(LIGHTS).index(lane)] = state
+    return replace(scenario, light_states=states)
+
+
+def standing_in_the_way() -> Scenario:
+    return with_agent(busy_crossing(), WAITING, positions=[50, -1.75, 0], headings=0.0)
+
+
+def standing_over_the_kerb() -> Scenario:
+    scenario = busy_crossing()
+    return with_agent(scenario, WAITING, positions=scenario.positions[WAITING] + np.float32([1.5, 0, 0]))
+
+
+def driving_over_a_red_light() -> Scenario:
+    return with_light(busy_crossing(), "ahead 0", LightState.STOP)
+
+
+def green_for_all() -> Scenario:
+    return with_light(busy_crossing(), "ahead 1", LightState.GO)
+
+
+def running() -> Scenario:
+    return busy_crossing(walker=4.5)
+
+
+def accelerating_too_hard() -> Scenario:
+    time = np.clip(np.arange(STEPS) * 0.1 - 2, 0, 3)
+    return busy_crossing(ahead=4 + 7 * (time / 2 - 3 / (4 * np.pi) * np.sin(2 * np.pi * time / 3)))
+
+
+def accelerating_at_once() -> Scenario:
+    return busy_crossing(ahead=profile((0, 6), (3, 6), (4, 9), (9, 9)))
+
+
+def turning_too_fast() -> Scenario:
+    return busy_crossing(turning=profile((0, 8.5), (9, 8.5)))
+
+
+def turning_too_tightly() -> Scenario:
+    return play(crossing(), Actor(arc(0, 0, 1.5, 0, 720), 0.1, 1.8))
+
+
+def sliding() -> Scenario:
+    scenario = busy_crossing()
+    return with_agent(scenario, CYCLIST, headings=scenario.headings[CYCLIST] + np.float32(0.12))
+
+
+def turning_on_the_spot() -> Scenario:
+    scenario = busy_crossing()
+    headings = scenario.headings[WAITING] + np.float32(0.2) * (np.arange(STEPS) > 40)
+    return with_agent(scenario, WAITING, headings=headings)
+
+
+def telling_a_wrong_velocity() -> Scenario:
+    scenario = busy_crossing()
+    return with_agent(scenario, AHEAD, velocities=scenario.velocities[AHEAD] * np.float32(1.05))
+
+
+def standing_at_another_place_for_a_step() -> Scenario:
+    scenario = busy_crossing()
+    positions = scenario.positions[AHEAD].copy()
+    positions[50:, 0] += 0.2
+    return with_agent(scenario, AHEAD, positions=positions)
+
+
+def vanishing() -> Scenario:
+    scenario = busy_crossing()
+    present = (np.arange(STEPS) < 40) | (np.arange(STEPS) > 45)
+    return with_agent(scenario, AHEAD, valid=present)
+
+
+def with_roads(change: Callable[[Roads], None]) -> Scenario:
+    roads = two_lane_road()
+    change(roads)
+    return play(roads, Actor(roads.line("right 0"), 20, 8.0))
+
+
+def lanes_with_a_hole() -> Scenario:
+    return with_roads(lambda roads: roads.lanes.update({"left 1": straight(150.5, 3.5, 300, 3.5)}))
+
+
+def lanes_with_a_kink() -> Scenario:
+    return play(freeway_with_ramp(), Actor(freeway_with_ramp().line("right 0"), 20, 8.0))
+
+
+def neighbors_the_wrong_way_round() -> Scenario:
+    return with_roads(lambda roads: roads.beside.reverse() or roads.beside.append(("left 0", "right 0")))
+
+
+def neighbors_apart() -> Scenario:
+    return with_roads(lambda roads: roads.beside.append(("right 0", "left 1")))
+
+
+DAMAGES: list[tuple[Callable[[], Scenario], str]] = [
+    (standing_in_the_way, "overlap"),
+    (standing_over_the_kerb, "off_road"),
+    (driving_over_a_red_light, "red_light"),
+    (green_for_all, "conflicting_greens"),
+    (running, "speed"),
+    (accelerating_too_hard, "acceleration"),
+    (accelerating_at_once, "jerk"),
+    (turning_too_fast, "lateral_acceleration"),
+    (turning_too_tightly, "yaw_rate"),
+    (sliding, "heading"),
+    (turning_on_the_spot, "heading"),
+    (telling_a_wrong_velocity, "velocity"),
+    (standing_at_another_place_for_a_step, "velocity"),
+    (vanishing, "gap"),
+    (lanes_with_a_hole, "map"),
+    (lanes_with_a_kink, "map"),
+    (neighbors_the_wrong_way_round, "map"),
+    (neighbors_apart, "map"),
+]
+
+
+@pytest.mark.row("SCEN-5")
+def test_a_sound_scenario_has_no_faults() -> None:
+    assert faults(busy_crossing()) == []
+
+
+@pytest.mark.row("SCEN-5")
+@pytest.mark.parametrize(("damaged", "rule"), DAMAGES, ids=[damage.__name__ for damage, _ in DAMAGES])
+def test_each_damage_is_found_by_its_rule_alone(damaged: Callable[[], Scenario], rule: str) -> None:
+    assert rules(damaged()) == {rule}
+
+
+def test_every_rule_has_a_damage() -> None:
+    assert {rule for _, rule in DAMAGES} == set(RULES)
+
+
+def test_an_overlap_names_both_agents_the_worst_step_and_the_number_of_steps() -> None:
+    (fault,) = faults(standing_in_the_way())
+    assert (fault.scenario_id, fault.agent) == ("stage", AHEAD)
+    # The car's centre passes the other's (130 m from the start) 110 m after its own start: box centres coincide there.
+    x = busy_crossing().positions[AHEAD, :, 0]
+    steps = np.flatnonzero(np.abs(x - 50) < 4.6)
+    assert fault.step in steps
+    assert (
+        fault.message == f"agents 0 and 4 overlap by 1.90 m at step {fault.step} (and at {len(steps) - 1} more steps)"
+    )
+
+
+def test_all_faults_are_reported_in_the_order_of_the_rules() -> None:
+    scenario = with_light(standing_in_the_way(), "ahead 0", LightState.STOP)
+    scenario = with_agent(scenario, TURNING, velocities=scenario.velocities[TURNING] * np.float32(1.1))
+    assert [(fault.rule, fault.agent) for fault in faults(scenario)] == [
+        ("overlap", AHEAD),
+        ("red_light", AHEAD),
+        ("velocity", TURNING),
+    ]
+
+
+def test_full_braking_is_allowed_in_hard_stops_alone() -> None:
+    roads = two_lane_road()
+    speed = np.maximum(14 - sideways((3, 6, 14.0)), 0)
+    braking = play(roads, Actor(roads.line("right 0", "right 1"), 20, speed))
+    assert rules(braking) == {"acceleration"}
+    assert rules(replace(braking, tags=("hard_stop",))) == set()
+    assert rules(replace(braking, tags=("cut_in",))) == {"acceleration"}
+
+
+def test_limits_can_be_set() -> None:
+    assert [fault.rule for fault in faults(busy_crossing(), Limits(vehicle_speed_mps=7.0))] == ["speed"]
+
+
+def test_arrays_that_do_not_fit_together_are_an_error() -> None:
+    with pytest.raises(ScenarioError, match="headings has shape"):
+        faults(replace(busy_crossing(), headings=np.zeros((5, 3), np.float32)))
+
+
+def test_a_map_without_lanes_and_a_scenario_without_agents_are_sound() -> None:
+    empty = play(map_of([]), Actor(straight(0, 0, 100, 0), 0, 8.0))
+    assert faults(empty) == []
+    none = {name: getattr(empty, name)[:0] for name in "agent_ids agent_types sizes positions headings".split()}
+    assert faults(replace(empty, **none, velocities=empty.velocities[:0], valid=empty.valid[:0], sdc=-1)) == []
+
+
+# red lights
+
+
+def way_of(*lanes: str, start: float = 60.0, speed: object = 8.0, present: tuple[int, int | None] = (0, None)) -> Actor:
+    return Actor(crossing().line(*lanes), start, speed, present=present)  # type: ignore[arg-type]
+
+
+def test_a_red_light_for_another_way_from_the_same_lane_is_not_passed() -> None:
+    turns_left, goes_ahead = way_of("in 0", "left 0", "out 1"), way_of("in 0", "ahead 0", "out 0")
+    lights = {"left 0": RED, "ahead 0": GREEN, "right 0": GREEN}
+    assert rules(play(crossing(), goes_ahead, lights=lights)) == set()
+    assert rules(play(crossing(), turns_left, lights=lights)) == {"red_light"}
+
+
+def test_a_vehicle_that_disappears_before_its_way_shows_is_given_the_benefit_of_the_doubt() -> None:
+    leaves_early = way_of("in 0", "left 0", "out 1", present=(0, 36))
+    assert rules(play(crossing(), leaves_early, lights={"left 0": RED, "ahead 0": GREEN, "right 0": GREEN})) == set()
+    all_red = {"left 0": RED, "ahead 0": RED, "right 0": RED}
+    assert rules(play(crossing(), leaves_early, lights=all_red)) == {"red_light"}
+
+
+def test_a_light_that_turns_red_behind_the_front_is_not_passed() -> None:
+    scenario = play(crossing(), way_of("in 0", "ahead 0", "out 0"), lights={"ahead 0": GREEN})
+    crosses = int(np.argmax(scenario.positions[0, :, 0] + 2.3 > -12))
+    states = scenario.light_states.copy()
+    states[0, crosses:] = LightState.STOP
+    assert rules(replace(scenario, light_states=states)) == set()
+    states[0, crosses - 1] = LightState.STOP
+    (fault,) = faults(replace(scenario, light_states=states))
+    assert (fault.rule, fault.agent, fault.step) == ("red_light", 0, crosses - 1)
+
+
+def test_stopping_at_a_red_light_is_sound() -> None:
+    stops = way_of("in 0", speed=8 - sideways((0, 6, 8.0)))
+    assert rules(play(crossing(), stops, lights={"ahead 0": RED})) == set()
+
+
+# conflicting greens
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "conflict"),
+    [
+        ("ahead 0", "ahead 1", True),
+        ("ahead 0", "left 2", True),
+        ("right 0", "left 2", True),  # they join
+        ("right 0", "ahead 3", True),
+        ("ahead 0", "ahead 2", False),
+        ("ahead 0", "left 0", False),  # one approach
+        ("left 0", "left 2", False),
+        ("right 0", "ahead 2", False),
+    ],
+)
+def test_greens_conflict_where_ways_from_different_approaches_cross_or_join(
+    one: str, other: str, conflict: bool
+) -> None:
+    scenario = play(crossing(), way_of("in 3", speed=0.0), lights={one: GREEN, other: LightState.ARROW_GO})
+    assert rules(scenario) == ({"conflicting_greens"} if conflict else set())
+    states = scenario.light_states.copy()
+    states[0, ::2] = states[1, 1::2] = LightState.STOP
+    assert rules(replace(scenario, light_states=states)) == set()
+
+
+# boxes and surfaces against shapely
+
+places = st.floats(-4, 4)
+box_sizes = st.tuples(st.floats(0.3, 6), st.floats(0.3, 3))
+angles = st.floats(-7, 7)
+
+
+def polygon(x: float, y: float, heading: float, length: float, width: float) -> shapely.Polygon:
+    box = shapely.box(-length / 2, -width / 2, length / 2, width / 2)
+    return shapely.affinity.translate(shapely.affinity.rotate(box, heading, origin=(0, 0), use_radians=True), x, y)
+
+
+@given(places, places, angles, angles, box_sizes, box_sizes)
+def test_boxes_overlap_when_shapely_says_so(
+    x: float, y: float, one: float, other: float, size: tuple[float, float], other_size: tuple[float, float]
+) -> None:
+    a, b = polygon(0, 0, one, *size), polygon(x, y, other, *other_size)
+    depth = overlap_depth(x, y, np.cos(one), np.sin(one), *size, np.cos(other), np.sin(other), *other_size)
+    if depth > 1e-9:
+        assert a.intersects(b)
+        assert a.intersection(b).area > 0
+    elif depth < -1e-9:
+        assert not a.intersects(b)
+        # Separating axes never claim more room than there is.
+        assert -depth <= a.distance(b) + 1e-9
+
+
+@given(st.lists(st.floats(0.3, 1), min_size=3, max_size=40), st.integers(0, 2**32 - 1))
+def test_points_are_off_the_road_when_shapely_says_so(radii: list[float], seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    angles = np.linspace(0, 2 * np.pi, len(radii), endpoint=False)
+    outline = 40 * np.array(radii)[:, None] * np.column_stack([np.cos(angles), np.sin(angles)])
+    hole = straight_loop(-3, -3, 3, 3)[::-1]
+    edges = [np.concatenate([outline, outline[:1]]).astype(np.float32), hole.astype(np.float32)]
+    surface = Surface.of(Roads(edges=list(edges)).map())
+    assert surface is not None
+    road = shapely.Polygon(edges[0]).symmetric_difference(shapely.Polygon(edges[1]))
+    points = rng.uniform(-45, 45, (50, 2))
+    outside = surface.outside_by(points[:, 0], points[:, 1])
+    for place, off_by in zip(shapely.points(points), outside, strict=True):
+        if road.boundary.distance(place) > 1e-9:
+            assert off_by == pytest.approx(road.distance(place), abs=1e-6)
+
+
+def test_a_map_with_an_open_edge_has_no_surface() -> None:
+    assert Surface.of(two_lane_road().map()) is not None
+    roads = two_lane_road()
+    roads.edges.append(straight(0, 20, 50, 20))
+    assert Surface.of(roads.map()) is None
+    assert Surface.of(example_scenario().map) is None
+
+
+def test_pedestrians_may_leave_the_road_and_parked_cars_may_not() -> None:
+    roads = two_lane_road()
+    driver = Actor(roads.line("right 0"), 20, 8.0)
+    beside = straight(50, -9, 90, -9)
+    walker = Actor(beside, 0, 1.2, kind=AgentType.PEDESTRIAN, size=(0.6, 0.6, 1.8))
+    assert rules(play(roads, driver, walker)) == set()
+    assert rules(play(roads, driver, Actor(beside, 0, 0.0))) == {"off_road"}
