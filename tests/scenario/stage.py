@@ -21,9 +21,9 @@ HALF = WIDTH / 2
 Doubles = NDArray[np.float64]
 
 
-def arc(x: float, y: float, radius: float, begin_deg: float, end_deg: float) -> Doubles:
-    """(n, 2) points of a circle around a place, about one per metre."""
-    count = max(round(radius * np.radians(abs(end_deg - begin_deg))), 4) + 1
+def arc(x: float, y: float, radius: float, begin_deg: float, end_deg: float, spacing: float = 1.0) -> Doubles:
+    """(n, 2) points of a circle around a place."""
+    count = max(round(radius * np.radians(abs(end_deg - begin_deg)) / spacing), 4) + 1
     angles = np.radians(np.linspace(begin_deg, end_deg, count))
     return np.column_stack([x + radius * np.cos(angles), y + radius * np.sin(angles)])
 

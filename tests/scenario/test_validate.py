@@ -45,7 +45,7 @@ def busy_crossing(**speeds: object) -> Scenario:
     ahead, turning = roads.line("in 0", "ahead 0", "out 0"), roads.line("in 2", "right 2", "out 1")
     return play(
         roads,
-        Actor(ahead, 20, speeds.get("ahead", 8.0)),  # type: ignore[arg-type]
+        Actor(ahead, 60, speeds.get("ahead", 8.0)),  # type: ignore[arg-type]
         Actor(turning, 60, speeds.get("turning", 5.0)),  # type: ignore[arg-type]
         Actor(roads.line("in 2", "ahead 2", "out 2"), 10, 4.0, -1.0, AgentType.CYCLIST, (1.8, 0.6, 1.7)),
         Actor(straight(20, -8, 90, -8), 0, speeds.get("walker", 1.3), 0, AgentType.PEDESTRIAN, (0.6, 0.6, 1.8)),  # type: ignore[arg-type]
@@ -73,7 +73,7 @@ def with_light(scenario: Scenario, lane: str, state: LightState) -> Scenario:
 
 
 def standing_in_the_way() -> Scenario:
-    return with_agent(busy_crossing(), WAITING, positions=[50, -1.75, 0], headings=0.0)
+    return with_agent(busy_crossing(), WAITING, positions=[20, -1.75, 0], headings=0.0)
 
 
 def standing_over_the_kerb() -> Scenario:
@@ -107,7 +107,7 @@ def turning_too_fast() -> Scenario:
 
 
 def turning_too_tightly() -> Scenario:
-    return play(crossing(), Actor(arc(0, 0, 1.5, 0, 720), 0.1, 1.8))
+    return play(crossing(), Actor(arc(0, 0, 1.5, 0, 720, spacing=0.05), 0.1, 1.8))
 
 
 def sliding() -> Scenario:
@@ -201,9 +201,8 @@ def test_every_rule_has_a_damage() -> None:
 def test_an_overlap_names_both_agents_the_worst_step_and_the_number_of_steps() -> None:
     (fault,) = faults(standing_in_the_way())
     assert (fault.scenario_id, fault.agent) == ("stage", AHEAD)
-    # The car's centre passes the other's (130 m from the start) 110 m after its own start: box centres coincide there.
     x = busy_crossing().positions[AHEAD, :, 0]
-    steps = np.flatnonzero(np.abs(x - 50) < 4.6)
+    steps = np.flatnonzero(np.abs(x - 20) < 4.6)
     assert fault.step in steps
     assert (
         fault.message == f"agents 0 and 4 overlap by 1.90 m at step {fault.step} (and at {len(steps) - 1} more steps)"
@@ -253,7 +252,7 @@ def way_of(*lanes: str, start: float = 60.0, speed: object = 8.0, present: tuple
 
 
 def test_a_red_light_for_another_way_from_the_same_lane_is_not_passed() -> None:
-    turns_left, goes_ahead = way_of("in 0", "left 0", "out 1"), way_of("in 0", "ahead 0", "out 0")
+    turns_left, goes_ahead = way_of("in 0", "left 0", "out 1", speed=6.0), way_of("in 0", "ahead 0", "out 0")
     lights = {"left 0": RED, "ahead 0": GREEN, "right 0": GREEN}
     assert rules(play(crossing(), goes_ahead, lights=lights)) == set()
     assert rules(play(crossing(), turns_left, lights=lights)) == {"red_light"}

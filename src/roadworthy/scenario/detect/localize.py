@@ -87,7 +87,8 @@ def _most_plausible(
     # Slot MOST_LANES stands for "on no lane".
     lanes = np.full((steps, MOST_LANES + 1), -1, np.int32)
     arcs, offsets = np.zeros((steps, MOST_LANES + 1)), np.zeros((steps, MOST_LANES + 1))
-    costs, came_from = np.zeros(MOST_LANES + 1), np.zeros((steps, MOST_LANES + 1), np.int32)
+    costs, squares = np.zeros(MOST_LANES + 1), np.zeros(MOST_LANES + 1)
+    came_from = np.zeros((steps, MOST_LANES + 1), np.int32)
     counts = np.zeros(steps, np.int32)
     total, previous_total = np.zeros(MOST_LANES + 1), np.zeros(MOST_LANES + 1)
     for agent in range(agents):
@@ -120,6 +121,7 @@ def _most_plausible(
                     arcs[step],
                     offsets[step],
                     costs,
+                    squares,
                 )
                 n, before = counts[step], counts[step - 1]
                 for i in range(n + 1):
@@ -199,6 +201,7 @@ def _candidates(
     arcs,
     offsets,
     costs,
+    squares,
 ):
     """Fill in the lanes within reach that run the agent's way, with the place on each; return their number."""
     column, row = (px - origin[0]) / CELL_M, (py - origin[1]) / CELL_M
@@ -227,6 +230,7 @@ def _candidates(
         at_lane_end = (overshoot < 0.0 and p == first[lane]) or (overshoot > 0.0 and p == first[lane + 1] - 2)
         if abs(overshoot) > (MOST_OVERSHOOT_M if at_lane_end else REACH_M):
             continue
+        square = offset * offset + overshoot * overshoot
         cost = offset * offset + OVERSHOOT_COST * overshoot * overshoot + HEADING_COST * (1.0 - agreement)
         slot = -1
         for j in range(n):
@@ -241,7 +245,8 @@ def _candidates(
                 slot = int(np.argmax(costs[:MOST_LANES]))
                 if costs[slot] <= cost:
                     continue
-        elif costs[slot] <= cost:
+        elif squares[slot] <= square:
             continue
         lanes[slot], arcs[slot], offsets[slot], costs[slot] = lane, arc[p] + reached, offset, cost
+        squares[slot] = square
     return n

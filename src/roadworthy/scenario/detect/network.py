@@ -21,7 +21,6 @@ REACH_M = 2.5  # an agent further than this from a lane's centre is not on that 
 
 # How one lane is related to another, seen from a driver who moves from the first to the second.
 AHEAD, LEFT, RIGHT = 1, 2, 3
-MOST_RELATED = 48  # lanes remembered per lane, nearest relations first
 
 DEFAULT_LANE_WIDTH_M = 3.5
 RING_LENGTH_M = 160.0  # a roundabout is shorter around; a city block is longer
@@ -85,11 +84,7 @@ def _network(road_map: RoadMap) -> LaneNetwork:
     arc, length, turn, start_heading, end_heading, segment_lane = _measure(first, x, y)
     successor_starts, successors = _by_lane(road_map.successors, lanes)
     predecessor_starts, predecessors = _by_lane(road_map.predecessors, lanes)
-    left_starts, lefts = _by_lane(road_map.left_neighbors, lanes)
-    right_starts, rights = _by_lane(road_map.right_neighbors, lanes)
-    relation_starts, related, relation = _relate(
-        successor_starts, successors, predecessor_starts, predecessors, left_starts, lefts, right_starts, rights
-    )
+    relation_starts, related, relation = _relate(road_map)
     is_ring = _ring_lanes(successor_starts, successors, length, turn)
     touches_ring = np.zeros(lanes, np.bool_)
     before, after = road_map.successors[:, 0], road_map.successors[:, 1]
@@ -170,49 +165,27 @@ def _measure(first, x, y):
     return arc, length, turn, start_heading, end_heading, segment_lane
 
 
-@kernel
-def _relate(ahead_starts, ahead, back_starts, back, left_starts, lefts, right_starts, rights):
+def _relate(road_map: RoadMap) -> tuple[Ints, Ints, Bytes]:
     """Lanes that a driver may be on next: ahead by one or two lanes, beside, or beside and one lane on or back."""
-    lanes = len(ahead_starts) - 1
-    found, kinds = np.zeros((lanes, MOST_RELATED), np.int32), np.zeros((lanes, MOST_RELATED), np.uint8)
-    count = np.zeros(lanes, np.int32)
-    for lane in range(lanes):
-        n = 0
-        for i in range(ahead_starts[lane], ahead_starts[lane + 1]):
-            n = _remember(found[lane], kinds[lane], n, ahead[i], AHEAD)
-            for j in range(ahead_starts[ahead[i]], ahead_starts[ahead[i] + 1]):
-                n = _remember(found[lane], kinds[lane], n, ahead[j], AHEAD)
-        for kind, starts, beside in ((LEFT, left_starts, lefts), (RIGHT, right_starts, rights)):
-            for i in range(starts[lane], starts[lane + 1]):
-                other = beside[i]
-                n = _remember(found[lane], kinds[lane], n, other, kind)
-                for j in range(ahead_starts[other], ahead_starts[other + 1]):
-                    n = _remember(found[lane], kinds[lane], n, ahead[j], kind)
-                for j in range(back_starts[other], back_starts[other + 1]):
-                    n = _remember(found[lane], kinds[lane], n, back[j], kind)
-            for i in range(ahead_starts[lane], ahead_starts[lane + 1]):
-                for j in range(starts[ahead[i]], starts[ahead[i] + 1]):
-                    n = _remember(found[lane], kinds[lane], n, beside[j], kind)
-        count[lane] = n
-    total = count.sum()
-    starts_out, related, relation = np.zeros(lanes + 1, np.int32), np.zeros(total, np.int32), np.zeros(total, np.uint8)
-    for lane in range(lanes):
-        start = starts_out[lane]
-        starts_out[lane + 1] = start + count[lane]
-        related[start : start + count[lane]] = found[lane, : count[lane]]
-        relation[start : start + count[lane]] = kinds[lane, : count[lane]]
-    return starts_out, related, relation
+    ahead, lanes = road_map.successors, road_map.lane_count
+    # What comes first counts where two lanes are related in several ways.
+    found = [(AHEAD, ahead), (AHEAD, _chain(ahead, ahead, lanes))]
+    for kind, beside in ((LEFT, road_map.left_neighbors), (RIGHT, road_map.right_neighbors)):
+        found += [(kind, beside), (kind, _chain(beside, ahead, lanes)), (kind, _chain(ahead, beside, lanes))]
+        found += [(kind, _chain(beside, road_map.predecessors, lanes))]
+    pairs = np.concatenate([pairs for _, pairs in found]).astype(np.int64)
+    kinds = np.repeat(np.array([kind for kind, _ in found], np.uint8), [len(pairs) for _, pairs in found])
+    keys, first = np.unique(pairs[:, 0] * lanes + pairs[:, 1], return_index=True)
+    starts = np.searchsorted(keys, np.arange(lanes + 1) * lanes).astype(np.int32)
+    return starts, pairs[first, 1].astype(np.int32), kinds[first]
 
 
-@kernel
-def _remember(found, kinds, n, lane, kind):
-    if n == len(found):
-        return n
-    for i in range(n):
-        if found[i] == lane:
-            return n
-    found[n], kinds[n] = lane, kind
-    return n + 1
+def _chain(pairs: Ints, further: Ints, lanes: int) -> Ints:
+    """All (a, c) for which (a, b) is one of the pairs and (b, c) one of the further ones."""
+    starts, others = _by_lane(further, lanes)
+    counts = starts[pairs[:, 1] + 1] - starts[pairs[:, 1]]
+    within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    return np.column_stack([np.repeat(pairs[:, 0], counts), others[np.repeat(starts[pairs[:, 1]], counts) + within]])
 
 
 @kernel

@@ -111,12 +111,16 @@ class Tracks:
 
     @cached_property
     def gap(self) -> Doubles:
-        """(A, T) metres from the car's front bumper to the rear of agents ahead in its path; infinite for others."""
+        """(A, T) metres from the car's front bumper to the rear of agents ahead in its path; infinite for others.
+
+        Whoever has its centre outside the lane, as those parked at the kerb, isn't in the path.
+        """
         own = self.station[self.sdc]
         half_lengths = 0.5 * (self.sizes[:, :1] + self.sizes[self.sdc, 0])
         ahead = self.station - own
+        within_lane = np.abs(self.offset) <= np.append(self.network.half_width, 0.0)[self.lane]
         with np.errstate(invalid="ignore"):
-            is_ahead = (ahead > 0.0) & self.valid
+            is_ahead = (ahead > 0.0) & self.valid & within_lane
         is_ahead[self.sdc] = False
         return np.where(is_ahead, ahead - half_lengths, np.inf)
 

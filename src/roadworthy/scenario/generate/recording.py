@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from roadworthy.scenario.generate.signals import light_states, walk_seconds
 from roadworthy.scenario.generate.stage import Stage
 from roadworthy.scenario.generate.traffic.simulate import simulate
-from roadworthy.scenario.generate.traffic.tables import Layout, RoadTables, lane_count, road_tables
+from roadworthy.scenario.generate.traffic.tables import RoadTables, lane_count, road_tables
 from roadworthy.scenario.generate.traffic.users import Kind
 from roadworthy.scenario.schema import AgentType, RoadMap, Scenario
 
@@ -29,9 +29,9 @@ class Recording:
     lights: NDArray[np.uint8]
 
 
-def record(stage: Stage, layout: Layout) -> Recording:
-    """Let traffic run on a stage, whose network has the layout."""
-    tables = road_tables(layout, stage.walks, stage.nudges)
+def record(stage: Stage) -> Recording:
+    """Let traffic run on a stage."""
+    tables = road_tables(stage.layout, stage.walks, stage.nudges)
     lights = light_states(stage.network, tables, stage.offsets, stage.steps, stage.dt)
     walking = walk_seconds(stage.network, tables, stage.offsets, stage.steps, stage.dt)
     owners = np.repeat(np.arange(lane_count(tables)), np.diff(tables.lanes["zebra"]))

@@ -96,7 +96,7 @@ def draw_driver(rng: np.random.Generator, *, freeway: bool = False, longest: flo
         jerk=rng.uniform(2.0, 4.0),
         cornering=rng.uniform(1.5, 2.6),
         wander=0.14 if not freeway else 0.18,
-        wander_length=(35.0, 160.0),
+        wander_length=(40.0, 160.0) if not freeway else (130.0, 320.0),
     )
 
 

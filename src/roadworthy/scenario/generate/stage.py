@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from roadworthy.scenario.generate.curves import Curve, Parallel, Pose, bend, line
 from roadworthy.scenario.generate.network import Network, ParkingStrip
 from roadworthy.scenario.generate.roster import Person, Roster, draw_cyclist, draw_driver, draw_pedestrian
-from roadworthy.scenario.generate.traffic.tables import Nudge
+from roadworthy.scenario.generate.traffic.tables import Layout, Nudge
+from roadworthy.scenario.generate.traffic.users import Kind
 from roadworthy.scenario.schema import LaneType
 
 SIDEWALK_M = (3.0, 4.4)  # from the kerb to where pedestrians walk along the road
 WALK_SPACING_M = 0.25
+COMFORTABLE_BRAKING = 1.2  # m/s2
+MOST_PARKED = 14
 PASSING_GAP_M = 0.55  # between a car and one that is parked in its way
-SHARPEST_FOR_TRUCKS_PER_M = 1.0 / 60.0
 
 
 @dataclass(frozen=True)
@@ -32,8 +36,8 @@ class Parked:
 class Stage:
     """Collects who takes part in a recording of a number of steps, and how the signals start."""
 
-    def __init__(self, network: Network, rng: np.random.Generator, steps: int, dt: float) -> None:
-        self.network, self.rng, self.steps, self.dt = network, rng, steps, dt
+    def __init__(self, network: Network, layout: Layout, rng: np.random.Generator, steps: int, dt: float) -> None:
+        self.network, self.layout, self.rng, self.steps, self.dt = network, layout, rng, steps, dt
         self.roster = Roster()
         self.walks: list[Parallel] = []
         self.parked: list[Parked] = []
@@ -49,11 +53,8 @@ class Stage:
     def put(self, person: Person, lane: int, s: float, speed: float | None = None, **changes: Any) -> int:
         """Place somebody on a lane, by default at the speed that suits the place; returns the number."""
         person = replace(person, **changes)
-        item = self.network.lanes[lane]
         if speed is None:
-            limit = min(person.speed_factor * item.speed_limit, person.top_speed)
-            left = max(item.path.length - s - 8.0, 0.0) if self._must_slow(lane) else 1e9
-            speed = min(limit, np.sqrt(2.0 * 1.3 * left))
+            speed = self.suitable_speed(person, lane, s)
         self._taken.setdefault(lane, []).append((s, person.length))
         return self.roster.add(replace(person, lane=lane, s=s, speed=float(speed)))
 
@@ -64,13 +65,22 @@ class Stage:
         freeway = self.network.lanes[lane].type == LaneType.FREEWAY
         return draw_driver(self.rng, freeway=freeway)
 
-    def _must_slow(self, lane: int) -> bool:
+    def suitable_speed(self, person: Person, lane: int, s: float) -> float:
+        """What lets one take the bends ahead and stop before a junction."""
         item = self.network.lanes[lane]
-        return item.ends or any(self.network.lanes[n].junction >= 0 for n in item.successors)
+        path = item.path
+        ahead = np.linspace(0.0, path.length, len(path.x)) - s
+        bends = np.sqrt(person.cornering / np.maximum(np.abs(path.curvature), 1e-4))
+        entry = np.sqrt(bends**2 + 2.0 * COMFORTABLE_BRAKING * np.maximum(ahead, 0.0))[ahead > -2.0]
+        speed = min(person.speed_factor * item.speed_limit, person.top_speed, float(entry.min()))
+        if item.ends or any(self.network.lanes[n].junction >= 0 for n in item.successors):
+            left = max(path.length - s - person.length / 2 - 5.0, 0.0)
+            speed = min(speed, float(np.sqrt(2.0 * COMFORTABLE_BRAKING * left)))
+        return speed
 
-    def fill(self, *, cars: int, spacing: float = 14.0, arrivals_every_s: float = 7.0, parked_share: float = 0.5) -> None:
+    def fill(self, *, cars: int, spacing: float = 14.0, arrivals_every_s: float = 7.0) -> None:
         """Add background traffic: cars and cyclists on the map, more that arrive, pedestrians, parked cars."""
-        self._fill_parking(parked_share)
+        self._fill_parking()
         lanes = self.network.lanes
         roads = [i for i, lane in enumerate(lanes) if lane.junction < 0 and lane.type != LaneType.BIKE_LANE]
         bikes = [i for i, lane in enumerate(lanes) if lane.junction < 0 and lane.type == LaneType.BIKE_LANE]
@@ -79,9 +89,34 @@ class Stage:
             self._put_anywhere(self.rng.choice(roads, p=weights / weights.sum()), spacing)
         for _ in range(min(len(bikes), int(self.rng.integers(0, 4)))):
             self._put_anywhere(int(self.rng.choice(bikes)), 4.0)
-        for _ in range(int(self.rng.integers(0, 5)) if self.network.crosswalks else 0):
-            self.put_walker(int(self.rng.integers(len(self.network.crosswalks))), arrives_s=self.rng.uniform(0.0, 22.0))
+        unused = [z for z in range(len(self.network.crosswalks)) if all(z != p.zebra for p in self.roster.people)]
+        for zebra in self.rng.permutation(unused)[: int(self.rng.integers(0, 6))]:
+            self.put_walker(int(zebra), arrives_s=self.rng.uniform(0.0, 22.0))
+        self._match_speeds()
         self._fill_arrivals(arrivals_every_s)
+
+    def _match_speeds(self) -> None:
+        """Nobody starts too fast for whoever is next on the lane or on the one behind it."""
+        people = self.roster.people
+        on_lane: dict[int, list[int]] = {}
+        for i, person in enumerate(people):
+            if person.kind != Kind.PEDESTRIAN:
+                on_lane.setdefault(person.lane, []).append(i)
+        for lane in sorted(on_lane, reverse=True):
+            for i in sorted(on_lane[lane], key=lambda n: -people[n].s):
+                for gap, j in self._ahead(on_lane, lane, i):
+                    gap = max(gap - people[i].standing_gap, 0.0)
+                    fastest = min(gap / 0.8, np.sqrt(people[j].speed ** 2 + 2.0 * COMFORTABLE_BRAKING * gap))
+                    people[i] = replace(people[i], speed=min(people[i].speed, float(fastest)))
+
+    def _ahead(self, on_lane: dict[int, list[int]], lane: int, i: int) -> Iterator[tuple[float, int]]:
+        """Gap and number of everybody ahead of i on its lane and the lanes that follow."""
+        people = self.roster.people
+        for following, start in [(lane, 0.0), *((n, self.network.lanes[lane].path.length) for n in self.network.lanes[lane].successors)]:
+            for j in on_lane.get(following, []):
+                between = start + people[j].s - people[i].s
+                if between > 0.0:
+                    yield between - (people[i].length + people[j].length) / 2, j
 
     def _put_anywhere(self, lane: int, spacing: float) -> None:
         item = self.network.lanes[lane]
@@ -98,7 +133,7 @@ class Stage:
             time = self.rng.exponential(mean)
             while time < self.steps * self.dt:
                 person = draw_cyclist(self.rng) if item.type == LaneType.BIKE_LANE else self.draw_driver(lane)
-                speed = min(0.9 * person.speed_factor * item.speed_limit, person.top_speed)
+                speed = self.suitable_speed(person, lane, person.length / 2 + 0.5)
                 self.roster.add(
                     replace(
                         person, lane=lane, s=person.length / 2 + 0.5, speed=speed, first_step=max(int(time / self.dt), 1)
@@ -106,15 +141,16 @@ class Stage:
                 )
                 time += max(self.rng.exponential(mean), 2.0)
 
-    def _fill_parking(self, share: float) -> None:
-        for strip in self.network.parking:
+    def _fill_parking(self) -> None:
+        for number in self.rng.permutation(len(self.network.parking)):
+            strip = self.network.parking[number]
             station = strip.first + 1.0
-            while True:
+            while len(self.parked) < MOST_PARKED:
                 length, width = self.rng.uniform(4.1, 5.0), self.rng.uniform(1.75, 1.95)
                 station += length / 2 + self.rng.uniform(0.8, 2.0)
                 if station + length / 2 + 0.5 > strip.last:
                     break
-                if self.rng.random() < share:
+                if self.rng.random() < 0.4:
                     slack = (strip.width - width) / 2 - 0.12
                     self._park(strip, station, length, width, shift=self.rng.uniform(-slack, slack))
                 station += length / 2
@@ -145,11 +181,39 @@ class Stage:
         self.nudges.append(nudge)
         return nudge
 
-    def put_walker(self, zebra: int, arrives_s: float, *, along: float | None = None) -> int:
-        """Send a pedestrian over a crosswalk, to reach the kerb about `arrives_s` seconds into the recording."""
+    def gives_way_to(self, lane: int) -> list[int]:
+        """The lanes whose traffic goes first where it meets this lane's."""
+        first, last = self.layout.lanes["conflict"][lane], self.layout.lanes["conflict"][lane + 1]
+        return [int(c["lane"]) for c in self.layout.conflicts[first:last] if c["rank"] < 0]
+
+    def way_ahead(self, lane: int, s: float = 0.0) -> float:
+        """Metres that one can drive from a place before one leaves the map, up to half a kilometre."""
+        lanes = self.network.lanes
+        way = lanes[lane].path.length - s
+        while way < 500.0 and lanes[lane].successors:
+            lane = lanes[lane].successors[0]
+            way += lanes[lane].path.length
+        return way
+
+    def lane_point(self, lane: int, s: float) -> NDArray[np.float64]:
+        """(2,) the middle of a lane at a metre."""
+        path = self.network.lanes[lane].path
+        at = np.linspace(0.0, path.length, len(path.x))
+        return np.array([np.interp(s, at, path.x), np.interp(s, at, path.y)])
+
+    def crossings(self) -> list[tuple[int, int, float]]:
+        """Crosswalk, lane that it lies on, and the metre where it begins there."""
+        layout = self.layout
+        owners = np.repeat(np.arange(len(layout.lanes) - 1), np.diff(layout.lanes["zebra"]))
+        return [
+            (int(z["zebra"]), int(lane), float(z["span"][0])) for z, lane in zip(layout.zebras, owners, strict=True)
+        ]
+
+    def put_walker(self, zebra: int, arrives_s: float, kerb_number: int | None = None) -> int:
+        """Send a pedestrian over a crosswalk from one of its kerbs, there about `arrives_s` seconds into the recording."""
         crosswalk = self.network.crosswalks[zebra]
         person = draw_pedestrian(self.rng)
-        backwards = int(self.rng.random() < 0.5)
+        backwards = int(self.rng.random() < 0.5) if kerb_number is None else kerb_number
         here, there = crosswalk.kerbs[backwards], crosswalk.kerbs[1 - backwards]
         across = there - here
         width = float(np.hypot(*across))
@@ -161,22 +225,22 @@ class Stage:
         start = Pose(here[0], here[1], heading).shifted(ahead=-verge[0])
         start = Pose(start.x + slot * crosswalk.outward[0], start.y + slot * crosswalk.outward[1], heading)
         to_side = (outward - heading + np.pi) % (2 * np.pi) - np.pi
-        leg = person.top_speed * max(arrives_s, 1.0) if along is None else along
         back = start.turned_back()
         from_side = (outward - back.heading + np.pi) % (2 * np.pi) - np.pi
-        before = _walk_away(back, from_side, min(leg, 12.0)).reversed()
-        wait_s = max(arrives_s - before.length / person.top_speed, 0.0)
+        walked = arrives_s * person.top_speed
+        before = _walk_away(back, from_side, float(np.clip(walked - verge[0] - 2.4, 0.5, 12.0))).reversed()
         path = before.then(line(start, verge[0] + width + verge[1]))
         path = path.then(_walk_away(path.end, to_side, 30.0))
         self.walks.append(path.parallel(0.0, WALK_SPACING_M))
         kerb = before.length + verge[0]
+        s = min(max(kerb - walked, 0.3), kerb - 2.2)
         return self.roster.add(
             replace(
                 person,
                 lane=len(self.network.lanes) + len(self.walks) - 1,
-                s=0.3,
-                speed=0.0 if wait_s > 0 else person.top_speed,
-                first_step=int(wait_s / self.dt),
+                s=s,
+                speed=person.top_speed,
+                first_step=int(max(arrives_s - (kerb - s) / person.top_speed, 0.0) / self.dt),
                 zebra=zebra,
                 kerb_s=(kerb, kerb + width),
                 backwards=backwards,

@@ -52,6 +52,9 @@ def build_town(rng: np.random.Generator, plan: TownPlan) -> Network:
     controls = {node: _draw_control(rng) for node in places}
     if plan.centre is not None:
         controls[(0, 0)] = plan.centre
+    if plan.lanes is not None and plan.lanes > 1:  # rings have one lane
+        wide = [node for node in places if 0 in node and controls[node] == ROUNDABOUT]
+        controls.update({node: JunctionControl.PRIORITY for node in wide})
     streets = _draw_streets(rng, plan, columns, rows, controls)
     return _Builder(rng, plan, places, controls, streets, tilt).build()
 

@@ -76,20 +76,21 @@ def stopping_acceleration(v, gap, braking):
 
 
 @kernel
-def bend_speed(tables, users, state, i, limit_now):
-    """The speed that lets one slow down in comfort for all bends and limits ahead."""
+def bend_acceleration(tables, users, state, i):
+    """What slows one down in comfort for all bends and lower limits ahead."""
     v = state.v[i]
-    braking, cornering = 0.75 * users.braking[i], users.cornering[i]
+    braking, cornering = 0.7 * users.braking[i], users.cornering[i]
     reach = v * v / (2.0 * braking) + 8.0
-    allowed = limit_now
+    allowed, slowing = FAR_M, 0.0
     ahead, k = 0.0, 0
     lane, s = state.lane[i], state.s[i]
     while ahead <= reach:
         _, _, _, curvature = point(tables, lane, s)
         here = min(users.speed_factor[i] * tables.lanes.limit[lane], users.top_speed[i])
-        if abs(curvature) > 1e-4:
-            here = min(here, np.sqrt(cornering / abs(curvature)))
-        allowed = min(allowed, np.sqrt(here * here + 2.0 * braking * ahead))
+        here = min(here, np.sqrt(cornering / max(abs(curvature), 1e-4)))
+        entry = np.sqrt(here * here + 2.0 * braking * ahead)
+        if entry < allowed:
+            allowed, slowing = entry, braking if ahead > 0.0 else 0.0
         step = 2.0
         s += step
         ahead += step
@@ -97,9 +98,9 @@ def bend_speed(tables, users, state, i, limit_now):
             s -= tables.lanes.length[lane]
             k += 1
             if k >= state.route_length[i]:
-                return allowed
+                return (allowed - v) / 0.8 - slowing
             lane = state.route[i, k]
-    return allowed
+    return (allowed - v) / 0.8 - slowing
 
 
 @kernel

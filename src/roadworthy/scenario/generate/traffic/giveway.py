@@ -11,9 +11,10 @@ from roadworthy.scenario.generate.traffic.tables import CROSSING, DIVERGING, MER
 from roadworthy.scenario.generate.traffic.users import Kind
 from roadworthy.scenario.schema import LightState
 
-LINE_MARGIN_M = 0.6  # from the bumper to a stop line, when standing
+LINE_MARGIN_M = 1.0  # from the bumper to a stop line, when standing
 FIRM_BRAKING = 2.6  # m/s2, what one is ready to do for a light that turns yellow, or for a pedestrian
-COURTESY_BRAKING = 1.8  # m/s2, what one is ready to do for a pedestrian who waits at the kerb
+HARD_BRAKING = 5.0  # m/s2
+COURTESY_BRAKING = 2.3  # m/s2, what one is ready to do for a pedestrian who waits at the kerb
 
 _STOP, _FREE, _SIGNAL = int(Control.STOP), int(Control.FREE), int(Control.SIGNAL)
 _CAR, _PEDESTRIAN = int(Kind.CAR), int(Kind.PEDESTRIAN)
@@ -55,7 +56,9 @@ def room_to_stop(tables, users, state, presence, lights, walkers, step, i):
         if tables.lanes.junction[lane] >= 0 and (k == 0 or state.committed[i] == lane):
             room = min(room, _room_before_blocked_zone(tables, users, state, presence, i, lane, start))
         if tables.lanes.ends[lane] == 1:
-            room = min(room, start + tables.lanes.length[lane] - half - 4.0)
+            left = start + tables.lanes.length[lane] - half - 4.0
+            if left < v * v / (2.0 * FIRM_BRAKING) + v:  # before that one still hopes for a gap to merge into
+                room = min(room, left)
         start += tables.lanes.length[lane]
     return room
 
@@ -71,7 +74,8 @@ def _must_wait(tables, users, state, presence, lights, step, i, k, start):
         shown = lights[light, step]
         if is_red(shown):
             return True
-        if is_yellow(shown) and v * v / (2.0 * max(to_line, 0.1)) < FIRM_BRAKING:
+        # Who has begun to stop for a yellow light does so, even if it takes firm braking in the end.
+        if is_yellow(shown) and v * v / (2.0 * max(to_line, 0.1)) < (HARD_BRAKING if state.held[i] else FIRM_BRAKING):
             return True
     if tables.lanes.control[lane] == _STOP and state.halted_lane[i] != lane:
         if to_line < 1.6 and v < 0.3:
@@ -129,7 +133,7 @@ def _conflicts(tables, users, state, lights, step, i, j, lane, start, c, kind, r
     v_j = state.v[j]
     earliest = travel_time(j_in, v_j, 0.8, max(v_j, min(users.speed_factor[j] * tables.lanes.limit[other], users.top_speed[j])))
     latest = travel_time(j_out, v_j, 0.8, max(0.7 * v_j, 3.0))
-    before, after = users.gap[i], 0.6
+    before, after = users.gap[i], 0.9
     if kind == MERGING:
         # The other one must not have to brake hard behind, nor one behind the other.
         before += 1.0 + max(0.0, v_j - pace) / 2.0

@@ -19,13 +19,19 @@ SCRIPTED_BRAKING = 4.0  # m/s2 that a scripted change may ask
 CLEARED = 0.75  # of the change, after which the old lane is free
 
 _CAR = int(Kind.CAR)
-_KEEP, _LEFT, _RIGHT = int(Script.KEEP_LANE), int(Script.CHANGE_LEFT), int(Script.CHANGE_RIGHT)
+_NONE, _LEFT, _RIGHT = int(Script.NONE), int(Script.CHANGE_LEFT), int(Script.CHANGE_RIGHT)
+
+
+@kernel
+def _is_free(script):
+    """Whether a script leaves the choice of lane to the driver, or asks for a change."""
+    return script == _NONE or script == _LEFT or script == _RIGHT
 
 
 @kernel
 def consider_change(tables, users, state, presence, step, i, wanted, acceleration):
     """Begin a lane change where there is a reason and room for it."""
-    if users.kind[i] != _CAR or state.blend_from[i] != 0.0 or users.script[i] == _KEEP:
+    if users.kind[i] != _CAR or state.blend_from[i] != 0.0 or not _is_free(users.script[i]):
         return
     lane = state.lane[i]
     if tables.lanes.ends[lane] == 1:

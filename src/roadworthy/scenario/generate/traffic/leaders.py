@@ -7,6 +7,9 @@ from roadworthy.scenario.generate.traffic.following import FAR_M
 from roadworthy.scenario.generate.traffic.tables import DIVERGING, MERGING
 from roadworthy.scenario.generate.traffic.ways import LEAVING
 
+DOUBT_M = 5.0  # who is that much closer to where two lanes join is clearly first
+SETTLED_M = 7.0  # from where two lanes join: it is settled who goes first
+
 
 @kernel
 def leader_on_way(tables, users, state, presence, i, lane, s, route, reach):
@@ -43,8 +46,12 @@ def leader_on_way(tables, users, state, presence, i, lane, s, route, reach):
                     between = start + at
                     near = at - 0.5 * users.length[j] < tables.conflicts.other[c, 1]
                     if kind == MERGING:
-                        # How much farther from the common end; whoever is closer to it leads.
-                        between = (start + tables.lanes.length[here]) - (tables.lanes.length[other] - at)
+                        # How much farther from the common end: whoever is closer to it leads, and in doubt the one
+                        # who has the right of way, unless the other is as good as there.
+                        to_go = start + tables.lanes.length[here]
+                        between = to_go - (tables.lanes.length[other] - at)
+                        if to_go > SETTLED_M and tables.lanes.length[other] - at > SETTLED_M:
+                            between -= DOUBT_M * tables.conflicts.rank[c]
                         near = at + 0.5 * users.length[j] > tables.conflicts.other[c, 0]
                     if near and (between > 0.0 or (between == 0.0 and j > i)):
                         gap = between - 0.5 * (users.length[i] + users.length[j])

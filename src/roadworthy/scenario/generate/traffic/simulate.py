@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from roadworthy.compile import kernel
 from roadworthy.scenario.generate.traffic.following import (
     FAR_M,
-    bend_speed,
+    bend_acceleration,
     following_acceleration,
     stopping_acceleration,
 )
@@ -80,14 +80,15 @@ def _run(tables, users, state, presence, lights, walk_seconds, zebra_lanes, moti
 
 @kernel
 def _appear(tables, users, state, i, step):
-    """Enter the map, unless somebody stands in the way."""
+    """Enter the map at a speed that suits the traffic ahead, or wait while there is no room."""
     lane, speed = users.lane[i], users.speed[i]
     if step > 0:
-        for j in range(len(state.lane)):
+        for j in range(len(state)):
             if state.alive[j] and state.lane[j] == lane:
-                gap = state.s[j] - users.s[i] - 0.5 * (users.length[i] + users.length[j])
-                if gap < users.standing_gap[i] + 1.2 * users.headway[i] * max(speed, state.v[j]):
+                gap = state.s[j] - users.s[i] - 0.5 * (users.length[i] + users.length[j]) - users.standing_gap[i]
+                if gap < 2.0:
                     return
+                speed = min(speed, gap / users.headway[i], np.sqrt(state.v[j] ** 2 + 2.0 * 1.0 * gap))
     state.alive[i] = True
     state.s[i] = users.s[i]
     state.v[i] = speed
@@ -109,19 +110,18 @@ def _record(tables, users, state, motion, step, i):
 def _drive(tables, users, state, presence, lights, walkers, step, i):
     """The acceleration that a driver or cyclist wants, and the speed."""
     v, braking = state.v[i], users.braking[i]
-    limit = min(users.speed_factor[i] * tables.lanes.limit[state.lane[i]], users.top_speed[i])
-    wanted = bend_speed(tables, users, state, i, limit)
+    wanted = min(users.speed_factor[i] * tables.lanes.limit[state.lane[i]], users.top_speed[i])
     room = room_to_stop(tables, users, state, presence, lights, walkers, step, i)
     state.held[i] = room < FAR_M and room < max(v * v / (2.0 * 1.2), 6.0)
     if room < FAR_M:
         wanted = min(wanted, np.sqrt(2.0 * 0.55 * braking * max(room, 0.0)) + 0.1)
-    scripted = users.script[i] == _WAVE and step >= users.script_step[i]
-    if scripted:
-        beat = int((step - users.script_step[i]) * DT / users.script_value[i])
-        wanted = min(wanted, 0.05 if beat % 2 == 0 else 5.0)
+    if users.script[i] == _WAVE and step >= users.script_step[i]:
+        beat = (step - users.script_step[i]) * DT / users.script_value[i] % 2.0
+        wanted = min(wanted, 0.02 if beat < 1.2 else 4.5)
     reach = 40.0 + 6.0 * v
     gap, leader = leader_on_way(tables, users, state, presence, i, state.lane[i], state.s[i], state.route[i], reach)
     a = following_acceleration(users, state, i, wanted, gap, leader, 1.0)
+    a = min(a, bend_acceleration(tables, users, state, i))
     old = state.old_lane[i]
     if old >= 0:
         s = beside(tables, state.lane[i], state.s[i], old)
@@ -137,7 +137,7 @@ def _drive(tables, users, state, presence, lights, walkers, step, i):
 def _walk(tables, users, state, presence, walk_seconds, zebra_lanes, step, i):
     """The acceleration that a pedestrian wants."""
     room = FAR_M
-    if users.zebra[i] >= 0 and not state.crossing[i] and state.s[i] < users.kerb_s[i, 0]:
+    if users.zebra[i] >= 0 and not state.crossing[i] and state.s[i] < users.kerb_s[i, 1]:
         room = max(users.kerb_s[i, 0] - 0.5 - state.s[i], 0.0)
         if room < 1.0 and may_cross(tables, users, state, presence, walk_seconds, zebra_lanes, step, i):
             state.crossing[i] = True
@@ -164,7 +164,7 @@ def _move(tables, users, state, target, step, i):
             rate = 16.0 * DT
     v = state.v[i]
     a = state.a[i] + min(max(command - state.a[i], -rate), rate)
-    a = max(a, -(0.35 + 2.4 * v))  # nobody stops with a jolt
+    a = max(a, -(0.4 + 1.7 * v))  # nobody stops with a jolt
     faster = v + a * DT
     if faster <= 0.0:
         faster, a = 0.0, 0.0

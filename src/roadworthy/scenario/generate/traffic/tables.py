@@ -76,7 +76,7 @@ class Nudge(NamedTuple):
 class Layout:
     """What of the tables depends on the network alone, and is shared by all recordings on it."""
 
-    lanes: NDArray[np.void]
+    lanes: NDArray[np.void]  # LANE, with a sentinel
     samples: NDArray[np.void]
     follow: NDArray[np.int64]
     conflicts: NDArray[np.void]
@@ -90,18 +90,18 @@ def lane_count(tables: RoadTables) -> int:
 def lay_out(network: Network) -> Layout:
     """Flatten a network."""
     n = len(network.lanes)
-    lanes = np.zeros(n, LANE)
+    lanes = np.zeros(n + 1, LANE)
     for i, lane in enumerate(network.lanes):
         record = lanes[i]
         for name in ("width", "offset", "left", "right", "ends", "control", "junction"):
             record[name] = getattr(lane, name)
         record["limit"], record["freeway"] = lane.speed_limit, lane.type == LaneType.FREEWAY
-    lanes["light"] = light_numbers(network)
+    lanes["light"][:n] = light_numbers(network)
     follow = [(i, j) for i, lane in enumerate(network.lanes) for j in lane.successors]
     conflicts, zebras = _conflicts(network), _zebras(network)
-    lanes["follow"] = _starts(follow, n)
-    lanes["conflict"], lanes["zebra"] = _starts(conflicts, n), _starts(zebras, n)
-    _describe(lanes, [lane.path for lane in network.lanes], 0)
+    lanes["follow"] = _starts(follow, n + 1)
+    lanes["conflict"], lanes["zebra"] = _starts(conflicts, n + 1), _starts(zebras, n + 1)
+    _describe(lanes[:n], [lane.path for lane in network.lanes], 0)
     return Layout(
         lanes,
         _samples([lane.path for lane in network.lanes]),
@@ -113,9 +113,9 @@ def lay_out(network: Network) -> Layout:
 
 def road_tables(layout: Layout, walks: Sequence[Parallel], nudges: Sequence[Nudge]) -> RoadTables:
     """A network's layout together with the pedestrians' paths and the obstacles of one recording."""
-    n, base = len(layout.lanes), len(layout.samples)
+    n, base = len(layout.lanes) - 1, len(layout.samples)
     lanes = np.zeros(n + len(walks) + 1, LANE)
-    lanes[:n] = layout.lanes
+    lanes[:n] = layout.lanes[:n]
     rest = lanes[n:]
     for name, value in (("left", -1), ("right", -1), ("junction", -1), ("light", -1), ("width", 1.0), ("limit", 3.0)):
         rest[name] = value

@@ -24,10 +24,10 @@ class Script(IntEnum):
 
     NONE = 0
     BRAKE = 1  # from `script_step` on, brake at `script_value` m/s2 to a stop, and stand for a while
-    WAVE = 2  # go and stop in turns, `script_value` seconds each
+    WAVE = 2  # stop and go in turns, each for about `script_value` seconds
     CHANGE_LEFT = 3  # from `script_step` on, change lanes as soon as there is room
     CHANGE_RIGHT = 4
-    KEEP_LANE = 5  # never change lanes
+    KEEP_LANE = 5  # never change lanes; nor does one who brakes or goes in waves by script
 
 
 # Constant traits of a road user. Drivers and cyclists follow lanes; a pedestrian follows a path of its own.

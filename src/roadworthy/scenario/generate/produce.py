@@ -1,0 +1,127 @@
+"""One scenario, as a pure function of (seed, class, number): stage, record, ask the detector, validate, else try again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roadworthy.errors import GenerationError
+from roadworthy.scenario.detect import BEHAVIORS, DETECTORS, Tracks, detect
+from roadworthy.scenario.generate.assemble import assemble
+from roadworthy.scenario.generate.network import Network
+from roadworthy.scenario.generate.recording import Recording, cut, record
+from roadworthy.scenario.generate.setups import SETUPS
+from roadworthy.scenario.generate.stage import Stage
+from roadworthy.scenario.generate.traffic.simulate import DT
+from roadworthy.scenario.generate.traffic.tables import Layout, lay_out
+from roadworthy.scenario.schema import RoadMap, Scenario
+from roadworthy.scenario.validate import faults
+
+SCENARIOS_PER_PLACE = 5
+DEFAULT_STEPS = 91
+CURRENT_STEP = 10  # 1.1 s of history at 10 Hz
+SETTLING_STEPS = 8  # before the first window, so that nothing is left of how road users were placed
+SEARCH_STEPS = 112  # how far the window may be moved
+STRIDE = 4
+ATTEMPTS_PER_PLACE = 12
+PLACES_PER_SCENARIO = 12
+WINDOWS_PER_RECORDING = 3
+
+_NETWORK, _TRAFFIC = 0, 1  # purposes of random streams
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """A road network in the forms that staging, traffic and scenarios need."""
+
+    network: Network
+    layout: Layout
+    road_map: RoadMap
+
+
+def build_place(seed: int, behavior: str, number: int) -> Place:
+    """The place with a number for a behaviour class."""
+    for attempt in range(200):
+        rng = np.random.default_rng([seed, BEHAVIORS.index(behavior), _NETWORK, number, attempt])
+        try:
+            network = SETUPS[behavior].build(rng)
+            return Place(network, lay_out(network), assemble(network))
+        except GenerationError:
+            continue
+    raise GenerationError(f"no road network for {behavior!r} was found with seed {seed}, number {number}")
+
+
+class Producer:
+    """Makes scenarios of one class and seed; keeps the place that it used last."""
+
+    def __init__(self, seed: int, behavior: str, steps: int = DEFAULT_STEPS) -> None:
+        self.seed, self.behavior, self.steps = seed, behavior, steps
+        self._place: tuple[int, Place] | None = None
+
+    def scenario(self, index: int) -> Scenario:
+        """The scenario with an index. Neighbouring indices share their place unless nothing can happen there."""
+        for change in range(PLACES_PER_SCENARIO):
+            # Places beyond the shared ones are numbered so that no two scenarios meet in the same one.
+            shared = index // SCENARIOS_PER_PLACE
+            place = self._at(shared if change == 0 else -1 - index * PLACES_PER_SCENARIO - change)
+            for attempt in range(ATTEMPTS_PER_PLACE):
+                key = [self.seed, BEHAVIORS.index(self.behavior), _TRAFFIC, index, change, attempt]
+                found = self._try(place, np.random.default_rng(key), f"{self.seed}-{self.behavior}-{index:04d}")
+                if found is not None:
+                    return found
+        raise GenerationError(
+            f"no scenario of class {self.behavior!r} came about with seed {self.seed}, index {index}, "
+            f"in {PLACES_PER_SCENARIO * ATTEMPTS_PER_PLACE} attempts; try another seed"
+        )
+
+    def _at(self, number: int) -> Place:
+        if self._place is None or self._place[0] != number:
+            self._place = number, build_place(self.seed, self.behavior, 2 * number if number >= 0 else -2 * number - 1)
+        return self._place[1]
+
+    def _try(self, place: Place, rng: np.random.Generator, id: str) -> Scenario | None:
+        stage = Stage(place.network, place.layout, rng, SETTLING_STEPS + SEARCH_STEPS + self.steps, DT)
+        try:
+            SETUPS[self.behavior].cast(stage)
+        except GenerationError:
+            return None
+        recording = record(stage)
+        windows = self._windows(recording, place.road_map)
+        for first in rng.permutation(windows)[:WINDOWS_PER_RECORDING]:
+            scenario = cut(
+                recording,
+                place.road_map,
+                int(first),
+                self.steps,
+                id=id,
+                tags=(self.behavior,),
+                current_step=CURRENT_STEP,
+            )
+            if detect(scenario) == (self.behavior,) and not faults(scenario):
+                return scenario
+        return None
+
+    def _windows(self, recording: Recording, road_map: RoadMap) -> NDArray[np.int64]:
+        """First steps of all windows in which the self-driving car shows the behaviour and is there."""
+        there = recording.motion["there"][recording.stage.sdc]
+        steps = recording.stage.steps
+        whole = cut(recording, road_map, 0, steps, id="", tags=(), current_step=0)
+        tracks = Tracks.of(whole)
+        needed = min(self.steps, DEFAULT_STEPS)
+        shows = DETECTORS[self.behavior]
+        return np.array(
+            [
+                first
+                for first in range(SETTLING_STEPS, SETTLING_STEPS + SEARCH_STEPS, STRIDE)
+                if there[first : first + needed].all() and shows(tracks.window(first, first + self.steps))
+            ],
+            np.int64,
+        )
+
+
+def produce(seed: int, behavior: str, index: int, steps: int = DEFAULT_STEPS) -> Scenario:
+    """The scenario of a class with an index: the same bytes every time."""
+    return Producer(seed, behavior, steps).scenario(index)
+

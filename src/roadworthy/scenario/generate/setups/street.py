@@ -1,0 +1,161 @@
+"""Setups along a road: hard stops, lane changes, cut-ins, pedestrians, badly parked cars."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from roadworthy.errors import GenerationError
+from roadworthy.scenario.generate.network import Network
+from roadworthy.scenario.generate.setups import freeway
+from roadworthy.scenario.generate.stage import Stage
+from roadworthy.scenario.generate.towns import TownPlan, build_town
+from roadworthy.scenario.generate.traffic.users import Script
+from roadworthy.scenario.schema import LaneType
+
+STAY_S = 11.0  # how long the self-driving car should stay on the map at least
+
+
+def build_any(rng: np.random.Generator) -> Network:
+    return freeway.build(rng) if rng.random() < 0.4 else build_town(rng, TownPlan())
+
+
+def build_wide(rng: np.random.Generator) -> Network:
+    """Several lanes per direction."""
+    return freeway.build(rng) if rng.random() < 0.6 else build_town(rng, TownPlan(lanes=2))
+
+
+def build_crosswalk(rng: np.random.Generator) -> Network:
+    return build_town(rng, TownPlan(midblock_crosswalk=True, parking=False))
+
+
+def build_parking(rng: np.random.Generator) -> Network:
+    return build_town(rng, TownPlan(parking=True))
+
+
+def fill(stage: Stage) -> None:
+    """Background traffic that suits the network."""
+    if freeway.is_freeway(stage.network):
+        freeway.fill(stage)
+    else:
+        stage.fill(cars=int(stage.rng.integers(12, 24)), arrivals_every_s=stage.rng.uniform(6.0, 12.0))
+
+
+def cast_hard_stop(stage: Stage) -> None:
+    """The car ahead brakes hard for no reason that one could foresee, and so must the self-driving car."""
+    rng = stage.rng
+    lane = _long_lane(stage, 75.0)
+    item = stage.network.lanes[lane]
+    s = rng.uniform(8.0, 20.0)
+    speed = min(item.speed_limit, 24.0) * rng.uniform(0.85, 1.0)
+    step = 40 + int(rng.integers(0, 8)) if item.type == LaneType.FREEWAY else int(rng.integers(26, 32))
+    strength = rng.uniform(5.6, 7.4)
+    traits = {"length": 4.7, "width": 1.85, "script": Script.BRAKE, "speed_factor": speed / item.speed_limit}
+    lead = s + 4.7 + speed * rng.uniform(0.9, 1.4) + 3.0
+    stage.sdc = stage.put_car(
+        lane, s, speed, script_step=step + int(rng.integers(3, 7)), script_value=strength, headway=0.9, **traits
+    )
+    stage.put_car(lane, lead, speed, script_step=step, script_value=strength, **traits)
+    fill(stage)
+
+
+def cast_lane_change(stage: Stage) -> None:
+    """The self-driving car changes lanes, to either side."""
+    lane, _, script = _two_lanes(stage)
+    item = stage.network.lanes[lane]
+    is_freeway = item.type == LaneType.FREEWAY
+    s, speed = stage.rng.uniform(6.0, 12.0), item.speed_limit * (0.85 if is_freeway else 0.65)
+    start = int(stage.rng.integers(30, 45)) if is_freeway else 10
+    pace = {"length": 4.7, "width": 1.85, "speed_factor": speed / item.speed_limit}
+    stage.sdc = stage.put_car(lane, s, speed, script=script, script_step=start, **pace)
+    fill(stage)
+
+
+def cast_cut_in(stage: Stage) -> None:
+    """A car in the lane beside moves over, close before the self-driving car."""
+    rng = stage.rng
+    lane, other, script = _two_lanes(stage)
+    item = stage.network.lanes[lane]
+    is_freeway = item.type == LaneType.FREEWAY
+    speed = item.speed_limit * (0.85 if is_freeway else 0.65)
+    s = rng.uniform(6.0, 12.0)
+    gap = 3.5 + 0.28 * speed + rng.uniform(0.0, 3.0)
+    start = int(rng.integers(32, 45)) if is_freeway else 10
+    pace = {"speed_factor": speed / item.speed_limit, "length": 4.7, "width": 1.85}
+    stage.sdc = stage.put_car(other, s, speed, script=Script.KEEP_LANE, **pace)
+    pace["speed_factor"] *= rng.uniform(1.0, 1.05)
+    stage.put_car(lane, s + gap + 4.7, speed, script=script, script_step=start, **pace)
+    fill(stage)
+
+
+def cast_pedestrian(stage: Stage) -> None:
+    """Somebody wants to cross where the self-driving car comes along."""
+    network, rng = stage.network, stage.rng
+    spots = [
+        (zebra, lane, span)
+        for zebra, lane, span in stage.crossings()
+        if network.lanes[lane].type != LaneType.BIKE_LANE
+        and network.lanes[lane].junction < 0
+        and span > 32.0
+        and stage.way_ahead(lane, span) > STAY_S * 8.0
+    ]
+    if not spots:
+        raise GenerationError("no crosswalk lies far enough from a junction")
+    zebra, lane, span = spots[int(rng.integers(len(spots)))]
+    distance = min(rng.uniform(30.0, 55.0), span - 5.0)
+    # Slow enough for a driver who is willing to let people cross, and people at the kerb in time to ask for it.
+    speed = min(network.lanes[lane].speed_limit, np.sqrt(4.0 * (distance - 10.0)))
+    stage.sdc = stage.put_car(lane, span - distance, length=4.6, width=1.85, top_speed=float(speed))
+    middle = network.crosswalks[zebra].kerbs - stage.lane_point(lane, span)
+    near = int(np.argmin(np.hypot(*middle.T)))
+    for number in range(int(rng.integers(1, 3))):
+        kerb = near if number == 0 and rng.random() < 0.8 else None
+        stage.put_walker(zebra, arrives_s=max(distance - 35.0, 0.0) / speed + rng.uniform(0.6, 1.8), kerb_number=kerb)
+    fill(stage)
+
+
+def cast_nudge(stage: Stage) -> None:
+    """A badly parked car reaches into the self-driving car's lane."""
+    network, rng = stage.network, stage.rng
+    strips = [
+        strip
+        for strip in network.parking
+        if strip.last - strip.first > 30.0 and stage.way_ahead(strip.lane, strip.first) > STAY_S * 8.0
+    ]
+    if not strips:
+        raise GenerationError("no street has room for a badly parked car")
+    strip = strips[int(rng.integers(len(strips)))]
+    station = rng.uniform(max(strip.first + 12.0, strip.last - 30.0), strip.last - 8.0)
+    nudge = stage.park_badly(strip, station, reach=rng.uniform(0.55, 0.95))
+    s = max(nudge.first - rng.uniform(30.0, 60.0), 4.0)
+    stage.sdc = stage.put_car(strip.lane, s, length=4.6, width=1.85)
+    fill(stage)
+
+
+def _long_lane(stage: Stage, shortest: float) -> int:
+    """An outermost stretch of road, long enough, that does not end."""
+    lanes = stage.network.lanes
+    fitting = [
+        i
+        for i, lane in enumerate(lanes)
+        if lane.path.length >= shortest
+        and lane.junction < 0
+        and lane.type != LaneType.BIKE_LANE
+        and not lane.ends
+        and stage.way_ahead(i) > STAY_S * 0.7 * lane.speed_limit
+    ]
+    if not fitting:
+        raise GenerationError("no road is long enough")
+    return fitting[int(stage.rng.integers(len(fitting)))]
+
+
+def _two_lanes(stage: Stage) -> tuple[int, int, Script]:
+    """A lane, a neighbour that goes on, and the way from the one to the other."""
+    lanes = stage.network.lanes
+    options = []
+    for i, lane in enumerate(lanes):
+        if lane.path.length > 75.0 and not lane.ends and stage.way_ahead(i) > STAY_S * lane.speed_limit:
+            options += [(i, lane.left, Script.CHANGE_LEFT)] * (lane.left >= 0)
+            options += [(i, lane.right, Script.CHANGE_RIGHT)] * (lane.right >= 0 and not lanes[lane.right].ends)
+    if not options:
+        raise GenerationError("no road has two lanes side by side that are long enough")
+    return options[int(stage.rng.integers(len(options)))]
