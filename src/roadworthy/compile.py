@@ -40,4 +40,4 @@ numba.config.CACHE_DIR = str(cache_folder())
 
 def kernel(function: Function) -> Function:
     """Compile for one core on first call: IEEE arithmetic (the same bytes everywhere), no GIL, cached on disk."""
-    return numba.njit(cache=True, nogil=True, error_model="numpy")(function)  # type: ignore[no-any-return]
+    return numba.njit(cache=True, nogil=True, error_model="numpy")(function)

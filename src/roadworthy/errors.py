@@ -1,11 +1,11 @@
 """The exceptions that Roadworthy raises, as one tree. Each class names the exit code that the command line ends with.
 
-    RoadworthyError             1
-    ├── UsageError              2   what was asked for makes no sense
-    │   └── ConfigError         2   a config file or --set is wrong
-    ├── ScenarioError           3   a scenario is unsound
-    │   └── PackError           3   a pack file is damaged, foreign or too new
-    └── GenerationError         4   no scenario with the properties asked for was found
+RoadworthyError             1
+├── UsageError              2   what was asked for makes no sense
+│   └── ConfigError         2   a config file or --set is wrong
+├── ScenarioError           3   a scenario is unsound
+│   └── PackError           3   a pack file is damaged, foreign or too new
+└── GenerationError         4   no scenario with the properties asked for was found
 """
 
 from __future__ import annotations

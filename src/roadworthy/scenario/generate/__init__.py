@@ -1,6 +1,6 @@
 """The generator: road networks, traffic on them, and the behaviour classes that are staged there."""
 
 from roadworthy.scenario.generate.pack import GenerateConfig, generate_pack
-from roadworthy.scenario.generate.produce import produce
+from roadworthy.scenario.generate.producer import produce
 
 __all__ = ["GenerateConfig", "generate_pack", "produce"]

@@ -18,7 +18,11 @@ LONGEST_SEGMENT_M = 4.0
 def assemble(network: Network) -> RoadMap:
     """Features in the order of their kinds, polylines thinned."""
     features: list[tuple[FeatureKind, int, Points]] = [
-        (FeatureKind.LANE, lane.type, _thin(np.column_stack([lane.path.x, lane.path.y]), TOLERANCE_M, LONGEST_SEGMENT_M))
+        (
+            FeatureKind.LANE,
+            lane.type,
+            _thin(np.column_stack([lane.path.x, lane.path.y]), TOLERANCE_M, LONGEST_SEGMENT_M),
+        )
         for lane in network.lanes
     ]
     features += [(FeatureKind.ROAD_LINE, kind, _thin(points, TOLERANCE_M, 8.0)) for kind, points in network.lines]

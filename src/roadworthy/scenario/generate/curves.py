@@ -186,7 +186,7 @@ def _parallel(start, lengths, curvatures, offset, spacing, first, last):
     n = max(int(np.ceil(own_length / spacing)), 1) + 1
     own = np.linspace(0.0, own_length, n)
     stations = first + own * ((last - first) / own_length)
-    for _ in range(6):  # Newton: own length at station u is (u - first) - offset * (turning since first)
+    for _ in range(3):  # Newton: own length at station u is (u - first) - offset * (turning since first)
         _, _, heading, curvature = _sample(start, lengths, curvatures, stations)
         error = (stations - first) - offset * (heading - turned[0]) - own
         stations = stations - error / (1.0 - offset * curvature)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -46,12 +47,15 @@ def build_highway(rng: np.random.Generator) -> Network:
 
 
 def _alignment(rng: np.random.Generator) -> Curve:
+    """A gently winding line, half of it on either side of the origin."""
     curve = line(Pose(0.0, 0.0, rng.uniform(-np.pi, np.pi)), rng.uniform(60.0, 200.0))
     while curve.length < 950.0:
         turn = rng.choice([-1.0, 1.0]) * rng.uniform(0.1, 0.35)
         curve = curve.then(bend(curve.end, turn, rng.uniform(600.0, 1500.0)))
         curve = curve.then(line(curve.end, rng.uniform(40.0, 150.0)))
-    return curve
+    middle = curve.at(curve.length / 2)
+    start = Pose(-middle.x, -middle.y, curve.start.heading)
+    return Curve(start, curve.lengths, curve.curvatures)
 
 
 def _carriageway(network: Network, curve: Curve, plan: Carriageway, rng: np.random.Generator) -> None:
@@ -59,7 +63,7 @@ def _carriageway(network: Network, curve: Curve, plan: Carriageway, rng: np.rand
     left = -MEDIAN_M / 2
     cuts = sorted({0.0, curve.length, *(plan.on_ramp or ()), *([plan.off_ramp] if plan.off_ramp else [])})
     previous: list[int] = []
-    for first, last in zip(cuts, cuts[1:], strict=False):
+    for first, last in pairwise(cuts):
         extra = plan.on_ramp is not None and first == plan.on_ramp[0]
         lanes = _stretch(network, curve, plan, first, last, plan.lanes + extra)
         for a, b in zip(previous, lanes, strict=False):
@@ -101,7 +105,9 @@ def _stretch(network: Network, curve: Curve, plan: Carriageway, first: float, la
     right = _lane_offset(lanes) + LANE_WIDTH_M / 2
     network.add_line(LineType.SOLID_SINGLE_WHITE, curve, right, first, last)
     # A little overlap with the stretches before and after, so that the pavement has no seams.
-    network.add_band(curve, -MEDIAN_M / 2, right - RIGHT_SHOULDER_M, max(first - 1.0, 0.0), min(last + 1.0, curve.length))
+    network.add_band(
+        curve, -MEDIAN_M / 2, right - RIGHT_SHOULDER_M, max(first - 1.0, 0.0), min(last + 1.0, curve.length)
+    )
     return numbers
 
 

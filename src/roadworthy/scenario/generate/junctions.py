@@ -10,7 +10,7 @@ import numpy as np
 from roadworthy.errors import GenerationError
 from roadworthy.scenario.generate.curves import Pose, connect
 from roadworthy.scenario.generate.network import Control, Network, Phase, SignalPlan, Turn, band
-from roadworthy.scenario.generate.roads import Road, add_crosswalk, add_stop_line, add_stop_sign
+from roadworthy.scenario.generate.roads import GUTTER_M, Road, add_crosswalk, add_stop_line, add_stop_sign
 from roadworthy.scenario.schema import LaneType, LightState
 
 CROSSWALK_SETBACK_M = 2.6  # from the stop line to the middle of the crosswalk
@@ -25,6 +25,7 @@ class JunctionControl(Enum):
     PERMITTED_SIGNAL = "permitted_signal"  # lefts give way on a flashing arrow
     PRIORITY = "priority"  # the main street goes first, the side street stops
     ALL_WAY_STOP = "all_way_stop"
+    ROUNDABOUT = "roundabout"  # a ring that goes first: see roundabouts.py
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +75,7 @@ def build_junction(network: Network, arms: list[Arm], control: JunctionControl, 
     junction = network.new_junction()
     movements = []
     for source, arm in enumerate(arms):
-        for target, other in enumerate(arms):
+        for target in range(len(arms)):
             if source != target:
                 movements += _movements(network, arms, source, target, control)
         if arm.bike_in >= 0:
@@ -82,12 +83,15 @@ def build_junction(network: Network, arms: list[Arm], control: JunctionControl, 
         network.surfaces.append(_stub(arms, source))
         for lane in (*arm.approaching, *([arm.bike_in] if arm.bike_in >= 0 else [])):
             add_stop_line(network, lane)
-        add_crosswalk(network, arm.outward.shifted(ahead=-CROSSWALK_SETBACK_M), arm.road.section, junction=junction, arm=source)
+        add_crosswalk(
+            network, arm.outward.shifted(ahead=-CROSSWALK_SETBACK_M), arm.road.section, junction=junction, arm=source
+        )
     for movement in movements:
-        lane = network.lanes[movement.lane]
-        lane.junction = junction
-        if lane.type != LaneType.BIKE_LANE:
-            network.surfaces.append(band(lane.curve, lane.width / 2 + 0.35, -lane.width / 2 - 0.35))
+        connector = network.lanes[movement.lane]
+        connector.junction = junction
+        if connector.type != LaneType.BIKE_LANE:
+            half = connector.width / 2 + GUTTER_M
+            network.surfaces.append(band(connector.curve, half, -half))
     _right_of_way(network, arms, movements, control)
     if control in (JunctionControl.PROTECTED_SIGNAL, JunctionControl.PERMITTED_SIGNAL):
         network.signals.append(_signals(network, junction, arms, movements, control, greens))
@@ -151,7 +155,9 @@ def _stub(arms: list[Arm], source: int) -> np.ndarray:
     outward, half = arms[source].outward, arms[source].road.section.kerb
     middle = np.mean([[a.outward.x, a.outward.y] for a in arms], axis=0)
     reach = float(np.hypot(outward.x - middle[0], outward.y - middle[1]))
-    corners = [outward.shifted(left=side * half, ahead=a) for side, a in ((1, 0.5), (-1, 0.5), (-1, -reach), (1, -reach))]
+    corners = [
+        outward.shifted(left=side * half, ahead=a) for side, a in ((1, 0.5), (-1, 0.5), (-1, -reach), (1, -reach))
+    ]
     return np.array([[c.x, c.y] for c in corners])
 
 
@@ -162,7 +168,9 @@ def _right_of_way(network: Network, arms: list[Arm], movements: list[Movement], 
         for number, arm in enumerate(arms):
             stops = control == JunctionControl.ALL_WAY_STOP or arm.street != main
             for lane in (*arm.approaching, arm.bike_in):
-                connectors = [m.lane for m in movements if m.source == number and network.lanes[m.lane].approach == lane]
+                connectors = [
+                    m.lane for m in movements if m.source == number and network.lanes[m.lane].approach == lane
+                ]
                 if stops and connectors:
                     add_stop_sign(network, lane, connectors)
     for a in movements:
@@ -171,7 +179,9 @@ def _right_of_way(network: Network, arms: list[Arm], movements: list[Movement], 
                 bike_beside = network.lanes[b.lane].type == LaneType.BIKE_LANE != network.lanes[a.lane].type
                 if bike_beside and a.turn == Turn.RIGHT and b.turn == Turn.STRAIGHT:
                     network.yields.add((a.lane, b.lane))
-            elif control == JunctionControl.PRIORITY and (arms[a.source].street == main) != (arms[b.source].street == main):
+            elif control == JunctionControl.PRIORITY and (arms[a.source].street == main) != (
+                arms[b.source].street == main
+            ):
                 if arms[b.source].street == main:
                     network.yields.add((a.lane, b.lane))
             elif control != JunctionControl.ALL_WAY_STOP and a.turn == Turn.LEFT and b.turn != Turn.LEFT:
@@ -213,5 +223,7 @@ def _signals(
 
 def _shown(arm: Arm, network: Network, movement: Movement) -> LightState:
     """Green, or for a right turn over a bicycle lane the flashing light that tells to give way."""
-    crosses_bikes = movement.turn == Turn.RIGHT and arm.bike_in >= 0 and network.lanes[movement.lane].type != LaneType.BIKE_LANE
+    crosses_bikes = (
+        movement.turn == Turn.RIGHT and arm.bike_in >= 0 and network.lanes[movement.lane].type != LaneType.BIKE_LANE
+    )
     return LightState.FLASHING_CAUTION if crosses_bikes else LightState.GO

@@ -165,7 +165,9 @@ class Network:
         """Pave the strip between two parallels of a curve."""
         self.surfaces.append(band(curve, left, right, first, last))
 
-    def add_line(self, kind: LineType, curve: Curve, offset: float, first: float = 0.0, last: float | None = None) -> None:
+    def add_line(
+        self, kind: LineType, curve: Curve, offset: float, first: float = 0.0, last: float | None = None
+    ) -> None:
         """Paint a line along a parallel of a curve."""
         path = curve.parallel(offset, SAMPLE_SPACING_M, first, last)
         self.lines.append((kind, np.column_stack([path.x, path.y])))

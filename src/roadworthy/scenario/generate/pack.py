@@ -11,7 +11,7 @@ from pathlib import Path
 
 from roadworthy.errors import ConfigError
 from roadworthy.scenario.detect import BEHAVIORS
-from roadworthy.scenario.generate.produce import DEFAULT_STEPS, SCENARIOS_PER_PLACE, Producer
+from roadworthy.scenario.generate.producer import DEFAULT_STEPS, SCENARIOS_PER_PLACE, Producer
 from roadworthy.scenario.pack import PackWriter, encode_map, encode_scenario
 
 
@@ -37,7 +37,9 @@ class GenerateConfig:
             raise ConfigError(f"steps is {self.steps}, expected at least {DEFAULT_STEPS}: behaviours take time")
         unknown = [name for name in self.classes if name not in BEHAVIORS]
         if unknown or not self.classes:
-            raise ConfigError(f"class {', '.join(map(repr, unknown)) or '(none)'} is unknown; known: {', '.join(BEHAVIORS)}")
+            raise ConfigError(
+                f"class {', '.join(map(repr, unknown)) or '(none)'} is unknown; known: {', '.join(BEHAVIORS)}"
+            )
         if len(set(self.classes)) < len(self.classes):
             raise ConfigError(f"classes name one class twice: {', '.join(self.classes)}")
 
@@ -97,7 +99,7 @@ def carry_out(task: Task) -> Batch:
     producer = Producer(task.seed, task.behavior, task.steps)
     scenarios = [producer.scenario(index) for index in task.indices]
     places: dict[int, int] = {}
-    maps = []
+    maps: list[bytes] = []
     for scenario in scenarios:
         if id(scenario.map) not in places:
             places[id(scenario.map)] = len(maps)

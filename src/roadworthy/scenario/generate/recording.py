@@ -7,14 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from roadworthy.scenario.generate.roster import Person
 from roadworthy.scenario.generate.signals import light_states, walk_seconds
-from roadworthy.scenario.generate.stage import Stage
+from roadworthy.scenario.generate.stage import Parked, Stage
 from roadworthy.scenario.generate.traffic.simulate import simulate
 from roadworthy.scenario.generate.traffic.tables import RoadTables, lane_count, road_tables
 from roadworthy.scenario.generate.traffic.users import Kind
 from roadworthy.scenario.schema import AgentType, RoadMap, Scenario
 
 AGENT_TYPES = {Kind.CAR: AgentType.VEHICLE, Kind.CYCLIST: AgentType.CYCLIST, Kind.PEDESTRIAN: AgentType.PEDESTRIAN}
+CURRENT_STEP = 10  # 1.1 s of history at 10 Hz
 FEWEST_STEPS = 5  # who is there for less is left out
 PREDICTED = 8  # at most so many agents are to be predicted
 
@@ -40,58 +42,52 @@ def record(stage: Stage) -> Recording:
     return Recording(stage, tables, motion, lights)
 
 
-def cut(recording: Recording, road_map: RoadMap, first: int, steps: int, *, id: str, tags: tuple[str, ...], current_step: int) -> Scenario:
-    """The scenario from step `first` on; the agents' order says nothing about who they are."""
-    stage, motion = recording.stage, recording.motion
-    window = slice(first, first + steps)
-    people = stage.roster.people
-    chosen = np.flatnonzero(motion["there"][:, window].sum(axis=1) >= FEWEST_STEPS)
-    there = motion["there"][chosen, window]
-    parked = stage.parked
-    moving, standing = len(chosen), len(parked)
-    n = moving + standing
-    positions = np.zeros((n, steps, 3), np.float32)
-    headings, velocities = np.zeros((n, steps), np.float32), np.zeros((n, steps, 2), np.float32)
+def cut(
+    recording: Recording, road_map: RoadMap, first: int, steps: int, *, id: str = "", tags: tuple[str, ...] = ()
+) -> Scenario:
+    """The scenario from step `first` on. The agents' order says nothing about who they are."""
+    stage = recording.stage
+    motion = recording.motion[:, first : first + steps]
+    chosen = np.flatnonzero(motion["there"].sum(axis=1) >= FEWEST_STEPS)
+    people = [stage.roster.people[i] for i in chosen]
+    moving, n = len(chosen), len(chosen) + len(stage.parked)
+    bodies: list[Person | Parked] = [*people, *stage.parked]
+    sizes = np.array([[body.length, body.width, body.height] for body in bodies], np.float32)
+    types = np.array([AGENT_TYPES[p.kind] for p in people] + [AgentType.VEHICLE] * len(stage.parked), np.uint8)
+    x, y, heading, speed = (np.zeros((n, steps)) for _ in range(4))
     valid = np.ones((n, steps), np.bool_)
-    valid[:moving] = there
-    sizes = np.array(
-        [[p.length, p.width, p.height] for p in [*(people[i] for i in chosen), *parked]], np.float32
-    ).reshape(n, 3)
-    x, y, heading, v = (motion[name][chosen, window] for name in ("x", "y", "heading", "v"))
+    for values, name in ((x, "x"), (y, "y"), (heading, "heading"), (speed, "v"), (valid, "there")):
+        values[:moving] = motion[name][chosen]
+    for row, car in enumerate(stage.parked, start=moving):
+        x[row], y[row], heading[row] = car.pose.x, car.pose.y, car.pose.heading
     heading = (heading + np.pi) % (2 * np.pi) - np.pi
-    positions[:moving, :, 0], positions[:moving, :, 1] = x, y
-    headings[:moving] = heading
-    velocities[:moving, :, 0], velocities[:moving, :, 1] = v * np.cos(heading), v * np.sin(heading)
-    for row, car in enumerate(parked, start=moving):
-        positions[row, :, :2] = car.pose.x, car.pose.y
-        headings[row] = (car.pose.heading + np.pi) % (2 * np.pi) - np.pi
-    positions[:, :, 2] = sizes[:, None, 2] / 2
-    for values in (positions, headings, velocities):
-        values[~valid] = 0.0
-    types = [AGENT_TYPES[people[i].kind] for i in chosen] + [AgentType.VEHICLE] * standing
-    order = np.random.default_rng([first, n, stage.roster.people[stage.sdc].seed % 2**32]).permutation(n)
-    sdc = int(np.flatnonzero(order == np.flatnonzero(chosen == stage.sdc)[0])[0])
-    scenario = Scenario(
+    height = np.broadcast_to(sizes[:, 2:3] / 2, (n, steps))
+    present = valid[..., None]
+    positions = (np.stack([x, y, height], axis=2) * present).astype(np.float32)
+    velocities = (speed[..., None] * np.stack([np.cos(heading), np.sin(heading)], axis=2) * present).astype(np.float32)
+    order = np.random.default_rng([first, n, stage.roster.people[stage.sdc].seed]).permutation(n)
+    sdc = int(np.flatnonzero(order == np.searchsorted(chosen, stage.sdc))[0])
+    current_step = min(CURRENT_STEP, steps - 1)
+    return Scenario(
         id=id,
         source="generated",
         tags=tags,
         dt=stage.dt,
-        current_step=min(current_step, steps - 1),
+        current_step=current_step,
         map=road_map,
         agent_ids=np.arange(n, dtype=np.int64),
-        agent_types=np.array(types, np.uint8)[order],
+        agent_types=types[order],
         sizes=sizes[order],
         positions=positions[order],
-        headings=headings[order],
+        headings=(heading * valid).astype(np.float32)[order],
         velocities=velocities[order],
         valid=valid[order],
         sdc=sdc,
-        predict=_to_predict(positions[order], velocities[order], valid[order], sdc, min(current_step, steps - 1)),
+        predict=_to_predict(positions[order], velocities[order], valid[order], sdc, current_step),
         light_lanes=np.flatnonzero(recording.tables.lanes["light"] >= 0).astype(np.int32),
         light_stops=_light_stops(recording),
-        light_states=np.ascontiguousarray(recording.lights[:, window]),
+        light_states=np.ascontiguousarray(recording.lights[:, first : first + steps]),
     )
-    return scenario
 
 
 def _light_stops(recording: Recording) -> NDArray[np.float32]:

@@ -82,7 +82,12 @@ def _direction(network: Network, curve: Curve, section: Section, parking_margin:
     if section.bike_width:
         network.add_line(LineType.SOLID_SINGLE_WHITE, curve, -section.driving_width)
         bike = network.add_lane(
-            curve, section.bike_width, 7.0, offset=-section.bike_offset, type=LaneType.BIKE_LANE, group=network.new_group()
+            curve,
+            section.bike_width,
+            7.0,
+            offset=-section.bike_offset,
+            type=LaneType.BIKE_LANE,
+            group=network.new_group(),
         )
     if section.parking_width and curve.length > 2 * parking_margin + 20.0:
         _parking(network, curve, section, lanes[-1], parking_margin)
@@ -96,9 +101,7 @@ def _parking(network: Network, curve: Curve, section: Section, lane: int, margin
     start, end = first + PARKING_TAPER_M, last - PARKING_TAPER_M
     near = curve.parallel(inner, 1.0, first, last)
     far = curve.parallel(outer, 1.0, start, end)
-    network.surfaces.append(
-        np.concatenate([np.column_stack([far.x, far.y]), np.column_stack([near.x, near.y])[::-1]])
-    )
+    network.surfaces.append(np.concatenate([np.column_stack([far.x, far.y]), np.column_stack([near.x, near.y])[::-1]]))
     network.add_line(LineType.SOLID_SINGLE_WHITE, curve, -section.kerb, start, end)
     middle = -section.kerb - section.parking_width / 2
     network.parking.append(ParkingStrip(curve, lane, middle, section.parking_width, start, end))

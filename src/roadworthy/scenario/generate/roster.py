@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +12,7 @@ from numpy.typing import NDArray
 from roadworthy.scenario.generate.traffic.users import ROUTE_LANES, USER, WAVES, Kind, Script
 
 
-@dataclass(frozen=True)
+@dataclass
 class Person:
     """What a road user is like, and where it begins. Units as in `USER`."""
 
@@ -52,7 +54,10 @@ class Roster:
 
     people: list[Person] = field(default_factory=list)
 
-    def add(self, person: Person) -> int:
+    def add(self, person: Person, **changes: Any) -> int:
+        """Take somebody in, changed as told; returns the number."""
+        for name, value in changes.items():
+            setattr(person, name, value)
         self.people.append(person)
         return len(self.people) - 1
 
@@ -66,76 +71,90 @@ class Roster:
         return users
 
 
-def draw_driver(rng: np.random.Generator, *, freeway: bool = False, longest: float = 14.0) -> Person:
+class Dice:
+    """Uniform and normal draws from a stream, taken in bulk: one by one they would cost more than the traffic."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self._uniform = iter(rng.random(40).tolist())
+        self._normal = iter(rng.standard_normal(4).tolist())
+        self.seed = int(rng.integers(0, 2**63))
+
+    def between(self, low: float, high: float) -> float:
+        return low + (high - low) * next(self._uniform)
+
+    def normal(self, mean: float, deviation: float, low: float, high: float) -> float:
+        """A normal draw, kept within bounds."""
+        return min(max(mean + deviation * next(self._normal), low), high)
+
+
+def draw_driver(rng: np.random.Generator, *, freeway: bool = False) -> Person:
     """A driver with a vehicle. Trucks keep to freeways, where bends are wide enough for them."""
-    size = rng.random()
-    if freeway and size < 0.1 and longest > 8.0:
-        length, width, height = rng.uniform(7.5, 13.0), rng.uniform(2.35, 2.5), rng.uniform(3.0, 3.8)
-        pace, push = rng.uniform(0.8, 0.92), rng.uniform(0.7, 1.1)
+    dice = Dice(rng)
+    size = dice.between(0.0, 1.0)
+    if freeway and size < 0.1:
+        length, width, height = dice.between(7.5, 13.0), dice.between(2.35, 2.5), dice.between(3.0, 3.8)
+        pace, push = dice.between(0.8, 0.92), dice.between(0.7, 1.1)
     elif size < 0.22:
-        length, width, height = rng.uniform(5.0, 5.7), rng.uniform(1.95, 2.08), rng.uniform(1.8, 2.4)
-        pace, push = rng.normal(0.97, 0.06), rng.uniform(1.2, 1.8)
+        length, width, height = dice.between(5.0, 5.7), dice.between(1.95, 2.08), dice.between(1.8, 2.4)
+        pace, push = dice.normal(0.97, 0.06, 0.8, 1.15), dice.between(1.2, 1.8)
     else:
-        length, width, height = rng.uniform(4.1, 5.0), rng.uniform(1.75, 1.95), rng.uniform(1.4, 1.75)
-        pace, push = rng.normal(1.0, 0.08), rng.uniform(1.4, 2.3)
-    return _person(
-        rng,
+        length, width, height = dice.between(4.1, 5.0), dice.between(1.75, 1.95), dice.between(1.4, 1.75)
+        pace, push = dice.normal(1.0, 0.08, 0.78, 1.18), dice.between(1.4, 2.3)
+    return Person(
         kind=Kind.CAR,
         length=length,
         width=width,
         height=height,
-        speed_factor=float(np.clip(pace, 0.78, 1.18)),
+        speed_factor=pace,
         top_speed=45.0,
-        headway=float(np.clip(rng.lognormal(np.log(1.35), 0.28), 0.8, 2.6)),
+        headway=1.35 * math.exp(dice.normal(0.0, 0.28, -0.52, 0.65)),
         acceleration=push,
-        braking=rng.uniform(1.5, 2.4),
-        standing_gap=rng.uniform(1.6, 3.0),
-        politeness=rng.uniform(0.0, 0.6),
-        gap=rng.uniform(0.8, 1.8),
-        delay=int(rng.integers(1, 5)),
-        jerk=rng.uniform(2.0, 4.0),
-        cornering=rng.uniform(1.5, 2.6),
-        wander=0.14 if not freeway else 0.18,
-        wander_length=(40.0, 160.0) if not freeway else (130.0, 320.0),
+        braking=dice.between(1.5, 2.4),
+        standing_gap=dice.between(1.6, 3.0),
+        politeness=dice.between(0.0, 0.6),
+        gap=dice.between(0.8, 1.8),
+        delay=int(dice.between(1, 5)),
+        jerk=dice.between(2.0, 4.0),
+        cornering=dice.between(1.5, 2.6),
+        **_wandering(dice, *((0.18, 130.0, 320.0) if freeway else (0.14, 40.0, 160.0))),
     )
 
 
 def draw_cyclist(rng: np.random.Generator) -> Person:
     """A cyclist, who keeps to the bicycle lane."""
-    return _person(
-        rng,
+    dice = Dice(rng)
+    return Person(
         kind=Kind.CYCLIST,
-        length=rng.uniform(1.65, 1.85),
-        width=rng.uniform(0.55, 0.7),
-        height=rng.uniform(1.65, 1.85),
+        length=dice.between(1.65, 1.85),
+        width=dice.between(0.55, 0.7),
+        height=dice.between(1.65, 1.85),
         speed_factor=1.0,
-        top_speed=rng.uniform(3.6, 6.6),
-        headway=rng.uniform(1.0, 1.6),
-        acceleration=rng.uniform(0.7, 1.1),
-        braking=rng.uniform(1.3, 2.0),
-        standing_gap=rng.uniform(0.8, 1.5),
+        top_speed=dice.between(3.6, 6.6),
+        headway=dice.between(1.0, 1.6),
+        acceleration=dice.between(0.7, 1.1),
+        braking=dice.between(1.3, 2.0),
+        standing_gap=dice.between(0.8, 1.5),
         politeness=0.0,
-        gap=rng.uniform(1.2, 2.2),
-        delay=int(rng.integers(1, 4)),
-        jerk=rng.uniform(2.0, 3.0),
-        cornering=rng.uniform(1.2, 1.9),
-        wander=0.12,
-        wander_length=(12.0, 40.0),
+        gap=dice.between(1.2, 2.2),
+        delay=int(dice.between(1, 4)),
+        jerk=dice.between(2.0, 3.0),
+        cornering=dice.between(1.2, 1.9),
+        **_wandering(dice, 0.12, 12.0, 40.0),
     )
 
 
 def draw_pedestrian(rng: np.random.Generator) -> Person:
     """A pedestrian; walking speeds as in Knoblauch et al. (1996): about 1.2 to 1.6 m/s."""
-    return _person(
-        rng,
+    dice = Dice(rng)
+    return Person(
         kind=Kind.PEDESTRIAN,
-        length=rng.uniform(0.45, 0.6),
-        width=rng.uniform(0.5, 0.7),
-        height=rng.uniform(1.55, 1.9),
+        length=dice.between(0.45, 0.6),
+        width=dice.between(0.5, 0.7),
+        height=dice.between(1.55, 1.9),
         speed_factor=1.0,
-        top_speed=float(np.clip(rng.normal(1.4, 0.2), 0.9, 1.9)),
+        top_speed=dice.normal(1.4, 0.2, 0.9, 1.9),
         headway=1.0,
-        acceleration=rng.uniform(0.6, 1.0),
+        acceleration=dice.between(0.6, 1.0),
         braking=1.0,
         standing_gap=0.5,
         politeness=0.0,
@@ -143,17 +162,17 @@ def draw_pedestrian(rng: np.random.Generator) -> Person:
         delay=0,
         jerk=4.0,
         cornering=1.5,
-        wander=0.06,
-        wander_length=(6.0, 16.0),
+        **_wandering(dice, 0.06, 6.0, 16.0),
     )
 
 
-def _person(rng: np.random.Generator, *, wander: float, wander_length: tuple[float, float], **traits: object) -> Person:
-    share = rng.dirichlet(np.ones(WAVES)) * wander * rng.uniform(0.5, 1.3)
-    return Person(
-        **{name: float(v) if isinstance(v, np.floating) else v for name, v in traits.items()},  # type: ignore[arg-type]
-        wander=tuple(float(v) for v in share),
-        wander_length=tuple(float(v) for v in rng.uniform(*wander_length, WAVES)),
-        wander_phase=tuple(float(v) for v in rng.uniform(0.0, 2 * np.pi, WAVES)),
-        seed=int(rng.integers(0, 2**63)),
-    )
+def _wandering(dice: Dice, amplitude: float, shortest: float, longest: float) -> dict[str, Any]:
+    """How one strays from the middle of the lane: a few sine waves over the distance travelled, and who one is."""
+    total = amplitude * dice.between(0.5, 1.3)
+    shares = [dice.between(0.2, 1.0) for _ in range(WAVES)]
+    return {
+        "wander": tuple(total * share / sum(shares) for share in shares),
+        "wander_length": tuple(dice.between(shortest, longest) for _ in range(WAVES)),
+        "wander_phase": tuple(dice.between(0.0, 2 * math.pi) for _ in range(WAVES)),
+        "seed": dice.seed,
+    }

@@ -8,7 +8,7 @@ from roadworthy.errors import GenerationError
 from roadworthy.scenario.generate.curves import Curve, Pose, connect
 from roadworthy.scenario.generate.junctions import SHARPEST_TURN_PER_M, Arm
 from roadworthy.scenario.generate.network import Control, Network, Points, Turn, band
-from roadworthy.scenario.generate.roads import add_crosswalk, add_stop_line
+from roadworthy.scenario.generate.roads import GUTTER_M, add_crosswalk, add_stop_line
 from roadworthy.scenario.schema import LineType
 
 RING_WIDTH_M = 4.6
@@ -16,7 +16,9 @@ RING_SPEED_MPS = 8.5
 CROSSWALK_DISTANCE_M = 9.0  # from the yield line outwards
 
 
-def build_roundabout(network: Network, arms: list[Arm], centre: tuple[float, float], radius: float, *, crosswalks: bool) -> int:
+def build_roundabout(
+    network: Network, arms: list[Arm], centre: tuple[float, float], radius: float, *, crosswalks: bool
+) -> int:
     """Join roads of one lane per direction around a ring; the ring's middle line has the radius."""
     junction = network.new_junction()
     spread = np.deg2rad(34.0)  # from an arm to where its traffic enters and leaves the ring
@@ -41,9 +43,11 @@ def build_roundabout(network: Network, arms: list[Arm], centre: tuple[float, flo
         network.yields.add((entries[number], inner[number]))
         add_stop_line(network, arm.approaching[0])
         if crosswalks:
-            add_crosswalk(network, arm.outward.shifted(ahead=CROSSWALK_DISTANCE_M), arm.road.section, junction=-1, arm=number)
-    network.surfaces.append(_disk(centre, radius + RING_WIDTH_M / 2 + 0.35))
-    network.islands.append(_disk(centre, radius - RING_WIDTH_M / 2 - 0.35))
+            add_crosswalk(
+                network, arm.outward.shifted(ahead=CROSSWALK_DISTANCE_M), arm.road.section, junction=-1, arm=number
+            )
+    network.surfaces.append(_disk(centre, radius + RING_WIDTH_M / 2 + GUTTER_M))
+    network.islands.append(_disk(centre, radius - RING_WIDTH_M / 2 - GUTTER_M))
     network.lines.append((LineType.SOLID_SINGLE_YELLOW, _disk(centre, radius - RING_WIDTH_M / 2, closed=True)))
     return junction
 
@@ -70,7 +74,8 @@ def _joint(network: Network, junction: int, source: int, target: int, *, leaves_
     lane.junction, lane.turn, lane.approach = junction, Turn.RIGHT, source
     lane.successors.append(target)
     a.successors.append(number)
-    network.surfaces.append(band(curve, lane.width / 2 + 0.5, -lane.width / 2 - 0.5))
+    half = lane.width / 2 + GUTTER_M
+    network.surfaces.append(band(curve, half, -half))
     return number
 
 

@@ -24,7 +24,7 @@ def light_states(
         lanes = [i for i, lane in enumerate(network.lanes) if lane.junction == plan.junction]
         phase, passed = _phases(plan, times + offsets[plan.junction])
         for lane in lanes:
-            shown = np.array([_shown(network, plan, int(p), lane) for p in range(len(plan.phases))])[phase]
+            shown = np.array([item.shows.get(lane, 0) for item in plan.phases])[phase]
             go = np.array([p.green_s for p in plan.phases])[phase]
             red = LightState.ARROW_STOP if network.lanes[lane].turn == Turn.LEFT else LightState.STOP
             yellow = LightState.ARROW_CAUTION if network.lanes[lane].turn == Turn.LEFT else LightState.CAUTION
@@ -58,16 +58,12 @@ def phase_start(plan: SignalPlan, number: int) -> float:
     return sum(p.green_s + plan.yellow_s + plan.all_red_s for p in plan.phases[:number])
 
 
-def _phases(plan: SignalPlan, times: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _phases(plan: SignalPlan, times: NDArray[np.floating]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Which phase it is at each time, and for how many seconds it has been."""
     starts = np.array([phase_start(plan, n) for n in range(len(plan.phases))])
     within = np.mod(times, plan.cycle_s)
     phase = np.searchsorted(starts, within, side="right") - 1
     return phase, within - starts[phase]
-
-
-def _shown(network: Network, plan: SignalPlan, phase: int, lane: int) -> int:
-    return int(plan.phases[phase].shows.get(lane, 0))
 
 
 def _is_driven_over(network: Network, tables: RoadTables, crosswalk: int, shows: Mapping[int, LightState]) -> bool:

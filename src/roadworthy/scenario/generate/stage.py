@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -52,11 +52,10 @@ class Stage:
 
     def put(self, person: Person, lane: int, s: float, speed: float | None = None, **changes: Any) -> int:
         """Place somebody on a lane, by default at the speed that suits the place; returns the number."""
-        person = replace(person, **changes)
-        if speed is None:
-            speed = self.suitable_speed(person, lane, s)
+        number = self.roster.add(person, lane=lane, s=s, **changes)
+        person.speed = self.suitable_speed(person, lane, s) if speed is None else float(speed)
         self._taken.setdefault(lane, []).append((s, person.length))
-        return self.roster.add(replace(person, lane=lane, s=s, speed=float(speed)))
+        return number
 
     def put_car(self, lane: int, s: float, speed: float | None = None, **changes: Any) -> int:
         return self.put(self.draw_driver(lane), lane, s, speed, **changes)
@@ -69,10 +68,11 @@ class Stage:
         """What lets one take the bends ahead and stop before a junction."""
         item = self.network.lanes[lane]
         path = item.path
-        ahead = np.linspace(0.0, path.length, len(path.x)) - s
-        bends = np.sqrt(person.cornering / np.maximum(np.abs(path.curvature), 1e-4))
-        entry = np.sqrt(bends**2 + 2.0 * COMFORTABLE_BRAKING * np.maximum(ahead, 0.0))[ahead > -2.0]
-        speed = min(person.speed_factor * item.speed_limit, person.top_speed, float(entry.min()))
+        speed = min(person.speed_factor * item.speed_limit, person.top_speed)
+        if self.layout.lanes["sharpest"][lane] * speed**2 > person.cornering:
+            ahead = np.maximum(np.linspace(0.0, path.length, len(path.x)) - s, 0.0)
+            squared = person.cornering / np.maximum(np.abs(path.curvature), 1e-4) + 2.0 * COMFORTABLE_BRAKING * ahead
+            speed = min(speed, float(np.sqrt(squared.min())))
         if item.ends or any(self.network.lanes[n].junction >= 0 for n in item.successors):
             left = max(path.length - s - person.length / 2 - 5.0, 0.0)
             speed = min(speed, float(np.sqrt(2.0 * COMFORTABLE_BRAKING * left)))
@@ -107,12 +107,15 @@ class Stage:
                 for gap, j in self._ahead(on_lane, lane, i):
                     gap = max(gap - people[i].standing_gap, 0.0)
                     fastest = min(gap / 0.8, np.sqrt(people[j].speed ** 2 + 2.0 * COMFORTABLE_BRAKING * gap))
-                    people[i] = replace(people[i], speed=min(people[i].speed, float(fastest)))
+                    people[i].speed = min(people[i].speed, float(fastest))
 
     def _ahead(self, on_lane: dict[int, list[int]], lane: int, i: int) -> Iterator[tuple[float, int]]:
         """Gap and number of everybody ahead of i on its lane and the lanes that follow."""
         people = self.roster.people
-        for following, start in [(lane, 0.0), *((n, self.network.lanes[lane].path.length) for n in self.network.lanes[lane].successors)]:
+        for following, start in [
+            (lane, 0.0),
+            *((n, self.network.lanes[lane].path.length) for n in self.network.lanes[lane].successors),
+        ]:
             for j in on_lane.get(following, []):
                 between = start + people[j].s - people[i].s
                 if between > 0.0:
@@ -134,11 +137,8 @@ class Stage:
             while time < self.steps * self.dt:
                 person = draw_cyclist(self.rng) if item.type == LaneType.BIKE_LANE else self.draw_driver(lane)
                 speed = self.suitable_speed(person, lane, person.length / 2 + 0.5)
-                self.roster.add(
-                    replace(
-                        person, lane=lane, s=person.length / 2 + 0.5, speed=speed, first_step=max(int(time / self.dt), 1)
-                    )
-                )
+                step = max(int(time / self.dt), 1)
+                self.roster.add(person, lane=lane, s=person.length / 2 + 0.5, speed=speed, first_step=step)
                 time += max(self.rng.exponential(mean), 2.0)
 
     def _fill_parking(self) -> None:
@@ -210,7 +210,7 @@ class Stage:
         ]
 
     def put_walker(self, zebra: int, arrives_s: float, kerb_number: int | None = None) -> int:
-        """Send a pedestrian over a crosswalk from one of its kerbs, there about `arrives_s` seconds into the recording."""
+        """Send a pedestrian over a crosswalk, from one of its kerbs, reached about `arrives_s` into the recording."""
         crosswalk = self.network.crosswalks[zebra]
         person = draw_pedestrian(self.rng)
         backwards = int(self.rng.random() < 0.5) if kerb_number is None else kerb_number
@@ -235,16 +235,14 @@ class Stage:
         kerb = before.length + verge[0]
         s = min(max(kerb - walked, 0.3), kerb - 2.2)
         return self.roster.add(
-            replace(
-                person,
-                lane=len(self.network.lanes) + len(self.walks) - 1,
-                s=s,
-                speed=person.top_speed,
-                first_step=int(max(arrives_s - (kerb - s) / person.top_speed, 0.0) / self.dt),
-                zebra=zebra,
-                kerb_s=(kerb, kerb + width),
-                backwards=backwards,
-            )
+            person,
+            lane=len(self.network.lanes) + len(self.walks) - 1,
+            s=s,
+            speed=person.top_speed,
+            first_step=int(max(arrives_s - (kerb - s) / person.top_speed, 0.0) / self.dt),
+            zebra=zebra,
+            kerb_s=(kerb, kerb + width),
+            backwards=backwards,
         )
 
 

@@ -10,12 +10,12 @@ from roadworthy.scenario.generate.network import Control, Network, Turn
 from roadworthy.scenario.generate.setups.street import fill
 from roadworthy.scenario.generate.signals import phase_start
 from roadworthy.scenario.generate.stage import Stage
-from roadworthy.scenario.generate.towns import ROUNDABOUT, TownPlan, build_town
+from roadworthy.scenario.generate.towns import TownPlan, build_town
 from roadworthy.scenario.schema import LaneType, LightState
 
 
 def build_roundabout(rng: np.random.Generator) -> Network:
-    return build_town(rng, TownPlan(centre=ROUNDABOUT))
+    return build_town(rng, TownPlan(centre=JunctionControl.ROUNDABOUT))
 
 
 def build_unprotected(rng: np.random.Generator) -> Network:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from roadworthy.compile import kernel
-from roadworthy.scenario.generate.traffic.place import point
 
 FAR_M = 1.0e6
 COOLNESS = 0.95  # how far a driver trusts that others go on as they do
@@ -82,24 +81,27 @@ def bend_acceleration(tables, users, state, i):
     braking, cornering = 0.7 * users.braking[i], users.cornering[i]
     reach = v * v / (2.0 * braking) + 8.0
     allowed, slowing = FAR_M, 0.0
-    ahead, k = 0.0, 0
-    lane, s = state.lane[i], state.s[i]
-    while ahead <= reach:
-        _, _, _, curvature = point(tables, lane, s)
-        here = min(users.speed_factor[i] * tables.lanes.limit[lane], users.top_speed[i])
-        here = min(here, np.sqrt(cornering / max(abs(curvature), 1e-4)))
-        entry = np.sqrt(here * here + 2.0 * braking * ahead)
-        if entry < allowed:
-            allowed, slowing = entry, braking if ahead > 0.0 else 0.0
-        step = 2.0
-        s += step
-        ahead += step
-        while s > tables.lanes.length[lane]:
-            s -= tables.lanes.length[lane]
-            k += 1
-            if k >= state.route_length[i]:
-                return (allowed - v) / 0.8 - slowing
-            lane = state.route[i, k]
+    start = -state.s[i]
+    for k in range(state.route_length[i]):
+        if start > reach:
+            break
+        lane = state.route[i, k]
+        length, spacing, first = tables.lanes.length[lane], tables.lanes.spacing[lane], tables.lanes.sample[lane]
+        top = min(users.speed_factor[i] * tables.lanes.limit[lane], users.top_speed[i])
+        ahead = max(start, 0.0)
+        if tables.lanes.sharpest[lane] * top * top < cornering:  # no bend of this lane matters
+            entry = np.sqrt(top * top + 2.0 * braking * ahead)
+            if entry < allowed:
+                allowed, slowing = entry, braking if ahead > 0.0 else 0.0
+        else:
+            while ahead - start <= length and ahead <= reach:
+                curvature = abs(tables.samples.curvature[first + int((ahead - start) / spacing)])
+                here = min(top, np.sqrt(cornering / max(curvature, 1e-4)))
+                entry = np.sqrt(here * here + 2.0 * braking * ahead)
+                if entry < allowed:
+                    allowed, slowing = entry, braking if ahead > 0.0 else 0.0
+                ahead += 2.0
+        start += length
     return (allowed - v) / 0.8 - slowing
 
 

@@ -1,4 +1,4 @@
-"""Giving way: lights, stop signs, traffic that goes first, full exits and pedestrians, as the metres left to stop in."""
+"""Giving way to lights, signs, traffic that goes first, full exits and pedestrians: the metres left to stop in."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _ARROW_YELLOW, _YELLOW = int(LightState.ARROW_CAUTION), int(LightState.CAUTION)
 
 @kernel
 def is_red(shown):
-    return shown == _RED or shown == _ARROW_STOP
+    return shown in (_RED, _ARROW_STOP)
 
 
 @kernel
 def is_yellow(shown):
-    return shown == _YELLOW or shown == _ARROW_YELLOW
+    return shown in (_YELLOW, _ARROW_YELLOW)
 
 
 @kernel
@@ -44,7 +44,11 @@ def room_to_stop(tables, users, state, presence, lights, walkers, step, i):
         if start - half > reach:
             break
         room = min(room, _room_before_pedestrians(tables, users, state, walkers, i, lane, start, k))
-        if k > 0 and tables.lanes.junction[lane] >= 0 and tables.lanes.junction[lane] != tables.lanes.junction[state.route[i, k - 1]]:
+        if (
+            k > 0
+            and tables.lanes.junction[lane] >= 0
+            and tables.lanes.junction[lane] != tables.lanes.junction[state.route[i, k - 1]]
+        ):
             to_line = start - half - LINE_MARGIN_M
             if state.committed[i] != lane:
                 if start - half < 0.2:
@@ -88,24 +92,22 @@ def _must_wait(tables, users, state, presence, lights, step, i, k, start):
     if _exit_is_full(tables, users, state, presence, i, k):
         return True
     for c in range(tables.lanes.conflict[lane], tables.lanes.conflict[lane + 1]):
-        kind, rank = tables.conflicts.kind[c], tables.conflicts.rank[c]
-        if kind == DIVERGING:
-            continue
-        other = tables.conflicts.lane[c]
-        entry = presence.head[other]
-        while entry >= 0:
-            j = presence.entries.user[entry]
-            if j != i and presence.entries.rank[entry] >= 0:
-                if _conflicts(tables, users, state, lights, step, i, j, lane, start, c, kind, rank, presence.entries.rank[entry], presence.entries.ahead[entry]):
-                    return True
-            entry = presence.entries.following[entry]
+        if tables.conflicts.kind[c] != DIVERGING:
+            number = presence.head[tables.conflicts.lane[c]]
+            while number >= 0:
+                entry = presence.entries[number]
+                if entry.user != i and entry.rank >= 0:
+                    if _goes_first(tables, users, state, lights, step, i, lane, start, c, entry):
+                        return True
+                number = entry.following
     return False
 
 
 @kernel
-def _conflicts(tables, users, state, lights, step, i, j, lane, start, c, kind, rank, order, ahead):
-    """Whether i, which has `start` metres to its lane, has to let j pass, which has `ahead` metres to the other lane."""
-    other = tables.conflicts.lane[c]
+def _goes_first(tables, users, state, lights, step, i, lane, start, c, entry):
+    """Whether to let somebody pass at conflict c of a lane that begins `start` metres ahead."""
+    other, kind, rank = tables.conflicts.lane[c], tables.conflicts.kind[c], tables.conflicts.rank[c]
+    j, order, ahead = entry.user, entry.rank, entry.ahead
     half_i, half_j = 0.5 * users.length[i], 0.5 * users.length[j]
     j_in, j_out = ahead + tables.conflicts.other[c, 0] - half_j, ahead + tables.conflicts.other[c, 1] + half_j
     if j_out < 0.0:
@@ -126,19 +128,20 @@ def _conflicts(tables, users, state, lights, step, i, j, lane, start, c, kind, r
                 return False
             if state.v[j] < 0.3 and step - state.halted_step[j] > 60 + 7 * (j % 5):
                 return False  # it was given its turn and did not take it
-    turning = np.sqrt(users.cornering[i] / max(tables.lanes.sharpest[lane], 1e-4))
-    pace = min(turning, tables.lanes.limit[lane])
-    i_in = travel_time(start + tables.conflicts.own[c, 0] - half_i, state.v[i], users.acceleration[i], max(pace, state.v[i]))
-    i_out = travel_time(start + tables.conflicts.own[c, 1] + half_i, state.v[i], 0.75 * users.acceleration[i], pace)
-    v_j = state.v[j]
-    earliest = travel_time(j_in, v_j, 0.8, max(v_j, min(users.speed_factor[j] * tables.lanes.limit[other], users.top_speed[j])))
+    v_i, v_j, push = state.v[i], state.v[j], users.acceleration[i]
+    pace = min(np.sqrt(users.cornering[i] / max(tables.lanes.sharpest[lane], 1e-4)), tables.lanes.limit[lane])
+    to_zone = start + tables.conflicts.own[c, 0] - half_i
+    i_in = travel_time(to_zone, v_i, push, max(pace, v_i))
+    their_pace = min(users.speed_factor[j] * tables.lanes.limit[other], users.top_speed[j])
+    earliest = travel_time(j_in, v_j, 0.8, max(v_j, their_pace))
     latest = travel_time(j_out, v_j, 0.8, max(0.7 * v_j, 3.0))
-    before, after = users.gap[i], 0.9
     if kind == MERGING:
-        # The other one must not have to brake hard behind, nor one behind the other.
-        before += 1.0 + max(0.0, v_j - pace) / 2.0
-        after = 1.0
-    return i_out + before > earliest and latest + after > i_in
+        # Enough time for the one behind to adapt to the speed at which the first one joins.
+        joining = min(np.sqrt(v_i * v_i + 2.0 * push * max(to_zone, 0.0)), pace)
+        needed = i_in + 0.7 + users.gap[i] + max(0.0, v_j - joining) / FIRM_BRAKING
+        return needed > earliest and latest + 1.0 > i_in
+    i_out = travel_time(start + tables.conflicts.own[c, 1] + half_i, v_i, 0.75 * push, pace)
+    return i_out + users.gap[i] > earliest and latest + 0.9 > i_in
 
 
 @kernel

@@ -25,7 +25,7 @@ _NONE, _LEFT, _RIGHT = int(Script.NONE), int(Script.CHANGE_LEFT), int(Script.CHA
 @kernel
 def _is_free(script):
     """Whether a script leaves the choice of lane to the driver, or asks for a change."""
-    return script == _NONE or script == _LEFT or script == _RIGHT
+    return script in (_NONE, _LEFT, _RIGHT)
 
 
 @kernel
@@ -37,7 +37,19 @@ def consider_change(tables, users, state, presence, step, i, wanted, acceleratio
     if tables.lanes.ends[lane] == 1:
         # Drivers look for their gap once they are nearly as fast as the traffic that they join.
         if state.v[i] > 0.75 * tables.lanes.limit[lane] or state.s[i] > 0.45 * tables.lanes.length[lane]:
-            _try(tables, users, state, presence, step, i, tables.lanes.left[lane], wanted, acceleration, URGENT_BRAKING, -1e9)
+            _try(
+                tables,
+                users,
+                state,
+                presence,
+                step,
+                i,
+                tables.lanes.left[lane],
+                wanted,
+                acceleration,
+                URGENT_BRAKING,
+                -1e9,
+            )
         return
     asked = users.script[i] == _LEFT or users.script[i] == _RIGHT
     if asked and state.changed_step[i] < users.script_step[i]:
@@ -59,7 +71,10 @@ def _try(tables, users, state, presence, step, i, other, wanted, acceleration, s
     lane, v = state.lane[i], state.v[i]
     if other < 0 or v < 2.0:
         return False
-    if tables.lanes.nudge[lane + 1] > tables.lanes.nudge[lane] or tables.lanes.nudge[other + 1] > tables.lanes.nudge[other]:
+    if (
+        tables.lanes.nudge[lane + 1] > tables.lanes.nudge[lane]
+        or tables.lanes.nudge[other + 1] > tables.lanes.nudge[other]
+    ):
         return False
     seconds = 3.8 + 1.8 * scramble(users.seed[i], 1000 + step // 50)
     length = max(v * seconds, 20.0)
@@ -80,7 +95,7 @@ def _try(tables, users, state, presence, step, i, other, wanted, acceleration, s
             route[k] = tables.follow[tables.lanes.follow[last]]
         else:
             break
-    gap, leader = leader_on_way(tables, users, state, presence, i, other, s, route, 150.0)
+    gap, leader = leader_on_way(tables, users, state, presence, i, s, route, 150.0)
     behind, follower = follower_on_lane(users, state, presence, i, other, s)
     if gap < 2.0 + 0.15 * v or (follower >= 0 and behind < 2.0 + 0.25 * state.v[follower]):
         return False

@@ -12,10 +12,10 @@ SETTLED_M = 7.0  # from where two lanes join: it is settled who goes first
 
 
 @kernel
-def leader_on_way(tables, users, state, presence, i, lane, s, route, reach):
-    """Bumper-to-bumper gap to the next one ahead and who that is (-1: nobody), on lane `lane` at s and then on the rest of a route.
+def leader_on_way(tables, users, state, presence, i, s, route, reach):
+    """Bumper-to-bumper gap to the next one ahead of a place, and who that is (-1: nobody).
 
-    `route` is a row of lanes whose first is `lane`.
+    The place is metre s of `route[0]`; `route` is a row of lanes, -1 where it ends.
     """
     best, leader = FAR_M, -1
     start = -s

@@ -30,7 +30,9 @@ _STANDING_STEPS = 40  # after a scripted stop
 
 
 # What a road user did at a step.
-MOTION = np.dtype([("x", np.float64), ("y", np.float64), ("heading", np.float64), ("v", np.float64), ("there", np.bool_)])
+MOTION = np.dtype(
+    [("x", np.float64), ("y", np.float64), ("heading", np.float64), ("v", np.float64), ("there", np.bool_)]
+)
 
 
 def simulate(
@@ -41,8 +43,11 @@ def simulate(
     zebra_lanes: NDArray[np.int64],
     steps: int,
 ) -> NDArray[np.void]:
-    """Run traffic; returns (users, T) MOTION. lights: (lights, T) what each shows; walk_seconds: (crosswalks, T) green left, -1 without a light;
-    zebra_lanes: (k, 3) crosswalk, lane, number of the crossing."""
+    """Run traffic; returns (users, T) MOTION.
+
+    lights: (lights, T) what each shows. walk_seconds: (crosswalks, T) seconds of green left, -1 without a light.
+    zebra_lanes: (k, 3) crosswalk, lane, number of the ZEBRA record.
+    """
     n = len(users)
     motion = np.zeros((n, steps), MOTION)
     _run(tables, users, new_state(n), new_presence(lane_count(tables), n), lights, walk_seconds, zebra_lanes, motion)
@@ -119,14 +124,14 @@ def _drive(tables, users, state, presence, lights, walkers, step, i):
         beat = (step - users.script_step[i]) * DT / users.script_value[i] % 2.0
         wanted = min(wanted, 0.02 if beat < 1.2 else 4.5)
     reach = 40.0 + 6.0 * v
-    gap, leader = leader_on_way(tables, users, state, presence, i, state.lane[i], state.s[i], state.route[i], reach)
+    gap, leader = leader_on_way(tables, users, state, presence, i, state.s[i], state.route[i], reach)
     a = following_acceleration(users, state, i, wanted, gap, leader, 1.0)
     a = min(a, bend_acceleration(tables, users, state, i))
     old = state.old_lane[i]
     if old >= 0:
         s = beside(tables, state.lane[i], state.s[i], old)
         row = np.full(1, old, np.int64)
-        gap, leader = leader_on_way(tables, users, state, presence, i, old, s, row, reach)
+        gap, leader = leader_on_way(tables, users, state, presence, i, s, row, reach)
         a = min(a, following_acceleration(users, state, i, wanted, gap, leader, 0.5))
     if room < FAR_M:
         a = min(a, stopping_acceleration(v, room, braking))

@@ -215,23 +215,23 @@ def _zebras(network: Network) -> list[tuple[int, int, tuple[float, float], float
         close = (boxes[:, 0] <= high[0]) & (boxes[:, 1] >= low[0]) & (boxes[:, 2] <= high[1]) & (boxes[:, 3] >= low[1])
         for i in np.flatnonzero(close):
             path = network.lanes[i].path
-            begin, end, over = _over(path.x, path.y, path.length, *first, *(across / span), span, half_depth)
+            begin, end, over = _over(path.x, path.y, path.length, first, across / span, span, half_depth)
             if begin <= end:
                 rows.append((int(i), number, (begin, end), over))
     return sorted(rows)
 
 
 @kernel
-def _over(x, y, length, kerb_x, kerb_y, across_x, across_y, span, half_depth):
-    """First and last metre of a path on a crosswalk, and how far across it lies there; (1, 0, 0) if it is not over it."""
+def _over(x, y, length, kerb, across, span, half_depth):
+    """First and last metre of a path on a crosswalk, and how far across it lies there; (1, 0, 0) if it isn't there."""
     fine = 4
     n = (len(x) - 1) * fine
     begin, end, total, hits = 1.0, 0.0, 0.0, 0
     for k in range(n + 1):
         i = min(k // fine, len(x) - 2)
         t = k / fine - i
-        dx, dy = x[i] + t * (x[i + 1] - x[i]) - kerb_x, y[i] + t * (y[i + 1] - y[i]) - kerb_y
-        over, along = dx * across_x + dy * across_y, dy * across_x - dx * across_y
+        dx, dy = x[i] + t * (x[i + 1] - x[i]) - kerb[0], y[i] + t * (y[i + 1] - y[i]) - kerb[1]
+        over, along = dx * across[0] + dy * across[1], dy * across[0] - dx * across[1]
         if abs(along) <= half_depth and 0.0 < over < span:
             if hits == 0:
                 begin = length * k / n

@@ -1,11 +1,12 @@
-"""One scenario, as a pure function of (seed, class, number): stage, record, ask the detector, validate, else try again."""
+"""One scenario as a pure function of (seed, class, index): stage, record, detect, validate, else try again."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
-from numpy.typing import NDArray
 
 from roadworthy.errors import GenerationError
 from roadworthy.scenario.detect import BEHAVIORS, DETECTORS, Tracks, detect
@@ -21,10 +22,9 @@ from roadworthy.scenario.validate import faults
 
 SCENARIOS_PER_PLACE = 5
 DEFAULT_STEPS = 91
-CURRENT_STEP = 10  # 1.1 s of history at 10 Hz
 SETTLING_STEPS = 8  # before the first window, so that nothing is left of how road users were placed
-SEARCH_STEPS = 112  # how far the window may be moved
-STRIDE = 4
+SEARCH_STEPS = 96  # how far the window may be moved
+STRIDE = 6
 ATTEMPTS_PER_PLACE = 12
 PLACES_PER_SCENARIO = 12
 WINDOWS_PER_RECORDING = 3
@@ -88,40 +88,26 @@ class Producer:
         except GenerationError:
             return None
         recording = record(stage)
-        windows = self._windows(recording, place.road_map)
-        for first in rng.permutation(windows)[:WINDOWS_PER_RECORDING]:
-            scenario = cut(
-                recording,
-                place.road_map,
-                int(first),
-                self.steps,
-                id=id,
-                tags=(self.behavior,),
-                current_step=CURRENT_STEP,
-            )
+        shown = self._windows(recording, place.road_map, rng)
+        for first in islice(shown, WINDOWS_PER_RECORDING):
+            scenario = cut(recording, place.road_map, first, self.steps, id=id, tags=(self.behavior,))
             if detect(scenario) == (self.behavior,) and not faults(scenario):
                 return scenario
         return None
 
-    def _windows(self, recording: Recording, road_map: RoadMap) -> NDArray[np.int64]:
-        """First steps of all windows in which the self-driving car shows the behaviour and is there."""
+    def _windows(self, recording: Recording, road_map: RoadMap, rng: np.random.Generator) -> Iterator[int]:
+        """First steps of windows in which the self-driving car is there and shows the behaviour, in random order."""
         there = recording.motion["there"][recording.stage.sdc]
-        steps = recording.stage.steps
-        whole = cut(recording, road_map, 0, steps, id="", tags=(), current_step=0)
+        whole = cut(recording, road_map, 0, recording.stage.steps)
         tracks = Tracks.of(whole)
         needed = min(self.steps, DEFAULT_STEPS)
-        shows = DETECTORS[self.behavior]
-        return np.array(
-            [
-                first
-                for first in range(SETTLING_STEPS, SETTLING_STEPS + SEARCH_STEPS, STRIDE)
-                if there[first : first + needed].all() and shows(tracks.window(first, first + self.steps))
-            ],
-            np.int64,
-        )
+        for first in rng.permutation(np.arange(SETTLING_STEPS, SETTLING_STEPS + SEARCH_STEPS, STRIDE)).tolist():
+            if there[first : first + needed].all() and DETECTORS[self.behavior](
+                tracks.window(first, first + self.steps)
+            ):
+                yield first
 
 
 def produce(seed: int, behavior: str, index: int, steps: int = DEFAULT_STEPS) -> Scenario:
     """The scenario of a class with an index: the same bytes every time."""
     return Producer(seed, behavior, steps).scenario(index)
-

@@ -1,0 +1,29 @@
+"""Fixtures of the generator's tests: a few dozen road networks, and hundreds for the long tests."""
+
+from __future__ import annotations
+
+import pytest
+
+from roadworthy.scenario.detect import BEHAVIORS
+from tests.scenario.generate.grounds import Ground, draw_ground
+
+EVERY_CLASS = len(BEHAVIORS)
+CHUNK = EVERY_CLASS // 2
+
+
+def _chunks() -> list[object]:
+    """(seed, numbers) of the networks that are looked at together: so few that workers share them out evenly."""
+    few = [pytest.param((5, range(first, first + CHUNK)), id=f"5:{first}") for first in range(0, 3 * EVERY_CLASS, CHUNK)]
+    many = [
+        pytest.param((seed, range(3 * EVERY_CLASS)), id=f"{seed}:long", marks=pytest.mark.long)
+        for seed in range(100, 110)
+    ]
+    return [*few, *many]
+
+
+# Of the whole session, so that pytest puts the tests of the same networks next to each other.
+@pytest.fixture(scope="session", params=_chunks())
+def grounds(request: pytest.FixtureRequest) -> list[Ground]:
+    """Half a dozen networks (three dozen in the long tests)."""
+    seed, numbers = request.param
+    return [draw_ground(seed, number) for number in numbers]

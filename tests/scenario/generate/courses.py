@@ -1,0 +1,166 @@
+"""Small road networks with plain coordinates, and traffic played on them, for tests of how road users behave."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import shapely
+from numpy.typing import NDArray
+
+from roadworthy.scenario.generate.curves import Pose, line
+from roadworthy.scenario.generate.junctions import Arm, JunctionControl, build_junction
+from roadworthy.scenario.generate.network import Lane, Network, Turn
+from roadworthy.scenario.generate.recording import record
+from roadworthy.scenario.generate.roads import Road, Section, add_crosswalk, build_road
+from roadworthy.scenario.generate.roundabouts import build_roundabout
+from roadworthy.scenario.generate.signals import phase_start
+from roadworthy.scenario.generate.stage import Stage
+from roadworthy.scenario.generate.traffic.tables import Layout, lay_out
+
+DT = 0.1
+SIDES = {"east": 0.0, "west": np.pi, "north": np.pi / 2, "south": -np.pi / 2}
+ARM_M = 150.0
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Course:
+    """A network, and the roads that it was made of by name."""
+
+    network: Network
+    roads: dict[str, Road]
+
+    @cached_property
+    def layout(self) -> Layout:
+        return lay_out(self.network)
+
+    @property
+    def lanes(self) -> list[Lane]:
+        return self.network.lanes
+
+    def stage(self, seconds: float, seed: int = 0) -> Stage:
+        """An empty stage for a recording."""
+        return Stage(self.network, self.layout, np.random.default_rng(seed), round(seconds / DT), DT)
+
+    def approach(self, side: str) -> int:
+        """The innermost lane that leads in from a side."""
+        return self.roads[side].backward[0]
+
+    def movement(self, side: str, turn: Turn) -> int:
+        """The lane that goes through the junction from a side."""
+        (found,) = (n for n in self.lanes[self.approach(side)].successors if self.lanes[n].turn == turn)
+        return found
+
+    def show_green_to(self, stage: Stage, lane: int, since_s: float = 0.0) -> None:
+        """Start the recording so many seconds after a junction lane's light turned green."""
+        (plan,) = self.network.signals
+        (number,) = (n for n, phase in enumerate(plan.phases) if lane in phase.shows)
+        stage.offsets[plan.junction] = (phase_start(plan, number) + since_s) % plan.cycle_s
+
+
+def straight_road(lanes: int = 1, length: float = 500.0, limit: float = 14.0, crosswalk_at: float | None = None) -> Course:
+    """A two-way road along the x axis."""
+    network = Network()
+    curve = line(Pose(0.0, 0.0, 0.0), length)
+    section = Section(lanes, 3.5, limit)
+    road = build_road(network, curve, section)
+    if crosswalk_at is not None:
+        add_crosswalk(network, curve.at(crosswalk_at), section)
+    return Course(network, {"road": road})
+
+
+def crossing(control: JunctionControl, green_s: float = 40.0, limit: float = 12.0) -> Course:
+    """Four roads of one lane per direction that meet at the origin; east and west are the main street."""
+    network = Network()
+    section = Section(1, 3.5, limit)
+    roads = _arms(network, section, section.kerb + 10.5)
+    arms = [Arm(roads[side], True, number // 2) for number, side in enumerate(SIDES)]
+    build_junction(network, arms, control, (green_s,) * 4)
+    return Course(network, roads)
+
+
+def roundabout(limit: float = 12.0) -> Course:
+    """Four roads around a ring at the origin."""
+    network, radius = Network(), 18.0
+    roads = _arms(network, Section(1, 3.5, limit), radius + 12.0)
+    arms = [Arm(roads[side], True, number // 2) for number, side in enumerate(SIDES)]
+    build_roundabout(network, arms, (0.0, 0.0), radius, crosswalks=False)
+    return Course(network, roads)
+
+
+def _arms(network: Network, section: Section, reach: float) -> dict[str, Road]:
+    return {
+        side: build_road(
+            network, line(Pose(reach * np.cos(angle), reach * np.sin(angle), angle), ARM_M), section, parking_margin=30.0
+        )
+        for side, angle in SIDES.items()
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class Film:
+    """What everybody on a stage did: rows are road users, columns steps."""
+
+    stage: Stage
+    x: Array
+    y: Array
+    heading: Array
+    v: Array
+    there: NDArray[np.bool_]
+    lights: NDArray[np.uint8]
+    light_numbers: NDArray[np.int64]  # of each lane
+
+    @property
+    def lengths(self) -> Array:
+        return np.array([person.length for person in self.stage.roster.people])
+
+    def shown(self, lane: int) -> NDArray[np.uint8]:
+        """(T,) what a junction lane's light shows."""
+        return self.lights[self.light_numbers[lane]]
+
+    def ahead_of(self, pose: Pose, user: int) -> Array:
+        """(T,) metres by which a road user's front bumper is beyond a pose, along its heading."""
+        along = (self.x[user] - pose.x) * np.cos(pose.heading) + (self.y[user] - pose.y) * np.sin(pose.heading)
+        return along + self.lengths[user] / 2
+
+    def left_of(self, pose: Pose, user: int) -> Array:
+        """(T,) metres left of a pose's line of sight."""
+        return (self.y[user] - pose.y) * np.cos(pose.heading) - (self.x[user] - pose.x) * np.sin(pose.heading)
+
+    def step_at(self, place: shapely.Point, user: int) -> int:
+        """The step at which somebody's middle comes closest to a place; it must come within 3 m."""
+        away = np.where(self.there[user], np.hypot(self.x[user] - place.x, self.y[user] - place.y), np.inf)
+        assert away.min() < 3.0, f"road user {user} stays {away.min():.1f} m away"
+        return int(away.argmin())
+
+    def boxes(self, step: int) -> list[shapely.Polygon]:
+        """The outlines of all who are there."""
+        outlines = []
+        for i in np.flatnonzero(self.there[:, step]):
+            person, pose = self.stage.roster.people[i], Pose(self.x[i, step], self.y[i, step], self.heading[i, step])
+            corners = [
+                pose.shifted(ahead=a * person.length / 2, left=b * person.width / 2)
+                for a, b in ((1, 1), (-1, 1), (-1, -1), (1, -1))
+            ]
+            outlines.append(shapely.Polygon([(corner.x, corner.y) for corner in corners]))
+        return outlines
+
+    def overlaps(self) -> list[int]:
+        """Steps at which anybody's outline touches another's."""
+        found = []
+        for step in range(self.x.shape[1]):
+            outlines = self.boxes(step)
+            if any(a.intersects(b) for i, a in enumerate(outlines) for b in outlines[:i]):
+                found.append(step)
+        return found
+
+
+def play(stage: Stage) -> Film:
+    """Let traffic run on a stage."""
+    recording = record(stage)
+    motion = recording.motion
+    columns = [np.where(motion["there"], motion[name], np.nan) for name in ("x", "y", "heading", "v")]
+    return Film(stage, *columns, motion["there"], recording.lights, recording.tables.lanes["light"])
