@@ -89,9 +89,8 @@ def build_junction(network: Network, arms: list[Arm], control: JunctionControl, 
     for movement in movements:
         connector = network.lanes[movement.lane]
         connector.junction = junction
-        if connector.type != LaneType.BIKE_LANE:
-            half = connector.width / 2 + GUTTER_M
-            network.surfaces.append(band(connector.curve, half, -half))
+        half = connector.width / 2 + GUTTER_M
+        network.surfaces.append(band(connector.curve, half, -half))
     _right_of_way(network, arms, movements, control)
     if control in (JunctionControl.PROTECTED_SIGNAL, JunctionControl.PERMITTED_SIGNAL):
         network.signals.append(_signals(network, junction, arms, movements, control, greens))

@@ -16,7 +16,7 @@ from roadworthy.scenario.generate.traffic.tables import Layout, Nudge
 from roadworthy.scenario.generate.traffic.users import Kind
 from roadworthy.scenario.schema import LaneType
 
-SIDEWALK_M = (3.0, 4.4)  # from the kerb to where pedestrians walk along the road
+SIDEWALK_M = 3.0  # from the kerb to where pedestrians walk along the road
 WALK_SPACING_M = 0.25
 COMFORTABLE_BRAKING = 1.2  # m/s2
 MOST_PARKED = 14
@@ -218,10 +218,11 @@ class Stage:
         across = there - here
         width = float(np.hypot(*across))
         heading = float(np.arctan2(across[1], across[0]))
-        slot = self.rng.uniform(-0.9, 0.9)
+        others = sum(p.zebra == zebra for p in self.roster.people)
+        slot = (0.0, 0.95, -0.95)[others % 3]  # people keep out of each other's way
         side = 1.0 if crosswalk.junction >= 0 else self.rng.choice([-1.0, 1.0])
         outward = float(np.arctan2(*(side * crosswalk.outward)[::-1]))
-        verge = self.rng.uniform(*SIDEWALK_M, 2)
+        verge = SIDEWALK_M + 0.8 * (others % 3) + self.rng.uniform(0.0, 0.2, 2)
         start = Pose(here[0], here[1], heading).shifted(ahead=-verge[0])
         start = Pose(start.x + slot * crosswalk.outward[0], start.y + slot * crosswalk.outward[1], heading)
         to_side = (outward - heading + np.pi) % (2 * np.pi) - np.pi

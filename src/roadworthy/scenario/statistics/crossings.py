@@ -14,11 +14,12 @@ SAME_PLACE_M = 1.5  # lanes whose centres come this near cross or join there
 JOINS_M = 3.0  # lanes that meet this near to both their ends join
 
 # A gap is offered to a driver from when it waits near the line, or else drives over it.
-WAITS_WITHIN_M = 10.0
+WAITS_WITHIN_M = 5.0  # whoever is second in the queue is further away
 WAITS_BELOW_MPS = 3.0
 STANDS_BELOW_MPS = 1.0
 # Gaps are known in full only if they end before the recording does. So only those that begin this long before its
-# end are counted, whatever became of them, and longer ones count as this long.
+# end are counted, whatever became of them, and longer ones count as this long. Whoever doesn't take a gap of this
+# length waits for something else: a pedestrian, a full exit.
 HORIZON_S = 6.0
 
 MEETING_S = 8.0  # who comes later than this isn't met
@@ -98,6 +99,8 @@ def _entries(tracks: Tracks) -> list[Entry]:
         if tracks.light_of(lane, line_step) not in (None, LightState.FLASHING_CAUTION):
             continue
         waits = own_way & (to_line <= WAITS_WITHIN_M) & (tracks.speed[agent, :first] < WAITS_BELOW_MPS)
+        for light in np.flatnonzero(tracks.light_lanes == lane):  # whoever waits for green is offered nothing
+            waits &= tracks.light_states[light, :first] == LightState.FLASHING_CAUTION
         ready = min(int(np.argmax(waits)), line_step) if waits.any() else line_step
         was_ready = bool(waits.any()) and ready == int(np.argmax(own_way))
         found.append(Entry(int(agent), lane, int(first), ready * tracks.dt, was_ready, line_step * tracks.dt))
@@ -118,9 +121,10 @@ def _offers(entry: Entry, decided_s: float, passages: list[float], end_s: float)
     offers = []
     begin, is_known = entry.ready_s, not entry.was_ready
     for passage in [*(p for p in passages if p > entry.ready_s), np.inf]:
-        if is_known and begin <= end_s - HORIZON_S:
-            offers.append((min(passage - begin, HORIZON_S), passage > decided_s))
-        if passage > decided_s:
+        is_taken = passage > decided_s
+        if is_known and begin <= end_s - HORIZON_S and (is_taken or passage - begin < HORIZON_S):
+            offers.append((min(passage - begin, HORIZON_S), is_taken))
+        if is_taken:
             break
         begin, is_known = passage, True
     return offers

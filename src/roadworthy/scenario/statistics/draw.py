@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import matplotlib
 import numpy as np
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 OURS, OURS_LINE, SECOND = "#9db8d2", "#2f5d8a", "#c98b5e"
 PUBLISHED = ("#b3472d", "#5a8f3c", "#7b5aa6", "#c2912b")
 INK, FAINT = "#333333", "#d9d9d9"
-STYLE: dict[str, Any] = {
+STYLE: Any = {
     "font.size": 9.0,
     "axes.titlesize": 10.0,
     "axes.titleweight": "bold",
@@ -78,19 +78,18 @@ def _histogram(name: str, low: float, high: float, bins: int = 40, log: bool = F
         figures = figures_of(name)
         if len(values) >= LEAST_SHOWN:
             weights = np.full(len(values), 100.0 / len(values))
-            edges = np.linspace(low, high, bins + 1)
-            axes.hist(np.clip(values, low, high), edges, weights=weights, color=OURS, log=log)
+            edges = np.linspace(low, high, bins + 1).tolist()
+            heights = axes.hist(np.clip(values, low, high), edges, weights=weights, color=OURS, log=log)[0]
+            shown = np.asarray(heights)[np.asarray(heights) > 0.0]
+            axes.set_ylim(0.7 * shown.min() if log else 0.0, (1.4 if log else 1.05) * shown.max())
             top = _leave_room(axes, lines=1 + len(figures))
             middle = float(np.median(values))
             axes.axvline(middle, ymax=top, color=OURS_LINE, lw=1.6, label=f"ours: median {middle:.2f}")
         else:
             top = 1.0
         for figure in figures:
-            size = f"{figure.low:.2f}" if figure.low == figure.high else f"{figure.low:.1f} to {figure.high:.1f}"
-            label = f"{figure.source}: {_statistic(figure)} {size}"
-            if len(values) >= LEAST_SHOWN:
-                label += f", ours {compare(figure, sample)}"
-            _mark(axes, figure, figures.index(figure), label, top)
+            ours = f", ours {compare(figure, sample)}" if len(values) >= LEAST_SHOWN else ""
+            _mark(axes, figure, figures.index(figure), top, ours)
         _legend(axes)
 
     return panel
@@ -125,8 +124,8 @@ def _bends(axes: Axes, sample: Sample) -> None:
     lateral, speed = sample.of("bend_lateral"), sample.of("bend_speed")
     _frame(axes, "peak lateral acceleration in bends", "speed, m/s", f"n = {len(lateral):,}, one per bend")
     axes.scatter(speed, lateral, s=3, color=OURS_LINE, alpha=0.25, lw=0, label="ours")
-    fastest, strongest = 36.0, 6.0
-    for radius in (10, 30, 100, 300):
+    fastest, strongest = 24.0, 6.0
+    for radius in (10, 30, 100):
         end = min(fastest, np.sqrt(4.6 * radius))
         along = np.linspace(0.0, end, 60)
         axes.plot(along, along**2 / radius, color=INK, lw=0.7, ls=":")
@@ -152,26 +151,23 @@ def _gap_acceptance(kind: str) -> Panel:
         axes.plot(size, shorter, color=OURS_LINE, lw=1.6, label="ours: accepted ones that are shorter")
         axes.plot(size, longer, color=SECOND, lw=1.6, label="ours: rejected ones that are longer")
         gap, figures = critical_gap(accepted, rejected), figures_of(kind)
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(0, max(shorter.max(), longer.max(), 1) * 1.05)
         top = _leave_room(axes, lines=2 + (gap is not None) + len(figures))
         if gap is not None:
             axes.axvline(gap, ymax=top, color=OURS_LINE, lw=1.0, ls=":", label=f"ours: critical gap {gap:.1f}")
         for figure in figures:
-            size_text = f"{figure.low:.1f}" if figure.low == figure.high else f"{figure.low:.1f} to {figure.high:.1f}"
-            _mark(axes, figure, figures.index(figure), f"{figure.source}: {_statistic(figure)} {size_text}", top)
+            _mark(axes, figure, figures.index(figure), top)
         _legend(axes)
 
     return panel
 
 
-def _statistic(figure: Published) -> str:
-    return figure.statistic.value if figure.share is None else f"{figure.share:.0%} above"
-
-
-def _mark(axes: Axes, figure: Published, number: int, label: str, top: float) -> None:
+def _mark(axes: Axes, figure: Published, number: int, top: float, ours: str = "") -> None:
     """A published figure as a line, or as a band."""
     colour = PUBLISHED[number % len(PUBLISHED)]
-    label += "" if figure.is_checked else f" {UNCHECKED}"
+    size = f"{figure.low:.2f}" if figure.low == figure.high else f"{figure.low:.1f} to {figure.high:.1f}"
+    what = figure.statistic.value if figure.share is None else f"{figure.share:.0%} above"
+    label = f"{figure.source}: {what} {size}{'' if figure.is_checked else f' {UNCHECKED}'}{ours}"
     if figure.low == figure.high:
         axes.axvline(figure.low, ymax=top, color=colour, lw=1.4, ls="--", label=label)
     else:
@@ -182,10 +178,12 @@ def _leave_room(axes: Axes, lines: int) -> float:
     """Make room for a legend of so many lines above the data; return the share of the height that the data keep."""
     share = 1.0 - LINE_SHARE * lines - 0.04
     low, high = axes.get_ylim()
-    if axes.get_yscale() == "log":
-        axes.set_ylim(low, low * (high / low) ** (1.0 / share))
-    else:
-        axes.set_ylim(low, low + (high - low) / share)
+    is_log = axes.get_yscale() == "log"
+    top = low * (high / low) ** (1.0 / share) if is_log else low + (high - low) / share
+    axes.set_yticks([tick for tick in axes.get_yticks() if low <= tick <= high])
+    if is_log:
+        axes.minorticks_off()
+    axes.set_ylim(low, top)
     return share
 
 
@@ -193,11 +191,12 @@ def _frame(axes: Axes, title: str, x_label: str, count: str) -> None:
     axes.set_title(title, pad=16)
     axes.set_xlabel(x_label)
     axes.grid(axis="y", color=FAINT, lw=0.6)
-    place = {"xy": (0.0, 1.0), "xycoords": "axes fraction", "xytext": (0, 4), "textcoords": "offset points"}
-    axes.annotate(count, **place, fontsize=8, color="#777777")
+    axes.annotate(
+        count, (0.0, 1.0), (0, 4), xycoords="axes fraction", textcoords="offset points", fontsize=8, color="#777777"
+    )
 
 
-def _legend(axes: Axes, place: str = "upper left", marker_scale: float = 1.0) -> None:
+def _legend(axes: Axes, place: Literal["upper left", "upper right"] = "upper left", marker_scale: float = 1.0) -> None:
     if axes.get_legend_handles_labels()[0]:
         axes.legend(loc=place, handlelength=1.4, labelspacing=0.3, borderpad=0.2, markerscale=marker_scale)
 

@@ -20,7 +20,7 @@ class Statistic(Enum):
     P15 = "15th percentile"
     P85 = "85th percentile"
     RANGE = "usual range"  # ours: the share within it
-    BELOW = "limit, rarely exceeded"  # ours: the share below it
+    BELOW = "design value"  # ours: the share below it
     ABOVE = "share above"  # ours: the share above it
     CRITICAL_GAP = "critical gap"
 
@@ -29,7 +29,7 @@ class Statistic(Enum):
 class Figure:
     """One published figure."""
 
-    quantity: str  # of QUANTITIES; "gap" at the end stands for accepted and rejected ones
+    quantity: str  # of QUANTITIES, or of GAP_KINDS for a critical gap
     statistic: Statistic
     low: float
     high: float  # equal to `low` unless the figure is a range
@@ -64,7 +64,7 @@ FIGURES: tuple[Figure, ...] = (
     Figure("headway_street", Statistic.MEAN, 2.0, 2.0, "Colbourn et al. 1978", note="test track, any speed"),
     Figure("standing_gap", Statistic.MEAN, 9 * FEET, 9 * FEET, "Houchin et al. 2015", note="car behind car"),
     Figure("jerk", Statistic.BELOW, 2.5, 2.5, "ISO 15622 (ACC)", note="for driver assistance", is_checked=False),
-    Figure("stop_deceleration", Statistic.BELOW, 3.0, 3.0, "US signal timing", note="design value"),
+    Figure("stop_deceleration", Statistic.BELOW, 3.0, 3.0, "US signal timing"),
     Figure("stop_peak_deceleration", Statistic.BELOW, 3.4, 3.4, "AASHTO; Wang et al. 2005"),
     Figure("stop_peak_deceleration", Statistic.RANGE, 3.6, 4.1, "El-Shawarby et al. 2011", note="surprised by yellow"),
     Figure("start_acceleration", Statistic.RANGE, 1.5, 2.0, "Murdoch (review)", note="comfortable rate"),

@@ -43,7 +43,7 @@ def test_a_change_leads_from_the_middle_of_one_lane_to_the_middle_of_the_other(s
 def test_a_change_takes_the_time_that_people_take(seed: int) -> None:
     film = scripted_change(seed, Script.CHANGE_LEFT)
     across = (film.y[0] > MIDDLE_M[OUTER] + 0.5) & (film.y[0] < MIDDLE_M[INNER] - 0.5)
-    assert 1.5 < across.sum() * DT < 6.0
+    assert 1.2 < across.sum() * DT < 6.0
     assert np.abs(np.diff(film.heading[0])).max() / DT * film.v[0].max() < 2.5, "without a swerve"
 
 
@@ -96,5 +96,5 @@ def test_those_who_come_up_a_ramp_merge_before_their_lane_closes(seed: int) -> N
     for user in range(3):
         beyond = np.flatnonzero(film.ahead_of(end, user) > 5.0)
         assert len(beyond), f"user {user} is stuck at the end of the ramp"
-        assert film.left_of(end, user)[beyond[0]] > 0.75 * lanes[closing].width, "one lane further to the left"
+        assert film.left_of(end, user)[beyond[0]] > 0.5 * lanes[closing].width, "over the line already"
     assert film.overlaps() == []

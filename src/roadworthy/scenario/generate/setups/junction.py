@@ -112,7 +112,7 @@ def _cast_unprotected(stage: Stage, turn: Turn) -> None:
         stage.offsets[plan.junction] = (phase_start(plan, number) + rng.uniform(0.0, 3.0)) % plan.cycle_s
     # Those who go first: on their way to the same place, at about the same time.
     others = [n for n in stage.gives_way_to(lane) if network.lanes[n].type != LaneType.BIKE_LANE]
-    for other in [*rng.permutation(others), *rng.permutation(others)][: int(rng.integers(3, 6))]:
+    for other in [*rng.permutation(others), *rng.permutation(others)][: int(rng.integers(1, 4))]:
         item = network.lanes[network.lanes[other].approach]
         ahead = item.speed_limit * (arrival + rng.uniform(-1.0, 3.0))
         s = item.path.length - min(ahead, item.path.length - 6.0)

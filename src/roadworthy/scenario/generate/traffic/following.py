@@ -7,14 +7,17 @@ import numpy as np
 from roadworthy.compile import kernel
 
 FAR_M = 1.0e6
+REACTION_S = 0.4  # from the wish to brake to the brakes' full effect
 COOLNESS = 0.95  # how far a driver trusts that others go on as they do
 
 
 @kernel
 def free_acceleration(v, wanted, acceleration, braking):
     """On an empty road."""
+    if wanted < 0.05:
+        return -braking
     if v <= wanted:
-        ratio = v / max(wanted, 0.1)
+        ratio = v / wanted
         return acceleration * (1.0 - ratio**4)
     return -braking * (1.0 - (wanted / v) ** (4.0 * acceleration / braking))
 
@@ -66,6 +69,7 @@ def following(v, wanted, gap, leader_v, leader_a, headway, standing_gap, acceler
 @kernel
 def stopping_acceleration(v, gap, braking):
     """To halt within a gap: constant braking once that needs about the comfortable rate, none before."""
+    gap -= REACTION_S * v
     if gap <= 0.05:
         return -max(braking, min(4.0 * v, 6.0))
     needed = v * v / (2.0 * gap)

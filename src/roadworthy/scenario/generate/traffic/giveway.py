@@ -12,8 +12,10 @@ from roadworthy.scenario.generate.traffic.users import Kind
 from roadworthy.scenario.schema import LightState
 
 LINE_MARGIN_M = 1.0  # from the bumper to a stop line, when standing
+STANDING_ROOM_M = 3.0  # who stands this close to where one has to stop does not creep closer
 FIRM_BRAKING = 2.6  # m/s2, what one is ready to do for a light that turns yellow, or for a pedestrian
 HARD_BRAKING = 5.0  # m/s2
+COMMITTING_BRAKING = 3.0  # m/s2: who would have to brake harder to stop at the line goes on
 COURTESY_BRAKING = 2.3  # m/s2, what one is ready to do for a pedestrian who waits at the kerb
 
 _STOP, _FREE, _SIGNAL = int(Control.STOP), int(Control.FREE), int(Control.SIGNAL)
@@ -55,7 +57,7 @@ def room_to_stop(tables, users, state, presence, lights, walkers, step, i):
                     state.committed[i] = lane
                 elif _must_wait(tables, users, state, presence, lights, step, i, k, start):
                     room = min(room, max(to_line, 0.0))
-                elif v * v / (2.0 * 2.0) > to_line:
+                elif v * v / (2.0 * COMMITTING_BRAKING) > to_line:
                     state.committed[i] = lane
         if tables.lanes.junction[lane] >= 0 and (k == 0 or state.committed[i] == lane):
             room = min(room, _room_before_blocked_zone(tables, users, state, presence, i, lane, start))
@@ -82,7 +84,7 @@ def _must_wait(tables, users, state, presence, lights, step, i, k, start):
         if is_yellow(shown) and v * v / (2.0 * max(to_line, 0.1)) < (HARD_BRAKING if state.held[i] else FIRM_BRAKING):
             return True
     if tables.lanes.control[lane] == _STOP and state.halted_lane[i] != lane:
-        if to_line < 1.6 and v < 0.3:
+        if to_line < STANDING_ROOM_M and v < 0.3:
             state.halted_lane[i] = lane
             state.halted_step[i] = step
         else:

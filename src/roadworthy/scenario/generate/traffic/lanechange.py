@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from roadworthy.compile import kernel
-from roadworthy.scenario.generate.traffic.following import following_acceleration
+from roadworthy.scenario.generate.traffic.following import FAR_M, following_acceleration
 from roadworthy.scenario.generate.traffic.leaders import follower_on_lane, leader_on_way
 from roadworthy.scenario.generate.traffic.place import beside
 from roadworthy.scenario.generate.traffic.users import Kind, Script
@@ -16,6 +16,9 @@ ADVANTAGE = 0.3  # m/s2 that a change has to gain
 SAFE_BRAKING = 1.5  # m/s2 that a change may ask of anybody
 URGENT_BRAKING = 2.6  # m/s2 that a change may ask where the lane is closed
 SCRIPTED_BRAKING = 4.0  # m/s2 that a scripted change may ask
+MUST = -1.0e9  # as an advantage: change whatever it costs
+TIGHT = 0.4  # of the usual headway will do for a change that has to be
+ZIPPER_BRAKING = 1.5  # m/s2 that one offers to let somebody in, or to fall in behind
 CLEARED = 0.75  # of the change, after which the old lane is free
 
 _CAR = int(Kind.CAR)
@@ -48,14 +51,14 @@ def consider_change(tables, users, state, presence, step, i, wanted, acceleratio
                 wanted,
                 acceleration,
                 URGENT_BRAKING,
-                -1e9,
+                MUST,
             )
         return
     asked = users.script[i] == _LEFT or users.script[i] == _RIGHT
     if asked and state.changed_step[i] < users.script_step[i]:
         if step >= users.script_step[i]:
             other = tables.lanes.left[lane] if users.script[i] == _LEFT else tables.lanes.right[lane]
-            _try(tables, users, state, presence, step, i, other, wanted, acceleration, SCRIPTED_BRAKING, -1e9)
+            _try(tables, users, state, presence, step, i, other, wanted, acceleration, SCRIPTED_BRAKING, MUST)
         return
     if asked or step - state.changed_step[i] < REST_STEPS or (step + i) % 5 != 0:
         return
@@ -99,12 +102,13 @@ def _try(tables, users, state, presence, step, i, other, wanted, acceleration, s
     behind, follower = follower_on_lane(users, state, presence, i, other, s)
     if gap < 2.0 + 0.15 * v or (follower >= 0 and behind < 2.0 + 0.25 * state.v[follower]):
         return False
-    mine = following_acceleration(users, state, i, wanted, gap, leader, 0.8)
+    share = 0.8 if advantage > MUST else TIGHT
+    mine = following_acceleration(users, state, i, wanted, gap, leader, share)
     loss = 0.0
     if follower >= 0:
         f = follower
         top = min(users.speed_factor[f] * tables.lanes.limit[other], users.top_speed[f])
-        theirs = following_acceleration(users, state, f, top, behind, i, 0.8)
+        theirs = following_acceleration(users, state, f, top, behind, i, share)
         if theirs < -safe:
             return False
         loss = max(0.0, state.a[f] - theirs)
@@ -130,6 +134,24 @@ def _free_run(tables, lane):
         lane = tables.follow[tables.lanes.follow[lane]]
         run += tables.lanes.length[lane]
     return run
+
+
+@kernel
+def zipper_acceleration(tables, users, state, presence, i, wanted):
+    """Where the lane or the one beside it ends: fall in behind whoever is ahead on the other of the two."""
+    lane = state.lane[i]
+    if tables.lanes.ends[lane] == 1:
+        other = tables.lanes.left[lane]
+    else:
+        other = tables.lanes.right[lane]
+        if other < 0 or tables.lanes.ends[other] == 0:
+            return FAR_M
+    row = np.full(1, other, np.int64)
+    s = beside(tables, lane, state.s[i], other)
+    gap, leader = leader_on_way(tables, users, state, presence, i, s, row, 30.0 + 2.0 * state.v[i])
+    if leader < 0 or state.v[leader] < 2.0:
+        return FAR_M
+    return max(following_acceleration(users, state, i, wanted, gap, leader, TIGHT), -ZIPPER_BRAKING)
 
 
 @kernel

@@ -52,7 +52,7 @@ def leader_on_way(tables, users, state, presence, i, s, route, reach):
                         between = to_go - (tables.lanes.length[other] - at)
                         if to_go > SETTLED_M and tables.lanes.length[other] - at > SETTLED_M:
                             between -= DOUBT_M * tables.conflicts.rank[c]
-                        near = at + 0.5 * users.length[j] > tables.conflicts.other[c, 0]
+                        near = at + 0.5 * users.length[j] > tables.conflicts.other[c, 0] - DOUBT_M
                     if near and (between > 0.0 or (between == 0.0 and j > i)):
                         gap = between - 0.5 * (users.length[i] + users.length[j])
                         if gap < best:

@@ -8,12 +8,13 @@ from numpy.typing import NDArray
 from roadworthy.compile import kernel
 from roadworthy.scenario.generate.traffic.following import (
     FAR_M,
+    REACTION_S,
     bend_acceleration,
     following_acceleration,
     stopping_acceleration,
 )
-from roadworthy.scenario.generate.traffic.giveway import may_cross, room_to_stop
-from roadworthy.scenario.generate.traffic.lanechange import consider_change, finish_change
+from roadworthy.scenario.generate.traffic.giveway import STANDING_ROOM_M, may_cross, room_to_stop
+from roadworthy.scenario.generate.traffic.lanechange import consider_change, finish_change, zipper_acceleration
 from roadworthy.scenario.generate.traffic.leaders import leader_on_way
 from roadworthy.scenario.generate.traffic.place import beside, offset, point
 from roadworthy.scenario.generate.traffic.tables import RoadTables, lane_count
@@ -89,7 +90,7 @@ def _appear(tables, users, state, i, step):
     lane, speed = users.lane[i], users.speed[i]
     if step > 0:
         for j in range(len(state)):
-            if state.alive[j] and state.lane[j] == lane:
+            if state.alive[j] and lane in (state.lane[j], state.old_lane[j]):
                 gap = state.s[j] - users.s[i] - 0.5 * (users.length[i] + users.length[j]) - users.standing_gap[i]
                 if gap < 2.0:
                     return
@@ -119,7 +120,9 @@ def _drive(tables, users, state, presence, lights, walkers, step, i):
     room = room_to_stop(tables, users, state, presence, lights, walkers, step, i)
     state.held[i] = room < FAR_M and room < max(v * v / (2.0 * 1.2), 6.0)
     if room < FAR_M:
-        wanted = min(wanted, np.sqrt(2.0 * 0.55 * braking * max(room, 0.0)) + 0.1)
+        wanted = min(wanted, np.sqrt(2.0 * 0.55 * braking * max(room - REACTION_S * v, 0.0)))
+        if v < 0.3 and room < STANDING_ROOM_M:
+            wanted = 0.0
     if users.script[i] == _WAVE and step >= users.script_step[i]:
         beat = (step - users.script_step[i]) * DT / users.script_value[i] % 2.0
         wanted = min(wanted, 0.02 if beat < 1.2 else 4.5)
@@ -127,6 +130,7 @@ def _drive(tables, users, state, presence, lights, walkers, step, i):
     gap, leader = leader_on_way(tables, users, state, presence, i, state.s[i], state.route[i], reach)
     a = following_acceleration(users, state, i, wanted, gap, leader, 1.0)
     a = min(a, bend_acceleration(tables, users, state, i))
+    a = min(a, zipper_acceleration(tables, users, state, presence, i, wanted))
     old = state.old_lane[i]
     if old >= 0:
         s = beside(tables, state.lane[i], state.s[i], old)
