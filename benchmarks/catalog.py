@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks import packs
+from benchmarks import generation, packs
 from benchmarks.runner import Benchmark
 
 BENCHMARKS = (
@@ -26,5 +26,12 @@ BENCHMARKS = (
         code=packs.prepare_map,
         sizes={"streets": 4, "repeats": 20},
         goals={"prepare": 0.030},
+    ),
+    Benchmark(
+        name="generate",
+        what="generate scenarios: every stage on one core, and a pack on all cores",
+        code=generation.generate,
+        sizes={"repeats": 4, "scenarios": 1200},
+        goals={"pack": 60.0},
     ),
 )

@@ -13,7 +13,9 @@ CHUNK = EVERY_CLASS // 2
 
 def _chunks() -> list[object]:
     """(seed, numbers) of the networks that are looked at together: so few that workers share them out evenly."""
-    few = [pytest.param((5, range(first, first + CHUNK)), id=f"5:{first}") for first in range(0, 3 * EVERY_CLASS, CHUNK)]
+    few = [
+        pytest.param((5, range(first, first + CHUNK)), id=f"5:{first}") for first in range(0, 3 * EVERY_CLASS, CHUNK)
+    ]
     many = [
         pytest.param((seed, range(3 * EVERY_CLASS)), id=f"{seed}:long", marks=pytest.mark.long)
         for seed in range(100, 110)

@@ -61,7 +61,9 @@ class Course:
         stage.offsets[plan.junction] = (phase_start(plan, number) + since_s) % plan.cycle_s
 
 
-def straight_road(lanes: int = 1, length: float = 500.0, limit: float = 14.0, crosswalk_at: float | None = None) -> Course:
+def straight_road(
+    lanes: int = 1, length: float = 500.0, limit: float = 14.0, crosswalk_at: float | None = None
+) -> Course:
     """A two-way road along the x axis."""
     network = Network()
     curve = line(Pose(0.0, 0.0, 0.0), length)
@@ -94,13 +96,16 @@ def roundabout(limit: float = 12.0) -> Course:
 def _arms(network: Network, section: Section, reach: float) -> dict[str, Road]:
     return {
         side: build_road(
-            network, line(Pose(reach * np.cos(angle), reach * np.sin(angle), angle), ARM_M), section, parking_margin=30.0
+            network,
+            line(Pose(reach * np.cos(angle), reach * np.sin(angle), angle), ARM_M),
+            section,
+            parking_margin=30.0,
         )
         for side, angle in SIDES.items()
     }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Film:
     """What everybody on a stage did: rows are road users, columns steps."""
 
@@ -162,5 +167,5 @@ def play(stage: Stage) -> Film:
     """Let traffic run on a stage."""
     recording = record(stage)
     motion = recording.motion
-    columns = [np.where(motion["there"], motion[name], np.nan) for name in ("x", "y", "heading", "v")]
-    return Film(stage, *columns, motion["there"], recording.lights, recording.tables.lanes["light"])
+    x, y, heading, v = (np.where(motion["there"], motion[name], np.nan) for name in ("x", "y", "heading", "v"))
+    return Film(stage, x, y, heading, v, motion["there"], recording.lights, recording.tables.lanes["light"])

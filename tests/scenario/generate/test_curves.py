@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import shapely
@@ -23,7 +25,7 @@ def chains(draw: st.DrawFn) -> Curve:
     count = draw(st.integers(1, 5))
     lengths = np.array([draw(st.floats(2.0, 80.0)) for _ in range(count)])
     knots = [draw(st.floats(-0.1, 0.1)) for _ in range(count + 1)]
-    curvatures = np.array([[a, b] for a, b in zip(knots, knots[1:], strict=False)])
+    curvatures = np.array([[a, b] for a, b in pairwise(knots)])
     assume((np.abs(curvatures).max(axis=1) * lengths < 1.5).all())
     return Curve(draw(poses), lengths, curvatures)
 

@@ -132,4 +132,4 @@ def test_a_cycle_repeats_itself(grounds: list[Ground]) -> None:
                 stage.offsets[plan.junction] = offset
                 recording = record(stage)
                 shown.append(recording.lights[[recording.tables.lanes["light"][i] for i in lanes]])
-            np.testing.assert_array_equal(*shown)
+            np.testing.assert_array_equal(shown[0], shown[1])

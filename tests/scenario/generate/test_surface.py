@@ -6,7 +6,7 @@ import numpy as np
 import shapely
 from numpy.typing import NDArray
 
-from roadworthy.scenario.generate.curves import Pose, line
+from roadworthy.scenario.generate.curves import Parallel, Pose, line
 from roadworthy.scenario.generate.network import Lane, Network
 from roadworthy.scenario.generate.surface import drivable_surface, road_edges
 from roadworthy.scenario.schema import EdgeType, FeatureKind, LaneType
@@ -66,8 +66,10 @@ def test_islands_are_medians_and_everything_else_is_a_boundary(grounds: list[Gro
 def strays(ground: Ground, lane: Lane) -> float:
     """How far the sides of a lane stand out of the surface, in metres."""
     path, half = lane.path, lane.width / 2
-    sides = [(path.x - side * np.sin(path.heading), path.y + side * np.cos(path.heading)) for side in (-half, 0.0, half)]
-    return max(float(shapely.distance(ground.surface, shapely.points(x, y)).max()) for x, y in sides)
+    left = np.column_stack([-np.sin(path.heading), np.cos(path.heading)])
+    middle = np.column_stack([path.x, path.y])
+    sides = shapely.points(np.concatenate([middle - half * left, middle, middle + half * left]))
+    return float(shapely.distance(ground.surface, sides).max())
 
 
 def test_every_driving_lane_lies_on_the_surface_in_its_whole_width(grounds: list[Ground]) -> None:
@@ -98,17 +100,17 @@ def test_paint_and_crosswalks_lie_on_the_surface(grounds: list[Ground]) -> None:
             assert crosswalk.difference(paved).area < 0.05 * crosswalk.area, f"{ground.name}: crosswalk {feature}"
 
 
+def strip_along(path: Parallel, width: float) -> shapely.Polygon:
+    """The ground along a path, without a hand's breadth on either side."""
+    return shapely.LineString(np.column_stack([path.x, path.y])).buffer(width / 2 - 0.05, cap_style="flat")
+
+
 def test_parking_strips_lie_on_the_surface_and_off_the_lanes(grounds: list[Ground]) -> None:
     for ground in grounds:
         paved = ground.surface.buffer(STRAY_M)
-        lanes = [
-            shapely.LineString(np.column_stack([lane.path.x, lane.path.y])).buffer(lane.width / 2 - 0.05, cap_style="flat")
-            for lane in ground.lanes
-        ]
-        tree = shapely.STRtree(lanes)
+        tree = shapely.STRtree([strip_along(lane.path, lane.width) for lane in ground.lanes])
         for strip in ground.network.parking:
-            path = strip.curve.parallel(strip.offset, 1.0, strip.first, strip.last)
-            room = shapely.LineString(np.column_stack([path.x, path.y])).buffer(strip.width / 2 - 0.05, cap_style="flat")
+            room = strip_along(strip.curve.parallel(strip.offset, 1.0, strip.first, strip.last), strip.width)
             assert paved.covers(room), f"{ground.name}: strip beside lane {strip.lane}"
             assert len(tree.query(room, predicate="intersects")) == 0, f"{ground.name}: strip beside lane {strip.lane}"
 

@@ -96,10 +96,10 @@ def draw_driver(rng: np.random.Generator, *, freeway: bool = False) -> Person:
         pace, push = dice.between(0.8, 0.92), dice.between(0.7, 1.1)
     elif size < 0.22:
         length, width, height = dice.between(5.0, 5.7), dice.between(1.95, 2.08), dice.between(1.8, 2.4)
-        pace, push = dice.normal(0.97, 0.06, 0.8, 1.15), dice.between(1.2, 1.8)
+        pace, push = dice.normal(1.0, 0.07, 0.8, 1.2), dice.between(1.2, 1.8)
     else:
         length, width, height = dice.between(4.1, 5.0), dice.between(1.75, 1.95), dice.between(1.4, 1.75)
-        pace, push = dice.normal(1.0, 0.08, 0.78, 1.18), dice.between(1.4, 2.3)
+        pace, push = dice.normal(1.04, 0.09, 0.8, 1.3), dice.between(1.4, 2.3)
     return Person(
         kind=Kind.CAR,
         length=length,
@@ -107,10 +107,10 @@ def draw_driver(rng: np.random.Generator, *, freeway: bool = False) -> Person:
         height=height,
         speed_factor=pace,
         top_speed=45.0,
-        headway=1.35 * math.exp(dice.normal(0.0, 0.28, -0.52, 0.65)),
+        headway=1.15 * math.exp(dice.normal(0.0, 0.38, -0.75, 0.8)),
         acceleration=push,
-        braking=dice.between(1.5, 2.4),
-        standing_gap=dice.between(1.6, 3.0),
+        braking=dice.between(1.4, 3.0),
+        standing_gap=dice.between(1.8, 3.8),
         politeness=dice.between(0.0, 0.6),
         gap=dice.between(0.8, 1.8),
         delay=int(dice.between(1, 5)),

@@ -1,8 +1,7 @@
 """Traffic statistics: what people measure of human driving, measured in scenarios, from motion and map alone.
 
-sample = measure(pack)          # every observation of every quantity
-table(sample)                   # medians, spreads and published figures of human driving
-draw(sample, Path("pictures"))  # the same as pictures
+`measure(pack)` gives every observation of every quantity; `summary.summarise` tells medians and spreads of them,
+`summary.markdown` sets them beside published figures of human driving, and `draw.draw` makes pictures of both.
 """
 
 from __future__ import annotations

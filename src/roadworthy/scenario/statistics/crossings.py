@@ -176,8 +176,13 @@ def _encroachment(tracks: Tracks, agent: int, own_s: float, other: int, other_s:
     (first, first_s), (second, second_s) = sorted([(agent, own_s), (other, other_s)], key=lambda who: who[1])
     if second_s - first_s > MEETING_S:
         return []
-    speeds = [max(float(tracks.speed[i, min(round(s / tracks.dt), tracks.steps - 1)]), 1.0)
-              for i, s in ((first, first_s), (second, second_s))]  # fmt: skip
-    leaves = first_s + 0.5 * float(tracks.sizes[first, 0] + tracks.sizes[second, 1]) / speeds[0]
-    arrives = second_s - 0.5 * float(tracks.sizes[second, 0] + tracks.sizes[first, 1]) / speeds[1]
+    way = 0.5 * float(tracks.sizes[first, 0] + tracks.sizes[second, 1])
+    leaves = first_s + way / _speed(tracks, first, first_s)
+    way = 0.5 * float(tracks.sizes[second, 0] + tracks.sizes[first, 1])
+    arrives = second_s - way / _speed(tracks, second, second_s)
     return [arrives - leaves]
+
+
+def _speed(tracks: Tracks, agent: int, seconds: float) -> float:
+    """An agent's speed at a time, at least a walker's: whoever stands on the place leaves it some time."""
+    return max(float(tracks.speed[agent, min(round(seconds / tracks.dt), tracks.steps - 1)]), 1.0)

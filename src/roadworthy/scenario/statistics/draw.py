@@ -77,12 +77,14 @@ def _histogram(name: str, low: float, high: float, bins: int = 40, log: bool = F
         axes.set(xlim=(low, high), ylabel="% of observations" + (" (log)" if log else ""))
         figures = figures_of(name)
         if len(values) >= LEAST_SHOWN:
-            weights = np.full(len(values), 100.0 / len(values))
-            edges = np.linspace(low, high, bins + 1).tolist()
-            heights = axes.hist(np.clip(values, low, high), edges, weights=weights, color=OURS, log=log)[0]
-            shown = np.asarray(heights)[np.asarray(heights) > 0.0]
-            axes.set_ylim(0.7 * shown.min() if log else 0.0, (1.4 if log else 1.05) * shown.max())
-            top = _leave_room(axes, lines=1 + len(figures))
+            edges = np.linspace(low, high, bins + 1)
+            heights = np.histogram(np.clip(values, low, high), edges)[0] * (100.0 / len(values))
+            least, most = heights[heights > 0.0].min(), heights.max()
+            if log:
+                axes.set_yscale("log")
+            axes.set_ylim(0.7 * least if log else 0.0, (1.4 if log else 1.05) * most)
+            axes.stairs(heights, edges, baseline=0.7 * least if log else 0.0, fill=True, color=OURS)
+            top = _leave_room(axes, lines=1 + len(figures) + len(axes.get_legend_handles_labels()[0]))
             middle = float(np.median(values))
             axes.axvline(middle, ymax=top, color=OURS_LINE, lw=1.6, label=f"ours: median {middle:.2f}")
         else:

@@ -13,7 +13,8 @@ MOVING_MPS = 0.5
 JERK_S = 1.0  # jerk is the change of acceleration over this time, as in ISO 15622
 
 STOP_FROM_MPS = 6.0  # slower approaches say little about braking
-BRAKING_MPS2 = 0.3  # a stop begins where the braking gets stronger than this
+BRAKING_MPS2 = 0.3  # a stop begins where the braking gets stronger than this,
+SPEEDING_UP_MPS2 = 0.1  # after the last time that the driver sped up
 START_TO_MPS = 5.0
 
 BEND_RAD_PER_M = 1.0 / 200.0
@@ -63,8 +64,10 @@ def stops_and_starts(tracks: Tracks) -> dict[str, Doubles]:
     for agent, first, end in zip(*stretches(tracks.valid & is_vehicle & (tracks.speed < MOVING_MPS)), strict=True):
         speed, acceleration = tracks.speed[agent], tracks.acceleration[agent]
         begin = first
-        while begin > 0 and tracks.valid[agent, begin - 1] and acceleration[begin - 1] < -BRAKING_MPS2:
+        while begin > 0 and tracks.valid[agent, begin - 1] and acceleration[begin - 1] < SPEEDING_UP_MPS2:
             begin -= 1
+        while begin < first and acceleration[begin] > -BRAKING_MPS2:
+            begin += 1
         if begin < first and speed[begin] >= STOP_FROM_MPS:
             mean_braking.append(float(speed[begin] - speed[first]) / ((first - begin) * tracks.dt))
             peak_braking.append(float(-acceleration[begin : first + 1].min()))

@@ -73,10 +73,10 @@ FIGURES: tuple[Figure, ...] = (
     Figure("roundabout", Statistic.CRITICAL_GAP, 5.1, 5.1, "NCHRP 572 (one lane)", is_checked=False),
     Figure("junction", Statistic.CRITICAL_GAP, 3.7, 4.6, "Korean HCM 2013", note="one lane each way"),
     Figure("junction", Statistic.CRITICAL_GAP, 4.1, 7.1, "US HCM 2010", is_checked=False),
-    Figure("encroachment", Statistic.ABOVE, 1.0, 1.0, "Peesapati et al. 2013", note="below: goes with crashes"),
+    Figure("encroachment", Statistic.ABOVE, 1.0, 1.0, "Peesapati et al. 2013", note="shorter ones go with crashes"),
     Figure("walking_speed", Statistic.MEAN, 1.51, 1.51, "Knoblauch 1996, younger", is_checked=False),
     Figure("walking_speed", Statistic.MEAN, 80 / 60, 80 / 60, "Finnis & Walton"),
-    Figure("walking_speed", Statistic.P15, 1.25, 1.25, "Knoblauch 1996, younger"),
+    Figure("walking_speed", Statistic.P15, 1.25, 1.25, "Knoblauch 1996, younger", is_checked=False),
     Figure("walking_speed", Statistic.MEAN, 3.81 * FEET, 3.81 * FEET, "Gates et al. 2006, over 65"),
     Figure("cycling_speed", Statistic.P85, 22 / 3.6, 22 / 3.6, "Parkin & Rotheram 2010"),
 )

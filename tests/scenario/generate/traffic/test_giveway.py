@@ -61,7 +61,9 @@ def test_the_main_street_is_not_slowed_by_the_side_street(seed: int) -> None:
         film = play(stage)
         speeds.append(film.v[0])
     np.testing.assert_allclose(speeds[1], speeds[0], atol=0.5)
-    place = crossing_point(PRIORITY, PRIORITY.movement("east", Turn.STRAIGHT), PRIORITY.movement("north", Turn.STRAIGHT))
+    place = crossing_point(
+        PRIORITY, PRIORITY.movement("east", Turn.STRAIGHT), PRIORITY.movement("north", Turn.STRAIGHT)
+    )
     assert crosses_line(PRIORITY, film, "north", 1) < stage.steps
     assert film.step_at(place, 0) < film.step_at(place, 1)
 

@@ -98,3 +98,13 @@ def test_those_who_come_up_a_ramp_merge_before_their_lane_closes(seed: int) -> N
         assert len(beyond), f"user {user} is stuck at the end of the ramp"
         assert film.left_of(end, user)[beyond[0]] > 0.5 * lanes[closing].width, "over the line already"
     assert film.overlaps() == []
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_one_who_had_to_stop_at_the_end_of_a_closing_lane_still_gets_onto_the_road(seed: int) -> None:
+    course = Course(build_highway(np.random.default_rng(seed)), {})
+    closing = next(i for i, lane in enumerate(course.lanes) if lane.ends)
+    stage = course.stage(30.0, seed)
+    stage.sdc = stage.put_car(closing, course.lanes[closing].path.length - 8.0, 0.0, length=4.6)
+    film = play(stage)
+    assert film.ahead_of(course.lanes[closing].end, 0)[film.there[0]][-1] > 20.0, "nobody is in the way"

@@ -28,7 +28,8 @@ def busy(behavior: str, number: int, steps: int, seed: int = 11) -> Film:
 @pytest.fixture(scope="module", params=PLACES, ids=lambda place: f"{place[0]}-{place[1]}")
 def film(request: pytest.FixtureRequest) -> Film:
     """Half a minute on one of the networks."""
-    return busy(*request.param, steps=300)
+    behavior, number = request.param
+    return busy(behavior, number, steps=300)
 
 
 def kinds(film: Film) -> np.ndarray:
@@ -89,10 +90,8 @@ def test_most_braking_is_comfortable(film: Film) -> None:
 def test_drivers_are_individuals() -> None:
     rng = np.random.default_rng(0)
     drivers = [draw_driver(rng) for _ in range(300)]
-    spread = {
-        name: np.array([getattr(driver, name) for driver in drivers])
-        for name in "speed_factor headway acceleration braking standing_gap politeness gap jerk cornering length".split()
-    }
+    names = "speed_factor headway acceleration braking standing_gap politeness gap jerk cornering length".split()
+    spread = {name: np.array([getattr(driver, name) for driver in drivers]) for name in names}
     for name, values in spread.items():
         assert len(np.unique(values)) > 200, name
         assert values.std() > 0.04 * abs(values.mean()), name
@@ -140,17 +139,33 @@ def runs_on(film: Film) -> None:
     changes = np.diff(film.there[:, late].astype(np.int8), axis=1)
     assert (changes == 1).sum() >= 3, "people still arrive"
     assert (changes == -1).sum() >= 3, "and leave"
-    # Red lights last up to a minute, and a queue may have to wait for a second green.
-    assert longest_standstill_s(film) < 120.0
 
 
 @pytest.mark.parametrize(("behavior", "number"), [("merge", 1), ("protected_left", 1), ("roundabout", 2)])
-def test_a_long_recording_runs_on_and_nothing_freezes(behavior: str, number: int) -> None:
+def test_a_long_recording_runs_on(behavior: str, number: int) -> None:
     runs_on(busy(behavior, number, steps=1000))
+
+
+@pytest.mark.parametrize("number", range(2))
+@pytest.mark.parametrize("behavior", ["merge", "highway_straight", "stop_and_go"])
+def test_nobody_comes_to_a_lasting_stop_on_a_freeway(behavior: str, number: int) -> None:
+    """Traffic that is put there flows freely, so who has to wait for a gap gets one before long."""
+    film = busy(behavior, number, steps=1000, seed=23)
+    assert longest_standstill_s(film) < 20.0
+
+
+@pytest.mark.parametrize(("behavior", "number"), [("roundabout", 0), ("unprotected_right", 0), ("protected_left", 0)])
+def test_nobody_is_stuck_in_a_town(behavior: str, number: int) -> None:
+    """Red lasts up to a minute; who stands longer than a minute and a half is held up by a deadlock."""
+    film = busy(behavior, number, steps=1500, seed=23)
+    assert longest_standstill_s(film) < 90.0
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("behavior", BEHAVIORS)
 @pytest.mark.parametrize("number", range(4))
-def test_traffic_runs_on_for_five_minutes(behavior: str, number: int) -> None:
-    runs_on(busy(behavior, number, steps=3000, seed=23))
+def test_traffic_runs_on_for_five_minutes_and_nobody_is_stuck(behavior: str, number: int) -> None:
+    film = busy(behavior, number, steps=3000, seed=23)
+    runs_on(film)
+    # A queue at a light may have to wait for a second green.
+    assert longest_standstill_s(film) < 150.0

@@ -54,7 +54,7 @@ def cast_stop_and_go(stage: Stage) -> None:
                 script_step=start,
                 script_value=beat,
                 headway=rng.uniform(0.5, 0.8),
-                standing_gap=rng.uniform(1.5, 2.0),
+                standing_gap=rng.uniform(1.8, 2.6),
                 acceleration=rng.uniform(1.6, 2.2),
                 delay=1,
                 length=rng.uniform(4.2, 5.0),

@@ -11,8 +11,8 @@ from roadworthy.scenario.generate.traffic.place import beside
 from roadworthy.scenario.generate.traffic.users import Kind, Script
 from roadworthy.scenario.generate.traffic.ways import scramble, start_route
 
-REST_STEPS = 60  # between two changes of one driver
-ADVANTAGE = 0.3  # m/s2 that a change has to gain
+REST_STEPS = 150  # between two changes of one driver
+ADVANTAGE = 0.6  # m/s2 that a change has to gain
 SAFE_BRAKING = 1.5  # m/s2 that a change may ask of anybody
 URGENT_BRAKING = 2.6  # m/s2 that a change may ask where the lane is closed
 SCRIPTED_BRAKING = 4.0  # m/s2 that a scripted change may ask
@@ -79,7 +79,7 @@ def _try(tables, users, state, presence, step, i, other, wanted, acceleration, s
         or tables.lanes.nudge[other + 1] > tables.lanes.nudge[other]
     ):
         return False
-    seconds = 3.8 + 1.8 * scramble(users.seed[i], 1000 + step // 50)
+    seconds = (4.8 if tables.lanes.freeway[lane] == 1 else 3.8) + 2.0 * scramble(users.seed[i], 1000 + step // 50)
     length = max(v * seconds, 20.0)
     s = beside(tables, lane, state.s[i], other)
     left = tables.lanes.length[other] - s

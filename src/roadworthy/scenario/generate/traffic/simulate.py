@@ -120,7 +120,8 @@ def _drive(tables, users, state, presence, lights, walkers, step, i):
     room = room_to_stop(tables, users, state, presence, lights, walkers, step, i)
     state.held[i] = room < FAR_M and room < max(v * v / (2.0 * 1.2), 6.0)
     if room < FAR_M:
-        wanted = min(wanted, np.sqrt(2.0 * 0.55 * braking * max(room - REACTION_S * v, 0.0)))
+        near = max(room - REACTION_S * v, 0.0)
+        wanted = min(wanted, np.sqrt(2.0 * 0.55 * braking * near), 0.5 * near + 0.1)
         if v < 0.3 and room < STANDING_ROOM_M:
             wanted = 0.0
     if users.script[i] == _WAVE and step >= users.script_step[i]:

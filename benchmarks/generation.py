@@ -1,0 +1,57 @@
+"""Generating scenarios: each stage on one core, and a whole pack on all of them."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.runner import Measurements, Sizes
+from roadworthy.scenario.detect import BEHAVIORS, detect
+from roadworthy.scenario.generate import GenerateConfig, generate_pack
+from roadworthy.scenario.generate.producer import DEFAULT_STEPS, SETTLING_STEPS, build_place
+from roadworthy.scenario.generate.recording import cut, record
+from roadworthy.scenario.generate.setups import SETUPS
+from roadworthy.scenario.generate.stage import Stage
+from roadworthy.scenario.generate.traffic.simulate import DT
+from roadworthy.scenario.pack import Pack, encode_map, encode_scenario
+from roadworthy.scenario.validate import faults
+
+
+def generate(found: Measurements, sizes: Sizes) -> None:
+    """Time the stages of a scenario, then a pack."""
+    for number in range(-1, sizes["repeats"]):  # the first one compiles
+        for behavior in BEHAVIORS:
+            stages = Measurements() if number < 0 else found
+            _one(stages, behavior, number + 1)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "town.pack"
+        with found.stage("pack"):
+            generate_pack(GenerateConfig(count=sizes["scenarios"], seed=7), path)
+        found.figures["bytes"] = path.stat().st_size
+        with Pack(path) as pack:
+            found.figures["maps"] = pack.map_count
+            found.figures["agents"] = sum(pack[i].agent_count for i in range(len(pack)))
+
+
+def _one(found: Measurements, behavior: str, number: int) -> None:
+    """Every stage once; whether the behaviour came about does not matter for its time."""
+    with found.stage("place"):
+        place = build_place(7, behavior, number)
+    rng = np.random.default_rng(number)
+    stage = Stage(place.network, place.layout, rng, SETTLING_STEPS + DEFAULT_STEPS + 96, DT)
+    with found.stage("cast"):
+        SETUPS[behavior].cast(stage)
+    with found.stage("record"):
+        recording = record(stage)
+    with found.stage("cut"):
+        scenario = cut(recording, place.road_map, SETTLING_STEPS, DEFAULT_STEPS, id="town", tags=(behavior,))
+    with found.stage("detect"):
+        detect(scenario)
+    with found.stage("validate"):
+        faults(scenario)
+    with found.stage("encode scenario"):
+        encode_scenario(scenario)
+    with found.stage("encode map"):
+        encode_map(place.road_map)
