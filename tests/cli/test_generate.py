@@ -30,15 +30,15 @@ def test_a_pack_is_written_and_described(tmp_path: Path, capsys: Captured) -> No
 
 def test_flags_win_over_set_and_set_over_the_file(tmp_path: Path) -> None:
     config, path = tmp_path / "town.toml", tmp_path / "town.pack"
-    config.write_text('[generate]\ncount = 9\nseed = 9\nsteps = 40\nclasses = ["highway_straight"]\n')
+    config.write_text('[generate]\ncount = 9\nseed = 9\nsteps = 120\nclasses = ["highway_straight"]\n')
     arguments = ["--config", str(config), "--set", "count=8", "--set", "seed=5", "--count", "1", "--processes", "1"]
     assert main(["scenarios", "generate", *arguments, "-o", str(path)]) == 0
     same = tmp_path / "same.pack"
-    flags = ["--count", "1", "--seed", "5", "--steps", "40", "--class", "highway_straight", "--processes", "1"]
+    flags = ["--count", "1", "--seed", "5", "--steps", "120", "--class", "highway_straight", "--processes", "1"]
     assert main(["scenarios", "generate", *flags, "-o", str(same)]) == 0
     assert path.read_bytes() == same.read_bytes()
     with Pack(path) as pack:
-        assert [scenario.steps for scenario in pack] == [40]
+        assert [scenario.steps for scenario in pack] == [120]
 
 
 @pytest.mark.parametrize(

@@ -72,10 +72,10 @@ def _carriageway(network: Network, curve: Curve, plan: Carriageway, rng: np.rand
             network.entries += lanes
         if extra:
             network.lanes[lanes[-1]].ends = True
-            _on_ramp(network, lanes[-1], rng)
+            _on_ramp(network, curve, first, lanes[-1], rng)
             _taper(network, curve, plan, last)
         if plan.off_ramp is not None and last == plan.off_ramp:
-            _off_ramp(network, lanes[plan.lanes - 1], rng)
+            _off_ramp(network, curve, last, lanes[plan.lanes - 1], rng)
         previous = lanes[: plan.lanes]
     network.add_line(LineType.SOLID_SINGLE_YELLOW, curve, left - LEFT_SHOULDER_M)
 
@@ -122,23 +122,22 @@ def _taper(network: Network, curve: Curve, plan: Carriageway, first: float) -> N
     network.surfaces.append(polygon)
 
 
-def _on_ramp(network: Network, lane: int, rng: np.random.Generator) -> None:
-    """A ramp from the right onto the start of an acceleration lane."""
+def _on_ramp(network: Network, curve: Curve, station: float, lane: int, rng: np.random.Generator) -> None:
+    """A ramp from the right onto the start of an acceleration lane, which is at a station of the freeway's curve."""
     end = network.lanes[lane].start
     length, side, angle = rng.uniform(150.0, 210.0), rng.uniform(24.0, 40.0), rng.uniform(0.12, 0.3)
-    far = end.shifted(left=-side, ahead=-length)
-    curve = _ramp(Pose(far.x, far.y, end.heading + angle), end)
-    ramp = _pave_ramp(network, curve)
+    far = curve.at(max(station - length, 0.0)).shifted(left=network.lanes[lane].offset - side)
+    ramp = _pave_ramp(network, _ramp(Pose(far.x, far.y, far.heading + angle), end))
     network.lanes[ramp].successors.append(lane)
     network.entries.append(ramp)
 
 
-def _off_ramp(network: Network, lane: int, rng: np.random.Generator) -> None:
+def _off_ramp(network: Network, curve: Curve, station: float, lane: int, rng: np.random.Generator) -> None:
     """A ramp that leaves the end of a lane to the right."""
     start = network.lanes[lane].end
     length, side, angle = rng.uniform(150.0, 210.0), rng.uniform(22.0, 36.0), rng.uniform(0.1, 0.3)
-    far = start.shifted(left=-side, ahead=length)
-    ramp = _pave_ramp(network, _ramp(start, Pose(far.x, far.y, start.heading - angle)))
+    far = curve.at(min(station + length, curve.length)).shifted(left=network.lanes[lane].offset - side)
+    ramp = _pave_ramp(network, _ramp(start, Pose(far.x, far.y, far.heading - angle)))
     network.lanes[lane].successors.append(ramp)
 
 

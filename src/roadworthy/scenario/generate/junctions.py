@@ -71,7 +71,7 @@ class Movement:
 
 
 def build_junction(network: Network, arms: list[Arm], control: JunctionControl, greens: tuple[float, ...]) -> int:
-    """Join the ends of roads around a place. `greens` are the seconds of green of successive phases."""
+    """Join the ends of roads around a place. `greens` are the seconds of green of successive signal phases."""
     junction = network.new_junction()
     movements = []
     for source, arm in enumerate(arms):
@@ -183,8 +183,9 @@ def _right_of_way(network: Network, arms: list[Arm], movements: list[Movement], 
             ):
                 if arms[b.source].street == main:
                     network.yields.add((a.lane, b.lane))
-            elif control != JunctionControl.ALL_WAY_STOP and a.turn == Turn.LEFT and b.turn != Turn.LEFT:
-                if arms[a.source].street == arms[b.source].street:
+            elif a.turn == Turn.LEFT and b.turn != Turn.LEFT and arms[a.source].street == arms[b.source].street:
+                # Opposite traffic goes first, except where both had to stop: they go in the order of their halts.
+                if network.lanes[a.lane].control != Control.STOP:
                     network.yields.add((a.lane, b.lane))
 
 
@@ -197,7 +198,7 @@ def _signals(
     greens: tuple[float, ...],
 ) -> SignalPlan:
     """Phases in which no two greens conflict: street by street, protected lefts before the rest."""
-    phases: list[dict[int, LightState]] = []
+    phases: list[tuple[float, dict[int, LightState]]] = []  # share of the green that was drawn, what is shown
     streets = sorted({arm.street for arm in arms})
     for street in streets:
         own = [m for m in movements if arms[m.source].street == street]
@@ -206,15 +207,15 @@ def _signals(
         # From an arm without an opposite one, a left meets nobody and is green with the rest.
         opposed = len({m.source for m in own}) > 1
         if not opposed:
-            phases.append({**others, **{m.lane: LightState.ARROW_GO for m in lefts}})
+            phases.append((1.0, {**others, **{m.lane: LightState.ARROW_GO for m in lefts}}))
         elif control == JunctionControl.PROTECTED_SIGNAL and lefts:
-            phases.append({m.lane: LightState.ARROW_GO for m in lefts})
-            phases.append(others)
+            phases.append((0.6, {m.lane: LightState.ARROW_GO for m in lefts}))
+            phases.append((1.0, others))
         else:
-            phases.append({**others, **{m.lane: LightState.FLASHING_CAUTION for m in lefts}})
+            phases.append((1.0, {**others, **{m.lane: LightState.FLASHING_CAUTION for m in lefts}}))
     return SignalPlan(
         junction,
-        tuple(Phase(greens[i % len(greens)], shows) for i, shows in enumerate(phases) if shows),
+        tuple(Phase(share * greens[i % len(greens)], shows) for i, (share, shows) in enumerate(phases) if shows),
         yellow_s=3.5,
         all_red_s=2.0,
     )

@@ -12,6 +12,7 @@ from pathlib import Path
 from roadworthy.errors import ConfigError
 from roadworthy.scenario.detect import BEHAVIORS
 from roadworthy.scenario.generate.producer import DEFAULT_STEPS, SCENARIOS_PER_PLACE, Producer
+from roadworthy.scenario.generate.warmup import start_process
 from roadworthy.scenario.pack import PackWriter, encode_map, encode_scenario
 
 
@@ -113,5 +114,7 @@ def _carry_out(tasks: list[Task], processes: int) -> Iterator[Batch]:
         yield from map(carry_out, tasks)
         return
     # Fresh processes: a fork would copy the locks of whatever threads run here.
-    with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
+    context = multiprocessing.get_context("spawn")
+    shared = context.Value("i", 0), context.Barrier(processes)
+    with ProcessPoolExecutor(processes, context, start_process, shared) as pool:
         yield from pool.map(carry_out, tasks)

@@ -212,4 +212,4 @@ class _Builder:
             crosswalks = bool(self.rng.random() < 0.5)
             build_roundabout(self.network, arms, (float(x), float(y)), self.radii[node], crosswalks=crosswalks)
         else:
-            build_junction(self.network, arms, self.controls[node], tuple(self.rng.uniform(8.0, 16.0, 4)))
+            build_junction(self.network, arms, self.controls[node], tuple(self.rng.uniform(10.0, 16.0, 4).tolist()))

@@ -9,6 +9,7 @@ from roadworthy.scenario.generate.network import Control
 from roadworthy.scenario.generate.traffic.following import FAR_M, travel_time
 from roadworthy.scenario.generate.traffic.tables import CROSSING, DIVERGING, MERGING
 from roadworthy.scenario.generate.traffic.users import Kind
+from roadworthy.scenario.generate.traffic.ways import COMING, HERE, LEAVING
 from roadworthy.scenario.schema import LightState
 
 LINE_MARGIN_M = 1.0  # from the bumper to a stop line, when standing
@@ -16,6 +17,8 @@ STANDING_ROOM_M = 3.0  # who stands this close to where one has to stop does not
 FIRM_BRAKING = 2.6  # m/s2, what one is ready to do for a light that turns yellow, or for a pedestrian
 HARD_BRAKING = 5.0  # m/s2
 COMMITTING_BRAKING = 3.0  # m/s2: who would have to brake harder to stop at the line goes on
+PATIENCE_STEPS = 100.0  # of waiting, after which half the usual gap will do
+LONGEST_WALK_S = 9.0  # of green: with that much left one crosses the widest road; drivers wait for who is late
 COURTESY_BRAKING = 2.3  # m/s2, what one is ready to do for a pedestrian who waits at the kerb
 
 _STOP, _FREE, _SIGNAL = int(Control.STOP), int(Control.FREE), int(Control.SIGNAL)
@@ -95,13 +98,14 @@ def _must_wait(tables, users, state, presence, lights, step, i, k, start):
         return True
     for c in range(tables.lanes.conflict[lane], tables.lanes.conflict[lane + 1]):
         if tables.conflicts.kind[c] != DIVERGING:
-            number = presence.head[tables.conflicts.lane[c]]
-            while number >= 0:
-                entry = presence.entries[number]
-                if entry.user != i and entry.rank >= 0:
-                    if _goes_first(tables, users, state, lights, step, i, lane, start, c, entry):
-                        return True
-                number = entry.following
+            for chain in (HERE, COMING):
+                number = presence.head[chain, tables.conflicts.lane[c]]
+                while number >= 0:
+                    entry = presence.entries[number]
+                    if entry.user != i and entry.rank != LEAVING:
+                        if _goes_first(tables, users, state, lights, step, i, lane, start, c, entry):
+                            return True
+                    number = entry.following
     return False
 
 
@@ -131,19 +135,20 @@ def _goes_first(tables, users, state, lights, step, i, lane, start, c, entry):
             if state.v[j] < 0.3 and step - state.halted_step[j] > 60 + 7 * (j % 5):
                 return False  # it was given its turn and did not take it
     v_i, v_j, push = state.v[i], state.v[j], users.acceleration[i]
+    gap = users.gap[i] / (1.0 + state.waited[i] / PATIENCE_STEPS)
     pace = min(np.sqrt(users.cornering[i] / max(tables.lanes.sharpest[lane], 1e-4)), tables.lanes.limit[lane])
     to_zone = start + tables.conflicts.own[c, 0] - half_i
     i_in = travel_time(to_zone, v_i, push, max(pace, v_i))
     their_pace = min(users.speed_factor[j] * tables.lanes.limit[other], users.top_speed[j])
-    earliest = travel_time(j_in, v_j, 0.8, max(v_j, their_pace))
+    earliest = travel_time(j_in, v_j, users.acceleration[j] if is_bound or v_j < 1.0 else 0.8, max(v_j, their_pace))
     latest = travel_time(j_out, v_j, 0.8, max(0.7 * v_j, 3.0))
     if kind == MERGING:
         # Enough time for the one behind to adapt to the speed at which the first one joins.
         joining = min(np.sqrt(v_i * v_i + 2.0 * push * max(to_zone, 0.0)), pace)
-        needed = i_in + 0.7 + users.gap[i] + max(0.0, v_j - joining) / FIRM_BRAKING
+        needed = i_in + 0.7 + gap + max(0.0, v_j - joining) / FIRM_BRAKING
         return needed > earliest and latest + 1.0 > i_in
     i_out = travel_time(start + tables.conflicts.own[c, 1] + half_i, v_i, 0.75 * push, pace)
-    return i_out + users.gap[i] > earliest and latest + 0.9 > i_in
+    return i_out + gap > earliest and latest + 0.9 > i_in
 
 
 @kernel
@@ -154,10 +159,10 @@ def _exit_is_full(tables, users, state, presence, i, k):
         return False
     if target >= state.route_length[i]:
         return False
-    entry = presence.head[state.route[i, target]]
+    entry = presence.head[HERE, state.route[i, target]]
     while entry >= 0:
         j = presence.entries.user[entry]
-        if j != i and presence.entries.rank[entry] <= 0 and state.v[j] < 2.5:
+        if j != i and state.v[j] < 2.5:
             if -presence.entries.ahead[entry] - 0.5 * users.length[j] < users.length[i] + 2.0:
                 return True
         entry = presence.entries.following[entry]
@@ -174,7 +179,7 @@ def _room_before_blocked_zone(tables, users, state, presence, i, lane, start):
         gap = start + tables.conflicts.own[c, 0] - 0.5 * users.length[i] - 1.0
         if gap < 0.0:
             continue
-        entry = presence.head[tables.conflicts.lane[c]]
+        entry = presence.head[HERE, tables.conflicts.lane[c]]
         while entry >= 0:
             j = presence.entries.user[entry]
             if j != i and presence.entries.rank[entry] == 0:
@@ -228,24 +233,26 @@ def _room_before_pedestrians(tables, users, state, walkers, i, lane, start, k):
 def may_cross(tables, users, state, presence, walk_seconds, zebra_lanes, step, i):
     """Whether a pedestrian at the kerb steps onto the road."""
     zebra = users.zebra[i]
-    needed = (users.kerb_s[i, 1] - users.kerb_s[i, 0]) / users.top_speed[i] + 1.0
     signal = walk_seconds[zebra, step]
-    if signal >= 0.0 and signal < needed:
-        return False
+    if signal >= 0.0:
+        needed = (users.kerb_s[i, 1] - users.kerb_s[i, 0]) / users.top_speed[i]
+        if signal < min(needed, LONGEST_WALK_S):
+            return False
     for r in range(len(zebra_lanes)):
         if zebra_lanes[r, 0] != zebra:
             continue
         lane, z = zebra_lanes[r, 1], zebra_lanes[r, 2]
-        entry = presence.head[lane]
-        while entry >= 0:
-            j = presence.entries.user[entry]
-            if users.kind[j] != _PEDESTRIAN and presence.entries.rank[entry] >= 0:
-                front = presence.entries.ahead[entry] + tables.zebras.span[z, 0] - 0.5 * users.length[j]
-                rear = presence.entries.ahead[entry] + tables.zebras.span[z, 1] + 0.5 * users.length[j]
-                v = state.v[j]
-                stops_easily = front > v * v / (2.0 * COURTESY_BRAKING) + 0.4 * v + 2.0
-                if rear > -0.5 and not stops_easily and (v > 0.3 or front < 0.3):
-                    if signal < 0.0 or front < v * 3.0:
-                        return False
-            entry = presence.entries.following[entry]
+        for chain in (HERE, COMING):
+            entry = presence.head[chain, lane]
+            while entry >= 0:
+                j = presence.entries.user[entry]
+                if users.kind[j] != _PEDESTRIAN and presence.entries.rank[entry] != LEAVING:
+                    front = presence.entries.ahead[entry] + tables.zebras.span[z, 0] - 0.5 * users.length[j]
+                    rear = presence.entries.ahead[entry] + tables.zebras.span[z, 1] + 0.5 * users.length[j]
+                    v = state.v[j]
+                    stops_easily = front > v * v / (2.0 * COURTESY_BRAKING) + 0.4 * v + 2.0
+                    if rear > -0.5 and not stops_easily and (v > 0.3 or front < 0.3):
+                        if signal < 0.0 or front < v * 3.0:
+                            return False
+                entry = presence.entries.following[entry]
     return True

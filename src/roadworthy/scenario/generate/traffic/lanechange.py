@@ -72,7 +72,8 @@ def consider_change(tables, users, state, presence, step, i, wanted, acceleratio
 def _try(tables, users, state, presence, step, i, other, wanted, acceleration, safe, advantage):
     """Change to a neighbour lane if that is safe for all and better by `advantage`."""
     lane, v = state.lane[i], state.v[i]
-    if other < 0 or v < 2.0:
+    must = advantage <= MUST
+    if other < 0 or (v < 2.0 and not must):
         return False
     if (
         tables.lanes.nudge[lane + 1] > tables.lanes.nudge[lane]
@@ -84,7 +85,8 @@ def _try(tables, users, state, presence, step, i, other, wanted, acceleration, s
     s = beside(tables, lane, state.s[i], other)
     left = tables.lanes.length[other] - s
     if tables.lanes.freeway[other] == 1:
-        if tables.lanes.ends[lane] == 1 and tables.lanes.length[lane] - state.s[i] < 0.5 * length:
+        # Who has to may use the pavement behind the end of the lane, too, if slow enough.
+        if tables.lanes.ends[lane] == 1 and v > 6.0 and tables.lanes.length[lane] - state.s[i] < 0.5 * length:
             return False
         if left + _free_run(tables, other) < length + 10.0:
             return False
@@ -102,7 +104,7 @@ def _try(tables, users, state, presence, step, i, other, wanted, acceleration, s
     behind, follower = follower_on_lane(users, state, presence, i, other, s)
     if gap < 2.0 + 0.15 * v or (follower >= 0 and behind < 2.0 + 0.25 * state.v[follower]):
         return False
-    share = 0.8 if advantage > MUST else TIGHT
+    share = TIGHT if must else 0.8
     mine = following_acceleration(users, state, i, wanted, gap, leader, share)
     loss = 0.0
     if follower >= 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from roadworthy.compile import kernel
 from roadworthy.scenario.generate.traffic.following import FAR_M
 from roadworthy.scenario.generate.traffic.tables import DIVERGING, MERGING
-from roadworthy.scenario.generate.traffic.ways import LEAVING
+from roadworthy.scenario.generate.traffic.ways import COMING, HERE, LEAVING
 
 DOUBT_M = 5.0  # who is that much closer to where two lanes join is clearly first
 SETTLED_M = 7.0  # from where two lanes join: it is settled who goes first
@@ -23,10 +23,10 @@ def leader_on_way(tables, users, state, presence, i, s, route, reach):
         if route[k] < 0 or start > reach:
             break
         here = route[k]
-        entry = presence.head[here]
+        entry = presence.head[HERE, here]
         while entry >= 0:
             j = presence.entries.user[entry]
-            if j != i and presence.entries.rank[entry] <= 0:
+            if j != i:
                 between = start - presence.entries.ahead[entry]
                 if between > 0.0 or (between == 0.0 and j > i):
                     gap = between - 0.5 * (users.length[i] + users.length[j])
@@ -38,7 +38,7 @@ def leader_on_way(tables, users, state, presence, i, s, route, reach):
             if kind != DIVERGING and kind != MERGING:
                 continue
             other = tables.conflicts.lane[c]
-            entry = presence.head[other]
+            entry = presence.head[HERE, other]
             while entry >= 0:
                 j = presence.entries.user[entry]
                 if j != i and presence.entries.rank[entry] == 0:
@@ -58,6 +58,8 @@ def leader_on_way(tables, users, state, presence, i, s, route, reach):
                         if gap < best:
                             best, leader = gap, j
                 entry = presence.entries.following[entry]
+        if leader >= 0:
+            break
         start += tables.lanes.length[here]
     return best, leader
 
@@ -66,14 +68,15 @@ def leader_on_way(tables, users, state, presence, i, s, route, reach):
 def follower_on_lane(users, state, presence, i, lane, s):
     """Who comes up next behind a place on a lane, and its gap; -1 for nobody."""
     best, follower = FAR_M, -1
-    entry = presence.head[lane]
-    while entry >= 0:
-        j = presence.entries.user[entry]
-        if j != i and presence.entries.rank[entry] != LEAVING:
-            between = presence.entries.ahead[entry] + s
-            if between >= 0.0:
-                gap = between - 0.5 * (users.length[i] + users.length[j])
-                if gap < best:
-                    best, follower = gap, j
-        entry = presence.entries.following[entry]
+    for chain in (HERE, COMING):
+        entry = presence.head[chain, lane]
+        while entry >= 0:
+            j = presence.entries.user[entry]
+            if j != i and presence.entries.rank[entry] != LEAVING:
+                between = presence.entries.ahead[entry] + s
+                if between >= 0.0:
+                    gap = between - 0.5 * (users.length[i] + users.length[j])
+                    if gap < best:
+                        best, follower = gap, j
+            entry = presence.entries.following[entry]
     return best, follower

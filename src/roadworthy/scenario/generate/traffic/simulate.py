@@ -22,7 +22,8 @@ from roadworthy.scenario.generate.traffic.users import MEMORY_STEPS, Kind, Scrip
 from roadworthy.scenario.generate.traffic.ways import new_presence, note_presence, start_route, step_route
 
 DT = 0.1
-HARDEST_BRAKING = 5.2  # m/s2, without a script
+HARDEST_BRAKING = 5.6  # m/s2, without a script
+ALARMING_BRAKING = 3.2  # m/s2: what calls for more is done at once and abruptly
 BORDER_M = 0.4  # road users appear and vanish this far inside the map's border
 
 _PEDESTRIAN = int(Kind.PEDESTRIAN)
@@ -119,6 +120,7 @@ def _drive(tables, users, state, presence, lights, walkers, step, i):
     wanted = min(users.speed_factor[i] * tables.lanes.limit[state.lane[i]], users.top_speed[i])
     room = room_to_stop(tables, users, state, presence, lights, walkers, step, i)
     state.held[i] = room < FAR_M and room < max(v * v / (2.0 * 1.2), 6.0)
+    state.waited[i] = state.waited[i] + 1 if state.held[i] and v < 0.5 else 0
     if room < FAR_M:
         near = max(room - REACTION_S * v, 0.0)
         wanted = min(wanted, np.sqrt(2.0 * 0.55 * braking * near), 0.5 * near + 0.1)
@@ -166,8 +168,10 @@ def _move(tables, users, state, target, step, i):
     state.commands[i, 0] = target
     command = state.commands[i, users.delay[i]]
     rate = users.jerk[i] * DT
-    if command < -2.5:
-        rate = max(rate, 7.0 * DT)
+    if target < -ALARMING_BRAKING:
+        command, rate = min(command, target), 9.0 * DT
+    elif command < -2.5:
+        rate = max(rate, 6.0 * DT)
     if users.script[i] == _BRAKE and step >= users.script_step[i]:
         if state.v[i] > 0.0 or step < users.script_step[i] + _STANDING_STEPS:
             command = min(command, -users.script_value[i])

@@ -11,6 +11,7 @@ from roadworthy.compile import kernel
 from roadworthy.scenario.generate.traffic.place import beside
 from roadworthy.scenario.generate.traffic.users import ROUTE_LANES
 
+HERE, COMING = 0, 1
 LEAVING = -1  # the rank of an entry for the lane that a road user is just changing out of
 
 
@@ -25,14 +26,14 @@ ENTRY = np.dtype(
 
 
 class Presence(NamedTuple):
-    """For every lane a chain of entries: who is on it or will come to it."""
+    """For every lane two chains of entries: who is on it, and who will come to it."""
 
-    head: NDArray[np.int64]  # (lanes,) first entry, -1 for none
+    head: NDArray[np.int64]  # (2, lanes) first entry of who is HERE and of who is COMING, -1 for none
     entries: NDArray[np.void]  # ENTRY
 
 
 def new_presence(lanes: int, users: int) -> Presence:
-    return Presence(np.full(lanes, -1, np.int64), np.zeros(users * (ROUTE_LANES + 1), ENTRY))
+    return Presence(np.full((2, lanes), -1, np.int64), np.zeros(users * (ROUTE_LANES + 1), ENTRY))
 
 
 @kernel
@@ -101,14 +102,15 @@ def note_presence(tables, state, presence):
         for k in range(state.route_length[i]):
             lane = state.route[i, k]
             presence.entries.user[entry], presence.entries.rank[entry], presence.entries.ahead[entry] = i, k, ahead
-            presence.entries.following[entry] = presence.head[lane]
-            presence.head[lane] = entry
+            chain = HERE if k == 0 else COMING
+            presence.entries.following[entry] = presence.head[chain, lane]
+            presence.head[chain, lane] = entry
             entry += 1
             ahead += tables.lanes.length[lane]
         old = state.old_lane[i]
         if old >= 0:
             presence.entries.user[entry], presence.entries.rank[entry] = i, LEAVING
             presence.entries.ahead[entry] = -beside(tables, state.lane[i], state.s[i], old)
-            presence.entries.following[entry] = presence.head[old]
-            presence.head[old] = entry
+            presence.entries.following[entry] = presence.head[HERE, old]
+            presence.head[HERE, old] = entry
             entry += 1
