@@ -16,15 +16,15 @@ DEMO := demo
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(READY) ## generate a town with traffic, check it and draw it into demo/
+demo: $(READY) ## generate towns with moving traffic, check them and draw them into demo/
 	@mkdir -p $(DEMO)
 	$(BIN)/roadworthy scenarios generate --count 24 --seed 7 -o $(DEMO)/town.pack
-	$(BIN)/roadworthy scenarios info $(DEMO)/town.pack
 	$(BIN)/roadworthy scenarios validate $(DEMO)/town.pack
-	$(BIN)/roadworthy scenarios sheet $(DEMO)/town.pack -o $(DEMO)/sheet.png
-	$(BIN)/roadworthy scenarios show $(DEMO)/town.pack 0 -o $(DEMO)/town.png --gif $(DEMO)/town.gif --mp4 $(DEMO)/town.mp4
+	$(BIN)/roadworthy scenarios info $(DEMO)/town.pack
+	$(BIN)/roadworthy scenarios sheet $(DEMO)/town.pack -o $(DEMO)/classes.png
+	$(BIN)/roadworthy scenarios show $(DEMO)/town.pack 7-roundabout-0000 -o $(DEMO)/town.png --gif $(DEMO)/town.gif --mp4 $(DEMO)/town.mp4
 	@echo
-	@echo "Look at $(DEMO)/sheet.png, $(DEMO)/town.png, $(DEMO)/town.gif and $(DEMO)/town.mp4"
+	@echo "Look at $(DEMO)/town.mp4 (a town with moving traffic), $(DEMO)/town.gif, $(DEMO)/town.png and $(DEMO)/classes.png"
 
 test: lint ## lint, then every test that is not marked long
 	$(PYTEST) $(TESTS)

@@ -10,14 +10,14 @@ from roadworthy.scenario.generate.network import Network, Points
 from roadworthy.scenario.schema import EdgeType
 
 TOLERANCE_M = 0.02  # how far a simplified edge may stray
-GRAIN_M = 1e-4  # coordinates are rounded to this before the union, so that seams close
+GRAIN_M = 1e-4  # the union is computed on this grid, so that seams close
 SMALLEST_HOLE_M2 = 25.0  # gaps between the lanes of a junction are paved over below this size
 LARGEST_ISLAND_M2 = 2000.0  # a hole up to this size is a median, a larger one a block of houses
 
 
 def drivable_surface(network: Network) -> Polygon | MultiPolygon:
     """The union of all pavement, without islands."""
-    pieces = shapely.set_precision([shapely.make_valid(Polygon(p)) for p in network.surfaces], GRAIN_M)
+    pieces = shapely.simplify([Polygon(p) for p in network.surfaces], TOLERANCE_M / 4)
     surface = shapely.union_all(pieces, grid_size=GRAIN_M)
     if network.islands:
         islands = shapely.union_all([Polygon(p) for p in network.islands], grid_size=GRAIN_M)

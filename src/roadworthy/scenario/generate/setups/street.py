@@ -37,7 +37,7 @@ def fill(stage: Stage) -> None:
     if freeway.is_freeway(stage.network):
         freeway.fill(stage)
     else:
-        stage.fill(cars=int(stage.rng.integers(12, 24)), arrivals_every_s=stage.rng.uniform(6.0, 12.0))
+        stage.fill(cars=int(stage.rng.integers(12, 24)), arrivals_every_s=stage.rng.uniform(14.0, 28.0))
 
 
 def cast_hard_stop(stage: Stage) -> None:

@@ -120,6 +120,8 @@ def _goes_first(tables, users, state, lights, step, i, lane, start, c, entry):
         return False
     is_bound = order == 0 or state.committed[j] == other
     if not is_bound:
+        if state.v[j] < 0.5 and ahead - half_j > STANDING_ROOM_M + 2.0:
+            return False  # it stands in a queue and won't come soon
         light = tables.lanes.light[other]
         if light >= 0 and (is_red(lights[light, step]) or is_yellow(lights[light, step])):
             return False
