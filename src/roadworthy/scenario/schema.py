@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from enum import IntEnum
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ Ints = NDArray[np.int32]
 Bytes = NDArray[np.uint8]
 Longs = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+Sealable = TypeVar("Sealable", "RoadMap", "Scenario")
 
 
 class AgentType(IntEnum):
@@ -236,6 +238,18 @@ class Scenario:
         """Raise if the arrays don't fit together."""
         for fault in self.check():
             raise ScenarioError(f"scenario {self.id!r}: {fault}")
+
+
+def read_only(item: Sealable) -> Sealable:
+    """The same map or scenario with arrays that nobody can write to, as a pack hands them out.
+
+    Kernels are compiled for such arrays and for writable ones apart; this way once is enough.
+    """
+    for field in fields(item):
+        value = getattr(item, field.name)
+        if isinstance(value, np.ndarray):
+            value.flags.writeable = False
+    return item
 
 
 MAP_ARRAYS = tuple(f.name for f in fields(RoadMap))

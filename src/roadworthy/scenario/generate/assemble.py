@@ -9,7 +9,7 @@ import numpy as np
 from roadworthy.compile import kernel
 from roadworthy.scenario.generate.network import Network, Points
 from roadworthy.scenario.generate.surface import drivable_surface, road_edges
-from roadworthy.scenario.schema import FeatureKind, Ints, RoadMap
+from roadworthy.scenario.schema import FeatureKind, Ints, RoadMap, read_only
 
 TOLERANCE_M = 0.02  # how far a thinned polyline may stray from the samples
 LONGEST_SEGMENT_M = 4.0
@@ -32,7 +32,7 @@ def assemble(network: Network) -> RoadMap:
     features += [(FeatureKind.STOP_SIGN, 0, place[None]) for place, _ in network.stop_signs]
     counts = [len(points) for _, _, points in features]
     flat = np.concatenate([points for _, _, points in features])
-    return RoadMap(
+    road_map = RoadMap(
         origin=np.zeros(3),
         points=np.column_stack([flat, np.zeros(len(flat))]).astype(np.float32),
         starts=np.concatenate([[0], np.cumsum(counts)]).astype(np.int32),
@@ -49,6 +49,7 @@ def assemble(network: Network) -> RoadMap:
         stop_lines=np.array([line for _, line in network.stop_lines], np.float32).reshape(-1, 2, 2),
         stop_line_lanes=np.array([lane for lane, _ in network.stop_lines], np.int32),
     )
+    return read_only(road_map)
 
 
 def _pairs(pairs: Iterable[tuple[int, int]]) -> Ints:

@@ -13,7 +13,7 @@ from roadworthy.scenario.generate.stage import Parked, Stage
 from roadworthy.scenario.generate.traffic.simulate import simulate
 from roadworthy.scenario.generate.traffic.tables import RoadTables, lane_count, road_tables
 from roadworthy.scenario.generate.traffic.users import Kind
-from roadworthy.scenario.schema import AgentType, RoadMap, Scenario
+from roadworthy.scenario.schema import AgentType, RoadMap, Scenario, read_only
 
 AGENT_TYPES = {Kind.CAR: AgentType.VEHICLE, Kind.CYCLIST: AgentType.CYCLIST, Kind.PEDESTRIAN: AgentType.PEDESTRIAN}
 CURRENT_STEP = 10  # 1.1 s of history at 10 Hz
@@ -68,7 +68,7 @@ def cut(
     order = np.random.default_rng([first, n, stage.roster.people[stage.sdc].seed]).permutation(n)
     sdc = int(np.flatnonzero(order == np.searchsorted(chosen, stage.sdc))[0])
     current_step = min(CURRENT_STEP, steps - 1)
-    return Scenario(
+    scenario = Scenario(
         id=id,
         source="generated",
         tags=tags,
@@ -88,6 +88,7 @@ def cut(
         light_stops=_light_stops(recording),
         light_states=np.ascontiguousarray(recording.lights[:, first : first + steps]),
     )
+    return read_only(scenario)
 
 
 def _light_stops(recording: Recording) -> NDArray[np.float32]:
