@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shlex
+import signal
 import sys
+import threading
 import traceback
 from collections.abc import Sequence
 from typing import Annotated
@@ -12,10 +14,11 @@ import typer
 
 from roadworthy import __version__
 from roadworthy.cli import scenarios
-from roadworthy.cli.output import say_error
+from roadworthy.cli.output import note, say_error
 from roadworthy.errors import RoadworthyError
 
 INTERRUPTED = 130
+TERMINATED = 143
 EXIT_CODES = "Exit codes: 0 done, 1 failed, 2 usage, 3 bad data, 4 nothing found, 130 Ctrl-C"
 
 app = typer.Typer(
@@ -47,11 +50,15 @@ def _global_options(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; tracebacks are shown with --debug alone."""
     debug, given = _take_debug(list(sys.argv[1:] if arguments is None else arguments))
+    _clean_up_when_terminated()
     try:
         return app(given, prog_name="roadworthy", standalone_mode=False) or 0
-    except SystemExit as stop:  # how typer ends when the reader of a pipe has gone
+    except SystemExit as stop:  # how typer ends at Ctrl-C, and when the reader of a pipe has gone
+        if stop.code == INTERRUPTED:
+            note("interrupted")
         return stop.code if isinstance(stop.code, int) else 1
     except KeyboardInterrupt:
+        note("interrupted")
         return INTERRUPTED
     except Exception as error:
         if debug:
@@ -60,6 +67,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if message:
             say_error(message)
         return error.exit_code if isinstance(error, RoadworthyError | typer.TyperException) else 1
+
+
+def _clean_up_when_terminated() -> None:
+    """Let SIGTERM end the command in order, like Ctrl-C: no partial files, no processes left."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
 
 
 def _describe(error: Exception, given: list[str]) -> str:

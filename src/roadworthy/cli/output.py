@@ -40,6 +40,11 @@ def tell_json(data: dict[str, Any]) -> None:
     sys.stdout.write(json.dumps(data) + "\n")
 
 
+def note(message: str) -> None:
+    """Print a line on stderr, about something that one might wonder about."""
+    console(is_stderr=True).print(message, soft_wrap=True)
+
+
 def say_error(message: str) -> None:
     """Print an error in red on stderr, first word `error`."""
     from rich.text import Text

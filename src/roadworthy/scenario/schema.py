@@ -96,7 +96,7 @@ RED_STATES = (LightState.ARROW_STOP, LightState.STOP, LightState.FLASHING_STOP)
 GREEN_STATES = (LightState.ARROW_GO, LightState.GO)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RoadMap:
     """Typed polylines and the lane graph. F features, P points, k pairs.
 
@@ -120,6 +120,9 @@ class RoadMap:
     stop_signs: Ints  # (k, 2) stop sign, a lane that it stops
     stop_lines: Floats  # (k, 2, 2) left and right end of each stop line
     stop_line_lanes: Ints  # (k,) the lane that ends at the line
+
+    def __repr__(self) -> str:
+        return f"<RoadMap: {self.lane_count} lanes, {self.feature_count} features, {len(self.points)} points>"
 
     @property
     def feature_count(self) -> int:
@@ -172,7 +175,7 @@ class RoadMap:
                 yield f"stop_signs name lanes outside 0..{lanes - 1}"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Scenario:
     """One situation: A agents over T steps on a map with L lights."""
 
@@ -194,6 +197,10 @@ class Scenario:
     light_lanes: Ints  # (L,) the lane that each light controls
     light_stops: Floats  # (L, 3) where to stop for it
     light_states: Bytes  # (L, T) LightState
+
+    def __repr__(self) -> str:
+        tags = ", ".join(self.tags)
+        return f"<Scenario {self.id!r}: {tags}; {self.agent_count} agents, {self.steps} steps, {self.map!r}>"
 
     @property
     def agent_count(self) -> int:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from roadworthy.cli.files import make_folder, require_suffix
-from roadworthy.cli.output import JsonFlag, examples, tell, tell_json
+from roadworthy.cli.output import JsonFlag, examples, note, tell, tell_json
 from roadworthy.cli.progress import progress
 
 EXAMPLES = examples(
@@ -34,7 +34,7 @@ def generate(
     ],
     count: Annotated[int | None, typer.Option(metavar="N", min=1, help="How many scenarios (1200).")] = None,
     seed: Annotated[int | None, typer.Option(metavar="N", min=0, help="The same seed, the same bytes (0).")] = None,
-    steps: Annotated[int | None, typer.Option(metavar="N", min=2, help="Steps of 0.1 s in each (91).")] = None,
+    steps: Annotated[int | None, typer.Option(metavar="N", min=91, help="Steps of 0.1 s in each (91).")] = None,
     behaviors: Annotated[
         list[str] | None, typer.Option("--class", metavar="NAME", help="A behaviour class; repeatable (all).")
     ] = None,
@@ -51,6 +51,7 @@ def generate(
 
     Flags win over --set, and --set over the file.
     """
+    from roadworthy.compile import cache_folder
     from roadworthy.config import Layer, parse_overrides, read, resolve
     from roadworthy.scenario.generate import GenerateConfig, generate_pack
     from roadworthy.scenario.pack import Pack
@@ -61,6 +62,8 @@ def generate(
     layers.append(Layer("the command line", {key: value for key, value in flags.items() if value is not None}))
     settings = resolve(GenerateConfig, layers).config
 
+    if not cache_folder().exists():
+        note("compiling first, about half a minute, once for each version")
     started = time.monotonic()
     with progress("generating") as report:
         generate_pack(settings, make_folder(output), processes=processes, progress=report)

@@ -12,7 +12,7 @@ import typer
 from roadworthy.cli.files import PackPath
 from roadworthy.cli.output import JsonFlag, examples, tell, tell_json
 from roadworthy.cli.progress import progress
-from roadworthy.errors import ScenarioError
+from roadworthy.errors import PackError, ScenarioError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -55,6 +55,8 @@ def _faults(path: Path) -> Iterator[dict[str, Any]]:
     from roadworthy.scenario.pack import Pack, inspect
     from roadworthy.scenario.validate import faults
 
+    if not path.exists():
+        raise PackError(f"{path}: there is no such file")
     with progress("reading") as report:
         damage = inspect(path, report)
     yield from ({"where": fault.where, "rule": "integrity", "message": fault.what} for fault in damage)
@@ -74,7 +76,7 @@ def _counts(path: Path, faults: list[dict[str, Any]]) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    title = f"{path}: {len(faults)} faults"
+    title = f"{path}: {len(faults)} fault{'s' if len(faults) > 1 else ''}"
     table = Table("rule", "faults", "places", title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     for rule, count in Counter(fault["rule"] for fault in faults).most_common():
         places = {fault["where"] for fault in faults if fault["rule"] == rule}

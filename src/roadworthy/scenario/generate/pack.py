@@ -4,45 +4,20 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from roadworthy.errors import ConfigError
-from roadworthy.scenario.detect import BEHAVIORS
-from roadworthy.scenario.generate.producer import DEFAULT_STEPS, SCENARIOS_PER_PLACE, Producer
+from roadworthy.errors import RoadworthyError
+from roadworthy.scenario.generate.config import GenerateConfig
+from roadworthy.scenario.generate.producer import SCENARIOS_PER_PLACE, Producer
 from roadworthy.scenario.generate.warmup import start_process
 from roadworthy.scenario.pack import PackWriter, encode_map, encode_scenario
-
-
-@dataclass(frozen=True)
-class GenerateConfig:
-    """What to generate."""
-
-    count: int = 1200
-    # How many scenarios.
-    seed: int = 0
-    # The same seed gives the same bytes.
-    steps: int = DEFAULT_STEPS
-    # Steps of 0.1 s in each scenario: 11 of history, the rest is future.
-    classes: tuple[str, ...] = BEHAVIORS
-    # Behaviour classes, in turn.
-
-    def __post_init__(self) -> None:
-        if self.count < 1:
-            raise ConfigError(f"count is {self.count}, expected at least 1")
-        if self.seed < 0:
-            raise ConfigError(f"seed is {self.seed}, expected 0 or more")
-        if self.steps < DEFAULT_STEPS:
-            raise ConfigError(f"steps is {self.steps}, expected at least {DEFAULT_STEPS}: behaviours take time")
-        unknown = [name for name in self.classes if name not in BEHAVIORS]
-        if unknown or not self.classes:
-            raise ConfigError(
-                f"class {', '.join(map(repr, unknown)) or '(none)'} is unknown; known: {', '.join(BEHAVIORS)}"
-            )
-        if len(set(self.classes)) < len(self.classes):
-            raise ConfigError(f"classes name one class twice: {', '.join(self.classes)}")
 
 
 @dataclass(frozen=True)
@@ -74,7 +49,7 @@ def generate_pack(
     tasks = plan(config)
     done = 0
     with PackWriter(path) as writer:
-        for batch in _carry_out(tasks, processes or os.cpu_count() or 1):
+        for batch in _carry_out(tasks, processes or available_cores()):
             numbers = [writer.add_encoded_map(block) for block in batch.maps]
             for block, place in batch.scenarios:
                 writer.add_encoded(block, numbers[place])
@@ -116,5 +91,35 @@ def _carry_out(tasks: list[Task], processes: int) -> Iterator[Batch]:
     # Fresh processes: a fork would copy the locks of whatever threads run here.
     context = multiprocessing.get_context("spawn")
     shared = context.Value("i", 0), context.Barrier(processes)
-    with ProcessPoolExecutor(processes, context, start_process, shared) as pool:
-        yield from pool.map(carry_out, tasks)
+    pool = ProcessPoolExecutor(processes, context, start_process, shared)
+    try:
+        with _interrupts_ignored():
+            batches = pool.map(carry_out, tasks)
+        yield from batches
+    except BrokenProcessPool:
+        raise RoadworthyError(
+            "a worker process was killed, perhaps because memory ran out; nothing was written; try --processes 1"
+        ) from None
+    finally:
+        # Whatever the reason to leave early, the workers must not keep anybody waiting.
+        for process in multiprocessing.active_children():
+            process.terminate()
+        pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _interrupts_ignored() -> Iterator[None]:
+    """Processes that are started in here never see a Ctrl-C: this one alone decides what it means."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+
+
+def available_cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

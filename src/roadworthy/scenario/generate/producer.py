@@ -8,9 +8,10 @@ from itertools import islice
 
 import numpy as np
 
-from roadworthy.errors import GenerationError
+from roadworthy.errors import ConfigError, GenerationError
 from roadworthy.scenario.detect import BEHAVIORS, DETECTORS, Tracks, detect
 from roadworthy.scenario.generate.assemble import assemble
+from roadworthy.scenario.generate.config import DEFAULT_STEPS, GenerateConfig
 from roadworthy.scenario.generate.network import Network
 from roadworthy.scenario.generate.recording import Recording, cut, record
 from roadworthy.scenario.generate.setups import SETUPS
@@ -21,10 +22,10 @@ from roadworthy.scenario.schema import RoadMap, Scenario
 from roadworthy.scenario.validate import faults
 
 SCENARIOS_PER_PLACE = 5
-DEFAULT_STEPS = 91
 SETTLING_STEPS = 8  # before the first window, so that nothing is left of how road users were placed
 SEARCH_STEPS = 96  # how far the window may be moved
 STRIDE = 6
+ATTEMPTS_TO_BUILD = 200
 ATTEMPTS_PER_PLACE = 12
 PLACES_PER_SCENARIO = 12
 WINDOWS_PER_RECORDING = 3
@@ -43,7 +44,7 @@ class Place:
 
 def build_place(seed: int, behavior: str, number: int) -> Place:
     """The place with a number for a behaviour class."""
-    for attempt in range(200):
+    for attempt in range(ATTEMPTS_TO_BUILD):
         rng = np.random.default_rng([seed, BEHAVIORS.index(behavior), _NETWORK, number, attempt])
         try:
             network = SETUPS[behavior].build(rng)
@@ -109,5 +110,8 @@ class Producer:
 
 
 def produce(seed: int, behavior: str, index: int, steps: int = DEFAULT_STEPS) -> Scenario:
-    """The scenario of a class with an index: the same bytes every time."""
+    """The scenario of a class with an index, from 0: the same bytes every time."""
+    GenerateConfig(seed=seed, steps=steps, classes=(behavior,))  # raises what is wrong with these
+    if index < 0:
+        raise ConfigError(f"index is {index}, expected 0 or more")
     return Producer(seed, behavior, steps).scenario(index)

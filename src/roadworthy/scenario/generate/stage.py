@@ -96,7 +96,10 @@ class Stage:
         self._fill_arrivals(arrivals_every_s)
 
     def _match_speeds(self) -> None:
-        """Nobody starts too fast for whoever is next on the lane or on the one behind it."""
+        """Nobody starts too fast for whoever is next on the lane or on those that follow it.
+
+        Later lanes come first: numbers mostly grow in the direction of travel, so that a queue is passed on backwards.
+        """
         people = self.roster.people
         on_lane: dict[int, list[int]] = {}
         for i, person in enumerate(people):
@@ -155,7 +158,8 @@ class Stage:
                     self._park(strip, station, length, width, shift=self.rng.uniform(-slack, slack))
                 station += length / 2
 
-    def _park(self, strip: ParkingStrip, station: float, length: float, width: float, shift: float) -> bool:
+    def _park(self, strip: ParkingStrip, station: float, length: float, width: float, shift: float) -> None:
+        """Let a car stand there, unless another one does."""
         pose = strip.curve.at(station).shifted(left=strip.offset + shift)
         clear = all(
             np.hypot(pose.x - other.pose.x, pose.y - other.pose.y) > (length + other.length) / 2 + 0.3
@@ -165,7 +169,6 @@ class Stage:
             angle = self.rng.uniform(-0.02, 0.02)
             pose = Pose(pose.x, pose.y, pose.heading + angle)
             self.parked.append(Parked(pose, length, width, self.rng.uniform(1.4, 1.8)))
-        return clear
 
     def park_badly(self, strip: ParkingStrip, station: float, reach: float) -> Nudge:
         """Park a car that reaches into the lane beside the strip, which makes everybody there keep off."""

@@ -22,7 +22,7 @@ def drivable_surface(network: Network) -> Polygon | MultiPolygon:
     if network.islands:
         islands = shapely.union_all([Polygon(p) for p in network.islands], grid_size=GRAIN_M)
         surface = shapely.difference(surface, islands, grid_size=GRAIN_M)
-    # Closing and opening rounds off the notches where bands meet at small angles.
+    # Growing and shrinking again closes the notches where bands meet at small angles.
     return surface.buffer(0.3, join_style="mitre").buffer(-0.3, join_style="mitre")
 
 

@@ -132,7 +132,7 @@ def cast_nudge(stage: Stage) -> None:
 
 
 def _long_lane(stage: Stage, shortest: float) -> int:
-    """An outermost stretch of road, long enough, that does not end."""
+    """A stretch of road that is long enough and goes on."""
     lanes = stage.network.lanes
     fitting = [
         i

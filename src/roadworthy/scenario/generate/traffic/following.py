@@ -26,17 +26,17 @@ def free_acceleration(v, wanted, acceleration, braking):
 def following_acceleration(users, state, i, wanted, gap, leader, share):
     """Behind a leader (-1 for none) whose rear bumper is `gap` ahead, keeping a `share` of the usual headway."""
     if leader < 0:
-        return free_acceleration(state.v[i], wanted, users.acceleration[i], users.braking[i])
+        return free_acceleration(state[i].v, wanted, users[i].acceleration, users[i].braking)
     return following(
-        state.v[i],
+        state[i].v,
         wanted,
         gap,
-        state.v[leader],
-        state.a[leader],
-        share * users.headway[i],
-        users.standing_gap[i],
-        users.acceleration[i],
-        users.braking[i],
+        state[leader].v,
+        state[leader].a,
+        share * users[i].headway,
+        users[i].standing_gap,
+        users[i].acceleration,
+        users[i].braking,
     )
 
 
@@ -81,25 +81,25 @@ def stopping_acceleration(v, gap, braking):
 @kernel
 def bend_acceleration(tables, users, state, i):
     """What slows one down in comfort for all bends and lower limits ahead."""
-    v = state.v[i]
-    braking, cornering = 0.7 * users.braking[i], users.cornering[i]
+    v = state[i].v
+    braking, cornering = 0.7 * users[i].braking, users[i].cornering
     reach = v * v / (2.0 * braking) + 8.0
     allowed, slowing = FAR_M, 0.0
-    start = -state.s[i]
-    for k in range(state.route_length[i]):
+    start = -state[i].s
+    for k in range(state[i].route_length):
         if start > reach:
             break
-        lane = state.route[i, k]
-        length, spacing, first = tables.lanes.length[lane], tables.lanes.spacing[lane], tables.lanes.sample[lane]
-        top = min(users.speed_factor[i] * tables.lanes.limit[lane], users.top_speed[i])
+        lane = state[i].route[k]
+        length, spacing, first = tables.lanes[lane].length, tables.lanes[lane].spacing, tables.lanes[lane].sample
+        top = min(users[i].speed_factor * tables.lanes[lane].limit, users[i].top_speed)
         ahead = max(start, 0.0)
-        if tables.lanes.sharpest[lane] * top * top < cornering:  # no bend of this lane matters
+        if tables.lanes[lane].sharpest * top * top < cornering:  # no bend of this lane matters
             entry = np.sqrt(top * top + 2.0 * braking * ahead)
             if entry < allowed:
                 allowed, slowing = entry, braking if ahead > 0.0 else 0.0
         else:
             while ahead - start <= length and ahead <= reach:
-                curvature = abs(tables.samples.curvature[first + int((ahead - start) / spacing)])
+                curvature = abs(tables.samples[first + int((ahead - start) / spacing)].curvature)
                 here = min(top, np.sqrt(cornering / max(curvature, 1e-4)))
                 entry = np.sqrt(here * here + 2.0 * braking * ahead)
                 if entry < allowed:

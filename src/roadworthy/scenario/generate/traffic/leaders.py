@@ -25,42 +25,42 @@ def leader_on_way(tables, users, state, presence, i, s, route, reach):
         here = route[k]
         entry = presence.head[HERE, here]
         while entry >= 0:
-            j = presence.entries.user[entry]
+            j = presence.entries[entry].user
             if j != i:
-                between = start - presence.entries.ahead[entry]
+                between = start - presence.entries[entry].ahead
                 if between > 0.0 or (between == 0.0 and j > i):
-                    gap = between - 0.5 * (users.length[i] + users.length[j])
+                    gap = between - 0.5 * (users[i].length + users[j].length)
                     if gap < best:
                         best, leader = gap, j
-            entry = presence.entries.following[entry]
-        for c in range(tables.lanes.conflict[here], tables.lanes.conflict[here + 1]):
-            kind = tables.conflicts.kind[c]
+            entry = presence.entries[entry].following
+        for c in range(tables.lanes[here].conflict, tables.lanes[here + 1].conflict):
+            kind = tables.conflicts[c].kind
             if kind != DIVERGING and kind != MERGING:
                 continue
-            other = tables.conflicts.lane[c]
+            other = tables.conflicts[c].lane
             entry = presence.head[HERE, other]
             while entry >= 0:
-                j = presence.entries.user[entry]
-                if j != i and presence.entries.rank[entry] == 0:
-                    at = -presence.entries.ahead[entry]
+                j = presence.entries[entry].user
+                if j != i and presence.entries[entry].rank == 0:
+                    at = -presence.entries[entry].ahead
                     between = start + at
-                    near = at - 0.5 * users.length[j] < tables.conflicts.other[c, 1]
+                    near = at - 0.5 * users[j].length < tables.conflicts[c].other[1]
                     if kind == MERGING:
                         # How much farther from the common end: whoever is closer to it leads, and in doubt the one
                         # who has the right of way, unless the other is as good as there.
-                        to_go = start + tables.lanes.length[here]
-                        between = to_go - (tables.lanes.length[other] - at)
-                        if to_go > SETTLED_M and tables.lanes.length[other] - at > SETTLED_M:
-                            between -= DOUBT_M * tables.conflicts.rank[c]
-                        near = at + 0.5 * users.length[j] > tables.conflicts.other[c, 0] - DOUBT_M
+                        to_go = start + tables.lanes[here].length
+                        between = to_go - (tables.lanes[other].length - at)
+                        if to_go > SETTLED_M and tables.lanes[other].length - at > SETTLED_M:
+                            between -= DOUBT_M * tables.conflicts[c].rank
+                        near = at + 0.5 * users[j].length > tables.conflicts[c].other[0] - DOUBT_M
                     if near and (between > 0.0 or (between == 0.0 and j > i)):
-                        gap = between - 0.5 * (users.length[i] + users.length[j])
+                        gap = between - 0.5 * (users[i].length + users[j].length)
                         if gap < best:
                             best, leader = gap, j
-                entry = presence.entries.following[entry]
+                entry = presence.entries[entry].following
         if leader >= 0:
             break
-        start += tables.lanes.length[here]
+        start += tables.lanes[here].length
     return best, leader
 
 
@@ -71,12 +71,12 @@ def follower_on_lane(users, state, presence, i, lane, s):
     for chain in (HERE, COMING):
         entry = presence.head[chain, lane]
         while entry >= 0:
-            j = presence.entries.user[entry]
-            if j != i and presence.entries.rank[entry] != LEAVING:
-                between = presence.entries.ahead[entry] + s
+            j = presence.entries[entry].user
+            if j != i and presence.entries[entry].rank != LEAVING:
+                between = presence.entries[entry].ahead + s
                 if between >= 0.0:
-                    gap = between - 0.5 * (users.length[i] + users.length[j])
+                    gap = between - 0.5 * (users[i].length + users[j].length)
                     if gap < best:
                         best, follower = gap, j
-            entry = presence.entries.following[entry]
+            entry = presence.entries[entry].following
     return best, follower

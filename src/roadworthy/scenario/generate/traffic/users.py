@@ -90,6 +90,7 @@ STATE = np.dtype(
         ("committed", np.int64),  # the junction lane that it will not stop for any more
         ("held", np.bool_),  # it stands or brakes for a line, a conflict or a pedestrian
         ("waited", np.int64),  # steps for which it has stood so
+        ("stood", np.int64),  # steps for which it has stood after a scripted stop
         ("commands", np.float64, (MEMORY_STEPS,)),  # accelerations decided lately, the newest first
         ("crossing", np.bool_),  # a pedestrian on the road
     ]

@@ -49,43 +49,43 @@ def scramble(a, b):
 @kernel
 def extend_route(tables, users, state, i):
     """Decide the way on: as planned, then by chance."""
-    while 0 < state.route_length[i] < ROUTE_LANES:
-        last = state.route[i, state.route_length[i] - 1]
-        first, count = tables.lanes.follow[last], tables.lanes.follow[last + 1] - tables.lanes.follow[last]
+    while 0 < state[i].route_length < ROUTE_LANES:
+        last = state[i].route[state[i].route_length - 1]
+        first, count = tables.lanes[last].follow, tables.lanes[last + 1].follow - tables.lanes[last].follow
         if count == 0:
             return
-        choice = tables.follow[first + int(scramble(users.seed[i], state.choices[i]) * count)]
-        position = state.plan_position[i]
-        if position < ROUTE_LANES and users.plan[i, position] >= 0:
+        choice = tables.follow[first + int(scramble(users[i].seed, state[i].choices) * count)]
+        position = state[i].plan_position
+        if position < ROUTE_LANES and users[i].plan[position] >= 0:
             for f in range(first, first + count):
-                if tables.follow[f] == users.plan[i, position]:
+                if tables.follow[f] == users[i].plan[position]:
                     choice = tables.follow[f]
-            state.plan_position[i] += 1
-        state.choices[i] += 1
-        state.route[i, state.route_length[i]] = choice
-        state.route_length[i] += 1
+            state[i].plan_position += 1
+        state[i].choices += 1
+        state[i].route[state[i].route_length] = choice
+        state[i].route_length += 1
 
 
 @kernel
 def start_route(tables, users, state, i, lane):
     """Begin a new way on a lane."""
-    state.lane[i] = lane
-    state.route[i, 0] = lane
-    state.route_length[i] = 1
+    state[i].lane = lane
+    state[i].route[0] = lane
+    state[i].route_length = 1
     extend_route(tables, users, state, i)
 
 
 @kernel
 def step_route(tables, users, state, i):
     """Go on to the next lane of the way; False where it leaves the map."""
-    while state.s[i] > tables.lanes.length[state.lane[i]]:
-        if state.route_length[i] < 2:
+    while state[i].s > tables.lanes[state[i].lane].length:
+        if state[i].route_length < 2:
             return False
-        state.s[i] -= tables.lanes.length[state.lane[i]]
-        for k in range(state.route_length[i] - 1):
-            state.route[i, k] = state.route[i, k + 1]
-        state.route_length[i] -= 1
-        state.lane[i] = state.route[i, 0]
+        state[i].s -= tables.lanes[state[i].lane].length
+        for k in range(state[i].route_length - 1):
+            state[i].route[k] = state[i].route[k + 1]
+        state[i].route_length -= 1
+        state[i].lane = state[i].route[0]
         extend_route(tables, users, state, i)
     return True
 
@@ -96,21 +96,21 @@ def note_presence(tables, state, presence):
     presence.head[:] = -1
     entry = 0
     for i in range(len(state.lane)):
-        if not state.alive[i]:
+        if not state[i].alive:
             continue
-        ahead = -state.s[i]
-        for k in range(state.route_length[i]):
-            lane = state.route[i, k]
-            presence.entries.user[entry], presence.entries.rank[entry], presence.entries.ahead[entry] = i, k, ahead
+        ahead = -state[i].s
+        for k in range(state[i].route_length):
+            lane = state[i].route[k]
+            presence.entries[entry].user, presence.entries[entry].rank, presence.entries[entry].ahead = i, k, ahead
             chain = HERE if k == 0 else COMING
-            presence.entries.following[entry] = presence.head[chain, lane]
+            presence.entries[entry].following = presence.head[chain, lane]
             presence.head[chain, lane] = entry
             entry += 1
-            ahead += tables.lanes.length[lane]
-        old = state.old_lane[i]
+            ahead += tables.lanes[lane].length
+        old = state[i].old_lane
         if old >= 0:
-            presence.entries.user[entry], presence.entries.rank[entry] = i, LEAVING
-            presence.entries.ahead[entry] = -beside(tables, state.lane[i], state.s[i], old)
-            presence.entries.following[entry] = presence.head[HERE, old]
+            presence.entries[entry].user, presence.entries[entry].rank = i, LEAVING
+            presence.entries[entry].ahead = -beside(tables, state[i].lane, state[i].s, old)
+            presence.entries[entry].following = presence.head[HERE, old]
             presence.head[HERE, old] = entry
             entry += 1

@@ -1,0 +1,57 @@
+"""Lights and stop signs: when a driver has to stop at the line."""
+
+from __future__ import annotations
+
+from roadworthy.compile import kernel
+from roadworthy.scenario.generate.network import Control
+from roadworthy.scenario.schema import LightState
+
+FIRM_BRAKING = 2.6  # m/s2, what one is ready to do for a light that turns yellow
+HARD_BRAKING = 5.0  # m/s2, what it may take in the end to stop for one
+SNEAKING_STEPS = 30  # of waiting on green, after which one makes use of the yellow light
+FRESH_STEPS = 12  # a yellow light that is younger leaves time to pass the line
+STANDING_ROOM_M = 3.0  # who stands this close to where one has to stop does not creep closer
+
+_STOP = int(Control.STOP)
+_RED, _ARROW_RED = int(LightState.STOP), int(LightState.ARROW_STOP)
+_YELLOW, _ARROW_YELLOW = int(LightState.CAUTION), int(LightState.ARROW_CAUTION)
+
+
+@kernel
+def is_red(shown):
+    return shown in (_RED, _ARROW_RED)
+
+
+@kernel
+def is_yellow(shown):
+    return shown in (_YELLOW, _ARROW_YELLOW)
+
+
+@kernel
+def light_stops(tables, state, lights, step, i, lane, to_line):
+    """Whether a driver with `to_line` metres to go stops for the light of a lane."""
+    light = tables.lanes[lane].light
+    if light < 0:
+        return False
+    shown = lights[light, step]
+    if is_yellow(shown):
+        # Who has waited in vain for a gap goes while the others stop, if the yellow light has just come.
+        if state[i].waited > SNEAKING_STEPS and not is_yellow(lights[light, max(step - FRESH_STEPS, 0)]):
+            return False
+        # Who has begun to stop for a yellow light does so, even if it takes firm braking in the end.
+        needed = state[i].v * state[i].v / (2.0 * max(to_line, 0.1))
+        return needed < (HARD_BRAKING if state[i].held else FIRM_BRAKING)
+    return is_red(shown)
+
+
+@kernel
+def sign_stops(tables, state, step, i, lane, to_line):
+    """Whether a driver still has to halt at the stop sign of a lane; notes the halt."""
+    me = state[i]
+    if tables.lanes[lane].control != _STOP or me.halted_lane == lane:
+        return False
+    if to_line < STANDING_ROOM_M and me.v < 0.3:
+        me.halted_lane = lane
+        me.halted_step = step
+        return False
+    return True

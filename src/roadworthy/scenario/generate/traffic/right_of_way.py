@@ -1,0 +1,133 @@
+"""Right of way in junctions: who goes first, which gaps are long enough, and not to block the way of others."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from roadworthy.compile import kernel
+from roadworthy.scenario.generate.network import Control
+from roadworthy.scenario.generate.traffic.following import FAR_M, travel_time
+from roadworthy.scenario.generate.traffic.lights import is_red, is_yellow
+from roadworthy.scenario.generate.traffic.tables import CROSSING, DIVERGING, MERGING
+from roadworthy.scenario.generate.traffic.ways import COMING, HERE, LEAVING
+
+PATIENCE_STEPS = 100.0  # of waiting, after which half the usual gap will do
+ADAPTING_BRAKING = 2.6  # m/s2 that one may ask of whoever comes up behind
+QUEUE_M = 5.0  # who stands farther than this from the line stands in a queue
+TURN_STEPS = 60  # of standing, after which one is taken to have let one's turn pass
+
+_STOP = int(Control.STOP)
+
+
+@kernel
+def gives_way(tables, users, state, presence, lights, step, i, lane, start):
+    """Whether somebody goes first where a junction lane that begins `start` metres ahead meets others."""
+    for c in range(tables.lanes[lane].conflict, tables.lanes[lane + 1].conflict):
+        conflict = tables.conflicts[c]
+        if conflict.kind != DIVERGING:
+            for chain in (HERE, COMING):
+                number = presence.head[chain, conflict.lane]
+                while number >= 0:
+                    entry = presence.entries[number]
+                    if entry.user != i and entry.rank != LEAVING:
+                        if _goes_first(tables, users, state, lights, step, i, lane, conflict, entry) and _is_too_close(
+                            tables, users, state, i, lane, start, conflict, entry
+                        ):
+                            return True
+                    number = entry.following
+    return False
+
+
+@kernel
+def _is_bound(state, conflict, entry):
+    """Whether somebody is in the junction already, or will not stop before it any more."""
+    return entry.rank == 0 or state[entry.user].committed == conflict.lane
+
+
+@kernel
+def _goes_first(tables, users, state, lights, step, i, lane, conflict, entry):
+    """Whether somebody is to be let pass if there is not time enough for both."""
+    me, other, rank = state[i], state[entry.user], conflict.rank
+    if _is_bound(state, conflict, entry):
+        return True
+    if other.v < 0.5 and entry.ahead - 0.5 * users[entry.user].length > QUEUE_M:
+        return False
+    light = tables.lanes[conflict.lane].light
+    if light >= 0 and (is_red(lights[light, step]) or is_yellow(lights[light, step])):
+        return False
+    if rank > 0:
+        return False
+    if rank < 0:
+        return not other.held
+    # Equals go in the order in which they halted at their stop signs.
+    if tables.lanes[conflict.lane].control != _STOP or other.halted_lane != conflict.lane:
+        return False
+    mine = me.halted_step if me.halted_lane == lane else step
+    if other.halted_step > mine or (other.halted_step == mine and entry.user > i):
+        return False
+    # Who was given a turn and did not take it lets others go, each after another time.
+    return other.v >= 0.3 or step - other.halted_step <= TURN_STEPS + 7 * (entry.user % 5)
+
+
+@kernel
+def _is_too_close(tables, users, state, i, lane, start, conflict, entry):
+    """Whether the times at which the two would use the place where their lanes meet leave no gap."""
+    own, their = users[i], users[entry.user]
+    v, other_v = state[i].v, state[entry.user].v
+    other_in = entry.ahead + conflict.other[0] - 0.5 * their.length
+    other_out = entry.ahead + conflict.other[1] + 0.5 * their.length
+    if other_out < 0.0:
+        return False
+    pace = min(np.sqrt(own.cornering / max(tables.lanes[lane].sharpest, 1e-4)), tables.lanes[lane].limit)
+    to_zone = start + conflict.own[0] - 0.5 * own.length
+    arrival = travel_time(to_zone, v, own.acceleration, max(pace, v))
+    their_pace = min(their.speed_factor * tables.lanes[conflict.lane].limit, their.top_speed)
+    push = their.acceleration if other_v < 1.0 or _is_bound(state, conflict, entry) else 0.8
+    earliest = travel_time(other_in, other_v, push, max(other_v, their_pace))
+    latest = travel_time(other_out, other_v, 0.8, max(0.7 * other_v, 3.0))
+    gap = own.gap / (1.0 + state[i].waited / PATIENCE_STEPS)
+    if conflict.kind == MERGING:
+        # Enough time for the one behind to adapt to the speed at which the first one joins.
+        joining = min(np.sqrt(v * v + 2.0 * own.acceleration * max(to_zone, 0.0)), pace)
+        needed = arrival + 0.7 + gap + max(0.0, other_v - joining) / ADAPTING_BRAKING
+        return needed > earliest and latest + 1.0 > arrival
+    departure = travel_time(start + conflict.own[1] + 0.5 * own.length, v, 0.75 * own.acceleration, pace)
+    return departure + gap > earliest and latest + 0.9 > arrival
+
+
+@kernel
+def exit_is_full(tables, users, state, presence, i, k):
+    """Whether one would have to stop inside the junction because the lane behind it has no room."""
+    if k + 1 >= state[i].route_length:
+        return False
+    target = state[i].route[k + 1]
+    if tables.lanes[target].junction >= 0:
+        return False
+    number = presence.head[HERE, target]
+    while number >= 0:
+        entry = presence.entries[number]
+        if entry.user != i and state[entry.user].v < 2.5:
+            if -entry.ahead - 0.5 * users[entry.user].length < users[i].length + 2.0:
+                return True
+        number = entry.following
+    return False
+
+
+@kernel
+def room_before_blocked_zone(tables, users, presence, i, lane, start):
+    """Inside a junction: room before a crossing that somebody occupies."""
+    room = FAR_M
+    for c in range(tables.lanes[lane].conflict, tables.lanes[lane + 1].conflict):
+        conflict = tables.conflicts[c]
+        gap = start + conflict.own[0] - 0.5 * users[i].length - 1.0
+        if conflict.kind != CROSSING or gap < 0.0:
+            continue
+        number = presence.head[HERE, conflict.lane]
+        while number >= 0:
+            entry = presence.entries[number]
+            if entry.user != i and entry.rank == 0:
+                at, half = -entry.ahead, 0.5 * users[entry.user].length
+                if at + half > conflict.other[0] and at - half < conflict.other[1]:
+                    room = min(room, gap)
+            number = entry.following
+    return room
