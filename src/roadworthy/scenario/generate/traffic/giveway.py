@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from roadworthy.compile import kernel
 from roadworthy.scenario.generate.traffic.following import FAR_M
-from roadworthy.scenario.generate.traffic.lights import FIRM_BRAKING, light_stops, sign_stops
+from roadworthy.scenario.generate.traffic.lights import FIRM_BRAKING, is_flashing, light_stops, sign_stops
 from roadworthy.scenario.generate.traffic.pedestrians import room_before_pedestrians
-from roadworthy.scenario.generate.traffic.right_of_way import exit_is_full, gives_way, room_before_blocked_zone
+from roadworthy.scenario.generate.traffic.right_of_way import (
+    exit_is_full,
+    gives_way,
+    room_before_blocked_zone,
+    room_inside,
+)
 
 LINE_MARGIN_M = 1.0  # from the bumper to a stop line, when standing
 COMMITTING_BRAKING = 3.0  # m/s2: who would have to brake harder to stop at the line goes on
@@ -28,13 +33,21 @@ def room_to_stop(tables, users, state, presence, lights, walkers, step, i):
         junction = tables.lanes[lane].junction
         line_room = start - half - LINE_MARGIN_M if k > 0 and junction >= 0 else FAR_M
         room = min(room, room_before_pedestrians(tables, users, state, walkers, i, lane, start, line_room))
+        inside = room_inside(tables, users, i, lane, start) if junction >= 0 else -1.0
         if k > 0 and junction >= 0 and junction != before and me.committed != lane:
+            waits = _must_wait(tables, users, state, presence, lights, step, i, k, line_room)
             if start - half < 0.2:
                 me.committed = lane
-            elif _must_wait(tables, users, state, presence, lights, step, i, k, start, line_room):
+            elif waits:
                 room = min(room, max(line_room, 0.0))
+            elif line_room < DECIDING_M and gives_way(tables, users, state, presence, lights, step, i, lane, start):
+                # On a flashing light one waits for a gap inside the junction, where there is room for it.
+                may_enter = inside >= 0.0 and is_flashing(tables, lights, step, lane)
+                room = min(room, inside if may_enter else max(line_room, 0.0))
             elif me.v * me.v / (2.0 * COMMITTING_BRAKING) > line_room:
                 me.committed = lane
+        elif inside >= 0.0 and gives_way(tables, users, state, presence, lights, step, i, lane, start):
+            room = min(room, inside)
         if junction >= 0 and (k == 0 or me.committed == lane):
             room = min(room, room_before_blocked_zone(tables, users, presence, i, lane, start))
         if tables.lanes[lane].ends == 1:
@@ -47,13 +60,9 @@ def room_to_stop(tables, users, state, presence, lights, walkers, step, i):
 
 
 @kernel
-def _must_wait(tables, users, state, presence, lights, step, i, k, start, to_line):
-    """Whether to stop before the junction lane that is number k of the route and begins `start` metres ahead."""
+def _must_wait(tables, users, state, presence, lights, step, i, k, to_line):
+    """Whether to stop at the line of the junction lane that is number k of the route, whoever else is there."""
     lane = state[i].route[k]
     if light_stops(tables, state, lights, step, i, lane, to_line) or sign_stops(tables, state, step, i, lane, to_line):
         return True
-    if to_line > DECIDING_M:
-        return False
-    return exit_is_full(tables, users, state, presence, i, k) or gives_way(
-        tables, users, state, presence, lights, step, i, lane, start
-    )
+    return to_line < DECIDING_M and exit_is_full(tables, users, state, presence, i, k)

@@ -8,13 +8,12 @@ from roadworthy.scenario.schema import LightState
 
 FIRM_BRAKING = 2.6  # m/s2, what one is ready to do for a light that turns yellow
 HARD_BRAKING = 5.0  # m/s2, what it may take in the end to stop for one
-SNEAKING_STEPS = 30  # of waiting on green, after which one makes use of the yellow light
-FRESH_STEPS = 12  # a yellow light that is younger leaves time to pass the line
 STANDING_ROOM_M = 3.0  # who stands this close to where one has to stop does not creep closer
 
 _STOP = int(Control.STOP)
 _RED, _ARROW_RED = int(LightState.STOP), int(LightState.ARROW_STOP)
 _YELLOW, _ARROW_YELLOW = int(LightState.CAUTION), int(LightState.ARROW_CAUTION)
+_FLASHING = int(LightState.FLASHING_CAUTION)
 
 
 @kernel
@@ -28,6 +27,13 @@ def is_yellow(shown):
 
 
 @kernel
+def is_flashing(tables, lights, step, lane):
+    """Whether a lane's light lets one go after giving way."""
+    light = tables.lanes[lane].light
+    return light >= 0 and lights[light, step] == _FLASHING
+
+
+@kernel
 def light_stops(tables, state, lights, step, i, lane, to_line):
     """Whether a driver with `to_line` metres to go stops for the light of a lane."""
     light = tables.lanes[lane].light
@@ -35,9 +41,6 @@ def light_stops(tables, state, lights, step, i, lane, to_line):
         return False
     shown = lights[light, step]
     if is_yellow(shown):
-        # Who has waited in vain for a gap goes while the others stop, if the yellow light has just come.
-        if state[i].waited > SNEAKING_STEPS and not is_yellow(lights[light, max(step - FRESH_STEPS, 0)]):
-            return False
         # Who has begun to stop for a yellow light does so, even if it takes firm braking in the end.
         needed = state[i].v * state[i].v / (2.0 * max(to_line, 0.1))
         return needed < (HARD_BRAKING if state[i].held else FIRM_BRAKING)

@@ -39,16 +39,31 @@ def gives_way(tables, users, state, presence, lights, step, i, lane, start):
 
 
 @kernel
-def _is_bound(state, conflict, entry):
-    """Whether somebody is in the junction already, or will not stop before it any more."""
-    return entry.rank == 0 or state[entry.user].committed == conflict.lane
+def _is_bound(users, state, conflict, entry):
+    """Whether somebody uses the junction already, or will not stop before it any more; not who waits inside it."""
+    if entry.rank == 0:
+        to_zone = entry.ahead + conflict.other[0] - 0.5 * users[entry.user].length
+        return not (state[entry.user].held and to_zone > 0.0)
+    return state[entry.user].committed == conflict.lane
+
+
+@kernel
+def room_inside(tables, users, i, lane, start):
+    """Room before the first place of a junction lane where others go first, -1 if one can't wait inside."""
+    first = FAR_M
+    for c in range(tables.lanes[lane].conflict, tables.lanes[lane + 1].conflict):
+        if tables.conflicts[c].rank < 0:
+            first = min(first, tables.conflicts[c].own[0])
+    if first >= FAR_M or first < users[i].length + 2.0:
+        return -1.0
+    return start + first - 0.5 * users[i].length - 1.0
 
 
 @kernel
 def _goes_first(tables, users, state, lights, step, i, lane, conflict, entry):
     """Whether somebody is to be let pass if there is not time enough for both."""
     me, other, rank = state[i], state[entry.user], conflict.rank
-    if _is_bound(state, conflict, entry):
+    if _is_bound(users, state, conflict, entry):
         return True
     if other.v < 0.5 and entry.ahead - 0.5 * users[entry.user].length > QUEUE_M:
         return False
@@ -82,7 +97,7 @@ def _is_too_close(tables, users, state, i, lane, start, conflict, entry):
     to_zone = start + conflict.own[0] - 0.5 * own.length
     arrival = travel_time(to_zone, v, own.acceleration, max(pace, v))
     their_pace = min(their.speed_factor * tables.lanes[conflict.lane].limit, their.top_speed)
-    push = their.acceleration if other_v < 1.0 or _is_bound(state, conflict, entry) else 0.8
+    push = their.acceleration if other_v < 1.0 or _is_bound(users, state, conflict, entry) else 0.8
     earliest = travel_time(other_in, other_v, push, max(other_v, their_pace))
     latest = travel_time(other_out, other_v, 0.8, max(0.7 * other_v, 3.0))
     gap = own.gap / (1.0 + state[i].waited / PATIENCE_STEPS)
