@@ -175,7 +175,7 @@ def test_every_approach_of_a_junction_ends_at_a_stop_line_across_it(grounds: lis
             np.testing.assert_allclose(left - right, expected, rtol=0, atol=1e-3, err_msg=where)
 
 
-def test_stop_signs_stand_right_of_an_approach_and_stop_its_movements(grounds: list[Ground]) -> None:
+def test_stop_signs_stand_beside_the_road_right_of_an_approach_and_stop_its_movements(grounds: list[Ground]) -> None:
     for ground in grounds:
         signed = set()
         for sign, number in ground.road_map.stop_signs.tolist():
@@ -183,7 +183,8 @@ def test_stop_signs_stand_right_of_an_approach_and_stop_its_movements(grounds: l
             end = ground.lanes[ground.lanes[number].approach].end
             dx, dy = ground.polyline(sign)[0] - (end.x, end.y)
             left = np.cos(end.heading) * dy - np.sin(end.heading) * dx
-            assert -4.0 < left < -ground.lanes[number].width / 2, (ground.name, sign)
+            assert -12.0 < left < -ground.lanes[number].width / 2, (ground.name, sign)
+            assert not ground.surface.covers(shapely.Point(ground.polyline(sign)[0])), (ground.name, sign)
         assert signed == {i for i, lane in enumerate(ground.lanes) if lane.control == Control.STOP}, ground.name
 
 

@@ -165,13 +165,9 @@ def _right_of_way(network: Network, arms: list[Arm], movements: list[Movement], 
     main = arms[0].street
     if control in (JunctionControl.PRIORITY, JunctionControl.ALL_WAY_STOP):
         for number, arm in enumerate(arms):
-            stops = control == JunctionControl.ALL_WAY_STOP or arm.street != main
-            for lane in (*arm.approaching, arm.bike_in):
-                connectors = [
-                    m.lane for m in movements if m.source == number and network.lanes[m.lane].approach == lane
-                ]
-                if stops and connectors:
-                    add_stop_sign(network, lane, connectors)
+            if control == JunctionControl.ALL_WAY_STOP or arm.street != main:
+                outermost = arm.bike_in if arm.bike_in >= 0 else arm.approaching[-1]
+                add_stop_sign(network, outermost, [m.lane for m in movements if m.source == number])
     for a in movements:
         for b in movements:
             if a.source == b.source:
