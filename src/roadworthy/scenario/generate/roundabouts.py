@@ -33,11 +33,10 @@ def build_roundabout(
         if span * radius < 2.5:
             raise GenerationError("two arms of a roundabout lie too close together")
         outer = _arc(network, junction, centre, radius, angles[number] + spread, span)
-        entries[number] = _joint(network, junction, arms[number].approaching[0], outer, leaves_ring=False)
-        leaving = _joint(network, junction, outer, arms[following].leaving[0], leaves_ring=True)
+        entries[number] = _joint(network, junction, arms[number].approaching[0], outer)
+        _joint(network, junction, outer, arms[following].leaving[0])
         network.lanes[inner[number]].successors.append(outer)
-        network.lanes[outer].successors += [inner[following]]
-        network.lanes[leaving].approach = outer
+        network.lanes[outer].successors.append(inner[following])
     for number, arm in enumerate(arms):
         network.lanes[entries[number]].control = Control.YIELD
         network.yields.add((entries[number], inner[number]))
@@ -63,7 +62,7 @@ def _arc(network: Network, junction: int, centre: tuple[float, float], radius: f
     return number
 
 
-def _joint(network: Network, junction: int, source: int, target: int, *, leaves_ring: bool) -> int:
+def _joint(network: Network, junction: int, source: int, target: int) -> int:
     """A lane from an arm onto the ring, or from the ring into an arm."""
     a, b = network.lanes[source], network.lanes[target]
     curve = connect(a.end, b.start)
