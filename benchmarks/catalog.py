@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks import generation, packs
+from benchmarks import generation, packs, simulation
 from benchmarks.runner import Benchmark
 
 BENCHMARKS = (
@@ -33,5 +33,18 @@ BENCHMARKS = (
         code=generation.generate,
         sizes={"repeats": 4, "scenarios": 1200},
         goals={"pack": 60.0},
+    ),
+    Benchmark(
+        name="sim_cpu",
+        what="open worlds, random actions, default observations, collisions, off-road, goals and figures",
+        code=simulation.sim_cpu,
+        sizes={"worlds": 32, "agents": 32, "steps": 400, "exchanges": 5},
+        goals={"step, 1 thread": 0.001024, "exchange, unseen maps": 0.007},
+    ),
+    Benchmark(
+        name="sim_cpu_large",
+        what="the same with 128 agents in a world, maps of over 20,000 segments, and many worlds",
+        code=simulation.sim_cpu_large,
+        sizes={"steps": 40, "worlds": 1024},
     ),
 )

@@ -99,7 +99,7 @@ def test_the_tables_in_a_pack_are_those_that_prepare_makes(path: Path) -> None:
 
 def test_tables_of_another_version_are_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("roadworthy.scenario.pack.blocks.TABLES_VERSION", 0)
+        patch.setattr("roadworthy.scenario.pack.tables.TABLES_VERSION", 0)
         with PackWriter(tmp_path / "old.pack") as writer:
             writer.add(example_scenario())
     pack = Pack(tmp_path / "old.pack")

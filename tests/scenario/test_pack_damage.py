@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from roadworthy.errors import PackError, RoadworthyError
 from roadworthy.scenario.pack import Fault, Pack, PackWriter, inspect
 from roadworthy.scenario.pack.bundle import Bundle, encode_bundle
-from roadworthy.scenario.pack.layout import HEADER_SIZE, INDEX_ARRAYS, Header, Index
+from roadworthy.scenario.pack.checksum import checksum
+from roadworthy.scenario.pack.layout import HEADER_SIZE, INDEX_ARRAYS, MAJOR_VERSION, Header, Index
 from tests.scenario.example import example_map, example_scenario
 
 pytestmark = pytest.mark.row("SCEN-2")
@@ -109,10 +110,17 @@ def test_a_foreign_file_is_not_a_pack(folder: Path, data: bytes) -> None:
 
 
 def test_a_newer_version_asks_for_an_upgrade(folder: Path, sound: bytes) -> None:
-    path = written(folder, with_version(sound, 2))
-    with pytest.raises(PackError, match=r"given\.pack: .* written by a newer version .*version 2.* upgrade Roadworthy"):
+    path = written(folder, with_version(sound, MAJOR_VERSION + 1))
+    with pytest.raises(PackError, match=r"given\.pack: .* written by a newer version .*version 3.* upgrade Roadworthy"):
         Pack(path)
     assert "newer version" in inspect(path)[0].what
+
+
+def test_an_older_version_asks_to_make_the_pack_again(folder: Path, sound: bytes) -> None:
+    path = written(folder, with_version(sound, 1))
+    with pytest.raises(PackError, match=r"given\.pack: .* written by an older version .*version 1.* generate .* again"):
+        Pack(path)
+    assert "older version" in inspect(path)[0].what
 
 
 def test_a_version_that_never_was_is_refused(folder: Path, sound: bytes) -> None:
@@ -182,15 +190,16 @@ def test_inspect_goes_on_after_the_first_fault(folder: Path, sound: bytes) -> No
 
 def test_inspect_finds_data_that_do_not_fit_together(folder: Path, sound: bytes) -> None:
     index = Index.decode(sound, Header.decode(sound))
-    data, crcs = bytearray(sound), index.scenario_crcs.copy()
+    data, checksums = bytearray(sound), index.scenario_checksums.copy()
     start, end = int(index.scenario_offsets[1]), int(index.scenario_offsets[1] + index.scenario_sizes[1])
     place = data.index(b'"sdc":0', start, end)
     data[place : place + 7] = b'"sdc":9'
     valid = Bundle(sound, start, end - start)._entries["valid"]
     data[start + Bundle(sound, start, end - start)._data - start + valid[2]] = 2
-    crcs[1] = zlib.crc32(data[start:end])
-    found = inspect(written(folder, resealed(bytes(data), scenario_crcs=crcs)))
+    checksums[1] = checksum(bytes(data[start:end]))
+    found = inspect(written(folder, resealed(bytes(data), scenario_checksums=checksums)))
     assert [str(fault) for fault in found] == [
+        "scenario 'b-2': its outline is that of another scenario",
         "scenario 'b-2': valid holds bytes other than 0 and 1",
         "scenario 'b-2': the self-driving car is agent 9, but there are 3 agents",
     ]
@@ -305,10 +314,13 @@ def test_a_forged_pack_with_right_checksums_never_crashes(folder: Path, sound: b
     reach = min(size, data.draw(st.sampled_from([4, 1500, size])))
     for _ in range(data.draw(st.integers(1, 4))):
         forged[start + data.draw(st.integers(0, reach - 1))] ^= data.draw(st.integers(1, 255))
-    crcs = [zlib.crc32(forged[at : at + length]) for at, length in blocks]
+    sums = [checksum(bytes(forged), at, length) for at, length in blocks]
     maps = len(index.map_offsets)
-    crc_arrays = {"map_crcs": np.array(crcs[:maps], np.uint32), "scenario_crcs": np.array(crcs[maps:], np.uint32)}
-    path = written(folder, resealed(bytes(forged), **crc_arrays))
+    checksums = {
+        "map_checksums": np.array(sums[:maps], np.uint64),
+        "scenario_checksums": np.array(sums[maps:], np.uint64),
+    }
+    path = written(folder, resealed(bytes(forged), **checksums))
     inspect(path)
     try:
         read_all(path)

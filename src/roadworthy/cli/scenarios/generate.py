@@ -62,7 +62,7 @@ def generate(
     layers.append(Layer("the command line", {key: value for key, value in flags.items() if value is not None}))
     settings = resolve(GenerateConfig, layers).config
 
-    if not cache_folder().exists():
+    if not cache_folder("scenario").exists():
         note("compiling first, about half a minute, once for each version")
     started = time.monotonic()
     with progress("generating") as report:

@@ -35,6 +35,7 @@ class TownPlan:
     lanes: int | None = None  # per direction, on the two streets through CENTRE
     parking: bool | None = None  # along the first street
     midblock_crosswalk: bool = False  # on the first street
+    streets: tuple[int, int] | None = None  # how many cross how many
 
 
 @dataclass(frozen=True)
@@ -48,8 +49,8 @@ class Street:
 
 
 def build_town(rng: np.random.Generator, plan: TownPlan) -> Network:
-    """A town of two or three streets by two, around the origin."""
-    columns, rows = int(rng.integers(2, 4)), 2
+    """A town around the origin, of two or three streets by two unless the plan says otherwise."""
+    columns, rows = plan.streets or (int(rng.integers(2, 4)), 2)
     spacing, tilt = rng.uniform(105.0, 135.0), rng.uniform(-np.pi, np.pi)
     turn = np.array([[np.cos(tilt), -np.sin(tilt)], [np.sin(tilt), np.cos(tilt)]])
     middle = np.array([columns - 1, rows - 1]) / 2

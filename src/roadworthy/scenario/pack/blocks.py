@@ -1,7 +1,9 @@
 """Maps and scenarios as blocks of bytes, and back.
 
-A map's block holds the map and its tables; a scenario's block holds everything but its map. Encoding needs no pack, so
-that processes which make scenarios can encode them too, and the one that writes has little to do.
+A map's block holds its tables and the map; a scenario's block holds everything but its map. What comes first in them,
+the tables or an outline, is all that a simulator needs to find what it wants without looking at the directory.
+Encoding needs no pack, so that processes which make scenarios can encode them too, and the one that writes has little
+to do.
 """
 
 from __future__ import annotations
@@ -12,7 +14,9 @@ import numpy as np
 
 from roadworthy.errors import PackError, ScenarioError
 from roadworthy.scenario.pack.bundle import ArraySpec, Bundle, encode_bundle, require_fit
-from roadworthy.scenario.prepare import TABLE_ARRAYS, TABLE_SCALARS, TABLES_VERSION, MapTables, prepare
+from roadworthy.scenario.pack.outline import outline_of
+from roadworthy.scenario.pack.tables import PackedTables, pack_tables, read_tables
+from roadworthy.scenario.prepare import prepare
 from roadworthy.scenario.schema import MAP_ARRAYS, SCENARIO_ARRAYS, RoadMap, Scenario
 
 MAP_SPECS = {
@@ -53,37 +57,9 @@ SCENARIO_VALUES: dict[str, type] = {
     "current_step": int,
     "sdc": int,
 }
-_SEGMENT, _LANE_POINT, _EDGE_POINT = (ArraySpec("<f4", (of,)) for of in ("segments", "lane points", "edge points"))
-_PER_LANE, _STARTS_PER_LANE = ArraySpec("<i4", ("lanes",)), ArraySpec("<i4", ("lanes + 1",))
-TABLE_SPECS = {
-    **dict.fromkeys(("edge_x0", "edge_y0", "edge_x1", "edge_y1"), _SEGMENT),
-    "edge_features": ArraySpec("<i4", ("segments",)),
-    "cell_edge_starts": ArraySpec("<i4", ("cells + 1",)),
-    "cell_edges": ArraySpec("<i4", ("cell edges",)),
-    **dict.fromkeys(("lane_point_x", "lane_point_y", "lane_point_cos", "lane_point_sin"), _LANE_POINT),
-    **dict.fromkeys(("lane_point_half_lengths", "lane_point_arcs"), _LANE_POINT),
-    "lane_point_lanes": ArraySpec("<i4", ("lane points",)),
-    "lane_point_starts": _STARTS_PER_LANE,
-    **dict.fromkeys(("edge_point_x", "edge_point_y", "edge_point_cos", "edge_point_sin"), _EDGE_POINT),
-    "edge_point_half_lengths": _EDGE_POINT,
-    "edge_point_types": ArraySpec("|u1", ("edge points",)),
-    "cell_lists": ArraySpec("<i4", ("cells",)),
-    "lane_lists": ArraySpec("<u2 <i4", ("lists", "list length")),
-    "edge_lists": ArraySpec("<u2 <i4", ("lists", "edge list length")),
-    "successor_starts": _STARTS_PER_LANE,
-    "successors": ArraySpec("<i4", ("successors",)),
-    "predecessor_starts": _STARTS_PER_LANE,
-    "predecessors": ArraySpec("<i4", ("successors",)),
-    "left_neighbor": _PER_LANE,
-    "right_neighbor": _PER_LANE,
-    "lane_starts": _STARTS_PER_LANE,
-    "lane_arcs": ArraySpec("<f4", ("points of lanes",)),
-    "lane_lengths": ArraySpec("<f4", ("lanes",)),
-}
-_TABLES = "tables."
+TABLES_SPEC = ArraySpec("<i4", ("words of tables",))
 # A field that is in a class but not stored, or the other way round, would be lost without a word.
 assert (set(MAP_SPECS), set(SCENARIO_SPECS)) == (set(MAP_ARRAYS), set(SCENARIO_ARRAYS))
-assert set(TABLE_SPECS) == set(TABLE_ARRAYS)
 
 
 def encode_map(road_map: RoadMap) -> bytes:
@@ -92,10 +68,8 @@ def encode_map(road_map: RoadMap) -> bytes:
     require_fit(arrays, MAP_SPECS, "map")
     for fault in road_map.check():
         raise ScenarioError(f"map: {fault}")
-    tables = prepare(road_map)
-    arrays |= {_TABLES + name: getattr(tables, name) for name in TABLE_ARRAYS}
-    scalars = {name: getattr(tables, name) for name in TABLE_SCALARS}
-    return encode_bundle(arrays, {"tables_version": TABLES_VERSION, "tables": scalars})
+    packed = pack_tables(prepare(road_map), road_map)
+    return encode_bundle({"tables": packed.words, **arrays}, {})
 
 
 def encode_scenario(scenario: Scenario) -> bytes:
@@ -116,7 +90,7 @@ def encode_scenario(scenario: Scenario) -> bytes:
         "current_step": int(scenario.current_step),
         "sdc": int(scenario.sdc),
     }
-    return encode_bundle(arrays, values)
+    return encode_bundle({"outline": outline_of(scenario), **arrays}, values)
 
 
 def decode_map(bundle: Bundle) -> RoadMap:
@@ -124,16 +98,9 @@ def decode_map(bundle: Bundle) -> RoadMap:
     return RoadMap(**bundle.arrays(MAP_SPECS))
 
 
-def decode_tables(bundle: Bundle) -> MapTables | None:
+def decode_tables(bundle: Bundle) -> PackedTables | None:
     """The tables of a map's block, as views; None if they are of another version than prepare() makes."""
-    if bundle.values.get("tables_version") != TABLES_VERSION:
-        return None
-    scalars = bundle.value("tables", dict)
-    for name, kind in TABLE_SCALARS.items():
-        if type(scalars.get(name)) is not kind:
-            raise PackError(f"value 'tables.{name}' is {scalars.get(name)!r}, expected {kind.__name__}")
-    known = {name: scalars[name] for name in TABLE_SCALARS}
-    return MapTables(**known, **bundle.arrays(TABLE_SPECS, _TABLES))
+    return read_tables(bundle.array("tables", TABLES_SPEC, {}))
 
 
 def decode_scenario(bundle: Bundle, road_map: RoadMap) -> Scenario:

@@ -11,11 +11,12 @@ A block's size is a multiple of 64. A reader takes the arrays that it knows by n
 from __future__ import annotations
 
 import json
-import math
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from mmap import mmap
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,8 @@ _LARGEST_EXTENT = 2**48
 Buffer = bytes | mmap | memoryview
 
 
-class ArraySpec(NamedTuple):
+@dataclass(frozen=True)
+class ArraySpec:
     """What an array must look like: little-endian dtypes that are allowed, and lengths.
 
     A length is a number, or a word that stands for the same number throughout a block.
@@ -37,17 +39,26 @@ class ArraySpec(NamedTuple):
     dtypes: str  # such as "<f4", or "<u2 <i4" for either
     shape: tuple[int | str, ...]
 
+    @cached_property
+    def allowed(self) -> dict[str, np.dtype[Any]]:
+        """The dtypes by their names."""
+        return {name: np.dtype(name) for name in self.dtypes.split()}
+
     def fault(self, array: NDArray[Any], lengths: dict[str, int]) -> str | None:
         """What is wrong with an array, if anything. Words that are met first are entered into lengths."""
-        if array.dtype.newbyteorder("<").str not in self.dtypes.split():
-            return f"is {array.dtype}, expected {' or '.join(str(np.dtype(d)) for d in self.dtypes.split())}"
-        if array.ndim != len(self.shape):
-            return f"has shape {array.shape}, expected {len(self.shape)} dimensions"
-        for length, wanted in zip(array.shape, self.shape, strict=True):
-            known = wanted if isinstance(wanted, int) else lengths.setdefault(wanted, length)
+        if array.dtype.newbyteorder("<").str not in self.allowed:
+            return f"is {array.dtype}, expected {' or '.join(map(str, self.allowed.values()))}"
+        return self.shape_fault(array.shape, lengths)
+
+    def shape_fault(self, shape: Sequence[int], lengths: dict[str, int]) -> str | None:
+        """What is wrong with the shape of an array, if anything."""
+        if len(shape) != len(self.shape):
+            return f"has shape {tuple(shape)}, expected {len(self.shape)} dimensions"
+        for length, wanted in zip(shape, self.shape, strict=True):
+            known = wanted if type(wanted) is int else lengths.setdefault(wanted, length)  # type: ignore[arg-type]
             if length != known:
                 expected = tuple(lengths.get(w, w) if isinstance(w, str) else w for w in self.shape)
-                return f"has shape {array.shape}, expected {expected}"
+                return f"has shape {tuple(shape)}, expected {expected}"
         return None
 
 
@@ -83,6 +94,15 @@ def require_fit(arrays: Mapping[str, NDArray[Any]], specs: Mapping[str, ArraySpe
             raise ScenarioError(f"{owner}: {name} {fault}")
 
 
+def first_array(buffer: Buffer, offset: int, size: int, dtype: str) -> NDArray[Any]:
+    """The data area of the block that fills buffer[offset:offset + size], where its first array begins."""
+    length = _DIRECTORY_LENGTH.unpack_from(buffer, offset)[0] if size >= _DIRECTORY_LENGTH.size else size
+    data = aligned(_DIRECTORY_LENGTH.size + length)
+    if data > size:
+        raise PackError(f"its directory of {length} bytes is larger than its block of {size} bytes")
+    return np.frombuffer(buffer, dtype, (size - data) // np.dtype(dtype).itemsize, offset + data)
+
+
 class Bundle:
     """A block opened for reading. Nothing in it is trusted: whatever doesn't fit raises PackError."""
 
@@ -105,24 +125,32 @@ class Bundle:
 
     def array(self, name: str, spec: ArraySpec, lengths: dict[str, int]) -> NDArray[Any]:
         """A read-only view of one array."""
-        if name not in self._entries:
+        entry = self._entries.get(name)
+        if entry is None:
             raise PackError(f"array {name!r} is missing")
-        dtype_text, shape, offset = self._entries[name]
-        if dtype_text not in spec.dtypes.split():
-            raise PackError(f"array {name!r} is {dtype_text!r}, expected {spec.dtypes.replace(' ', ' or ')}")
-        if not isinstance(shape, list) or not all(type(n) is int and n >= 0 for n in [*shape, offset]):
+        dtype_text, shape, offset = entry
+        dtype = spec.allowed.get(dtype_text) if type(dtype_text) is str else None
+        if dtype is None:
+            raise PackError(f"array {name!r} is {dtype_text!r}, expected {' or '.join(spec.allowed)}")
+        if type(shape) is not list or type(offset) is not int or offset < 0:
             raise PackError(f"array {name!r} has no readable shape and offset")
-        dtype = np.dtype(dtype_text)
+        wanted = spec.shape
+        fits = len(shape) == len(wanted)
         # An array without elements may have other lengths, but none that NumPy can't multiply.
-        extent = math.prod((max(length, 1) for length in shape), start=dtype.itemsize)
-        size = 0 if 0 in shape else extent
-        if len(shape) > 8 or extent > _LARGEST_EXTENT or offset % ALIGNMENT or offset + size > self._room:
+        size = extent = dtype.itemsize
+        for place, length in enumerate(shape):
+            if type(length) is not int or length < 0:
+                raise PackError(f"array {name!r} has no readable shape and offset")
+            size *= length
+            extent *= length or 1
+            if fits:
+                word = wanted[place]
+                fits = length == (word if type(word) is int else lengths.setdefault(word, length))  # type: ignore[arg-type]
+        if extent > _LARGEST_EXTENT or offset % ALIGNMENT or offset + size > self._room:
             raise PackError(f"array {name!r} doesn't fit into its block")
-        array: NDArray[Any] = np.ndarray(tuple(shape), dtype, self._buffer, self._data + offset)
-        fault = spec.fault(array, lengths)
-        if fault:
-            raise PackError(f"array {name!r} {fault}")
-        return array
+        if not fits:
+            raise PackError(f"array {name!r} {spec.shape_fault(shape, lengths)}")
+        return np.ndarray(shape, dtype, self._buffer, self._data + offset)
 
     def arrays(self, specs: Mapping[str, ArraySpec], prefix: str = "") -> dict[str, Any]:
         """Views of all arrays that specs name, each stored under prefix + name."""

@@ -13,9 +13,12 @@ import numpy as np
 
 from roadworthy.errors import PackError
 from roadworthy.scenario.pack.blocks import check_bytes, decode_map, decode_names, decode_scenario, decode_tables
-from roadworthy.scenario.pack.bundle import Bundle
+from roadworthy.scenario.pack.bundle import Bundle, first_array
+from roadworthy.scenario.pack.checksum import checksum
 from roadworthy.scenario.pack.layout import Index
+from roadworthy.scenario.pack.outline import OUTLINE_WORDS, outline_of, read_scenario
 from roadworthy.scenario.pack.reader import map_file
+from roadworthy.scenario.pack.tables import PackedTables, unpack_tables
 from roadworthy.scenario.schema import RoadMap
 
 
@@ -76,26 +79,37 @@ def _faults(path: Path, on_progress: Callable[[int, int], None]) -> Iterator[Fau
 
 def _map_faults(buffer: mmap, index: Index, number: int, maps: dict[int, RoadMap]) -> Iterator[Fault]:
     where = f"map {number}"
-    bundle, fault = _open(buffer, index.map_offsets[number], index.map_sizes[number], index.map_crcs[number])
+    bundle, fault = _open(buffer, index.map_offsets[number], index.map_sizes[number], index.map_checksums[number])
     if bundle is None:
         yield Fault(where, fault)
         return
     try:
-        road_map, tables = decode_map(bundle), decode_tables(bundle)
+        road_map, packed = decode_map(bundle), decode_tables(bundle)
     except PackError as error:
         yield Fault(where, str(error))
         return
     found = list(road_map.check())
     yield from (Fault(where, what) for what in found)
-    yield from (Fault(where, f"tables: {what}") for what in (tables.check() if tables else ()))
+    if packed is not None:
+        yield from (Fault(where, f"tables: {what}") for what in _table_faults(packed, road_map))
     if not found:
         maps[number] = road_map
+
+
+def _table_faults(packed: PackedTables, road_map: RoadMap) -> Iterator[str]:
+    yield from unpack_tables(packed).check()
+    lanes = packed.counts["lanes"]
+    if lanes != road_map.lane_count:
+        yield f"they are of {lanes} lanes, the map has {road_map.lane_count}"
+    sign_lanes = packed.section("sign_lanes")
+    if sign_lanes.size and not 0 <= sign_lanes.min() <= sign_lanes.max() < lanes:
+        yield f"stop signs name lanes outside 0..{lanes - 1}"
 
 
 def _scenario_faults(buffer: mmap, index: Index, number: int, maps: dict[int, RoadMap]) -> Iterator[Fault]:
     where = f"scenario {index.id(number)!r}"
     bundle, fault = _open(
-        buffer, index.scenario_offsets[number], index.scenario_sizes[number], index.scenario_crcs[number]
+        buffer, index.scenario_offsets[number], index.scenario_sizes[number], index.scenario_checksums[number]
     )
     if bundle is None:
         yield Fault(where, fault)
@@ -111,14 +125,19 @@ def _scenario_faults(buffer: mmap, index: Index, number: int, maps: dict[int, Ro
     except PackError as error:
         yield Fault(where, str(error))
         return
+    outline = read_scenario(
+        first_array(buffer, int(index.scenario_offsets[number]), int(index.scenario_sizes[number]), "<i4")
+    )
+    if outline is not None and not np.array_equal(outline.words[:OUTLINE_WORDS], outline_of(scenario)):
+        yield Fault(where, "its outline is that of another scenario")
     yield from (Fault(where, what) for what in check_bytes(scenario))
     yield from (Fault(where, what) for what in scenario.check())
 
 
-def _open(buffer: mmap, offset: np.int64, size: np.int64, crc: np.uint32) -> tuple[Bundle | None, str]:
+def _open(buffer: mmap, offset: np.int64, size: np.int64, expected: np.uint64) -> tuple[Bundle | None, str]:
     """A block, or what is wrong with it."""
     start, length = int(offset), int(size)
-    if zlib.crc32(memoryview(buffer)[start : start + length]) != crc:
+    if checksum(buffer, start, length) != expected:
         return None, "its block is damaged (its checksum is wrong)"
     try:
         return Bundle(buffer, start, length), ""

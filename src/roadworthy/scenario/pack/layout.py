@@ -2,9 +2,10 @@
 
     header   64 bytes, see Header
     blocks   maps and scenarios in the order in which they were added, each a bundle whose size is a multiple of 64
-    index    a bundle: offset, size and crc32 of every block, each scenario's map, id and tags
+    index    a bundle: offset, size and checksum of every block, each scenario's map, id and tags
 
-The header has a checksum of its own and holds the index's, which holds the blocks': every byte of the file is covered.
+The header has a checksum of its own (crc32) and holds the index's (crc32), which holds the blocks' (see checksum):
+every byte of the file is covered.
 All numbers are little-endian. The header keeps its shape in all versions, so that a newer file can be told from a
 damaged one. Readers accept any minor version of their major version and ignore arrays and values that they don't know.
 """
@@ -24,7 +25,7 @@ from roadworthy.scenario.pack.bundle import ALIGNMENT, ArraySpec, Buffer, Bundle
 
 # Like PNG's: a first byte that is no text, and a newline that a transfer in text mode would change.
 MAGIC = b"\x89RWPACK\n"
-MAJOR_VERSION = 1
+MAJOR_VERSION = 2
 MINOR_VERSION = 0
 HEADER_SIZE = 64
 # magic, major, minor, header size, file size, maps, scenarios, index offset, index size, index crc32
@@ -70,7 +71,11 @@ class Header:
             raise PackError(f"the header is damaged (its checksum is wrong){newer}")
         if major > MAJOR_VERSION:
             raise PackError(f"the pack was written by a newer version of Roadworthy ({versions}); upgrade Roadworthy")
-        if major < MAJOR_VERSION or header_size != HEADER_SIZE:
+        if 1 <= major < MAJOR_VERSION:
+            raise PackError(
+                f"the pack was written by an older version of Roadworthy ({versions}); generate or import it again"
+            )
+        if major < 1 or header_size != HEADER_SIZE:
             raise PackError(f"the header is of an unknown kind ({versions})")
         header = cls(file_size, maps, scenarios, index_offset, index_size, index_crc, crc)
         if header.index_offset < HEADER_SIZE or header.index_offset + header.index_size != header.file_size:
@@ -89,10 +94,10 @@ class Header:
 INDEX_ARRAYS = {
     "map_offsets": ArraySpec("<i8", ("maps",)),
     "map_sizes": ArraySpec("<i8", ("maps",)),
-    "map_crcs": ArraySpec("<u4", ("maps",)),
+    "map_checksums": ArraySpec("<u8", ("maps",)),
     "scenario_offsets": ArraySpec("<i8", ("scenarios",)),
     "scenario_sizes": ArraySpec("<i8", ("scenarios",)),
-    "scenario_crcs": ArraySpec("<u4", ("scenarios",)),
+    "scenario_checksums": ArraySpec("<u8", ("scenarios",)),
     "scenario_maps": ArraySpec("<i4", ("scenarios",)),
     "id_starts": ArraySpec("<i8", ("scenarios + 1",)),
     "id_text": ArraySpec("|u1", ("id bytes",)),
@@ -107,10 +112,10 @@ class Index:
 
     map_offsets: NDArray[np.int64]  # (M,)
     map_sizes: NDArray[np.int64]  # (M,)
-    map_crcs: NDArray[np.uint32]  # (M,)
+    map_checksums: NDArray[np.uint64]  # (M,) see checksum.py
     scenario_offsets: NDArray[np.int64]  # (N,)
     scenario_sizes: NDArray[np.int64]  # (N,)
-    scenario_crcs: NDArray[np.uint32]  # (N,)
+    scenario_checksums: NDArray[np.uint64]  # (N,)
     scenario_maps: NDArray[np.int32]  # (N,) the map that a scenario lies on
     id_starts: NDArray[np.int64]  # (N + 1,) scenario i is called id_text[id_starts[i]:id_starts[i + 1]]
     id_text: NDArray[np.uint8]  # ids in UTF-8, one after another

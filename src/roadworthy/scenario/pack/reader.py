@@ -19,9 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roadworthy.errors import PackError, UsageError
-from roadworthy.scenario.pack.blocks import decode_map, decode_scenario, decode_tables
-from roadworthy.scenario.pack.bundle import Bundle
+from roadworthy.scenario.pack.blocks import decode_map, decode_scenario, decode_tables, encode_scenario
+from roadworthy.scenario.pack.bundle import Bundle, first_array
+from roadworthy.scenario.pack.checksum import checksum
 from roadworthy.scenario.pack.layout import HEADER_SIZE, Header, Index
+from roadworthy.scenario.pack.outline import PackedScenario, read_scenario
+from roadworthy.scenario.pack.tables import PackedTables, pack_tables, read_tables, unpack_tables
 from roadworthy.scenario.prepare import MapTables, prepare
 from roadworthy.scenario.schema import RoadMap, Scenario
 
@@ -75,15 +78,10 @@ class Pack:
         """A scenario by number; negative numbers count from the end."""
         number = self._scenario_number(number)
         road_map = self.map_of(number)
-        owner = f"scenario {self._index.id(number)!r}"
-        index = self._index
-        bundle = self._block(
-            owner, index.scenario_offsets[number], index.scenario_sizes[number], index.scenario_crcs[number]
-        )
         try:
-            return decode_scenario(bundle, road_map)
+            return decode_scenario(self._scenario_block(number), road_map)
         except PackError as error:
-            raise self._named(error, owner) from None
+            raise self._named(error, self._scenario_name(number)) from None
 
     def __iter__(self) -> Iterator[Scenario]:
         return (self[number] for number in range(len(self)))
@@ -162,11 +160,61 @@ class Pack:
         tables = self._tables.get(number)
         if tables is None:
             try:
-                tables = decode_tables(self._map_block(number)) or _prepare_anew(self.map(number))
+                packed = decode_tables(self._map_block(number))
+                tables = unpack_tables(packed) if packed is not None else _prepare_anew(self.map(number))
             except PackError as error:
                 raise self._named(error, f"map {number}") from None
             self._tables[number] = tables
         return tables
+
+    def packed_tables(self, number: SupportsIndex) -> PackedTables:
+        """The tables of a map as words. Unlike `tables` it keeps nothing and looks at no other array of the map."""
+        number = self._map_number(number)
+        try:
+            offset, size = self._verified_map(number)
+            packed = read_tables(first_array(self._buffer, offset, size, "<i4"))
+            return packed if packed is not None else pack_tables(_prepare_anew(self.map(number)), self.map(number))
+        except PackError as error:
+            raise self._named(error, f"map {number}") from None
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file."""
+        return self._header.file_size
+
+    def verify(self) -> None:
+        """Compare the checksums of all blocks, at several GB a second, so that no first reading has to wait for it.
+
+        Blocks that are damaged raise PackError when they are read, as ever; `inspect` lists them.
+        """
+        self._require_open()
+        index = self._index
+        for blocks in (
+            (index.map_offsets, index.map_sizes, index.map_checksums),
+            (index.scenario_offsets, index.scenario_sizes, index.scenario_checksums),
+        ):
+            for offset, size, expected in zip(*(array.tolist() for array in blocks), strict=True):
+                if offset not in self._verified and checksum(self._buffer, offset, size) == expected:
+                    self._verified.add(offset)
+
+    def packed_scenario(self, number: SupportsIndex) -> PackedScenario:
+        """A scenario as words, without its map, id and tags."""
+        place = self._scenario_number(number)
+        index = self._index
+        offset, size = int(index.scenario_offsets[place]), int(index.scenario_sizes[place])
+        try:
+            self._verify(offset, size, index.scenario_checksums[place])
+            packed = read_scenario(first_array(self._buffer, offset, size, "<i4"))
+        except PackError as error:
+            raise self._named(error, self._scenario_name(place)) from None
+        if packed is None:
+            scenario = self[place]
+            for fault in scenario.check():
+                raise self._named(PackError(fault), self._scenario_name(place))
+            block = encode_scenario(scenario)
+            packed = read_scenario(first_array(block, 0, len(block), "<i4"))
+            assert packed is not None
+        return packed
 
     def close(self) -> None:
         """Let go of the file. Arrays that were handed out keep it mapped until they are gone."""
@@ -195,20 +243,31 @@ class Pack:
     def _numbers(self) -> dict[str, int]:
         return {id: number for number, id in enumerate(self.ids)}
 
-    def _map_block(self, number: int) -> Bundle:
+    def _scenario_block(self, number: int) -> Bundle:
         index = self._index
-        return self._block(f"map {number}", index.map_offsets[number], index.map_sizes[number], index.map_crcs[number])
+        offset, size = int(index.scenario_offsets[number]), int(index.scenario_sizes[number])
+        self._verify(offset, size, index.scenario_checksums[number])
+        return Bundle(self._buffer, offset, size)
 
-    def _block(self, owner: str, offset: np.int64, size: np.int64, crc: np.uint32) -> Bundle:
-        start, length = int(offset), int(size)
-        if start not in self._verified:
-            if zlib.crc32(memoryview(self._buffer)[start : start + length]) != crc:
-                raise PackError(f"{self.path}: {owner}: its block is damaged (its checksum is wrong)")
-            self._verified.add(start)
-        try:
-            return Bundle(self._buffer, start, length)
-        except PackError as error:
-            raise self._named(error, owner) from None
+    def _map_block(self, number: int) -> Bundle:
+        return Bundle(self._buffer, *self._verified_map(number))
+
+    def _verified_map(self, number: int) -> tuple[int, int]:
+        """Offset and size of a map's block, which is sound."""
+        index = self._index
+        offset, size = int(index.map_offsets[number]), int(index.map_sizes[number])
+        self._verify(offset, size, index.map_checksums[number])
+        return offset, size
+
+    def _verify(self, offset: int, size: int, expected: np.uint64) -> None:
+        """Compare the checksum of a block, unless that was done before."""
+        if offset not in self._verified:
+            if checksum(self._buffer, offset, size) != expected:
+                raise PackError("its block is damaged (its checksum is wrong)")
+            self._verified.add(offset)
+
+    def _scenario_name(self, number: int) -> str:
+        return f"scenario {self._index.id(number)!r}"
 
     def _scenario_number(self, number: SupportsIndex) -> int:
         return self._within(number, len(self), "scenario")

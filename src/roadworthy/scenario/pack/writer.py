@@ -17,6 +17,7 @@ import numpy as np
 from roadworthy.errors import PackError, ScenarioError, UsageError
 from roadworthy.scenario.pack.blocks import decode_names, encode_map, encode_scenario
 from roadworthy.scenario.pack.bundle import ALIGNMENT, Bundle
+from roadworthy.scenario.pack.checksum import checksum
 from roadworthy.scenario.pack.layout import HEADER_SIZE, Header, Index
 from roadworthy.scenario.schema import RoadMap, Scenario
 
@@ -34,7 +35,7 @@ class PackWriter:
         self._temporary = self.path.with_name(f".{self.path.name}.{secrets.token_hex(6)}.tmp")
         self._file: IO[bytes] | None = None
         self._size = HEADER_SIZE
-        self._maps: list[tuple[int, int, int]] = []  # offset, size, crc32
+        self._maps: list[tuple[int, int, int]] = []  # offset, size, checksum
         self._scenarios: list[tuple[int, int, int]] = []
         self._scenario_maps: list[int] = []
         self._tags: list[tuple[str, ...]] = []
@@ -113,7 +114,7 @@ class PackWriter:
             raise UsageError(
                 f"a block of {len(block)} bytes was given; expected what encode_map or encode_scenario gave"
             )
-        entry = self._size, len(block), zlib.crc32(block)
+        entry = self._size, len(block), checksum(block)
         self._write(block)
         self._size += len(block)
         return entry
@@ -149,18 +150,19 @@ class PackWriter:
         _sync_folder(self.path.parent)
 
     def _index(self) -> Index:
-        maps = np.array(self._maps, np.int64).reshape(-1, 3)
-        scenarios = np.array(self._scenarios, np.int64).reshape(-1, 3)
+        # Checksums fill all 64 bits, offsets and sizes fewer.
+        maps = np.array(self._maps, np.uint64).reshape(-1, 3)
+        scenarios = np.array(self._scenarios, np.uint64).reshape(-1, 3)
         ids = [id.encode() for id in self._numbers]
         names = sorted({tag for tags in self._tags for tag in tags})
         places = {name: place for place, name in enumerate(names)}
         return Index(
-            map_offsets=maps[:, 0],
-            map_sizes=maps[:, 1],
-            map_crcs=maps[:, 2].astype(np.uint32),
-            scenario_offsets=scenarios[:, 0],
-            scenario_sizes=scenarios[:, 1],
-            scenario_crcs=scenarios[:, 2].astype(np.uint32),
+            map_offsets=maps[:, 0].astype(np.int64),
+            map_sizes=maps[:, 1].astype(np.int64),
+            map_checksums=maps[:, 2],
+            scenario_offsets=scenarios[:, 0].astype(np.int64),
+            scenario_sizes=scenarios[:, 1].astype(np.int64),
+            scenario_checksums=scenarios[:, 2],
             scenario_maps=np.array(self._scenario_maps, np.int32),
             id_starts=np.cumsum([0, *map(len, ids)], dtype=np.int64),
             id_text=np.frombuffer(b"".join(ids), np.uint8),

@@ -1,0 +1,47 @@
+"""The checksum of a block: 64 bits, computed at the speed of memory.
+
+A block of n words of 64 bits, each a low half l and a high half h, has the checksum
+
+    n * STEP_LOW + sum over i of l[i] * low(i) + h[i] * high(i)    modulo 2**64
+
+where low(i) = i * STEP_LOW modulo 2**32, its last two bits made 01, and high(i) = i * STEP_HIGH, its last two bits 11.
+These factors are odd and all different for fewer than 2**30 words (8 GiB). So it is certain that these change the
+checksum: any damage within one half word, any two flipped bits wherever they are, two low or two high halves that
+change places. Other damage, such as a page of zeros or a cut end, stays unseen with a chance of one in billions or
+less. It is no protection against somebody who wants to deceive.
+"""
+
+from __future__ import annotations
+
+from mmap import mmap
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roadworthy.compile import kernel
+
+WORD_BYTES = 8
+_STEP_LOW = np.uint64(0x78DDE6C4)  # both 4 times an odd number
+_STEP_HIGH = np.uint64(0x17AF29AC)
+_LOW_BITS = np.uint64(0b01)
+_HIGH_BITS = np.uint64(0b11)
+_HALF = np.uint64(0xFFFFFFFF)
+_HALF_LENGTH = np.uint64(32)
+
+
+def checksum(buffer: bytes | mmap, offset: int = 0, size: int | None = None) -> int:
+    """The checksum of buffer[offset:offset + size], a whole number of words."""
+    size = len(buffer) - offset if size is None else size
+    return int(_weighted_sum(np.frombuffer(buffer, np.uint64, size // WORD_BYTES, offset)))
+
+
+@kernel
+def _weighted_sum(words: NDArray[np.uint64]) -> Any:
+    # One plain sum, which LLVM turns into vector instructions; integer sums have no order.
+    total = np.uint64(len(words)) * _STEP_LOW
+    for i in range(len(words)):
+        word, place = words[i], np.uint64(i)
+        low, high = (place * _STEP_LOW | _LOW_BITS) & _HALF, (place * _STEP_HIGH | _HIGH_BITS) & _HALF
+        total += (word & _HALF) * low + (word >> _HALF_LENGTH) * high
+    return total

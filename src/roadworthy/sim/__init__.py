@@ -1,0 +1,1 @@
+"""The simulator: many worlds side by side, every rule a plain function."""

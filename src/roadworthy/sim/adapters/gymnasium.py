@@ -1,0 +1,265 @@
+"""DriveEnv for Gymnasium: one agent as an Env, many as a VectorEnv, and both as `roadworthy/Drive-v0`.
+
+Signals become Gymnasium's at this edge: terminated is episode_ended without timed_out, truncated is both. With several
+trials an episode is all of them: a trial's end is told by info alone.
+
+Every info has: `active` (whether the observation means something; if not, it is 0 and the action has no effect),
+`trial` (number of the trial that the observation belongs to), `trial_ended` and `timed_out` (of the step), `scenario`
+(number in the pack) and `episode_seed`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roadworthy.errors import UsageError
+from roadworthy.scenario.pack import Pack
+from roadworthy.scenario.schema import Floats
+from roadworthy.sim.adapters.one_world import (
+    OneWorld,
+    any_seed,
+    observation_bounds,
+    require_known_options,
+    with_final_observations,
+)
+from roadworthy.sim.config import Control, ControlConfig, SimConfig
+from roadworthy.sim.env import DriveEnv
+
+try:
+    import gymnasium
+    from gymnasium import spaces
+    from gymnasium.vector import AutoresetMode
+    from gymnasium.vector.utils import batch_space
+except ImportError as error:
+    raise UsageError(f"Gymnasium 1.1 or later can't be imported ({error}); pip install 'roadworthy[gym]'") from error
+
+ENV_ID = "roadworthy/Drive-v0"
+
+
+class DriveGymEnv(gymnasium.Env[Floats, NDArray[Any]]):
+    """One agent in one world.
+
+    The step that ends an episode returns what was seen there; call `reset` then. With `goal.at_goal = "respawn"` the
+    next episode goes on in the same world while its agent finds a free place.
+    """
+
+    metadata = {"render_modes": []}  # noqa: RUF012 (Gymnasium declares it so)
+
+    def __init__(
+        self,
+        pack: Pack | str | Path,
+        config: SimConfig | None = None,
+        *,
+        seed: int | None = None,
+        scenarios: Sequence[int] | None = None,
+        first_world: int = 0,
+        world_total: int | None = None,
+        render_mode: str | None = None,
+    ) -> None:
+        """Make the world.
+
+        config: by default the self-driving car is driven.
+        seed: of the run, until `reset` is given one; by default one that nobody chose, as is the custom in Gymnasium.
+        scenarios: numbers of the pack's scenarios to draw from; all by default.
+        first_world, world_total: which world of a run this is, where a run is spread over several envs.
+        """
+        if render_mode is not None:
+            raise UsageError(f"render_mode is {render_mode!r}, but this env draws nothing; leave it None")
+        config = config or one_ego()
+        self._world = OneWorld(
+            pack, config, seed=seed, scenarios=scenarios, first_world=first_world, world_total=world_total
+        )
+        self.drive = self._world.drive
+        if self.drive.row_count != 1:
+            raise UsageError(
+                f"this config drives up to {self.drive.row_count} agents of a world, DriveGymEnv just one; set "
+                "control.who = 'sdc', control.rows = 1 or (open worlds) open.agents = 1, "
+                "or use DriveVectorEnv or DriveParallelEnv"
+            )
+        self.render_mode = None
+        self.observation_space = observation_space(self.drive)
+        self.action_space = action_space(self.drive)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Floats, dict[str, Any]]:
+        """Start the next episode; with a seed, the run starts over with it.
+
+        options: `scenario` (number in the pack) and `episode_seed` (0 by default) name the episode.
+        """
+        super().reset(seed=seed)
+        require_known_options(options)
+        observations, (info,) = self._world.reset(seed, options)
+        return observations[0], info
+
+    def step(self, action: NDArray[Any]) -> tuple[Floats, float, bool, bool, dict[str, Any]]:
+        """One step of the world."""
+        outcome = self._world.step(np.asarray(action)[None])
+        return (
+            outcome.observations[0],
+            float(outcome.rewards[0]),
+            bool(outcome.terminated[0]),
+            bool(outcome.truncated[0]),
+            outcome.infos[0],
+        )
+
+    def close(self) -> None:
+        """Let go of the memory."""
+        self._world.close()
+
+
+class DriveVectorEnv(gymnasium.vector.VectorEnv[Floats, NDArray[Any], NDArray[Any]]):
+    """Every row of a DriveEnv as a sub-env: one per world where one agent of each is driven, else one per agent slot.
+
+    A sub-env whose episode ended starts the next one in the same step; `final_obs` and `final_info` tell of the end.
+    Where several agents share a world, an agent whose episode ended waits for the next episode of the world, and a slot
+    that the scenario has no agent for waits too: such a sub-env is inactive, its observation 0, its reward 0, and
+    nothing ends for it. `info["active"]` tells; a learner should leave those steps out. `drive.roles` tells who is an
+    ego and who a co-player.
+    """
+
+    metadata = {"render_modes": [], "autoreset_mode": AutoresetMode.SAME_STEP}  # noqa: RUF012
+
+    def __init__(
+        self,
+        pack: Pack | str | Path,
+        worlds: int = 64,
+        config: SimConfig | None = None,
+        *,
+        seed: int | None = None,
+        threads: int | None = None,
+        scenarios: Sequence[int] | None = None,
+        first_world: int = 0,
+        world_total: int | None = None,
+    ) -> None:
+        """Make the worlds. Arguments are those of DriveEnv; without a seed, one that nobody chose is taken."""
+        self.drive = DriveEnv(
+            pack,
+            worlds,
+            with_final_observations(config or SimConfig()),
+            seed=any_seed() if seed is None else seed,
+            threads=threads,
+            scenarios=scenarios,
+            first_world=first_world,
+            world_total=world_total,
+        )
+        self.num_envs = self.drive.row_count
+        self.single_observation_space = observation_space(self.drive)
+        self.single_action_space = action_space(self.drive)
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Floats, dict[str, Any]]:
+        """Start a new episode in every world; with a seed, one for all, the run starts over with it.
+
+        options: `scenario` and `episode_seed`, each with one number per world, name the episodes.
+        """
+        if seed is not None and not isinstance(seed, int | np.integer):
+            raise UsageError(f"the seed is {seed!r}, expected one whole number: all worlds share a run's seed")
+        super().reset(seed=seed)
+        require_known_options(options)
+        self._assign(options or {})
+        observations = self.drive.reset(seed).copy()
+        return observations, self._with_masks(self._info() | self._flags(np.zeros(self.num_envs, np.bool_)))
+
+    def step(
+        self, actions: NDArray[Any]
+    ) -> tuple[Floats, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
+        """One step of every world."""
+        before = self._info()
+        observations, rewards, signals = self.drive.step(actions)
+        ended = signals.episode_ended.copy()
+        info: dict[str, Any] = self._with_masks(self._info() | self._flags(~ended))
+        if ended.any():
+            final = np.full(self.num_envs, None, object)
+            for row in np.flatnonzero(ended).tolist():
+                # A row that was in limbo saw nothing at the end either.
+                last = self.drive.final_observation[row]
+                final[row] = last.copy() if before["active"][row] else np.zeros_like(last)
+            of_ended = {name: np.where(ended, values, 0).astype(values.dtype) for name, values in before.items()}
+            info |= {
+                "final_obs": final,
+                "_final_obs": ended.copy(),
+                "final_info": self._with_masks(of_ended | self._flags(ended), ended),
+                "_final_info": ended.copy(),
+            }
+        timed_out = signals.timed_out
+        return observations.copy(), rewards.astype(np.float64), ended & ~timed_out, ended & timed_out, info
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Let go of the memory."""
+        self.drive.close()
+
+    def _assign(self, options: Mapping[str, Any]) -> None:
+        if not options:
+            return
+        count = self.drive.world_count
+        given = {name: np.asarray(values) for name, values in options.items()}
+        scenarios = given.get("scenario")
+        seeds = given.get("episode_seed", np.zeros(count, np.uint64))
+        if scenarios is None:
+            raise UsageError("options name episode_seed but no scenario; name the scenarios too")
+        for name, values in (("scenario", scenarios), ("episode_seed", seeds)):
+            if values.shape != (count,) or values.dtype.kind not in "iu":
+                raise UsageError(f"option {name!r} is {options[name]!r}, expected {count} whole numbers, one per world")
+        for world, (scenario, episode_seed) in enumerate(zip(scenarios.tolist(), seeds.tolist(), strict=True)):
+            self.drive.assign(world, scenario, episode_seed)
+
+    def _info(self) -> dict[str, NDArray[Any]]:
+        """What there is to know about each row's observation."""
+        drive = self.drive
+        episodes = [episode for episode in drive.episodes if episode is not None]  # the env samples, so none is missing
+        worlds = drive.world_of_row
+        return {
+            "active": drive.signals.active.copy(),
+            "trial": drive.trials.astype(np.int64)[worlds],
+            "scenario": np.array([episode.scenario for episode in episodes], np.int64)[worlds],
+            "episode_seed": np.array([episode.seed for episode in episodes], np.uint64)[worlds],
+        }
+
+    def _flags(self, rows: NDArray[np.bool_]) -> dict[str, NDArray[Any]]:
+        """What the step was to these rows."""
+        signals = self.drive.signals
+        return {"trial_ended": signals.trial_ended & rows, "timed_out": signals.timed_out & rows}
+
+    def _with_masks(
+        self, info: dict[str, NDArray[Any]], rows: NDArray[np.bool_] | None = None
+    ) -> dict[str, NDArray[Any]]:
+        """Say of each entry for which rows it is there, as Gymnasium does."""
+        has_value = np.ones(self.num_envs, np.bool_) if rows is None else rows
+        return info | {f"_{name}": has_value.copy() for name in info}
+
+
+def one_ego() -> SimConfig:
+    """The config of an env that was given none: the self-driving car alone is driven."""
+    return SimConfig(control=ControlConfig(who=Control.SDC))
+
+
+def observation_space(drive: DriveEnv) -> spaces.Space[Any]:
+    """What one row may see."""
+    bounds = observation_bounds(drive)
+    return spaces.Box(-bounds, bounds, dtype=np.float32)
+
+
+def action_space(drive: DriveEnv) -> spaces.Space[Any]:
+    """What one row may do."""
+    choices = drive.action_choices
+    return spaces.Box(-1.0, 1.0, (2,), np.float32) if choices is None else spaces.MultiDiscrete(list(choices))
+
+
+def make_vector(num_envs: int, pack: Pack | str | Path, config: SimConfig | None = None, **rest: Any) -> DriveVectorEnv:
+    """What gymnasium.make_vec calls: a world per sub-env."""
+    envs = DriveVectorEnv(pack, num_envs, config or one_ego(), **rest)
+    if envs.num_envs != num_envs:
+        raise UsageError(
+            f"{ENV_ID} is one agent per world, but this config drives up to {envs.drive.rows_per_world}; "
+            "make a DriveVectorEnv instead"
+        )
+    return envs
+
+
+if ENV_ID not in gymnasium.registry:
+    gymnasium.register(ENV_ID, entry_point=f"{__name__}:DriveGymEnv", vector_entry_point=f"{__name__}:make_vector")

@@ -1,0 +1,227 @@
+"""The order of the rules, worlds in parallel on the cores.
+
+`step` makes one step of every world; `begin` starts an episode in some of them. Within a world each stage runs over all
+agents before the next one begins, so that nobody sees half of a step.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import prange
+from numpy.typing import NDArray
+
+from roadworthy.compile import entry, inlined, parallel, rule
+from roadworthy.scenario.schema import Ints
+from roadworthy.sim import draws, traffic
+from roadworthy.sim.disturb import is_phantom_braking, noisy, phantom_braking
+from roadworthy.sim.dynamics import decode
+from roadworthy.sim.dynamics import move as drive
+from roadworthy.sim.judge import judge
+from roadworthy.sim.logs import close_episode, close_trial
+from roadworthy.sim.observe import observe
+from roadworthy.sim.replay import replay
+from roadworthy.sim.start import start_episode
+from roadworthy.sim.state import (
+    ACROSS,
+    AGENT_COUNT,
+    ALONG,
+    DRIVEN_COUNT,
+    EPISODE_STEP,
+    HAS_ENDED,
+    IDM,
+    IS_DONE,
+    IS_DRIVING,
+    IS_PRESENT,
+    MAP,
+    REPLAYED,
+    ROLE,
+    SCENARIO,
+    STEP,
+    TRIAL,
+    TYPE,
+    Logs,
+    Maps,
+    Params,
+    Rows,
+    Scenarios,
+    Starts,
+    Worlds,
+)
+from roadworthy.sim.trials import carry_on, close, settle
+
+# Stages of a step, as bits, so that a benchmark can run them one by one.
+PLAN, MOVE, JUDGE, SETTLE, CARRY_ON, OBSERVE = 1, 2, 4, 8, 16, 32
+ALL_STAGES = 63
+STAGES = {"plan": PLAN, "move": MOVE, "judge": JUDGE, "settle": SETTLE, "carry on": CARRY_ON, "observe": OBSERVE}
+
+_ZERO = np.float32(0.0)
+
+
+@parallel
+def step(
+    worlds: Worlds,
+    starts: Starts,
+    logs: Logs,
+    rows: Rows,
+    maps: Maps,
+    scenarios: Scenarios,
+    settings: NDArray[np.void],
+    stages: int,
+) -> None:
+    """One step of every world that is not idle."""
+    for number in prange(len(worlds.clocks)):
+        w, p = np.int64(number), settings[0]
+        if worlds.clocks[w, SCENARIO] < 0:
+            _rest(rows, w, logs.trials.shape[1])
+            continue
+        if stages & PLAN:
+            _plan(worlds, rows, maps, scenarios, w, p)
+        if stages & MOVE:
+            _move(worlds, maps, scenarios, w, p)
+        if stages & JUDGE:
+            _judge(worlds, maps, scenarios, w, p)
+        if stages & SETTLE:
+            _settle(worlds, logs, rows, w, p)
+        if stages & CARRY_ON:
+            if p.keeps_final:
+                _observe_last(worlds, rows, maps, scenarios, w, p)
+            carry_on(worlds, starts, maps, scenarios, w, p)
+        if stages & OBSERVE:
+            _observe(worlds, rows, maps, scenarios, w, p)
+
+
+@parallel
+def begin(
+    numbers: Ints,
+    worlds: Worlds,
+    starts: Starts,
+    rows: Rows,
+    maps: Maps,
+    scenarios: Scenarios,
+    settings: NDArray[np.void],
+) -> None:
+    """Start the episode that is set for each of these worlds (none where SCENARIO is -1) and observe it."""
+    for k in prange(len(numbers)):
+        w, p = np.int64(numbers[k]), settings[0]
+        if worlds.clocks[w, SCENARIO] >= 0:
+            start_episode(worlds, starts, maps, scenarios, w, p)
+        _observe(worlds, rows, maps, scenarios, w, p)
+
+
+@entry
+def cut(
+    numbers: NDArray[np.int64],
+    worlds: Worlds,
+    logs: Logs,
+    settings: NDArray[np.void],
+    is_cut_out: NDArray[np.bool_],
+) -> None:
+    """Close the episodes under way in these worlds before their time, and mark whose they were.
+
+    is_cut_out: (worlds, slots)
+    """
+    p = settings[0]
+    for w in numbers:
+        clock, marks = worlds.clocks[w], worlds.marks[w]
+        for a in range(clock[DRIVEN_COUNT] if clock[EPISODE_STEP] > 0 else 0):
+            if marks[IS_DRIVING, a] or (p.trials > 1 and marks[IS_DONE, a]):
+                close_trial(worlds, logs, w, a, clock[TRIAL], False, p)
+                close_episode(logs, w, a, clock[TRIAL] + 1, p)
+                logs.trials[w, a, clock[TRIAL] + 1 :] = np.float32(np.nan)
+                is_cut_out[w, a] = True
+
+
+@inlined
+def _plan(worlds: Worlds, rows: Rows, maps: Maps, scenarios: Scenarios, w: int, p: Params) -> None:
+    """What every agent wants to do, from where all of them are."""
+    agents, marks, clock = worlds.agents[w], worlds.marks[w], worlds.clocks[w]
+    first_row = w * rows_per_world(worlds, rows)
+    dt = scenarios.dt[clock[SCENARIO]]
+    for a in range(clock[DRIVEN_COUNT]):
+        if marks[IS_DRIVING, a]:
+            first, second = rows.actions[first_row + a, 0], rows.actions[first_row + a, 1]
+            if p.action_noise > _ZERO:
+                first = noisy(first, p.choices_along, worlds.seeds[w], a, clock[STEP], draws.NOISE_ALONG, p)
+                second = noisy(second, p.choices_across, worlds.seeds[w], a, clock[STEP], draws.NOISE_ACROSS, p)
+            agents[ALONG, a], agents[ACROSS, a] = decode(first, second, marks[TYPE, a], p)
+            if p.phantom_rate > _ZERO and is_phantom_braking(worlds.seeds[w], a, clock[STEP], dt, p):
+                agents[ALONG, a] = phantom_braking(agents, a, dt, p)
+    for a in range(clock[DRIVEN_COUNT], clock[AGENT_COUNT]):
+        if marks[ROLE, a] == IDM and marks[IS_PRESENT, a]:
+            traffic.plan(worlds, maps, scenarios, w, a, p)
+
+
+@inlined
+def _move(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, p: Params) -> None:
+    """Everybody moves at once."""
+    agents, marks, clock = worlds.agents[w], worlds.marks[w], worlds.clocks[w]
+    s = clock[SCENARIO]
+    dt = scenarios.dt[s]
+    clock[STEP] += 1
+    clock[EPISODE_STEP] += 1
+    for a in range(clock[DRIVEN_COUNT]):
+        if marks[IS_DRIVING, a]:
+            drive(agents, marks, a, dt, worlds.hidden[w], p)
+    for a in range(clock[DRIVEN_COUNT], clock[AGENT_COUNT]):
+        if marks[ROLE, a] == REPLAYED:
+            replay(agents, marks, a, scenarios, s, clock[STEP])
+        elif marks[ROLE, a] == IDM and marks[IS_PRESENT, a]:
+            traffic.move(worlds, maps, w, a, dt, p)
+
+
+@inlined
+def _judge(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, p: Params) -> None:
+    agents, marks, clock, seed = worlds.agents[w], worlds.marks[w], worlds.clocks[w], worlds.seeds[w]
+    s, m, count, step = clock[SCENARIO], clock[MAP], clock[AGENT_COUNT], clock[STEP]
+    for a in range(clock[DRIVEN_COUNT]):
+        if marks[IS_DRIVING, a]:
+            judge(agents, marks, a, count, maps, m, scenarios, s, step, seed, p)
+
+
+@inlined
+def _settle(worlds: Worlds, logs: Logs, rows: Rows, w: int, p: Params) -> None:
+    agents, marks, clock = worlds.agents[w], worlds.marks[w], worlds.clocks[w]
+    first_row = w * logs.trials.shape[1]
+    for a in range(clock[DRIVEN_COUNT]):
+        rows.rewards[first_row + a] = settle(agents, marks, a, p) if marks[IS_DRIVING, a] else _ZERO
+    for row in range(first_row + clock[DRIVEN_COUNT], first_row + logs.trials.shape[1]):
+        rows.rewards[row] = _ZERO
+    close(worlds, logs, rows, w, p)
+
+
+@rule
+def _observe_last(worlds: Worlds, rows: Rows, maps: Maps, scenarios: Scenarios, w: int, p: Params) -> None:
+    """Keep what a row sees where its trial ends, before anything changes."""
+    first_row = w * rows_per_world(worlds, rows)
+    for a in range(worlds.clocks[w, DRIVEN_COUNT]):
+        if rows.trial_ended[first_row + a] and worlds.marks[w, IS_DRIVING, a]:
+            observe(worlds, maps, scenarios, w, a, p, rows.final_observations[first_row + a])
+
+
+@inlined
+def _observe(worlds: Worlds, rows: Rows, maps: Maps, scenarios: Scenarios, w: int, p: Params) -> None:
+    """Write every row; one that is not active is zero."""
+    row_count = rows_per_world(worlds, rows)
+    is_running = worlds.clocks[w, SCENARIO] >= 0 and not worlds.clocks[w, HAS_ENDED]
+    driven = worlds.clocks[w, DRIVEN_COUNT] if is_running else 0
+    for a in range(row_count):
+        row = w * row_count + a
+        is_active = a < driven and worlds.marks[w, IS_DRIVING, a] != 0
+        if is_active:
+            observe(worlds, maps, scenarios, w, a, p, rows.observations[row])
+        elif rows.active[row]:
+            rows.observations[row] = _ZERO
+        rows.active[row] = is_active
+
+
+@inlined
+def _rest(rows: Rows, w: int, row_count: int) -> None:
+    """An idle world: nothing happens."""
+    for row in range(w * row_count, (w + 1) * row_count):
+        rows.rewards[row] = _ZERO
+        rows.trial_ended[row] = rows.episode_ended[row] = rows.timed_out[row] = False
+
+
+@inlined
+def rows_per_world(worlds: Worlds, rows: Rows) -> int:
+    return len(rows.active) // len(worlds.clocks)

@@ -1,0 +1,199 @@
+"""What an observation is made of: its blocks, their features, and where each number stands in the row.
+
+A block of n entries and f features is stored feature by feature: the n values of the first feature, then those of the
+second. Entries beyond a block's count are 0. Every number is a quantity divided by the scale of its feature, so about
+-1 to 1, and never beyond CLIP either way (the conditioning aside, which is as the config says).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roadworthy.errors import UsageError
+from roadworthy.sim.config import SimConfig
+from roadworthy.sim.state import REWARD_TERMS
+
+Number = TypeVar("Number", bound=np.generic)
+
+CLIP = 4.0
+ROAD_M = 50.0  # positions of partners and of road pieces
+FAR_M = 100.0  # positions of goals and of stop lines
+SPEED_MPS = 20.0
+ACCELERATION_MPS2 = 5.0
+STEERING_RAD = 1.0
+LENGTH_M = 10.0
+WIDTH_M = 3.0
+OFFSET_M = 4.0
+PIECE_HALF_M = 2.0
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One quantity of each entry of a block."""
+
+    name: str
+    scale: float = 1.0
+    # What the quantity was divided by.
+    unit: str = ""
+    # Of the quantity and of the scale; empty for what has none.
+
+
+@dataclass(frozen=True)
+class Block:
+    """Entries of one kind: columns start to stop of the row."""
+
+    name: str
+    start: int
+    entries: int
+    features: tuple[Feature, ...]
+
+    @property
+    def size(self) -> int:
+        return self.entries * len(self.features)
+
+    @property
+    def stop(self) -> int:
+        return self.start + self.size
+
+    @property
+    def slice(self) -> slice:
+        return slice(self.start, self.stop)
+
+    def of(self, rows: NDArray[Number]) -> NDArray[Number]:
+        """(..., features, entries) the block in observations of shape (..., size)."""
+        return rows[..., self.slice].reshape(*rows.shape[:-1], len(self.features), self.entries)
+
+    def column(self, feature: str, entry: int = 0) -> int:
+        """Where a feature of an entry stands in the row."""
+        names = [f.name for f in self.features]
+        if feature not in names:
+            raise UsageError(f"block {self.name!r} has no feature {feature!r}; it has: {', '.join(names)}")
+        if not 0 <= entry < self.entries:
+            raise UsageError(f"block {self.name!r} has no entry {entry}; it has {self.entries}, counted from 0")
+        return self.start + names.index(feature) * self.entries + entry
+
+
+@dataclass(frozen=True)
+class ObservationLayout:
+    """The blocks of a row, in order and without gaps."""
+
+    blocks: tuple[Block, ...]
+
+    @property
+    def size(self) -> int:
+        """Numbers in a row."""
+        return self.blocks[-1].stop
+
+    def __getitem__(self, name: str) -> Block:
+        for block in self.blocks:
+            if block.name == name:
+                return block
+        raise UsageError(f"observations have no block {name!r}; they have: {', '.join(b.name for b in self.blocks)}")
+
+    def columns(self) -> list[str]:
+        """The name of each number of a row, such as 'lanes.x[3]'; blocks of one entry go without the bracket."""
+        return [
+            f"{block.name}.{feature.name}" + (f"[{entry}]" if block.entries > 1 else "")
+            for block in self.blocks
+            for feature in block.features
+            for entry in range(block.entries)
+        ]
+
+    def plain(self) -> dict[str, Any]:
+        """The layout in plain lists and dicts, for JSON."""
+        return {
+            "size": self.size,
+            "clip": CLIP,
+            "blocks": [
+                {
+                    "name": block.name,
+                    "start": block.start,
+                    "stop": block.stop,
+                    "entries": block.entries,
+                    "features": [{"name": f.name, "scale": f.scale, "unit": f.unit} for f in block.features],
+                }
+                for block in self.blocks
+            ],
+        }
+
+    def __str__(self) -> str:
+        lines = [f"{'block':<13}{'columns':<12}{'entries':>7}  features (scale)"]
+        for block in self.blocks:
+            columns = f"{block.start}:{block.stop}"
+            told = ", ".join(f.name + (f" ({f.scale:g} {f.unit})" if f.unit else "") for f in block.features)
+            lines.append(f"{block.name:<13}{columns:<12}{block.entries:>7}  {told}")
+        return "\n".join([*lines, f"{self.size} numbers"])
+
+
+# Positions and directions are in the agent's own frame: x ahead, y to the left.
+_ROAD_PLACE = (Feature("x", ROAD_M, "m"), Feature("y", ROAD_M, "m"), Feature("cos"), Feature("sin"))
+EGO = (
+    Feature("speed", SPEED_MPS, "m/s"),
+    Feature("acceleration", ACCELERATION_MPS2, "m/s2"),
+    Feature("lateral_acceleration", ACCELERATION_MPS2, "m/s2"),
+    Feature("steering", STEERING_RAD, "rad"),
+    Feature("length", LENGTH_M, "m"),
+    Feature("width", WIDTH_M, "m"),
+    Feature("is_cyclist"),
+    Feature("is_pedestrian"),
+    Feature("lane_offset", OFFSET_M, "m"),  # to the left of the lane's centre line
+    Feature("lane_sin"),  # of the heading against the lane's direction
+    Feature("lane_cos"),
+    Feature("speed_limit", SPEED_MPS, "m/s"),  # of the lane, 0 where unknown
+)
+GOAL = (
+    Feature("x", FAR_M, "m"),  # of the next goal, 0 where there is none
+    Feature("y", FAR_M, "m"),
+    Feature("second_x", FAR_M, "m"),  # of the goal after it
+    Feature("second_y", FAR_M, "m"),
+    Feature("has_second"),
+    Feature("share_left"),  # of all its goals; 0 where there is no next one
+)
+PARTNER = (
+    *_ROAD_PLACE,
+    Feature("speed", SPEED_MPS, "m/s"),
+    Feature("length", LENGTH_M, "m"),
+    Feature("width", WIDTH_M, "m"),
+    Feature("kind"),  # 0 vehicle, 0.5 cyclist, 1 pedestrian
+)
+LANE = (
+    *_ROAD_PLACE,
+    Feature("half_length", PIECE_HALF_M, "m"),
+    Feature("speed_limit", SPEED_MPS, "m/s"),  # 0 where unknown
+    Feature("is_bicycle_lane"),
+)
+EDGE = (*_ROAD_PLACE, Feature("half_length", PIECE_HALF_M, "m"), Feature("is_median"))
+LIGHT = (
+    Feature("x", FAR_M, "m"),
+    Feature("y", FAR_M, "m"),
+    Feature("is_red"),
+    Feature("is_amber"),
+    Feature("is_green"),
+    Feature("is_stop_sign"),
+)
+CONDITIONING = tuple(Feature(f"{term}_weight") for term in REWARD_TERMS)
+COUNTED = ("partners", "lanes", "edges", "lights")
+
+
+def layout(config: SimConfig) -> ObservationLayout:
+    """The layout of a simulation's observations."""
+    seen = config.observe
+    # A count is divided by the most that there may be.
+    counts = tuple(Feature(name, max(getattr(seen, name), 1), "entries") for name in COUNTED)
+    blocks: list[Block] = []
+    for name, entries, features in (
+        ("ego", 1, EGO),
+        ("goal", 1, GOAL),
+        ("partners", seen.partners, PARTNER),
+        ("lanes", seen.lanes, LANE),
+        ("edges", seen.edges, EDGE),
+        ("lights", seen.lights, LIGHT),
+        ("conditioning", 1, CONDITIONING),
+        ("counts", 1, counts),
+    ):
+        blocks.append(Block(name, blocks[-1].stop if blocks else 0, entries, features))
+    return ObservationLayout(tuple(blocks))

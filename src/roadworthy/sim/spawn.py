@@ -1,0 +1,368 @@
+"""Open worlds: free places on the road network, and goals along the routes that start there.
+
+Everything is drawn from the episode's seed, the agent and how often it was spawned: same seed, same places.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from roadworthy.compile import rule
+from roadworthy.scenario.schema import AgentType, Floats, Ints, LaneType
+from roadworthy.sim import draws
+from roadworthy.sim.collision import boxes_touch
+from roadworthy.sim.path import FAR, Real, Road, nearest_place, piece_at, route_pose
+from roadworthy.sim.routes import (
+    draw_route,
+    is_lane_for,
+    lane_list,
+    length_ahead,
+    nearest_lane,
+    place_on_route,
+    route_key,
+)
+from roadworthy.sim.state import (
+    ACCELERATION,
+    ACROSS,
+    AGENT_COUNT,
+    ALONG,
+    COS,
+    GOAL,
+    GOAL_COUNT,
+    GOAL_DISTANCE,
+    GOALS,
+    HASTE,
+    HEADING,
+    IS_PRESENT,
+    JERK,
+    LANE,
+    LANE_COS,
+    LANE_LIMIT,
+    LANE_OFFSET,
+    LANE_POINT_COUNT,
+    LANE_SIN,
+    LANE_TYPE,
+    LATERAL,
+    LENGTH,
+    LINE,
+    MAP,
+    PATH_ARC,
+    PATH_OFFSET,
+    POINT_ARC,
+    POINT_COS,
+    POINT_HALF,
+    POINT_LIMIT,
+    POINT_SIN,
+    POINT_X,
+    POINT_Y,
+    PREVIOUS_X,
+    PREVIOUS_Y,
+    RADIUS,
+    ROUTE,
+    ROUTE_LENGTH,
+    ROUTE_PLACE,
+    SIN,
+    SLOWEST,
+    SPAWNS,
+    SPEED,
+    STEERING,
+    STEP,
+    TYPE,
+    WIDTH,
+    Maps,
+    Params,
+    Scenarios,
+    Worlds,
+    X,
+    Y,
+)
+from roadworthy.sim.stops import stop_ahead
+from roadworthy.sim.traffic import UNKNOWN_LIMIT_MPS, outreach, reaction, wanted_acceleration
+
+ATTEMPTS = 96
+# Length and width in m: the shortest, and by how much the longest is longer.
+_CAR = (np.float32(4.2), np.float32(1.0), np.float32(1.8), np.float32(0.3))
+_BICYCLE = (np.float32(1.6), np.float32(0.3), np.float32(0.5), np.float32(0.2))
+_CYCLIST, _BIKE_LANE = int(AgentType.CYCLIST), int(LaneType.BIKE_LANE)
+_LONGEST_HALF_M = np.float32(2.0)  # of a piece of a lane
+_APART_M = np.float32(2.0)  # within which of another lane a place is in a junction
+_SHORTEST_ROUTE_M = np.float32(12.0)
+_EASY_BRAKING = np.float32(1.5)  # m/s2 that whoever is spawned may have to brake with at once
+_THEIR_BRAKING = np.float32(2.5)  # ... and that it may ask of others
+_SLOWER, _SPEEDS = np.float32(0.75), 10
+_SLOWEST_SHARE = np.float32(0.75)  # of the limit, of those whose way is free
+_GOAL_BACK_M, _GOAL_FORTH_M = np.float32(-30.0), np.float32(1500.0)
+_GOAL_OFF_M = np.float32(15.0)
+_ZERO, _HALF, _ONE, _TWO = np.float32(0.0), np.float32(0.5), np.float32(1.0), np.float32(2.0)
+
+
+@rule
+def spawn(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int, p: Params) -> bool:
+    """Give agent a a place on the road, a size, a speed, a route and goals; False if no free place was found.
+
+    Of the places tried the best is taken: with room for all its goals on the route, and not in a junction. The boxes of
+    others are at least p.spawn_gap away, and nobody has to brake hard for who appears.
+    """
+    agents, marks, clock = worlds.agents[w], worlds.marks[w], worlds.clocks[w]
+    key = route_key(worlds.seeds[w], marks[SPAWNS, a])
+    marks[SPAWNS, a] += 1
+    marks[IS_PRESENT, a] = 0
+    _draw_size(agents, marks, a, key)
+    best, best_attempt = np.int64(0), -1
+    for attempt in range(ATTEMPTS):
+        score = _try_place(worlds, maps, scenarios, w, a, key, attempt, p)
+        if score > best:
+            best, best_attempt = score, attempt
+            if score == _best_score(p):
+                break
+    if best_attempt < 0:
+        marks[ROUTE_LENGTH, a] = marks[ROUTE_PLACE, a] = 0
+        return False
+    _try_place(worlds, maps, scenarios, w, a, key, best_attempt, p)
+    m = clock[MAP]
+    road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
+    _set_goals(agents, marks, a, road, p)
+    _describe_lane(agents, marks, a, road)
+    marks[IS_PRESENT, a] = 1
+    return True
+
+
+@rule
+def _best_score(p: Params) -> Any:
+    return np.int64(2 + 2 * p.goal_count)
+
+
+@rule
+def _draw_size(agents: Floats, marks: Ints, a: int, key: int) -> None:
+    size = _BICYCLE if marks[TYPE, a] == _CYCLIST else _CAR
+    length = size[0] + size[1] * draws.uniform(key, a, 0, draws.SIZE)
+    width = size[2] + size[3] * draws.uniform(key, a, 1, draws.SIZE)
+    agents[LENGTH, a], agents[WIDTH, a] = length, width
+    agents[RADIUS, a] = _HALF * np.sqrt(length * length + width * width)
+
+
+@rule
+def _try_place(
+    worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int, key: int, attempt: int, p: Params
+) -> Any:
+    """Put agent a on the place of an attempt, which may be no good: gives its score, 0 if it can't be used."""
+    agents, marks, clock = worlds.agents[w], worlds.marks[w], worlds.clocks[w]
+    m = clock[MAP]
+    road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
+    points, count = road.points, maps.sizes[m, LANE_POINT_COUNT]
+    if count == 0:
+        return np.int64(0)
+    piece = draws.choose(key, a, attempt, draws.SPAWN, count)
+    half = points[POINT_HALF, piece]
+    lane = maps.lane_point_lanes[m, piece]
+    # Pieces are short in bends: a long one is taken more often, so that every metre of road is as likely.
+    if draws.uniform(key, a, attempt, draws.SPAWN + draws.PURPOSES) * _LONGEST_HALF_M > half:
+        return np.int64(0)
+    if not is_lane_for(maps, m, lane, marks[TYPE, a]):
+        return np.int64(0)
+    draw_route(maps, m, marks, a, lane, key, clock[STEP])
+    share = _TWO * draws.uniform(key, a, attempt, draws.SPAWN + 2 * draws.PURPOSES) - _ONE
+    arc = points[POINT_ARC, piece] + half * share
+    agents[PATH_ARC, a], agents[PATH_OFFSET, a] = arc, _ZERO
+    room = length_ahead(road, marks, a, 0, arc)
+    if not room > _SHORTEST_ROUTE_M:
+        return np.int64(0)
+    _stand_at(agents, marks, a, road)
+    if _is_crowded(agents, marks, a, clock[AGENT_COUNT], p.spawn_gap):
+        return np.int64(0)
+    share = _SLOWEST_SHARE + (_ONE - _SLOWEST_SHARE) * draws.uniform(key, a, attempt, draws.SPAWN + 3 * draws.PURPOSES)
+    _choose_speed(worlds, maps, scenarios, w, a, share, p)
+    if _disturbs(worlds, maps, scenarios, w, a, p):
+        return np.int64(0)
+    goals = min(np.int64(room / p.goal_spacing), np.int64(p.goal_count))
+    front = _HALF * agents[LENGTH, a] + _ONE
+    x, y, _, _ = route_pose(road, marks, a, 0, arc, front)
+    in_junction = _is_in_junction(maps, m, marks, a, agents[X, a], agents[Y, a]) or _is_in_junction(
+        maps, m, marks, a, x, y
+    )
+    return np.int64(1) + 2 * goals + np.int64(not in_junction)
+
+
+@rule
+def _stand_at(agents: Floats, marks: Ints, a: int, road: Road) -> None:
+    """The pose at the agent's place on its route, at rest."""
+    x, y, cos, sin = route_pose(
+        road,
+        marks,
+        a,
+        marks[ROUTE_PLACE, a],
+        agents[PATH_ARC, a],
+        _ZERO,
+    )
+    agents[X, a], agents[Y, a], agents[COS, a], agents[SIN, a] = x, y, cos, sin
+    agents[HEADING, a] = np.arctan2(sin, cos)
+    agents[PREVIOUS_X, a], agents[PREVIOUS_Y, a] = x, y
+    agents[SPEED, a] = agents[ACCELERATION, a] = agents[LATERAL, a] = agents[JERK, a] = agents[STEERING, a] = _ZERO
+    agents[ALONG, a] = agents[ACROSS, a] = agents[SLOWEST, a] = _ZERO
+    marks[LINE, a] = -1
+
+
+@rule
+def _is_crowded(agents: Floats, marks: Ints, a: int, count: int, gap: Real) -> bool:
+    """Whether somebody's box comes into agent a's box widened by the gap on all sides."""
+    x, y, radius = agents[X, a], agents[Y, a], agents[RADIUS, a] + _TWO * gap
+    for b in range(count):
+        dx, dy, reach = agents[X, b] - x, agents[Y, b] - y, agents[RADIUS, b] + radius
+        if b != a and marks[IS_PRESENT, b] != 0 and dx * dx + dy * dy <= reach * reach:
+            if boxes_touch(
+                x,
+                y,
+                agents[COS, a],
+                agents[SIN, a],
+                agents[LENGTH, a] + _TWO * gap,
+                agents[WIDTH, a] + _TWO * gap,
+                agents[X, b],
+                agents[Y, b],
+                agents[COS, b],
+                agents[SIN, b],
+                agents[LENGTH, b],
+                agents[WIDTH, b],
+            ):
+                return True
+    return False
+
+
+@rule
+def _choose_speed(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int, share: Real, p: Params) -> None:
+    """A share of the limit, or as much as needs no more than easy braking for what is ahead."""
+    agents, m = worlds.agents[w], worlds.clocks[w, MAP]
+    # Standing, every line with a red light or a sign counts, also one too close for somebody faster.
+    room = stop_ahead(worlds, maps, scenarios, w, a, FAR * _HALF, p)
+    road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
+    limit = road.points[POINT_LIMIT, _piece_of(agents, worlds.marks[w], a, road)]
+    speed = share * (limit if limit > _ZERO else UNKNOWN_LIMIT_MPS)
+    speed = min(speed, np.sqrt(_TWO * _EASY_BRAKING * max(room - _ONE, _ZERO)))
+    for _ in range(_SPEEDS):
+        agents[SPEED, a] = speed
+        if wanted_acceleration(worlds, maps, scenarios, w, a, p) >= -_EASY_BRAKING:
+            return
+        speed *= _SLOWER
+    agents[SPEED, a] = _ZERO
+
+
+@rule
+def _piece_of(agents: Floats, marks: Ints, a: int, road: Road) -> Any:
+    return piece_at(road.lanes, road.points, marks[ROUTE + marks[ROUTE_PLACE, a], a], agents[PATH_ARC, a])
+
+
+@rule
+def _disturbs(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int, p: Params) -> bool:
+    """Whether somebody present would have to brake firmly because agent a appears."""
+    agents, marks, clock = worlds.agents[w], worlds.marks[w], worlds.clocks[w]
+    haste = worlds.hidden[w, HASTE]
+    for b in range(clock[AGENT_COUNT]):
+        if b == a or marks[IS_PRESENT, b] == 0:
+            continue
+        reach = outreach(agents, b, haste)
+        dx, dy, distance = agents[X, b] - agents[X, a], agents[Y, b] - agents[Y, a], reach + reach
+        if dx * dx + dy * dy > distance * distance or marks[ROUTE_LENGTH, b] == 0:
+            continue
+        stop = stop_ahead(worlds, maps, scenarios, w, b, reach, p)
+        if reaction(worlds, maps, scenarios, w, b, a, reach, stop, p) < -_THEIR_BRAKING:
+            return True
+    return False
+
+
+@rule
+def _is_in_junction(maps: Maps, m: int, marks: Ints, a: int, x: Real, y: Real) -> bool:
+    """Whether a lane other than that of agent a's route and its next one comes close to a position."""
+    points = maps.lane_points[m]
+    lane, following_lane = marks[ROUTE, a], marks[ROUTE + 1, a] if marks[ROUTE_LENGTH, a] > 1 else np.int32(-1)
+    entries = maps.lane_lists[m, lane_list(maps, m, x, y)]
+    for e in range(len(entries)):
+        i = np.int64(entries[e])
+        if i >= maps.sizes[m, LANE_POINT_COUNT]:
+            break
+        other = maps.lane_point_lanes[m, i]
+        if other in (lane, following_lane) or maps.lanes[m, LANE_TYPE, other] == _BIKE_LANE:
+            continue
+        dx, dy = x - points[POINT_X, i], y - points[POINT_Y, i]
+        cos, sin = points[POINT_COS, i], points[POINT_SIN, i]
+        over = max(abs(dx * cos + dy * sin) - points[POINT_HALF, i], _ZERO)
+        across = dy * cos - dx * sin
+        if over * over + across * across < _APART_M * _APART_M:
+            return True
+    return False
+
+
+@rule
+def _set_goals(agents: Floats, marks: Ints, a: int, road: Road, p: Params) -> None:
+    """Goals along the route, as many as fit before it ends; at its end, if not even one does."""
+    place, arc = marks[ROUTE_PLACE, a], agents[PATH_ARC, a]
+    room = length_ahead(road, marks, a, place, arc)
+    count, ahead = 0, _ZERO
+    for g in range(p.goal_count):
+        ahead += p.goal_spacing
+        if ahead <= room or g == 0:
+            x, y, _, _ = route_pose(road, marks, a, place, arc, min(ahead, room))
+            agents[GOALS + 2 * g, a], agents[GOALS + 2 * g + 1, a] = x, y
+            count += 1
+        else:
+            agents[GOALS + 2 * g, a] = agents[GOALS + 2 * g + 1, a] = _ZERO
+    marks[GOAL, a], marks[GOAL_COUNT, a] = 0, count
+    dx, dy = agents[GOALS, a] - agents[X, a], agents[GOALS + 1, a] - agents[Y, a]
+    agents[GOAL_DISTANCE, a] = np.sqrt(dx * dx + dy * dy)
+
+
+@rule
+def _describe_lane(agents: Floats, marks: Ints, a: int, road: Road) -> None:
+    marks[LANE, a] = marks[ROUTE + marks[ROUTE_PLACE, a], a]
+    agents[LANE_OFFSET, a], agents[LANE_COS, a], agents[LANE_SIN, a] = _ZERO, _ONE, _ZERO
+    agents[LANE_LIMIT, a] = road.points[POINT_LIMIT, _piece_of(agents, marks, a, road)]
+
+
+@rule
+def new_goal(worlds: Worlds, maps: Maps, w: int, a: int, p: Params) -> None:
+    """One more goal for agent a, p.goal_spacing further along its route than its last one.
+
+    Who has no route gets one from the lane at its last goal on. Where the road ends, the way goes on on another lane
+    near the last goal, or on one drawn anywhere: a goal is never where the last one was.
+    """
+    agents, marks, clock = worlds.agents[w], worlds.marks[w], worlds.clocks[w]
+    m = clock[MAP]
+    road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
+    last = GOALS + 2 * ((marks[GOAL_COUNT, a] + p.goal_count - 1) % p.goal_count)
+    x, y = agents[last, a], agents[last + 1, a]
+    place, arc, distance = 0, _ZERO, FAR
+    if marks[ROUTE_LENGTH, a] > 0:
+        place_on_route(worlds, maps, w, a)
+        place, arc, _, distance = nearest_place(
+            road,
+            marks,
+            a,
+            marks[ROUTE_PLACE, a],
+            agents[PATH_ARC, a],
+            _GOAL_BACK_M,
+            _GOAL_FORTH_M,
+            x,
+            y,
+        )
+    if distance > _GOAL_OFF_M or length_ahead(road, marks, a, place, arc) < p.goal_spacing:
+        place, arc = 0, _go_on_from(worlds, maps, w, a, x, y, p.goal_spacing)
+    room = length_ahead(road, marks, a, place, arc)
+    goal = GOALS + 2 * (marks[GOAL_COUNT, a] % p.goal_count)
+    x, y, _, _ = route_pose(road, marks, a, place, arc, min(p.goal_spacing, room))
+    agents[goal, a], agents[goal + 1, a] = x, y
+    marks[GOAL_COUNT, a] += 1
+
+
+@rule
+def _go_on_from(worlds: Worlds, maps: Maps, w: int, a: int, x: Real, y: Real, spacing: Real) -> Real:
+    """A new route for agent a, from a lane near a position that leads on; gives the metres along it to start from."""
+    agents, marks, clock = worlds.agents[w], worlds.marks[w], worlds.clocks[w]
+    m, key = clock[MAP], route_key(worlds.seeds[w], marks[SPAWNS, a])
+    lane, arc = nearest_lane(maps, m, x, y, agents[COS, a], agents[SIN, a], marks[TYPE, a], spacing)
+    if lane < 0:
+        count = max(maps.sizes[m, LANE_POINT_COUNT], np.int32(1))
+        piece = draws.choose(key, a, clock[STEP], draws.SPAWN, count)
+        lane, arc = np.int64(maps.lane_point_lanes[m, piece]), maps.lane_points[m, POINT_ARC, piece]
+    draw_route(maps, m, marks, a, lane, key, clock[STEP])
+    agents[PATH_ARC, a] = arc
+    return arc

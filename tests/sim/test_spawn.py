@@ -1,0 +1,184 @@
+"""Open worlds: places that are free, goals along the way."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from shapely import Polygon
+
+from roadworthy.scenario.pack import Pack
+from roadworthy.scenario.schema import LaneType
+from roadworthy.sim import state
+from roadworthy.sim.config import Mode, OpenConfig, SimConfig
+from roadworthy.sim.state import GOALS
+from roadworthy.sim.store import ScenarioStore
+from tests.sim.arena import maps_of, scenarios_of
+from tests.sim.streets import add_goal, along, drive, open_params, put, route_of, spawn_all, streets, worlds_of
+
+NO_LIGHTS = scenarios_of(np.zeros((5, 0)))
+COUNT = 24
+
+
+@pytest.fixture(scope="module")
+def spawned(towns: Pack):
+    """Worlds with agents just spawned: store, worlds and the number of each town."""
+    config = SimConfig(mode=Mode.OPEN, open=OpenConfig(agents=COUNT))
+    worlds_of_towns = []
+    for number in range(len(towns)):
+        store = ScenarioStore(towns, config, 1)
+        worlds = worlds_of(COUNT, seeds=[number + 11])
+        worlds.clocks[0, state.MAP] = store.load(0, number)
+        placed = spawn_all(worlds, store.maps, store.scenarios, open_params(COUNT))
+        assert placed == worlds.marks[0, state.IS_PRESENT].sum()
+        worlds_of_towns.append((store, worlds, number))
+    return worlds_of_towns
+
+
+def box(worlds, a):
+    agents = worlds.agents[0, :, a].astype(np.float64)
+    half = np.array([[1, 1], [1, -1], [-1, -1], [-1, 1]]) * agents[[state.LENGTH, state.WIDTH]] / 2
+    heading = agents[state.HEADING]
+    turn = [[np.cos(heading), np.sin(heading)], [-np.sin(heading), np.cos(heading)]]
+    return Polygon(half @ turn + agents[[state.X, state.Y]])
+
+
+@pytest.mark.row("SIM-4")
+def test_spawned_boxes_keep_the_gap(spawned):
+    for _, worlds, _ in spawned:
+        present = np.flatnonzero(worlds.marks[0, state.IS_PRESENT])
+        assert len(present) >= COUNT - 4
+        boxes = [box(worlds, a) for a in present]
+        nearest = min(one.distance(other) for k, one in enumerate(boxes) for other in boxes[:k])
+        assert nearest >= 6.0
+
+
+@pytest.mark.row("SIM-4")
+def test_spawned_agents_stand_on_lanes_for_cars_with_every_line_set(spawned, towns: Pack):
+    lines = [state.X, state.Y, state.HEADING, state.COS, state.SIN, state.SPEED, state.ACCELERATION, state.LATERAL]
+    lines += [state.JERK, state.STEERING, state.LENGTH, state.WIDTH, state.RADIUS, state.PREVIOUS_X, state.PREVIOUS_Y]
+    lines += [state.ALONG, state.ACROSS, state.LANE_OFFSET, state.LANE_COS, state.LANE_SIN, state.LANE_LIMIT]
+    lines += [state.PATH_ARC, state.PATH_OFFSET, state.GOAL_DISTANCE, state.SLOWEST, *range(GOALS, GOALS + 6)]
+    for store, worlds, number in spawned:
+        present = np.flatnonzero(worlds.marks[0, state.IS_PRESENT])
+        agents, marks = worlds.agents[0][:, present], worlds.marks[0][:, present]
+        assert np.isfinite(agents[lines]).all()
+        assert (marks[state.SPAWNS] == 1).all()
+        types = towns[number].map.types
+        m = worlds.clocks[0, state.MAP]
+        for k, a in enumerate(present):
+            route = route_of(worlds, a)
+            assert marks[state.LANE, k] == route[0]
+            assert types[route[0]] != LaneType.BIKE_LANE
+            x, y, heading = along(store.maps, m, route, agents[state.PATH_ARC, k])
+            np.testing.assert_allclose(agents[[state.X, state.Y], k], [x, y], atol=2e-3)
+            assert np.cos(agents[state.HEADING, k] - heading) > 0.98
+        np.testing.assert_allclose(agents[state.COS], np.cos(agents[state.HEADING]), atol=1e-5)
+        np.testing.assert_array_equal(agents[[state.PREVIOUS_X, state.PREVIOUS_Y]], agents[[state.X, state.Y]])
+        np.testing.assert_allclose(
+            agents[state.RADIUS], np.hypot(agents[state.LENGTH], agents[state.WIDTH]) / 2, rtol=1e-5
+        )
+        assert ((agents[state.LENGTH] >= 4.2) & (agents[state.LENGTH] <= 5.2)).all()
+        assert ((agents[state.WIDTH] >= 1.8) & (agents[state.WIDTH] <= 2.1)).all()
+        assert (agents[state.SPEED] >= 0).all()
+        assert agents[state.SPEED].max() > 5.0
+
+
+@pytest.mark.row("SIM-4")
+def test_goals_lie_along_the_route_at_the_spacing(spawned):
+    full = 0
+    for store, worlds, _ in spawned:
+        m = worlds.clocks[0, state.MAP]
+        for a in np.flatnonzero(worlds.marks[0, state.IS_PRESENT]):
+            route, arc = route_of(worlds, a), float(worlds.agents[0, state.PATH_ARC, a])
+            room = sum(float(store.maps.lane_lengths[m, lane]) for lane in route) - arc
+            count = worlds.marks[0, state.GOAL_COUNT, a]
+            assert worlds.marks[0, state.GOAL, a] == 0
+            assert count == max(min(int(room / 40.0), 3), 1) or abs(room % 40.0) < 1e-2
+            full += count == 3
+            for g in range(count):
+                x, y, _ = along(store.maps, m, route, arc + min(40.0 * (g + 1), room))
+                np.testing.assert_allclose(worlds.agents[0, GOALS + 2 * g : GOALS + 2 * g + 2, a], [x, y], atol=5e-3)
+            to_goal = np.hypot(*(worlds.agents[0, GOALS : GOALS + 2, a] - worlds.agents[0, [state.X, state.Y], a]))
+            assert worlds.agents[0, state.GOAL_DISTANCE, a] == pytest.approx(to_goal, abs=1e-3)
+    assert full > 0.7 * len(spawned) * COUNT
+
+
+@pytest.mark.row("SIM-11")
+def test_the_same_seed_gives_the_same_bytes_in_any_slot_and_another_seed_others(spawned):
+    store, _, _ = spawned[0]
+    worlds = worlds_of(COUNT, seeds=[4, 9, 4])
+    scenarios = store.scenarios
+    spawn_all(worlds, store.maps, scenarios, open_params(COUNT))
+    assert worlds.agents[0].tobytes() == worlds.agents[2].tobytes()
+    assert worlds.marks[0].tobytes() == worlds.marks[2].tobytes()
+    assert worlds.agents[0].tobytes() != worlds.agents[1].tobytes()
+
+
+@pytest.mark.row("SIM-4")
+def test_spawned_again_an_agent_gets_another_place(spawned):
+    store, first, _ = spawned[0]
+    worlds = worlds_of(COUNT, seeds=[11])
+    p = open_params(COUNT)
+    spawn_all(worlds, store.maps, store.scenarios, p)
+    before = worlds.agents[0, : state.Y + 1].copy()
+    np.testing.assert_array_equal(before, first.agents[0, : state.Y + 1])
+    worlds.marks[0, state.IS_PRESENT] = 0
+    spawn_all(worlds, store.maps, store.scenarios, p)
+    assert (worlds.marks[0, state.SPAWNS] == 2).all()
+    assert (np.hypot(*(worlds.agents[0, : state.Y + 1] - before)) > 1.0).mean() > 0.9
+
+
+@pytest.mark.row("SIM-4")
+def test_where_the_road_is_full_an_agent_stays_away():
+    maps, worlds = maps_of(streets([[0, 0], [60, 0]])), worlds_of(12)
+    placed = spawn_all(worlds, maps, NO_LIGHTS, open_params(12))
+    present = worlds.marks[0, state.IS_PRESENT]
+    assert 0 < placed < 12
+    assert placed == present.sum()
+    assert (worlds.marks[0, state.ROUTE_LENGTH][present == 0] == 0).all()
+
+
+@pytest.mark.row("SIM-4")
+def test_nobody_has_to_brake_hard_for_who_was_spawned(spawned):
+    for store, worlds, _ in spawned:
+        copy = worlds._replace(agents=worlds.agents.copy(), marks=worlds.marks.copy(), clocks=worlds.clocks.copy())
+        track, present, collided = drive(copy, store.maps, store.scenarios, open_params(COUNT), 5)
+        assert track[:, 4][present].min() > -4.5
+        assert not collided.any()
+
+
+@pytest.mark.row("SIM-5")
+def test_a_new_goal_lies_one_spacing_further_along_the_route(spawned):
+    store, worlds, _ = spawned[0]
+    m, p = worlds.clocks[0, state.MAP], open_params(COUNT)
+    copy = worlds._replace(agents=worlds.agents.copy(), marks=worlds.marks.copy())
+    judged = 0
+    for a in np.flatnonzero(copy.marks[0, state.GOAL_COUNT] == 3):
+        route, arc = route_of(copy, a), float(copy.agents[0, state.PATH_ARC, a])
+        if sum(float(store.maps.lane_lengths[m, lane]) for lane in route) - arc < 160.0:
+            continue
+        judged += 1
+        copy.agents[0, [state.X, state.Y], a] = copy.agents[0, GOALS + 4 : GOALS + 6, a]
+        copy.marks[0, state.GOAL, a] = 3
+        add_goal(copy, store.maps, a, p)
+        assert copy.marks[0, state.GOAL_COUNT, a] == 4
+        x, y, _ = along(store.maps, m, route, arc + 160.0)
+        np.testing.assert_allclose(copy.agents[0, GOALS : GOALS + 2, a], [x, y], atol=0.05)  # goal 3 is in line 3 % 3
+    assert judged > 5
+
+
+@pytest.mark.row("SIM-5")
+def test_a_new_goal_is_somewhere_else_even_at_a_dead_end_and_without_a_route():
+    road = streets([[0, 0], [100, 0]], [[100, 3.5], [0, 3.5]])
+    maps, p = maps_of(road), open_params(1, goals=1)
+    for has_route in (True, False):
+        worlds = worlds_of(1, goals=1)
+        put(worlds, maps, 0, [0], 95.0)
+        worlds.marks[0, [state.GOAL, state.GOAL_COUNT], 0] = 1
+        worlds.agents[0, GOALS : GOALS + 2, 0] = [95.0, 0.0]
+        if not has_route:
+            worlds.marks[0, [state.ROUTE_LENGTH, state.ROUTE_PLACE], 0] = 0
+        add_goal(worlds, maps, 0, p)
+        np.testing.assert_allclose(worlds.agents[0, GOALS : GOALS + 2, 0], [55.0, 3.5], atol=0.01)
+        assert worlds.marks[0, state.GOAL_COUNT, 0] == 2
+        assert route_of(worlds, 0) == [1]
