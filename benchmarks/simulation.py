@@ -73,7 +73,7 @@ def sim_cpu_large(found: Measurements, sizes: Sizes) -> None:
 
 
 def write_towns(path: Path, count: int, streets: tuple[int, int]) -> Path:
-    """A pack of towns with lights and without road users."""
+    """A pack of towns with some traffic."""
     with PackWriter(path) as writer:
         seed = 0
         while count:
@@ -85,6 +85,8 @@ def write_towns(path: Path, count: int, streets: tuple[int, int]) -> Path:
                 continue
             steps = 91
             stage = Stage(network, lay_out(network), rng, SETTLING_STEPS + steps + 96, DT)
+            stage.sdc = stage.put_car(network.entries[0], 10.0)
+            stage.fill(cars=24)
             writer.add(cut(record(stage), assemble(network), SETTLING_STEPS, steps, id=f"town-{seed}", tags=()))
             count -= 1
     return path

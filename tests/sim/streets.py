@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
+from roadworthy.compile import entry
 from roadworthy.scenario.schema import AgentType, FeatureKind, LaneType, RoadMap
 from roadworthy.sim import state
 from roadworthy.sim.collision import collides
@@ -133,7 +133,7 @@ def drive(
     return track, present, collided
 
 
-@njit
+@entry
 def _run(worlds, maps, scenarios, p, told, track, present, collided):
     agents, marks, clock = worlds.agents[0], worlds.marks[0], worlds.clocks[0]
     count, scripted = clock[state.AGENT_COUNT], told.shape[1]
@@ -155,7 +155,7 @@ def _run(worlds, maps, scenarios, p, told, track, present, collided):
             collided[step, a] = collides(agents, marks, a, count)
 
 
-@njit
+@entry
 def spawn_all(worlds, maps, scenarios, p):
     """Spawn every agent of every world, one after another; gives how many found a place."""
     placed = 0
@@ -165,12 +165,12 @@ def spawn_all(worlds, maps, scenarios, p):
     return placed
 
 
-@njit
+@entry
 def trace_all(worlds, maps, scenarios):
     for a in range(worlds.clocks[0, state.AGENT_COUNT]):
         trace_route(worlds, maps, scenarios, 0, a)
 
 
-@njit
+@entry
 def add_goal(worlds, maps, a, p):
     new_goal(worlds, maps, 0, a, p)

@@ -476,8 +476,8 @@ def test_the_blocks_of_a_layout_cover_the_row_exactly_once(config: SimConfig) ->
     for block in plan.blocks:
         covered[block.slice] += 1
         for feature in block.features:
-            for entry in range(block.entries):
-                column = block.column(feature.name, entry)
+            for place in range(block.entries):
+                column = block.column(feature.name, place)
                 assert plan.columns()[column].split("[")[0] == f"{block.name}.{feature.name}"
     assert (covered == 1).all()
     assert len(set(plan.columns())) == plan.size

@@ -6,9 +6,9 @@ import itertools
 
 import numpy as np
 import pytest
-from numba import njit
 from shapely import LineString, Point, Polygon
 
+from roadworthy.compile import entry
 from roadworthy.scenario.pack import Pack
 from roadworthy.scenario.schema import AgentType, LaneType
 from roadworthy.sim import state
@@ -29,7 +29,7 @@ def town(towns: Pack):
     return towns[number].map, maps_of(towns[number].map)
 
 
-@njit
+@entry
 def draw_many(worlds, maps, lanes):
     for a in range(len(lanes)):
         key = route_key(worlds.seeds[0], worlds.marks[0, state.SPAWNS, a])
@@ -75,7 +75,7 @@ def test_routes_depend_on_the_seed_the_agent_and_how_often_it_was_spawned(town):
     assert drawn_routes(maps, starts, spawns=1) != first
 
 
-@njit
+@entry
 def ask(worlds, maps, ahead, boxes, points, poses_out, contacts_out, places_out):
     """For agent a: poses at distances ahead, first contacts with boxes, places of points."""
     marks, agents = worlds.marks[0], worlds.agents[0]
@@ -195,7 +195,7 @@ def test_the_nearest_place_on_the_route_is_nearest_by_brute_force(questions):
             assert abs(offset) <= distance + 1e-3
 
 
-@njit
+@entry
 def go(worlds, maps, steps, distance, on_it_out, poses_out):
     """Advance agent 0 on rails, and let agent 1 be found beside where that is."""
     agents, marks = worlds.agents[0], worlds.marks[0]
@@ -245,7 +245,7 @@ def test_a_route_ends_at_a_dead_end():
     assert not is_on_it[49:].any()
 
 
-@njit
+@entry
 def begin_recordings(worlds, scenarios):
     for a in range(worlds.clocks[0, state.AGENT_COUNT]):
         replay(worlds.agents[0], worlds.marks[0], a, scenarios, 0, 0)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numba import njit
 
+from roadworthy.compile import entry
 from roadworthy.scenario.pack import Pack
 from roadworthy.scenario.schema import LightState
 from roadworthy.sim import state
@@ -26,7 +26,7 @@ def long_street(limit: float = 12.0):
     return maps_of(streets([[0, 0], [400, 0]], speed_limits=np.array([limit], np.float32)))
 
 
-@njit
+@entry
 def follow_all(given, out):
     for k in range(len(given)):
         out[k] = following(given[k, 0], given[k, 1], given[k, 2], given[k, 3], given[k, 4])

@@ -84,7 +84,7 @@ def test_every_trial_equals_the_first_bit_for_bit(towns: Pack, mode: str, thread
                 now[w] = 0
                 seen[w].append([])
             if now[w] < steps:
-                seen[w][-1].append(np.append(env.observations[rows].ravel(), reward[rows] if now[w] else []))
+                seen[w][-1].append(np.append(env.observations[rows].ravel(), reward[rows] if now[w] else reward[:0]))
         if len(env.resting_worlds) == len(towns):
             break
     assert len(env.resting_worlds) == len(towns)

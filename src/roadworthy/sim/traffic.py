@@ -168,7 +168,7 @@ def _free_acceleration(road: Road, agents: Floats, marks: Ints, a: int, reach: R
     lanes, points = road.lanes, road.points
     speed, half = max(agents[SPEED, a], _ZERO), _HALF * agents[LENGTH, a]
     limit_here = UNKNOWN_LIMIT_MPS
-    allowed, is_ahead = FAR * FAR, np.bool_(False)  # the square of the speed
+    allowed, slowing = FAR * FAR, _ZERO  # the square of the speed, and the braking that goes with it
     is_first = True
     bend_cos, bend_sin, bend_at = _ONE, _ZERO, _ZERO
     start = -agents[PATH_ARC, a]
@@ -187,7 +187,7 @@ def _free_acceleration(road: Road, agents: Floats, marks: Ints, a: int, reach: R
                 bend_at, is_first = start + points[POINT_ARC, first], False
             square = limit * limit + _TWO * _BEND_BRAKING * ahead
             if square < allowed:
-                allowed, is_ahead = square, ahead > _ZERO
+                allowed, slowing = square, _BEND_BRAKING if ahead > _ZERO else _ZERO
             for i in range(first, piece_at(lanes, points, lane, reach - start) + 1):
                 at = start + points[POINT_ARC, i]
                 if at - bend_at >= _BEND_M:
@@ -198,15 +198,13 @@ def _free_acceleration(road: Road, agents: Floats, marks: Ints, a: int, reach: R
                     ahead = max(bend_at, _ZERO)
                     square = haste * LATERAL_MPS2 / curvature + _TWO * _BEND_BRAKING * ahead
                     if square < allowed:
-                        allowed, is_ahead = square, ahead > _ZERO
+                        allowed, slowing = square, _BEND_BRAKING if ahead > _ZERO else _ZERO
                     bend_cos, bend_sin, bend_at = points[POINT_COS, i], points[POINT_SIN, i], at
         start += road.lengths[lane]
     ratio = speed / limit_here
     ratio *= ratio
     towards = ACCELERATION_MPS2 * (_ONE - ratio * ratio)
-    down = (np.sqrt(allowed) - speed) / _SETTLING_S
-    if is_ahead:
-        down -= _BEND_BRAKING
+    down = (np.sqrt(allowed) - speed) / _SETTLING_S - slowing
     return max(min(towards, down), -BRAKING_MPS2 - BRAKING_MPS2)
 
 

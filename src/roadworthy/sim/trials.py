@@ -19,9 +19,10 @@ from roadworthy.scenario.schema import Floats, Ints
 from roadworthy.sim.goals import distance_to_goal
 from roadworthy.sim.logs import average_episode, close_episode, close_trial
 from roadworthy.sim.reward import reward
-from roadworthy.sim.spawn import new_goal
+from roadworthy.sim.spawn import new_goal, spawn
 from roadworthy.sim.start import stand, start_anew, start_trial
 from roadworthy.sim.state import (
+    AGENT_COUNT,
     ALIGNED,
     CENTRED,
     COLLISIONS,
@@ -80,6 +81,7 @@ from roadworthy.sim.state import (
     Y,
 )
 
+TRAFFIC_RETURNS_EVERY = 10  # steps: reactive traffic that left an open world is spawned again
 _ZERO, _ONE = np.float32(0.0), np.float32(1.0)
 
 
@@ -185,7 +187,12 @@ def carry_on(worlds: Worlds, starts: Starts, maps: Maps, scenarios: Scenarios, w
     if clock[IS_OVER] and not clock[HAS_ENDED]:
         clock[TRIAL] += 1
         start_trial(worlds, starts, w)
-    elif p.at_goal == RESPAWN and not clock[IS_OVER]:
-        for a in range(clock[DRIVEN_COUNT]):
-            if marks[IS_WAITING, a] != 0:
-                start_anew(worlds, starts, maps, scenarios, w, a, p)
+    elif not clock[IS_OVER]:
+        if p.at_goal == RESPAWN:
+            for a in range(clock[DRIVEN_COUNT]):
+                if marks[IS_WAITING, a] != 0:
+                    start_anew(worlds, starts, maps, scenarios, w, a, p)
+        if p.is_open and clock[STEP] % TRAFFIC_RETURNS_EVERY == 0:
+            for a in range(clock[DRIVEN_COUNT], clock[AGENT_COUNT]):
+                if marks[IS_PRESENT, a] == 0:
+                    spawn(worlds, maps, scenarios, w, a, p)
