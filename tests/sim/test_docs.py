@@ -1,0 +1,16 @@
+"""The simulator's document says what the code says."""
+
+from __future__ import annotations
+
+from roadworthy.sim.logs import EPISODE_FIGURES
+from tools.settings import DOCUMENT, HEADING, table
+
+
+def test_every_setting_is_documented_with_its_default() -> None:
+    assert DOCUMENT.read_text().endswith(HEADING + table()), "run python -m tools.settings"
+
+
+def test_every_figure_is_documented() -> None:
+    text = DOCUMENT.read_text()
+    for name in EPISODE_FIGURES:
+        assert name in text, name
