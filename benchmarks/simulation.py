@@ -92,14 +92,14 @@ def write_towns(path: Path, count: int, streets: tuple[int, int]) -> Path:
     return path
 
 
-def _open_env(pack: Pack | Path, worlds: int, agents: int, threads: int, **keys: bool) -> DriveEnv:
+def _open_env(pack: Pack | Path, worlds: int, agents: int, threads: int, sampling: bool = True) -> DriveEnv:
     config = SimConfig(
         mode=Mode.OPEN,
         control=ControlConfig(rows=agents),
         open=OpenConfig(agents=agents),
         observe=ObserveConfig(),
     )
-    return DriveEnv(pack, worlds, config, seed=7, threads=threads, **keys)
+    return DriveEnv(pack, worlds, config, seed=7, threads=threads, sampling=sampling)
 
 
 def _random_actions(env: DriveEnv, count: int) -> NDArray[np.float32]:

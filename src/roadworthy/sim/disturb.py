@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from roadworthy.compile import rule
 from roadworthy.scenario.schema import Floats
@@ -14,7 +13,7 @@ _ZERO, _HALF, _ONE = np.float32(0.0), np.float32(0.5), np.float32(1.0)
 
 
 @rule
-def noisy(value: float, choices: int, seed: NDArray[np.uint64], a: int, step: int, purpose: int, p: Params) -> float:
+def noisy(value: float, choices: int, seed: int, a: int, step: int, purpose: int, p: Params) -> float:
     """One part of an action with noise, which is a share of its range: still a whole choice, or within -1 to 1."""
     noise = p.action_noise * draws.normal(seed, a, step, purpose)
     if p.is_continuous:
@@ -24,7 +23,7 @@ def noisy(value: float, choices: int, seed: NDArray[np.uint64], a: int, step: in
 
 
 @rule
-def is_phantom_braking(seed: NDArray[np.uint64], a: int, step: int, dt: float, p: Params) -> bool:
+def is_phantom_braking(seed: int, a: int, step: int, dt: float, p: Params) -> bool:
     """Whether the car brakes by itself: such a fit may begin at any step, and lasts for phantom_s."""
     steps = max(int(p.phantom_s / dt + _HALF), 1)
     chance = p.phantom_rate * dt

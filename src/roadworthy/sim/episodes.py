@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,9 +47,11 @@ class Sampler:
 
     def draw(self, number: int, attempt: int = 0) -> Episode:
         """Episode `number`; a later attempt stands in for one whose scenario can't be driven."""
-        seed = int(mix(np.uint64(mix(np.uint64(self.seed), number)), attempt))
-        place = choose(np.uint64(seed), WORLD, 0, SCENARIO, len(self._scenarios))
-        return Episode(number, int(self._scenarios[place]), seed)
+        run_seed: Any = np.uint64(self.seed)
+        seed: Any = np.uint64(mix(run_seed, number))
+        seed = np.uint64(mix(seed, attempt))
+        place = choose(seed, WORLD, 0, SCENARIO, len(self._scenarios))
+        return Episode(number, int(self._scenarios[place]), int(seed))
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ parked cars across a kerb) begins no later, so it is not counted.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from roadworthy.compile import inlined
 from roadworthy.scenario.schema import Floats, Ints
@@ -66,7 +65,7 @@ def judge(
     scenarios: Scenarios,
     s: int,
     step: int,
-    seed: NDArray[np.uint64],
+    seed: int,
     p: Params,
 ) -> None:
     """Find what the step just made has brought to agent a, and write EVENTS."""

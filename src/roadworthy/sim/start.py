@@ -156,9 +156,7 @@ def stand(agents: Floats, a: int) -> None:
 
 
 @rule
-def _cast(
-    agents: Floats, marks: Ints, a: int, scenarios: Scenarios, s: int, seed: NDArray[np.uint64], driven: int, p: Params
-) -> None:
+def _cast(agents: Floats, marks: Ints, a: int, scenarios: Scenarios, s: int, seed: int, driven: int, p: Params) -> None:
     """What an agent is, whatever place it starts at."""
     marks[LANE, a] = marks[LINE, a] = -1
     agents[LANE_COS, a] = _ONE
@@ -182,7 +180,7 @@ def _cast(
 
 
 @rule
-def _choose_egos(marks: Ints, driven: int, seed: NDArray[np.uint64], p: Params) -> None:
+def _choose_egos(marks: Ints, driven: int, seed: int, p: Params) -> None:
     """Make a share of the driven agents egos, the others co-players; at least one is an ego."""
     egos = max(int(np.float32(driven) * p.ego_share + _HALF), 1)
     if egos >= driven:
