@@ -7,7 +7,8 @@ TESTS ?= tests
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 8
+# A file goes to one worker as a whole: its test drivers are compiled once.
+PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile
 DEMO := demo
 
 .DEFAULT_GOAL := help
