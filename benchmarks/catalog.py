@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks import generation, packs, simulation
+from benchmarks import experts, generation, packs, simulation
 from benchmarks.runner import Benchmark
 
 BENCHMARKS = (
@@ -46,5 +46,11 @@ BENCHMARKS = (
         what="the same with 128 agents in a world, maps of over 20,000 segments, and many worlds",
         code=simulation.sim_cpu_large,
         sizes={"steps": 40, "worlds": 1024},
+    ),
+    Benchmark(
+        name="experts",
+        what="what scripted experts score: recordings, open worlds, hidden gains told and not told",
+        code=experts.experts,
+        sizes={"scenarios": 120},
     ),
 )

@@ -1,8 +1,8 @@
 """Numba's compiler with the project's settings, and a cache that notices every change.
 
 Numba's own cache looks only at the file of the function that is compiled, not at the files of the functions it calls.
-So the kernels of each part of the package (scenario, render, sim) are cached in a folder named by a hash of that part's
-sources, and of the scenario part's, which the others call.
+So the kernels of each part of the package (scenario, render, sim, policy) are cached in a folder named by a hash of the
+sources of that part and of the parts that it calls.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 # their meaning. It speeds up the simulator by a half; results stay the same from run to run and from slot to slot.
 RULE_ARITHMETIC = {"contract", "reassoc", "nsz", "arcp"}
 
+# The parts that each part's kernels call.
+_CALLED: dict[str, tuple[str, ...]] = {"policy": ("scenario", "sim")}
+
 _RULE: dict[str, Any] = {"fastmath": RULE_ARITHMETIC, "_nrt": False}
 
 
@@ -33,7 +36,7 @@ def cache_folder(part: str) -> Path:
     )
     root = Path(__file__).parent
     digest = hashlib.sha256(numba.__version__.encode() + Path(__file__).read_bytes())
-    for folder in sorted({"scenario", part}):
+    for folder in sorted({*_CALLED.get(part, ("scenario",)), part}):
         for path in sorted((root / folder).rglob("*.py")):
             digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
     return Path(base) / "numba" / f"{part}-{digest.hexdigest()[:16]}"

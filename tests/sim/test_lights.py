@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from roadworthy.compile import entry
 from roadworthy.scenario.schema import RED_STATES, Floats, Ints, LightState
 from roadworthy.sim import draws
-from roadworthy.sim.lights import is_red, light_state, passes_stop_sign, runs_red_light
+from roadworthy.sim.lights import light_state, passes_stop_sign, runs_red_light
 from roadworthy.sim.state import COS, LENGTH, LINE, PREVIOUS_X, PREVIOUS_Y, SIN, SLOWEST, Maps, Scenarios, X, Y
 from tests.scenario.example import LANE_WIDTH_M, example_map
 from tests.sim.arena import agents_at, constant_lights, lines_between, maps_of, params, scenarios_of
@@ -76,10 +76,6 @@ def drive(fronts: list[float], y: float = 0.0, heading: float = 0.0) -> tuple[Fl
 
 # Across a lane to the east at x = 50.
 LINE_EAST = lines_between([[[50, 1.75], [50, -1.75]]])
-
-
-def test_red_states_are_those_of_the_schema():
-    assert [state for state in LightState if is_red(int(state))] == list(RED_STATES)
 
 
 def test_recorded_lights_show_their_frames_and_then_nothing_known():

@@ -21,7 +21,7 @@ from roadworthy.scenario.schema import AgentType, Floats, LightState
 from roadworthy.sim import state
 from roadworthy.sim.config import DisturbConfig, ObserveConfig, SimConfig
 from roadworthy.sim.layout import CLIP, ObservationLayout, layout
-from roadworthy.sim.observe import observe
+from roadworthy.sim.observe import observe, show_agents
 from roadworthy.sim.params import params
 from roadworthy.sim.pieces import piece_major
 from roadworthy.sim.state import GOALS, Maps, Params, Scenarios, Worlds
@@ -36,6 +36,7 @@ Doubles = NDArray[np.float64]
 @entry
 def observe_all(worlds: Worlds, maps: Maps, scenarios: Scenarios, p: Params, rows_out: Floats) -> None:
     """Row a of rows_out is what agent a of world 0 sees."""
+    show_agents(worlds, 0)
     for a in range(len(rows_out)):
         observe(worlds, maps, scenarios, 0, a, p, rows_out[a])
 
@@ -52,6 +53,7 @@ class Scene(NamedTuple):
         self.worlds.clocks[0, state.STEP] = step
         self.worlds.seeds[0] = seed
         self.worlds.order[:] = -99
+        self.worlds.looks[:] = np.nan
         rows = np.full((count, layout(config).size), np.nan, np.float32)
         observe_all(self.worlds, self.maps, self.scenarios, params(config), rows)
         return rows
@@ -110,12 +112,14 @@ def world_of(agents: Floats, marks: NDArray[np.int32]) -> Worlds:
     """One world; arrays that no observation reads are empty."""
     clocks = np.zeros((1, state.CLOCK_COLUMNS), np.int32)
     clocks[0, state.AGENT_COUNT] = agents.shape[1]
+    room = -(-agents.shape[1] // 32) * 32
     given: dict[str, Any] = {
         "agents": agents[None].copy(),
         "marks": marks[None].copy(),
         "clocks": clocks,
         "seeds": np.ones(1, np.uint64),
-        "order": np.zeros((1, agents.shape[1]), np.int32),
+        "order": np.zeros((1, room), np.int32),
+        "looks": np.zeros((1, room, 8), np.float32),
     }
     shapes = {"trials": 4, "episodes": 3, "averages": 3, "episode_counts": 2, "hidden": 2}
     for name in Worlds._fields:

@@ -14,6 +14,7 @@ from roadworthy.scenario.generate.producer import build_place
 from roadworthy.scenario.grid import CELL_M
 from roadworthy.scenario.prepare import LISTED_M, MapTables, prepare
 from roadworthy.scenario.schema import EdgeType, FeatureKind, Floats, Ints, LaneType, RoadMap
+from roadworthy.sim.pieces import piece_major
 from roadworthy.sim.roads import edge_contact, locate
 from roadworthy.sim.state import (
     COS,
@@ -63,12 +64,17 @@ def located(maps: Maps, m: int, agents: Floats, marks: Ints) -> None:
     locate_all(maps, m, agents, marks)
 
 
-@pytest.fixture(scope="module")
-def towns() -> tuple[Maps, list[tuple[RoadMap, MapTables]]]:
-    """Road networks with roundabouts, crossings and a highway."""
+@pytest.fixture(scope="module", params=["line by line", "piece by piece"])
+def towns(request: pytest.FixtureRequest) -> tuple[Maps, list[tuple[RoadMap, MapTables]]]:
+    """Road networks with roundabouts, crossings and a highway, their lane pieces in memory in either way."""
     road_maps = [build_place(5, behavior, 0).road_map for behavior in ("roundabout", "unprotected_left", "merge")]
     prepared = [(road_map, prepare(road_map)) for road_map in road_maps]
-    return maps_of_tables(prepared), prepared
+    maps = maps_of_tables(prepared)
+    if request.param == "piece by piece":
+        lane_points = piece_major(maps.lane_points.shape)
+        lane_points[...] = maps.lane_points
+        maps = maps._replace(lane_points=lane_points)
+    return maps, prepared
 
 
 def around(rng: np.random.Generator, x: Floats, y: Floats, count: int, spread_m: float) -> Doubles:

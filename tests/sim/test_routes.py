@@ -15,7 +15,7 @@ from roadworthy.sim import state
 from roadworthy.sim.config import ControlConfig, Others, SimConfig
 from roadworthy.sim.path import FAR, Road, first_contact, nearest_place, route_pose
 from roadworthy.sim.replay import replay
-from roadworthy.sim.routes import advance_place, draw_route, place_on_route, route_key
+from roadworthy.sim.routes import advance_place, draw_route, extend_route, place_on_route, route_key
 from roadworthy.sim.state import ROUTE_LANES
 from roadworthy.sim.store import ScenarioStore
 from tests.sim.arena import maps_of
@@ -30,16 +30,17 @@ def town(towns: Pack):
 
 
 @entry
-def draw_many(worlds, maps, lanes):
+def draw_many(worlds, maps, lanes, at_first):
     for a in range(len(lanes)):
         key = route_key(worlds.seeds[0], worlds.marks[0, state.SPAWNS, a])
-        draw_route(maps, 0, worlds.marks[0], a, lanes[a], key, 0)
+        draw_route(maps, 0, worlds.marks[0], a, lanes[a], key, 0, at_first)
+        extend_route(maps, 0, worlds.marks[0], a, key, 0, ROUTE_LANES)
 
 
-def drawn_routes(maps, lanes, seed=5, kind=AgentType.VEHICLE, spawns=0):
+def drawn_routes(maps, lanes, seed=5, kind=AgentType.VEHICLE, spawns=0, at_first=ROUTE_LANES):
     worlds = worlds_of(len(lanes), seeds=[seed])
     worlds.marks[0, state.TYPE], worlds.marks[0, state.SPAWNS] = kind, spawns
-    draw_many(worlds, maps, np.asarray(lanes))
+    draw_many(worlds, maps, np.asarray(lanes), at_first)
     return [route_of(worlds, a) for a in range(len(lanes))]
 
 
@@ -73,6 +74,7 @@ def test_routes_depend_on_the_seed_the_agent_and_how_often_it_was_spawned(town):
     assert len({tuple(route) for route in first}) > 1
     assert drawn_routes(maps, starts, seed=6) != first
     assert drawn_routes(maps, starts, spawns=1) != first
+    assert drawn_routes(maps, starts, at_first=2) == first
 
 
 @entry

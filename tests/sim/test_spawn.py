@@ -6,12 +6,17 @@ import numpy as np
 import pytest
 from shapely import Polygon
 
+from roadworthy.compile import entry
 from roadworthy.scenario.pack import Pack
 from roadworthy.scenario.schema import LaneType
 from roadworthy.sim import state
 from roadworthy.sim.config import Mode, OpenConfig, SimConfig
+from roadworthy.sim.joining import list_neighbors
+from roadworthy.sim.path import FAR, Road
 from roadworthy.sim.state import GOALS
+from roadworthy.sim.stops import stop_ahead
 from roadworthy.sim.store import ScenarioStore
+from roadworthy.sim.traffic import outreach, reaction
 from tests.sim.arena import maps_of, scenarios_of
 from tests.sim.streets import add_goal, along, drive, open_params, put, route_of, spawn_all, streets, worlds_of
 
@@ -145,6 +150,48 @@ def test_nobody_has_to_brake_hard_for_who_was_spawned(spawned):
         track, present, collided = drive(copy, store.maps, store.scenarios, open_params(COUNT), 5)
         assert track[:, 4][present].min() > -4.5
         assert not collided.any()
+
+
+@entry
+def judge_pairs(worlds, maps, scenarios, p, settled, is_listed_out, reactions_out):
+    """For each of the first `settled` agents, which stand on their routes: who is listed, and all reactions."""
+    count, m = worlds.clocks[0, state.AGENT_COUNT], worlds.clocks[0, state.MAP]
+    road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
+    agents, marks, haste = worlds.agents[0], worlds.marks[0], worlds.hidden[0, state.HASTE]
+    for a in range(settled):
+        for k in range(list_neighbors(road, agents, marks, a, count, haste, worlds.order[0])):
+            is_listed_out[a, worlds.order[0, k]] = True
+        for b in range(count):
+            if b != a and marks[state.IS_PRESENT, a] != 0 and marks[state.IS_PRESENT, b] != 0:
+                reach = outreach(agents, a, haste)
+                stop = stop_ahead(worlds, maps, scenarios, 0, a, reach, p)
+                reactions_out[a, b] = reaction(worlds, maps, scenarios, 0, a, b, reach, stop, p)
+
+
+@pytest.mark.row("SIM-4")
+def test_nobody_who_matters_to_somebody_spawned_is_left_out_of_its_neighbours(spawned):
+    rng, settled = np.random.default_rng(3), 2 * COUNT // 3
+    matter = spared = 0
+    for store, spawned_worlds, _ in spawned:
+        for _ in range(4):
+            worlds = spawned_worlds._replace(agents=spawned_worlds.agents.copy(), marks=spawned_worlds.marks.copy())
+            agents = worlds.agents[0]
+            worlds.marks[0, state.ROLE, settled:] = state.EGO
+            agents[state.SPEED] = rng.uniform(0, 20, COUNT)
+            # The others have left their routes, and head anywhere.
+            heading = rng.uniform(-np.pi, np.pi, COUNT - settled)
+            near = rng.integers(0, settled, COUNT - settled)
+            agents[: state.Y + 1, settled:] = agents[: state.Y + 1, near] + rng.normal(0, 15, (2, COUNT - settled))
+            agents[[state.COS, state.SIN], settled:] = np.cos(heading), np.sin(heading)
+            is_listed, reactions = np.zeros((COUNT, COUNT), np.bool_), np.full((COUNT, COUNT), FAR, np.float32)
+            judge_pairs(worlds, store.maps, store.scenarios, open_params(COUNT), settled, is_listed, reactions)
+            one_way = reactions < FAR
+            both_ways = one_way[:settled, :settled] | one_way[:settled, :settled].T
+            assert not (one_way[:settled] & ~is_listed[:settled]).any()
+            assert not (both_ways & ~is_listed[:settled, :settled]).any()
+            matter, spared = matter + one_way.sum(), spared + (~is_listed[:settled]).sum()
+    assert matter > 100
+    assert spared > 1000
 
 
 @pytest.mark.row("SIM-5")

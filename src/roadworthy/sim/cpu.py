@@ -18,8 +18,9 @@ from roadworthy.sim.dynamics import decode
 from roadworthy.sim.dynamics import move as drive
 from roadworthy.sim.judge import judge
 from roadworthy.sim.logs import close_episode, close_trial
-from roadworthy.sim.observe import observe
+from roadworthy.sim.observe import observe, show_agents
 from roadworthy.sim.replay import replay
+from roadworthy.sim.roads import fetch_lists
 from roadworthy.sim.start import start_episode
 from roadworthy.sim.state import (
     ACROSS,
@@ -173,6 +174,7 @@ def _move(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, p: Params) -
 def _judge(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, p: Params) -> None:
     agents, marks, clock, seed = worlds.agents[w], worlds.marks[w], worlds.clocks[w], worlds.seeds[w]
     s, m, count, step = clock[SCENARIO], clock[MAP], clock[AGENT_COUNT], clock[STEP]
+    fetch_lists(maps, m, agents, clock[DRIVEN_COUNT])
     for a in range(clock[DRIVEN_COUNT]):
         if marks[IS_DRIVING, a]:
             judge(agents, marks, a, count, maps, m, scenarios, s, step, seed, p)
@@ -193,6 +195,7 @@ def _settle(worlds: Worlds, logs: Logs, rows: Rows, w: int, p: Params) -> None:
 def _observe_last(worlds: Worlds, rows: Rows, maps: Maps, scenarios: Scenarios, w: int, p: Params) -> None:
     """Keep what a row sees where its trial ends, before anything changes."""
     first_row = w * rows_per_world(worlds, rows)
+    show_agents(worlds, w)
     for a in range(worlds.clocks[w, DRIVEN_COUNT]):
         if rows.trial_ended[first_row + a] and worlds.marks[w, IS_DRIVING, a]:
             observe(worlds, maps, scenarios, w, a, p, rows.final_observations[first_row + a])
@@ -204,6 +207,9 @@ def _observe(worlds: Worlds, rows: Rows, maps: Maps, scenarios: Scenarios, w: in
     row_count = rows_per_world(worlds, rows)
     is_running = worlds.clocks[w, SCENARIO] >= 0 and not worlds.clocks[w, HAS_ENDED]
     driven = worlds.clocks[w, DRIVEN_COUNT] if is_running else 0
+    show_agents(worlds, w)
+    if driven > 0:  # a world at rest may have no map
+        fetch_lists(maps, worlds.clocks[w, MAP], worlds.agents[w], driven)
     for a in range(row_count):
         row = w * row_count + a
         is_active = a < driven and worlds.marks[w, IS_DRIVING, a] != 0

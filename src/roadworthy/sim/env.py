@@ -311,6 +311,14 @@ class DriveEnv:
             "maps": _bytes(self._store.maps),
         }
 
+    def look(self, function: Any, *arguments: Any) -> None:
+        """Call a compiled function with all that there is, to read: worlds, maps, scenarios, settings; then arguments.
+
+        For scripted experts and measurements, which may know what policies can't.
+        """
+        self._require_started()
+        function(self._worlds, self._store.maps, self._store.scenarios, self._settings, *arguments)
+
     # Within
 
     def _begin(self, numbers: NDArray[np.int64]) -> None:
@@ -443,7 +451,8 @@ class DriveEnv:
             clocks=clocks,
             seeds=np.zeros(w, np.uint64),
             hidden=np.ones((w, len(HIDDEN_FACTORS)), np.float32),
-            order=np.zeros((w, room), np.int32),
+            order=np.zeros((w, _rounded_up(room)), np.int32),
+            looks=np.zeros((w, _rounded_up(room), 8), np.float32),
         )
 
     def _make_logs(self) -> Logs:
@@ -467,7 +476,8 @@ class DriveEnv:
             self._worlds = worlds._replace(
                 agents=_widened(worlds.agents, more),
                 marks=_widened(worlds.marks, more),
-                order=_widened(worlds.order, more),
+                order=np.zeros((self.world_count, _rounded_up(agents)), np.int32),
+                looks=np.zeros((self.world_count, _rounded_up(agents), 8), np.float32),
             )
             self._starts = Starts(*(_widened(array, more) for array in self._starts))
 
@@ -500,6 +510,11 @@ def _first_bad_action(actions: Floats, active: NDArray[np.bool_], settings: NDAr
 
 def _widened(array: NDArray[Any], more: int) -> NDArray[Any]:
     return np.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, more)])
+
+
+def _rounded_up(agents: int) -> int:
+    """Working space is a multiple of 32 wide: rules fill it up to whole vectors."""
+    return -(-agents // 32) * 32
 
 
 def _at_least_one(name: str, value: int) -> int:

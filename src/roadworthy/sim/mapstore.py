@@ -15,6 +15,7 @@ from roadworthy.scenario.pack import Pack
 from roadworthy.scenario.pack.tables import PLACES, SECTIONS, PackedTables
 from roadworthy.scenario.prepare import EDGE_LIST_LENGTH, LANE_LIST_LENGTH
 from roadworthy.scenario.schema import EdgeType, Floats, Ints, LaneType, Longs
+from roadworthy.sim.pieces import piece_major
 from roadworthy.sim.state import (
     COLUMNS,
     EDGE_COUNT,
@@ -181,9 +182,9 @@ def _make_maps(slots: int, room: MapRoom) -> Maps:
         edges=zeros(np.float32, 4, room.segments),
         cell_edge_starts=zeros(np.int32, _padded(room.cells + 1)),
         cell_edges=zeros(np.int32, room.cell_edges),
-        lane_points=zeros(np.float32, 8, room.lane_points),
+        lane_points=piece_major((slots, 8, room.lane_points)),
         lane_point_lanes=zeros(np.int32, room.lane_points),
-        edge_points=zeros(np.float32, 6, room.edge_points),
+        edge_points=piece_major((slots, 6, room.edge_points)),
         cell_lists=zeros(np.int32, room.cells),
         lane_lists=zeros(np.uint16, room.lists, LANE_LIST_LENGTH),
         edge_lists=zeros(np.uint16, room.lists, EDGE_LIST_LENGTH),

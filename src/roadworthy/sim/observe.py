@@ -13,7 +13,7 @@ import numpy as np
 
 from roadworthy.compile import inlined
 from roadworthy.scenario.grid import cell_along
-from roadworthy.scenario.schema import GREEN_STATES, RED_STATES, AgentType, Floats, Ints, LightState
+from roadworthy.scenario.schema import AgentType, Floats, Ints
 from roadworthy.sim import draws
 from roadworthy.sim.layout import (
     ACCELERATION_MPS2,
@@ -31,8 +31,8 @@ from roadworthy.sim.layout import (
     STEERING_RAD,
     WIDTH_M,
 )
-from roadworthy.sim.lights import light_state
 from roadworthy.sim.pieces import Real, Whole, clipped, write_edges, write_lanes, write_partners
+from roadworthy.sim.sightlines import see_lights
 from roadworthy.sim.state import (
     ACCELERATION,
     AGENT_COUNT,
@@ -49,15 +49,9 @@ from roadworthy.sim.state import (
     LANE_SIN,
     LATERAL,
     LENGTH,
-    LIGHT_COUNT,
-    LINE_COS,
-    LINE_SIN,
-    LINE_X,
-    LINE_Y,
     MAP,
     ROWS,
     SCENARIO,
-    SIGN_COUNT,
     SIN,
     SPEED,
     STEERING,
@@ -73,6 +67,7 @@ from roadworthy.sim.state import (
     Y,
 )
 from roadworthy.sim.state import GOAL as NEXT_GOAL
+from roadworthy.sim.vectors import EIGHT
 
 _ZERO, _HALF, _ONE = np.float32(0.0), np.float32(0.5), np.float32(1.0)
 _FAR = np.float32(1.0 / FAR_M)
@@ -82,7 +77,6 @@ _LENGTH, _WIDTH = np.float32(1.0 / LENGTH_M), np.float32(1.0 / WIDTH_M)
 
 _EGO_SIZE, _GOAL_SIZE, _WEIGHT_COUNT = len(EGO), len(GOAL), len(CONDITIONING)
 _PARTNER_SIZE, _LANE_SIZE, _EDGE_SIZE, _LIGHT_SIZE = len(PARTNER), len(LANE), len(EDGE), len(LIGHT)
-_KIND = [f.name for f in PARTNER].index("kind")
 _CYCLIST, _PEDESTRIAN = int(AgentType.CYCLIST), int(AgentType.PEDESTRIAN)
 
 _NOWHERE_M = np.float32(1e7)  # who is further from the origin is lost, and sees nothing
@@ -92,21 +86,15 @@ _NO_DIRECTION = np.float32(2.0)
 _NUMBER_BITS = np.int32(255)
 _NO_KEY = np.int32(2**31 - 1)
 _TOGETHER = 32  # keys are compared so many at a time
-# A stop line is ahead if it is, as seen from the agent's middle, within this distance, and is crossed in about the
-# direction in which the agent points (60 degrees).
-_LINE_RANGE_2 = np.float32(100.0**2)
-_SAME_WAY = np.float32(0.5)
-# Working lines of the block of lights while it is filled: squared distance, and number.
-_LINE_DISTANCE, _LINE_NUMBER = 2, 3
-_RED = sum(1 << state for state in RED_STATES)
-_AMBER = sum(1 << s for s in (LightState.ARROW_CAUTION, LightState.CAUTION, LightState.FLASHING_CAUTION))
-_GREEN = sum(1 << state for state in GREEN_STATES)
 
 
 @inlined
 def observe(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: Whole, a: Whole, p: Params, row_out: Floats) -> None:
-    """Write every number of the row of agent a of world w. An agent that is nowhere (NaN, or lost) sees only zeros."""
-    agents, marks, clock = worlds.agents[w], worlds.marks[w], worlds.clocks[w]
+    """Write every number of the row of agent a of world w. An agent that is nowhere (NaN, or lost) sees only zeros.
+
+    Partners are seen as `show_agents` has written them last.
+    """
+    agents, marks, clock, looks = worlds.agents[w], worlds.marks[w], worlds.clocks[w], worlds.looks[w]
     m, s, step = clock[MAP], clock[SCENARIO], clock[STEP]
     seed: Any = worlds.seeds[w]
     if not is_somewhere(agents, a):
@@ -122,21 +110,21 @@ def observe(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: Whole, a: Whole
 
     see_self(agents, marks, a, row_out, 0)
     see_goals(agents, marks, a, row_out, _EGO_SIZE)
+    zero(row_out, partners_at, lanes_at)
     partners = 0
     if not (p.blind_rate > _ZERO and is_blind(seed, a, step, scenarios.dt[s], p.blind_rate, p.blind_s)):
         count, reach, keys = clock[AGENT_COUNT], p.partner_range, worlds.order[w]
-        partners = see_partners(agents, marks, a, count, reach, keys, row_out, partners_at, p.partners)
+        partners = see_partners(agents, marks, looks, a, count, reach, keys, row_out, partners_at, p.partners)
     place = maps.cell_lists[m, map_cell(maps.sizes[m], maps.origins[m], agents[X, a], agents[Y, a])]
     lanes = min(p.lanes, maps.sizes[m, LANE_POINT_COUNT])
     edges = min(p.edges, maps.sizes[m, EDGE_POINT_COUNT])
     x, y, cos, sin = agents[X, a], agents[Y, a], agents[COS, a], agents[SIN, a]
     write_lanes(maps.lane_points[m], maps.lane_lists[m, place], lanes, x, y, cos, sin, row_out, lanes_at, p.lanes)
     write_edges(maps.edge_points[m], maps.edge_lists[m, place], edges, x, y, cos, sin, row_out, edges_at, p.edges)
+    zero(row_out, lights_at, weights_at)
     lights = see_lights(agents, a, maps, m, scenarios, s, step, seed, p, row_out, lights_at)
-    clear(row_out, partners_at, _PARTNER_SIZE, partners, p.partners)
     clear(row_out, lanes_at, _LANE_SIZE, lanes, p.lanes)
     clear(row_out, edges_at, _EDGE_SIZE, edges, p.edges)
-    clear(row_out, lights_at, _LIGHT_SIZE, lights, p.lights)
     for k in range(_WEIGHT_COUNT):
         row_out[weights_at + k] = agents[WEIGHTS + k, a]
     row_out[counts_at] = share(partners, p.partners)
@@ -216,14 +204,36 @@ def is_blind(seed: Whole, a: Whole, step: Whole, dt: Real, rate: Real, seconds: 
 
 
 @inlined
+def show_agents(worlds: Worlds, w: Whole) -> None:
+    """Write what others see of each agent of a world; once, before the first of them looks."""
+    agents, types, looks = worlds.agents[w], worlds.marks[w, TYPE], worlds.looks[w]
+    for b in range(worlds.clocks[w, AGENT_COUNT]):
+        looks[b, 0], looks[b, 1], looks[b, 2], looks[b, 3] = agents[X, b], agents[Y, b], agents[COS, b], agents[SIN, b]
+        looks[b, 4], looks[b, 5], looks[b, 6] = agents[SPEED, b], agents[LENGTH, b], agents[WIDTH, b]
+        looks[b, 7] = _ONE if types[b] == _PEDESTRIAN else (_HALF if types[b] == _CYCLIST else _ZERO)
+
+
+@inlined
 def see_partners(
-    agents: Floats, marks: Ints, a: Whole, count: Whole, reach: Real, keys: Ints, row: Floats, at: Whole, n: Whole
+    agents: Floats,
+    marks: Ints,
+    looks: Floats,
+    a: Whole,
+    count: Whole,
+    reach: Real,
+    keys: Ints,
+    row: Floats,
+    at: Whole,
+    n: Whole,
 ) -> Any:
-    """The present agents within reach, nearest first; returns how many were written. keys: room for count numbers."""
+    """The present agents within reach, nearest first; returns how many were written.
+
+    keys: room for count numbers, filled up to a multiple of _TOGETHER.
+    """
     found = list_partners(agents, marks, a, count, reach * reach, keys)
     seen = min(found, n)
     # The place of a partner is the number of smaller keys. Filled up, so that no remainder is compared one by one.
-    room = min((found + _TOGETHER - 1) // _TOGETHER * _TOGETHER, len(keys))
+    room = (found + _TOGETHER - 1) // _TOGETHER * _TOGETHER
     for k in range(found, room):
         keys[k] = _NO_KEY
     for i in range(found):
@@ -235,11 +245,9 @@ def see_partners(
             row[at + place] = np.float32(key & _NUMBER_BITS)
     for k in range(seen):
         keys[k] = np.int32(row[at + k])
-    write_partners(agents, keys, seen, agents[X, a], agents[Y, a], agents[COS, a], agents[SIN, a], row, at, n)
-    types, kinds = marks[TYPE], at + _KIND * n
-    for k in range(seen):
-        type = types[keys[k]]
-        row[kinds + k] = _ONE if type == _PEDESTRIAN else (_HALF if type == _CYCLIST else _ZERO)
+    for k in range(seen, (seen + EIGHT - 1) // EIGHT * EIGHT):
+        keys[k] = 0
+    write_partners(looks.T, keys, seen, agents[X, a], agents[Y, a], agents[COS, a], agents[SIN, a], row, at, n)
     return seen
 
 
@@ -263,78 +271,10 @@ def list_partners(agents: Floats, marks: Ints, a: Whole, count: Whole, range_2: 
 
 
 @inlined
-def see_lights(
-    agents: Floats,
-    a: Whole,
-    maps: Maps,
-    m: Whole,
-    scenarios: Scenarios,
-    s: Whole,
-    step: Whole,
-    seed: Whole,
-    p: Params,
-    row: Floats,
-    at: Whole,
-) -> Any:
-    """The stop lines ahead, of lights and of stop signs, nearest first; returns how many were written."""
-    n = p.lights
-    if n == 0:
-        return 0
-    lights = scenarios.counts[s, LIGHT_COUNT]
-    count = list_lines(scenarios.lights[s], lights, 0, agents, a, 0, row, at, n)
-    count = list_lines(maps.signs[m], maps.sizes[m, SIGN_COUNT], lights, agents, a, count, row, at, n)
-    for k in range(count):
-        number = int(row[at + _LINE_NUMBER * n + k])
-        state = light_state(scenarios, s, number, step, seed, p) if number < lights else 0
-        row[at + k] *= _FAR
-        row[at + n + k] *= _FAR
-        row[at + 2 * n + k] = np.float32((_RED >> state) & 1)
-        row[at + 3 * n + k] = np.float32((_AMBER >> state) & 1)
-        row[at + 4 * n + k] = np.float32((_GREEN >> state) & 1)
-        row[at + 5 * n + k] = _ONE if number >= lights else _ZERO
-    return count
-
-
-@inlined
-def list_lines(
-    lines: Floats,
-    line_count: Whole,
-    offset: Whole,
-    agents: Floats,
-    a: Whole,
-    count: Whole,
-    row_out: Floats,
-    at: Whole,
-    n: Whole,
-) -> Any:
-    """Enter the stop lines ahead into the block, which is kept nearest first; returns how many it holds.
-
-    Line k has the number k + offset. x and y are entered in metres.
-    """
-    cos, sin = agents[COS, a], agents[SIN, a]
-    distances, numbers = at + _LINE_DISTANCE * n, at + _LINE_NUMBER * n
-    for line in range(line_count):
-        dx, dy = lines[LINE_X, line] - agents[X, a], lines[LINE_Y, line] - agents[Y, a]
-        ahead, left = dx * cos + dy * sin, dy * cos - dx * sin
-        distance = dx * dx + dy * dy
-        is_same_way = lines[LINE_COS, line] * cos + lines[LINE_SIN, line] * sin > _SAME_WAY
-        if (ahead > _ZERO) & is_same_way & (distance <= _LINE_RANGE_2):
-            if count < n:
-                place = count
-                count += 1
-            elif distance < row_out[distances + n - 1]:
-                place = n - 1
-            else:
-                continue
-            while place > 0 and distance < row_out[distances + place - 1]:
-                for f in range(_LINE_NUMBER + 1):
-                    row_out[at + f * n + place] = row_out[at + f * n + place - 1]
-                place -= 1
-            row_out[at + place] = ahead
-            row_out[at + n + place] = left
-            row_out[distances + place] = distance
-            row_out[numbers + place] = np.float32(line + offset)
-    return count
+def zero(row_out: Floats, start: Whole, stop: Whole) -> None:
+    """Zero a part of the row: in one go, which is faster than what is left of each feature in turn."""
+    for k in range(start, stop):
+        row_out[k] = _ZERO
 
 
 @inlined

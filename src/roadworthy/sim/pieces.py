@@ -1,10 +1,9 @@
 """Road pieces and partners as an agent sees them, written eight at a time on the CPU.
 
 An observation stores the entries of a block feature by feature, while the numbers of one entry are used together. LLVM
-leaves a loop over numbered entries scalar, since for all it knows a store to the row could change the table. So eight
-entries are loaded here as vectors, moved into the agent's frame and stored. Best is a table that lies entry by entry in
-memory (`piece_major`), whose entries are loaded whole and transposed in registers. `write_one` is the same for a
-single entry.
+leaves a loop over numbered entries scalar, since for all it knows a store to the row could change the table. So tables
+lie entry by entry in memory (`piece_major`), and eight entries are loaded here as vectors, transposed in registers,
+moved into the agent's frame and stored. `write_one` is the same for a single entry, of a table of any layout.
 """
 
 from __future__ import annotations
@@ -21,15 +20,22 @@ from numpy.typing import NDArray
 from roadworthy.compile import inlined
 from roadworthy.scenario.schema import Floats
 from roadworthy.sim.layout import CLIP, EDGE, LANE, PARTNER, Feature
-from roadworthy.sim.state import COS, LENGTH, SIN, SPEED, WIDTH, X, Y
+from roadworthy.sim.vectors import (
+    EIGHT,
+    FLOATS,
+    LONG,
+    LONGS,
+    NUMBER_BYTES,
+    WHOLES,
+    eight_of,
+    load_entries,
+    long_number,
+    shuffled,
+    spread,
+    whole_number,
+)
 
-EIGHT = 8
-_NUMBER_BYTES, _PIECE_BYTES = 4, 4 * EIGHT
-# The lines of a table that hold x, y, cos, sin and the further features of a block.
-_LANE_LINES = tuple(range(len(LANE)))
-_EDGE_LINES = tuple(range(len(EDGE)))
-_PARTNER_LINES = (X, Y, COS, SIN, SPEED, LENGTH, WIDTH)  # of agents; a partner's kind is none of them
-
+_PIECE_BYTES = NUMBER_BYTES * EIGHT
 _HIGH, _LOW = np.float32(CLIP), np.float32(-CLIP)
 _LANE_SCALES = tuple(np.float32(1.0 / f.scale) for f in LANE)
 _EDGE_SCALES = tuple(np.float32(1.0 / f.scale) for f in EDGE)
@@ -50,7 +56,7 @@ def piece_major(shape: tuple[int, int, int]) -> Floats:
 @inlined
 def is_piece_major(table: Floats) -> bool:
     """Whether a table (lines, entries) lies entry by entry in memory, with room for eight numbers each."""
-    return table.strides[0] == _NUMBER_BYTES and table.strides[1] == _PIECE_BYTES
+    return table.strides[0] == NUMBER_BYTES and table.strides[1] == _PIECE_BYTES
 
 
 @inlined
@@ -64,7 +70,6 @@ def clipped(value: Real) -> Any:
 def write_one(
     table: Floats,
     number: Whole,
-    lines: tuple[int, ...],
     scales: tuple[Real, ...],
     x: Real,
     y: Real,
@@ -76,120 +81,48 @@ def write_one(
 ) -> None:
     """One entry, seen from an agent at x, y with this heading: feature f goes to row[at + f * n].
 
-    The first four of the lines of the table are x, y, cos and sin; scales are what features are multiplied by.
+    The first lines of the table are x, y, cos, sin and the further features; scales are what they are multiplied by.
     """
-    dx, dy = table[lines[0], number] - x, table[lines[1], number] - y
-    entry_cos, entry_sin = table[lines[2], number], table[lines[3], number]
+    dx, dy = table[0, number] - x, table[1, number] - y
+    entry_cos, entry_sin = table[2, number], table[3, number]
     row[at] = clipped((dx * cos + dy * sin) * scales[0])
     row[at + n] = clipped((dy * cos - dx * sin) * scales[1])
     row[at + 2 * n] = clipped(entry_cos * cos + entry_sin * sin)
     row[at + 3 * n] = clipped(entry_sin * cos - entry_cos * sin)
-    for f in range(4, len(lines)):
-        row[at + f * n] = clipped(table[lines[f], number] * scales[f])
+    for f in range(4, len(scales)):
+        row[at + f * n] = clipped(table[f, number] * scales[f])
 
 
-def _write_eight(features: Sequence[Feature], lines: Sequence[int], loads_whole: bool) -> Callable[..., None]:
-    """`write_one` for the eight entries numbers[k : k + 8] of a table.
+def _write_eight(features: Sequence[Feature]) -> Callable[..., None]:
+    """`write_one` for the eight entries numbers[k : k + 8] of a piece-major table, zeros from the valid-th on.
 
-    write(table, numbers, k, x, y, cos, sin, row, at, n). loads_whole: of a piece-major table, its first lines.
+    write(table, numbers, k, valid, x, y, cos, sin, row, at, n).
     """
-    scales = [1.0 / feature.scale for feature in features[: len(lines)]]
+    scales = [1.0 / feature.scale for feature in features]
 
     @intrinsic
-    def write(typing_context, table, numbers, k, x, y, cos, sin, row, at, n):
+    def write(typing_context, table, numbers, k, valid, x, y, cos, sin, row, at, n):
         pose = [types.float32] * 4
-        signature = types.void(table, numbers, types.intp, *pose, row, types.intp, types.intp)
+        signature = types.void(table, numbers, types.intp, types.intp, *pose, row, types.intp, types.intp)
 
         def generate(context, builder, signature, args):
-            table, numbers, row = (context.make_array(signature.args[i])(context, builder, args[i]) for i in (0, 1, 7))
+            table, numbers, row = (context.make_array(signature.args[i])(context, builder, args[i]) for i in (0, 1, 8))
             entries = []
             for entry in range(EIGHT):
-                place = builder.gep(numbers.data, [builder.add(args[2], _long(entry))])
-                entries.append(builder.zext(builder.load(place), _LONG))
-            if loads_whole:
-                loaded = _loaded_whole(builder, table.data, entries)
-            else:
-                loaded = _loaded_singly(builder, table.data, _strides(builder, table), entries, lines)
-            seen = _in_frame(builder, loaded, [_all(builder, value) for value in args[3:7]], scales)
+                place = builder.gep(numbers.data, [builder.add(args[2], long_number(entry))])
+                entries.append(builder.zext(builder.load(place), LONG))
+            loaded = load_entries(builder, table.data, entries)
+            seen = _in_frame(builder, loaded, [spread(builder, value) for value in args[4:8]], scales)
+            is_valid = builder.icmp_signed("<", ir.Constant(LONGS, list(range(EIGHT))), spread(builder, args[3]))
             for f, line in enumerate(seen):
-                place = builder.add(args[8], builder.mul(args[9], _long(f)))
-                target = builder.bitcast(builder.gep(row.data, [place]), _VECTOR.as_pointer())
-                builder.store(line, target, align=_NUMBER_BYTES)
+                place = builder.add(args[9], builder.mul(args[10], long_number(f)))
+                target = builder.bitcast(builder.gep(row.data, [place]), FLOATS.as_pointer())
+                builder.store(builder.select(is_valid, line, eight_of(0.0)), target, align=NUMBER_BYTES)
             return context.get_dummy_value()
 
         return signature, generate
 
     return write
-
-
-_LONG, _FLOAT = ir.IntType(64), ir.FloatType()
-_VECTOR = ir.VectorType(_FLOAT, EIGHT)
-
-
-def _long(value: int) -> ir.Constant:
-    return ir.Constant(_LONG, value)
-
-
-def _vector(value: float) -> ir.Constant:
-    return ir.Constant(_VECTOR, [float(np.float32(value))] * EIGHT)
-
-
-def _strides(builder: ir.IRBuilder, table: Any) -> list[Any]:
-    return [builder.extract_value(table.strides, i) for i in range(2)]
-
-
-def _loaded_whole(builder: ir.IRBuilder, data: Any, entries: list[Any]) -> list[Any]:
-    """The lines of eight entries, each of which is a vector in memory."""
-    rows = []
-    for entry in entries:
-        place = builder.gep(data, [builder.mul(entry, _long(EIGHT))])
-        rows.append(builder.load(builder.bitcast(place, _VECTOR.as_pointer()), align=_NUMBER_BYTES))
-    return _transposed(builder, rows)
-
-
-def _loaded_singly(
-    builder: ir.IRBuilder, data: Any, strides: list[Any], entries: list[Any], lines: Sequence[int]
-) -> list[Any]:
-    """The lines of eight entries of any table, number by number."""
-    start = builder.ptrtoint(data, _LONG)
-    offsets = [builder.mul(entry, strides[1]) for entry in entries]
-    loaded = []
-    for line in lines:
-        line_start = builder.add(start, builder.mul(strides[0], _long(line)))
-        vector = ir.Constant(_VECTOR, ir.Undefined)
-        for k, offset in enumerate(offsets):
-            place = builder.inttoptr(builder.add(line_start, offset), _FLOAT.as_pointer())
-            vector = builder.insert_element(vector, builder.load(place), ir.Constant(ir.IntType(32), k))
-        loaded.append(vector)
-    return loaded
-
-
-def _shuffled(builder: ir.IRBuilder, a: Any, b: Any, places: Sequence[int]) -> Any:
-    """A vector of the numbers at these places of a (0 to 7) and b (8 to 15)."""
-    return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(ir.IntType(32), EIGHT), list(places)))
-
-
-def _all(builder: ir.IRBuilder, value: Any) -> Any:
-    """A vector of one number."""
-    first = builder.insert_element(ir.Constant(_VECTOR, ir.Undefined), value, ir.Constant(ir.IntType(32), 0))
-    return _shuffled(builder, first, first, [0] * EIGHT)
-
-
-def _transposed(builder: ir.IRBuilder, rows: list[Any]) -> list[Any]:
-    """Line f of the result holds number f of each row: three rounds, each of one AVX instruction per vector."""
-    pairs = []
-    for i in range(0, EIGHT, 2):
-        for places in ((0, 8, 1, 9, 4, 12, 5, 13), (2, 10, 3, 11, 6, 14, 7, 15)):
-            pairs.append(_shuffled(builder, rows[i], rows[i + 1], places))
-    fours = []
-    for i in (0, 1, 4, 5):
-        for places in ((0, 1, 8, 9, 4, 5, 12, 13), (2, 3, 10, 11, 6, 7, 14, 15)):
-            fours.append(_shuffled(builder, pairs[i], pairs[i + 2], places))
-    return [
-        _shuffled(builder, fours[i], fours[i + 4], places)
-        for places in ((0, 1, 2, 3, 8, 9, 10, 11), (4, 5, 6, 7, 12, 13, 14, 15))
-        for i in range(4)
-    ]
 
 
 def _in_frame(builder: ir.IRBuilder, lines: list[Any], pose: list[Any], scales: list[float]) -> list[Any]:
@@ -202,20 +135,60 @@ def _in_frame(builder: ir.IRBuilder, lines: list[Any], pose: list[Any], scales: 
 
     places = turned(builder.fsub(lines[0], x), builder.fsub(lines[1], y))
     seen = [*places, *turned(lines[2], lines[3]), *lines[4 : len(scales)]]
-    high, low = _vector(CLIP), _vector(-CLIP)
+    high, low = eight_of(CLIP), eight_of(-CLIP)
     clipped_lines = []
     for line, scale in zip(seen, scales, strict=True):
-        value = line if scale == 1.0 else builder.fmul(line, _vector(scale))
+        value = line if scale == 1.0 else builder.fmul(line, eight_of(scale))
         value = builder.select(builder.fcmp_ordered(">", value, low), value, low)
         clipped_lines.append(builder.select(builder.fcmp_ordered("<", value, high), value, high))
     return clipped_lines
 
 
-_eight_whole_lanes = _write_eight(LANE, _LANE_LINES, loads_whole=True)
-_eight_lanes = _write_eight(LANE, _LANE_LINES, loads_whole=False)
-_eight_whole_edges = _write_eight(EDGE, _EDGE_LINES, loads_whole=True)
-_eight_edges = _write_eight(EDGE, _EDGE_LINES, loads_whole=False)
-_eight_partners = _write_eight(PARTNER, _PARTNER_LINES, loads_whole=False)
+@intrinsic
+def nearest_of_eight(typing_context, table, numbers, k, x, y, cos, sin, own, own_count, most, angle, stay):
+    """The least cost of a lane to be on (see `roads.locate`) among the pieces numbers[k : k + 8], and its place there.
+
+    table: piece-major. own, own_count: which pieces cost nothing to stay on; most: the largest square of a distance;
+    angle, stay: costs. Pieces further away cost infinitely much.
+    """
+    cost_and_place: Any = types.Tuple  # type: ignore[attr-defined]
+    signature = cost_and_place([types.float32, types.intp])(
+        table, numbers, types.intp, *[types.float32] * 4, types.uint32, types.uint32, *[types.float32] * 3
+    )
+
+    def generate(context, builder, signature, args):
+        table, numbers = (context.make_array(signature.args[i])(context, builder, args[i]) for i in (0, 1))
+        place = builder.gep(numbers.data, [args[2]])
+        several = ir.VectorType(numbers.data.type.pointee, EIGHT)
+        listed = builder.load(builder.bitcast(place, several.as_pointer()), align=several.element.width // EIGHT)
+        listed = builder.zext(listed, WHOLES)
+        entries = [builder.zext(builder.extract_element(listed, whole_number(i)), LONG) for i in range(EIGHT)]
+        px, py, pcos, psin, half = load_entries(builder, table.data, entries)[:5]
+        x, y, cos, sin, own, own_count, most, angle, stay = (spread(builder, value) for value in args[3:])
+        mul, add, sub = builder.fmul, builder.fadd, builder.fsub
+        dx, dy, zero = sub(x, px), sub(y, py), eight_of(0.0)
+        along = add(mul(dx, pcos), mul(dy, psin))
+        along = builder.select(builder.fcmp_ordered("<", along, zero), sub(zero, along), along)
+        beyond, across = sub(along, half), sub(mul(dy, pcos), mul(dx, psin))
+        beyond = builder.select(builder.fcmp_ordered(">", beyond, zero), beyond, zero)
+        square = add(mul(beyond, beyond), mul(across, across))
+        cost = add(square, mul(angle, sub(sub(eight_of(1.0), mul(cos, pcos)), mul(sin, psin))))
+        is_own = builder.icmp_unsigned("<", builder.sub(listed, own), own_count)
+        cost = add(cost, builder.select(is_own, zero, stay))
+        cost = builder.select(builder.fcmp_ordered("<=", square, most), cost, eight_of(float("inf")))
+        least = cost
+        for places in ((4, 5, 6, 7, 0, 1, 2, 3), (2, 3, 0, 1, 6, 7, 4, 5), (1, 0, 3, 2, 5, 4, 7, 6)):
+            other = shuffled(builder, least, least, places)
+            least = builder.select(builder.fcmp_ordered("<", least, other), least, other)
+        bits = builder.bitcast(builder.fcmp_ordered("==", cost, least), ir.IntType(EIGHT))
+        first = builder.cttz(builder.zext(bits, LONG), ir.Constant(ir.IntType(1), 0))
+        found = [builder.extract_element(least, whole_number(0)), first]
+        return context.make_tuple(builder, signature.return_type, found)
+
+    return signature, generate
+
+
+_eight_lanes, _eight_edges, _eight_partners = _write_eight(LANE), _write_eight(EDGE), _write_eight(PARTNER)
 
 
 @inlined
@@ -232,17 +205,13 @@ def write_lanes(
     n: Whole,
 ) -> None:
     """The first count of the numbered lane pieces, into a block of n that starts at row[at]."""
-    if count < EIGHT:
+    if count < EIGHT or not is_piece_major(table):
         for k in range(count):
-            write_one(table, numbers[k], _LANE_LINES, _LANE_SCALES, x, y, cos, sin, row, at + k, n)
-    elif is_piece_major(table):
-        for k in range(0, count, EIGHT):
-            first = min(k, count - EIGHT)
-            _eight_whole_lanes(table, numbers, first, x, y, cos, sin, row, at + first, n)
-    else:
-        for k in range(0, count, EIGHT):
-            first = min(k, count - EIGHT)
-            _eight_lanes(table, numbers, first, x, y, cos, sin, row, at + first, n)
+            write_one(table, numbers[k], _LANE_SCALES, x, y, cos, sin, row, at + k, n)
+        return
+    for k in range(0, count, EIGHT):
+        first = min(k, count - EIGHT)
+        _eight_lanes(table, numbers, first, EIGHT, x, y, cos, sin, row, at + first, n)
 
 
 @inlined
@@ -259,17 +228,13 @@ def write_edges(
     n: Whole,
 ) -> None:
     """The first count of the numbered edge pieces, into a block of n that starts at row[at]."""
-    if count < EIGHT:
+    if count < EIGHT or not is_piece_major(table):
         for k in range(count):
-            write_one(table, numbers[k], _EDGE_LINES, _EDGE_SCALES, x, y, cos, sin, row, at + k, n)
-    elif is_piece_major(table):
-        for k in range(0, count, EIGHT):
-            first = min(k, count - EIGHT)
-            _eight_whole_edges(table, numbers, first, x, y, cos, sin, row, at + first, n)
-    else:
-        for k in range(0, count, EIGHT):
-            first = min(k, count - EIGHT)
-            _eight_edges(table, numbers, first, x, y, cos, sin, row, at + first, n)
+            write_one(table, numbers[k], _EDGE_SCALES, x, y, cos, sin, row, at + k, n)
+        return
+    for k in range(0, count, EIGHT):
+        first = min(k, count - EIGHT)
+        _eight_edges(table, numbers, first, EIGHT, x, y, cos, sin, row, at + first, n)
 
 
 @inlined
@@ -285,11 +250,14 @@ def write_partners(
     at: Whole,
     n: Whole,
 ) -> None:
-    """The first count of the numbered agents, but for their kind, into a block of n that starts at row[at]."""
-    if count < EIGHT:
+    """The first count of the numbered agents, into a block of n that starts at row[at].
+
+    numbers: count of them, filled up to a multiple of eight with any agents'; they leave zeros in the block.
+    """
+    if n < EIGHT or not is_piece_major(table):
         for k in range(count):
-            write_one(table, numbers[k], _PARTNER_LINES, _PARTNER_SCALES, x, y, cos, sin, row, at + k, n)
-    else:
-        for k in range(0, count, EIGHT):
-            first = min(k, count - EIGHT)
-            _eight_partners(table, numbers, first, x, y, cos, sin, row, at + first, n)
+            write_one(table, numbers[k], _PARTNER_SCALES, x, y, cos, sin, row, at + k, n)
+        return
+    for k in range(0, count, EIGHT):
+        first = min(k, n - EIGHT)
+        _eight_partners(table, numbers, first, count - first, x, y, cos, sin, row, at + first, n)

@@ -8,6 +8,7 @@ from roadworthy.compile import inlined
 from roadworthy.scenario.grid import CELL_M, cell_along
 from roadworthy.scenario.prepare import PIECE_M
 from roadworthy.scenario.schema import Floats, Ints
+from roadworthy.sim.pieces import is_piece_major, nearest_of_eight
 from roadworthy.sim.state import (
     COLUMNS,
     COS,
@@ -17,9 +18,11 @@ from roadworthy.sim.state import (
     EDGE_Y1,
     LANE,
     LANE_COS,
+    LANE_COUNT,
     LANE_LIMIT,
     LANE_OFFSET,
     LANE_POINT_COUNT,
+    LANE_POINT_START,
     LANE_SIN,
     LENGTH,
     POINT_COS,
@@ -37,6 +40,7 @@ from roadworthy.sim.state import (
     X,
     Y,
 )
+from roadworthy.sim.vectors import EIGHT, fetch
 
 _ZERO, _HALF, _ONE = np.float32(0.0), np.float32(0.5), np.float32(1.0)
 # These two bound the number of cells that are looked at. A longer move is no driving and crosses nothing; an agent
@@ -57,7 +61,6 @@ _ANGLE_SQUARE = np.float32(2.0)
 # forks don't take turns.
 _STAY_SQUARE = np.float32(0.04)
 _NO_COST = np.float32(1e9)
-_GROUP = 8  # list entries that are looked at before asking whether that was enough; it is for 95 of 100 agents
 _CELL = np.float32(CELL_M)
 _LONGEST_HALF_M = np.float32(PIECE_M / 2 + 0.01)  # of a piece, rounded up
 
@@ -172,7 +175,12 @@ def locate(maps: Maps, m: int, agents: Floats, marks: Ints, a: int) -> None:
     west, south = maps.origins[m, 0], maps.origins[m, 1]
     column, row = cell_along(x, west, columns), cell_along(y, south, rows)
     entries = maps.lane_lists[m, maps.cell_lists[m, row * columns + column]]
-    points, lanes, was_on = maps.lane_points[m], maps.lane_point_lanes[m], marks[LANE, a]
+    points, was_on = maps.lane_points[m], marks[LANE, a]
+    # The pieces of the lane that it was on: numbers that follow each other.
+    own, own_count = np.uint32(0), np.uint32(0)
+    if was_on >= 0 and was_on < maps.sizes[m, LANE_COUNT]:
+        own = np.uint32(maps.lanes[m, LANE_POINT_START, was_on])
+        own_count = np.uint32(maps.lanes[m, LANE_POINT_START, was_on + 1] - own)
     px, py, pcos, psin, phalf = (
         points[POINT_X],
         points[POINT_Y],
@@ -185,18 +193,30 @@ def locate(maps: Maps, m: int, agents: Floats, marks: Ints, a: int) -> None:
     middle_y = south + (np.float32(row) + _HALF) * _CELL
     off_middle = np.sqrt((x - middle_x) * (x - middle_x) + (y - middle_y) * (y - middle_y))
 
+    # Eight entries are looked at before asking whether that was enough; it is for 95 of 100 agents.
+    takes_eight = count >= EIGHT and is_piece_major(points)
     least, found = _NO_COST, -1
-    for first in range(0, count, _GROUP):
-        last = min(first + _GROUP, count)
-        for place in range(first, last):
-            k = entries[place]
-            dx, dy, c, s = x - px[k], y - py[k], pcos[k], psin[k]
-            beyond = max(abs(dx * c + dy * s) - phalf[k], _ZERO)
-            across = dy * c - dx * s
-            square = beyond * beyond + across * across
-            cost = square + _ANGLE_SQUARE * (_ONE - cos * c - sin * s) + (_ZERO if lanes[k] == was_on else _STAY_SQUARE)
-            is_better = (square <= _ON_LANE_SQUARE) & (cost < least)
-            least, found = cost if is_better else least, place if is_better else found
+    for first in range(0, count, EIGHT):
+        last = min(first + EIGHT, count)
+        if takes_eight:
+            begin = last - EIGHT
+            cost, place = nearest_of_eight(
+                points, entries, begin, x, y, cos, sin, own, own_count, _ON_LANE_SQUARE, _ANGLE_SQUARE, _STAY_SQUARE
+            )
+            if cost < least:
+                least, found = cost, begin + place
+        else:
+            for place in range(first, last):
+                k = np.uint32(entries[place])
+                dx, dy, c, s = x - px[k], y - py[k], pcos[k], psin[k]
+                beyond = max(abs(dx * c + dy * s) - phalf[k], _ZERO)
+                across = dy * c - dx * s
+                square = beyond * beyond + across * across
+                # Below own, the difference wraps around.
+                stays = _ZERO if np.uint32(k - own) < own_count else _STAY_SQUARE
+                cost = square + _ANGLE_SQUARE * (_ONE - cos * c - sin * s) + stays
+                if (square <= _ON_LANE_SQUARE) & (cost < least):
+                    least, found = cost, place
         # Entries are in the order of their distance to the middle of the cell: what follows is at least so far away.
         k = entries[last - 1]
         dx, dy = px[k] - middle_x, py[k] - middle_y
@@ -210,8 +230,26 @@ def locate(maps: Maps, m: int, agents: Floats, marks: Ints, a: int) -> None:
         return
     k = entries[found]
     c, s = pcos[k], psin[k]
-    marks[LANE, a] = lanes[k]
+    marks[LANE, a] = maps.lane_point_lanes[m, k]
     agents[LANE_OFFSET, a] = (y - py[k]) * c - (x - px[k]) * s
     agents[LANE_COS, a] = cos * c + sin * s
     agents[LANE_SIN, a] = sin * c - cos * s
     agents[LANE_LIMIT, a] = points[POINT_LIMIT, k]
+
+
+@inlined
+def fetch_lists(maps: Maps, m: int, agents: Floats, count: int) -> None:
+    """Bring the lists of the cells of the first agents into the cache: waiting for them one by one takes far longer."""
+    columns, rows = maps.sizes[m, COLUMNS], maps.sizes[m, ROWS]
+    west, south = maps.origins[m, 0], maps.origins[m, 1]
+    starts, lists = maps.cell_edge_starts[m], maps.cell_lists[m]
+    lanes, edges = maps.lane_lists[m], maps.edge_lists[m]
+    length = lanes.shape[1]
+    for a in range(count):
+        cell = cell_along(agents[Y, a], south, rows) * columns + cell_along(agents[X, a], west, columns)
+        fetch(starts, cell)
+        first = lists[cell] * length
+        fetch(lanes, first)
+        fetch(lanes, first + length // 2)
+        fetch(edges, first)
+        fetch(edges, first + length // 2)

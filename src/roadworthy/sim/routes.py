@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from roadworthy.compile import rule
+from roadworthy.compile import inlined, rule
 from roadworthy.scenario.grid import cell_along
 from roadworthy.scenario.schema import AgentType, Ints, LaneType
 from roadworthy.sim import draws
@@ -73,7 +73,7 @@ _AGAINST_M2 = np.float32(60.0)  # weight of 1 - cos against square metres, for a
 _ZERO, _ONE = np.float32(0.0), np.float32(1.0)
 
 
-@rule
+@inlined
 def is_lane_for(maps: Maps, m: int, lane: int, kind: int) -> bool:
     """Whether an agent of a type may take a lane: bicycle lanes are for cyclists; one without pieces is for nobody."""
     lanes = maps.lanes[m]
@@ -82,26 +82,28 @@ def is_lane_for(maps: Maps, m: int, lane: int, kind: int) -> bool:
     return lanes[LANE_TYPE, lane] != _BIKE_LANE or kind == _CYCLIST
 
 
-@rule
+@inlined
 def _lanes_onward(maps: Maps, m: int, lane: int, kind: int) -> Any:
     """How many lanes can follow a lane, counted up to 2: a junction's lane leads to a road, which may leave the map."""
     lanes, successors = maps.lanes[m], maps.successors[m]
     onward = 0
     for i in range(lanes[LANE_SUCCESSOR_START, lane], lanes[LANE_SUCCESSOR_START, lane + 1]):
         if is_lane_for(maps, m, successors[i], kind):
-            onward = max(onward, 1)
+            onward = 1
             after = successors[i]
             for k in range(lanes[LANE_SUCCESSOR_START, after], lanes[LANE_SUCCESSOR_START, after + 1]):
                 if is_lane_for(maps, m, successors[k], kind):
-                    onward = 2
+                    return 2
     return onward
 
 
-@rule
+@inlined
 def _draw_next(maps: Maps, m: int, lane: int, kind: int, key: int, a: int, step: int, number: int) -> Any:
     """A lane that follows, drawn among those that lead on furthest; -1 at a dead end."""
     lanes, successors = maps.lanes[m], maps.successors[m]
     first, last = lanes[LANE_SUCCESSOR_START, lane], lanes[LANE_SUCCESSOR_START, lane + 1]
+    if last - first == 1:  # as it is in most places
+        return np.int64(successors[first]) if is_lane_for(maps, m, successors[first], kind) else np.int64(-1)
     furthest, count = -1, 0
     for i in range(first, last):
         if is_lane_for(maps, m, successors[i], kind):
@@ -112,6 +114,8 @@ def _draw_next(maps: Maps, m: int, lane: int, kind: int, key: int, a: int, step:
     if count == 0:
         return np.int64(-1)
     chosen = draws.choose(key, a, step, draws.ROUTE + draws.PURPOSES * number, count)
+    if count == last - first:
+        return np.int64(successors[first + chosen])
     for i in range(first, last):
         if is_lane_for(maps, m, successors[i], kind) and _lanes_onward(maps, m, successors[i], kind) == furthest:
             if chosen == 0:
@@ -127,10 +131,10 @@ def route_key(seed: int, spawns: int) -> Any:
 
 
 @rule
-def extend_route(maps: Maps, m: int, marks: Ints, a: int, key: int, step: int) -> None:
-    """Draw lanes after the last one, until the route is full or the road ends."""
+def extend_route(maps: Maps, m: int, marks: Ints, a: int, key: int, step: int, most: int) -> None:
+    """Draw lanes after the last one, until the route has `most` (up to ROUTE_LANES) or the road ends."""
     length = marks[ROUTE_LENGTH, a]
-    while 0 < length < ROUTE_LANES:
+    while 0 < length < most:
         lane = _draw_next(maps, m, marks[ROUTE + length - 1, a], marks[TYPE, a], key, a, step, length)
         if lane < 0:
             break
@@ -140,12 +144,15 @@ def extend_route(maps: Maps, m: int, marks: Ints, a: int, key: int, step: int) -
 
 
 @rule
-def draw_route(maps: Maps, m: int, marks: Ints, a: int, lane: int, key: int, step: int) -> None:
-    """A route from a lane on. `key` is that of `route_key`, `step` the world's."""
+def draw_route(maps: Maps, m: int, marks: Ints, a: int, lane: int, key: int, step: int, most: int) -> None:
+    """A route of at most so many lanes, from a lane on. `key` is that of `route_key`, `step` the world's.
+
+    `extend_route` with the same key and step makes it longer: the result is the same in one go or in several.
+    """
     marks[ROUTE, a] = lane
     marks[ROUTE_LENGTH, a] = 1
     marks[ROUTE_PLACE, a] = 0
-    extend_route(maps, m, marks, a, key, step)
+    extend_route(maps, m, marks, a, key, step, most)
 
 
 @rule
@@ -158,7 +165,7 @@ def _make_room(maps: Maps, m: int, marks: Ints, a: int, key: int, step: int) -> 
         marks[ROUTE + k, a] = marks[ROUTE + k + passed, a]
     marks[ROUTE_LENGTH, a] = length - passed
     marks[ROUTE_PLACE, a] -= passed
-    extend_route(maps, m, marks, a, key, step)
+    extend_route(maps, m, marks, a, key, step, ROUTE_LANES)
 
 
 @rule
@@ -351,7 +358,7 @@ def trace_route(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int
         marks[ROUTE + length, a] = lane
         length += 1
     marks[ROUTE_LENGTH, a] = length
-    extend_route(maps, m, marks, a, route_key(worlds.seeds[w], marks[SPAWNS, a]), clock[STEP])
+    extend_route(maps, m, marks, a, route_key(worlds.seeds[w], marks[SPAWNS, a]), clock[STEP], ROUTE_LANES)
     road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
     end = road.lengths[marks[ROUTE, a]]
     place, arc, offset, _ = nearest_place(

@@ -13,9 +13,11 @@ from roadworthy.compile import rule
 from roadworthy.scenario.schema import AgentType, Floats, Ints, LaneType
 from roadworthy.sim import draws
 from roadworthy.sim.collision import boxes_touch
+from roadworthy.sim.joining import join_traffic
 from roadworthy.sim.path import FAR, Real, Road, nearest_place, piece_at, route_pose
 from roadworthy.sim.routes import (
     draw_route,
+    extend_route,
     is_lane_for,
     lane_list,
     length_ahead,
@@ -33,7 +35,6 @@ from roadworthy.sim.state import (
     GOAL_COUNT,
     GOAL_DISTANCE,
     GOALS,
-    HASTE,
     HEADING,
     IS_PRESENT,
     JERK,
@@ -61,6 +62,7 @@ from roadworthy.sim.state import (
     PREVIOUS_Y,
     RADIUS,
     ROUTE,
+    ROUTE_LANES,
     ROUTE_LENGTH,
     ROUTE_PLACE,
     SIN,
@@ -78,8 +80,6 @@ from roadworthy.sim.state import (
     X,
     Y,
 )
-from roadworthy.sim.stops import stop_ahead
-from roadworthy.sim.traffic import UNKNOWN_LIMIT_MPS, outreach, reaction, wanted_acceleration
 
 ATTEMPTS = 96
 # Length and width in m: the shortest, and by how much the longest is longer.
@@ -89,12 +89,10 @@ _CYCLIST, _BIKE_LANE = int(AgentType.CYCLIST), int(LaneType.BIKE_LANE)
 _LONGEST_HALF_M = np.float32(2.0)  # of a piece of a lane
 _APART_M = np.float32(2.0)  # within which of another lane a place is in a junction
 _SHORTEST_ROUTE_M = np.float32(12.0)
-_EASY_BRAKING = np.float32(1.5)  # m/s2 that whoever is spawned may have to brake with at once
-_THEIR_BRAKING = np.float32(2.5)  # ... and that it may ask of others
-_SLOWER, _SPEEDS = np.float32(0.75), 10
-_SLOWEST_SHARE = np.float32(0.75)  # of the limit, of those whose way is free
+_SLOWEST_PACE = np.float32(0.75)
 _GOAL_BACK_M, _GOAL_FORTH_M = np.float32(-30.0), np.float32(1500.0)
 _GOAL_OFF_M = np.float32(15.0)
+_SLACK_M = np.float32(0.01)
 _ZERO, _HALF, _ONE, _TWO = np.float32(0.0), np.float32(0.5), np.float32(1.0), np.float32(2.0)
 
 
@@ -105,24 +103,18 @@ def spawn(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int, p: P
     Of the places tried the best is taken: with room for all its goals on the route, and not in a junction. The boxes of
     others are at least p.spawn_gap away, and nobody has to brake hard for who appears.
     """
-    agents, marks, clock = worlds.agents[w], worlds.marks[w], worlds.clocks[w]
+    agents, marks, m = worlds.agents[w], worlds.marks[w], worlds.clocks[w, MAP]
+    road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
     key = route_key(worlds.seeds[w], marks[SPAWNS, a])
     marks[SPAWNS, a] += 1
     marks[IS_PRESENT, a] = 0
     _draw_size(agents, marks, a, key)
-    best, best_attempt = np.int64(0), -1
-    for attempt in range(ATTEMPTS):
-        score = _try_place(worlds, maps, scenarios, w, a, key, attempt, p)
-        if score > best:
-            best, best_attempt = score, attempt
-            if score == _best_score(p):
-                break
-    if best_attempt < 0:
+    _rest(agents, marks, a)
+    if not _find_place(worlds, maps, scenarios, w, a, key, p):
         marks[ROUTE_LENGTH, a] = marks[ROUTE_PLACE, a] = 0
         return False
-    _try_place(worlds, maps, scenarios, w, a, key, best_attempt, p)
-    m = clock[MAP]
-    road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
+    agents[HEADING, a] = np.arctan2(agents[SIN, a], agents[COS, a])
+    agents[PREVIOUS_X, a], agents[PREVIOUS_Y, a] = agents[X, a], agents[Y, a]
     _set_goals(agents, marks, a, road, p)
     _describe_lane(agents, marks, a, road)
     marks[IS_PRESENT, a] = 1
@@ -130,8 +122,32 @@ def spawn(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int, p: P
 
 
 @rule
-def _best_score(p: Params) -> Any:
-    return np.int64(2 + 2 * p.goal_count)
+def _find_place(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int, key: int, p: Params) -> bool:
+    """Put agent a on the first of the best places that are tried; False if none can be used.
+
+    What the traffic says to a place costs far more than its score, so it is asked only about places that would be
+    taken: first about the perfect ones, of which most agents soon find one, then about any that beats those before.
+    """
+    perfect = int(2 + 2 * p.goal_count)
+    for attempt in range(ATTEMPTS):
+        if _try_place(worlds, maps, w, a, key, attempt, perfect, p) > 0:
+            if join_traffic(worlds, maps, scenarios, w, a, _draw_pace(key, a, attempt), p):
+                return True
+    best, best_attempt = 0, -1
+    for attempt in range(ATTEMPTS):
+        score = _try_place(worlds, maps, w, a, key, attempt, best + 1, p)
+        if 0 < score < perfect and join_traffic(worlds, maps, scenarios, w, a, _draw_pace(key, a, attempt), p):
+            best, best_attempt = score, attempt
+    if best_attempt < 0:
+        return False
+    _try_place(worlds, maps, w, a, key, best_attempt, best, p)
+    return join_traffic(worlds, maps, scenarios, w, a, _draw_pace(key, a, best_attempt), p)
+
+
+@rule
+def _draw_pace(key: int, a: int, attempt: int) -> Real:
+    """The share of the limit that agent a drives at where its way is free."""
+    return _SLOWEST_PACE + (_ONE - _SLOWEST_PACE) * draws.uniform(key, a, attempt, draws.SPAWN + 3 * draws.PURPOSES)
 
 
 @rule
@@ -144,64 +160,54 @@ def _draw_size(agents: Floats, marks: Ints, a: int, key: int) -> None:
 
 
 @rule
-def _try_place(
-    worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int, key: int, attempt: int, p: Params
-) -> Any:
-    """Put agent a on the place of an attempt, which may be no good: gives its score, 0 if it can't be used."""
+def _rest(agents: Floats, marks: Ints, a: int) -> None:
+    agents[SPEED, a] = agents[ACCELERATION, a] = agents[LATERAL, a] = agents[JERK, a] = agents[STEERING, a] = _ZERO
+    agents[ALONG, a] = agents[ACROSS, a] = agents[SLOWEST, a] = agents[PATH_OFFSET, a] = _ZERO
+    marks[LINE, a] = -1
+
+
+@rule
+def _try_place(worlds: Worlds, maps: Maps, w: int, a: int, key: int, attempt: int, least: int, p: Params) -> Any:
+    """Put agent a on the place of an attempt, which may be no good: gives its score.
+
+    0 if it can't be used, or would score less than `least`. The score is 1, plus 2 for each goal that its route has
+    room for, plus 1 if it is not in a junction.
+    """
     agents, marks, clock = worlds.agents[w], worlds.marks[w], worlds.clocks[w]
-    m = clock[MAP]
+    m, nothing = clock[MAP], np.int64(0)
     road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
     points, count = road.points, maps.sizes[m, LANE_POINT_COUNT]
     if count == 0:
-        return np.int64(0)
+        return nothing
     piece = draws.choose(key, a, attempt, draws.SPAWN, count)
     half = points[POINT_HALF, piece]
     lane = maps.lane_point_lanes[m, piece]
     # Pieces are short in bends: a long one is taken more often, so that every metre of road is as likely.
     if draws.uniform(key, a, attempt, draws.SPAWN + draws.PURPOSES) * _LONGEST_HALF_M > half:
-        return np.int64(0)
+        return nothing
     if not is_lane_for(maps, m, lane, marks[TYPE, a]):
-        return np.int64(0)
-    draw_route(maps, m, marks, a, lane, key, clock[STEP])
+        return nothing
     share = _TWO * draws.uniform(key, a, attempt, draws.SPAWN + 2 * draws.PURPOSES) - _ONE
     arc = points[POINT_ARC, piece] + half * share
-    agents[PATH_ARC, a], agents[PATH_OFFSET, a] = arc, _ZERO
+    agents[PATH_ARC, a] = arc
+    # The lane that follows tells the direction at the end of this one, and whether it is a junction. The rest of the
+    # route is drawn where these have not spoken against the place.
+    draw_route(maps, m, marks, a, lane, key, clock[STEP], 2)
+    agents[X, a], agents[Y, a], agents[COS, a], agents[SIN, a] = route_pose(road, marks, a, 0, arc, _ZERO)
+    if _is_crowded(agents, marks, a, clock[AGENT_COUNT], p.spawn_gap):
+        return nothing
+    x, y, _, _ = route_pose(road, marks, a, 0, arc, _HALF * agents[LENGTH, a] + _ONE)
+    is_clear = not (
+        _is_in_junction(maps, m, marks, a, agents[X, a], agents[Y, a]) or _is_in_junction(maps, m, marks, a, x, y)
+    )
+    if 1 + 2 * p.goal_count + is_clear < least:
+        return nothing
+    extend_route(maps, m, marks, a, key, clock[STEP], ROUTE_LANES)
     room = length_ahead(road, marks, a, 0, arc)
     if not room > _SHORTEST_ROUTE_M:
-        return np.int64(0)
-    _stand_at(agents, marks, a, road)
-    if _is_crowded(agents, marks, a, clock[AGENT_COUNT], p.spawn_gap):
-        return np.int64(0)
-    share = _SLOWEST_SHARE + (_ONE - _SLOWEST_SHARE) * draws.uniform(key, a, attempt, draws.SPAWN + 3 * draws.PURPOSES)
-    _choose_speed(worlds, maps, scenarios, w, a, share, p)
-    if _disturbs(worlds, maps, scenarios, w, a, p):
-        return np.int64(0)
-    goals = min(np.int64(room / p.goal_spacing), np.int64(p.goal_count))
-    front = _HALF * agents[LENGTH, a] + _ONE
-    x, y, _, _ = route_pose(road, marks, a, 0, arc, front)
-    in_junction = _is_in_junction(maps, m, marks, a, agents[X, a], agents[Y, a]) or _is_in_junction(
-        maps, m, marks, a, x, y
-    )
-    return np.int64(1) + 2 * goals + np.int64(not in_junction)
-
-
-@rule
-def _stand_at(agents: Floats, marks: Ints, a: int, road: Road) -> None:
-    """The pose at the agent's place on its route, at rest."""
-    x, y, cos, sin = route_pose(
-        road,
-        marks,
-        a,
-        marks[ROUTE_PLACE, a],
-        agents[PATH_ARC, a],
-        _ZERO,
-    )
-    agents[X, a], agents[Y, a], agents[COS, a], agents[SIN, a] = x, y, cos, sin
-    agents[HEADING, a] = np.arctan2(sin, cos)
-    agents[PREVIOUS_X, a], agents[PREVIOUS_Y, a] = x, y
-    agents[SPEED, a] = agents[ACCELERATION, a] = agents[LATERAL, a] = agents[JERK, a] = agents[STEERING, a] = _ZERO
-    agents[ALONG, a] = agents[ACROSS, a] = agents[SLOWEST, a] = _ZERO
-    marks[LINE, a] = -1
+        return nothing
+    score = 1 + 2 * min(np.int64(room / p.goal_spacing), np.int64(p.goal_count)) + np.int64(is_clear)
+    return score if score >= least else nothing
 
 
 @rule
@@ -230,60 +236,21 @@ def _is_crowded(agents: Floats, marks: Ints, a: int, count: int, gap: Real) -> b
 
 
 @rule
-def _choose_speed(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int, share: Real, p: Params) -> None:
-    """A share of the limit, or as much as needs no more than easy braking for what is ahead."""
-    agents, m = worlds.agents[w], worlds.clocks[w, MAP]
-    # Standing, every line with a red light or a sign counts, also one too close for somebody faster.
-    room = stop_ahead(worlds, maps, scenarios, w, a, FAR * _HALF, p)
-    road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
-    limit = road.points[POINT_LIMIT, _piece_of(agents, worlds.marks[w], a, road)]
-    speed = share * (limit if limit > _ZERO else UNKNOWN_LIMIT_MPS)
-    speed = min(speed, np.sqrt(_TWO * _EASY_BRAKING * max(room - _ONE, _ZERO)))
-    for _ in range(_SPEEDS):
-        agents[SPEED, a] = speed
-        if wanted_acceleration(worlds, maps, scenarios, w, a, p) >= -_EASY_BRAKING:
-            return
-        speed *= _SLOWER
-    agents[SPEED, a] = _ZERO
-
-
-@rule
-def _piece_of(agents: Floats, marks: Ints, a: int, road: Road) -> Any:
-    return piece_at(road.lanes, road.points, marks[ROUTE + marks[ROUTE_PLACE, a], a], agents[PATH_ARC, a])
-
-
-@rule
-def _disturbs(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int, p: Params) -> bool:
-    """Whether somebody present would have to brake firmly because agent a appears."""
-    agents, marks, clock = worlds.agents[w], worlds.marks[w], worlds.clocks[w]
-    haste = worlds.hidden[w, HASTE]
-    for b in range(clock[AGENT_COUNT]):
-        if b == a or marks[IS_PRESENT, b] == 0:
-            continue
-        reach = outreach(agents, b, haste)
-        dx, dy, distance = agents[X, b] - agents[X, a], agents[Y, b] - agents[Y, a], reach + reach
-        if dx * dx + dy * dy > distance * distance or marks[ROUTE_LENGTH, b] == 0:
-            continue
-        stop = stop_ahead(worlds, maps, scenarios, w, b, reach, p)
-        if reaction(worlds, maps, scenarios, w, b, a, reach, stop, p) < -_THEIR_BRAKING:
-            return True
-    return False
-
-
-@rule
 def _is_in_junction(maps: Maps, m: int, marks: Ints, a: int, x: Real, y: Real) -> bool:
     """Whether a lane other than that of agent a's route and its next one comes close to a position."""
     points = maps.lane_points[m]
     lane, following_lane = marks[ROUTE, a], marks[ROUTE + 1, a] if marks[ROUTE_LENGTH, a] > 1 else np.int32(-1)
-    entries = maps.lane_lists[m, lane_list(maps, m, x, y)]
+    entries, reach = maps.lane_lists[m, lane_list(maps, m, x, y)], _APART_M + _LONGEST_HALF_M + _SLACK_M
     for e in range(len(entries)):
         i = np.int64(entries[e])
         if i >= maps.sizes[m, LANE_POINT_COUNT]:
             break
+        dx, dy = x - points[POINT_X, i], y - points[POINT_Y, i]
+        if dx * dx + dy * dy > reach * reach:
+            continue
         other = maps.lane_point_lanes[m, i]
         if other in (lane, following_lane) or maps.lanes[m, LANE_TYPE, other] == _BIKE_LANE:
             continue
-        dx, dy = x - points[POINT_X, i], y - points[POINT_Y, i]
         cos, sin = points[POINT_COS, i], points[POINT_SIN, i]
         over = max(abs(dx * cos + dy * sin) - points[POINT_HALF, i], _ZERO)
         across = dy * cos - dx * sin
@@ -315,7 +282,8 @@ def _set_goals(agents: Floats, marks: Ints, a: int, road: Road, p: Params) -> No
 def _describe_lane(agents: Floats, marks: Ints, a: int, road: Road) -> None:
     marks[LANE, a] = marks[ROUTE + marks[ROUTE_PLACE, a], a]
     agents[LANE_OFFSET, a], agents[LANE_COS, a], agents[LANE_SIN, a] = _ZERO, _ONE, _ZERO
-    agents[LANE_LIMIT, a] = road.points[POINT_LIMIT, _piece_of(agents, marks, a, road)]
+    piece = piece_at(road.lanes, road.points, marks[LANE, a], agents[PATH_ARC, a])
+    agents[LANE_LIMIT, a] = road.points[POINT_LIMIT, piece]
 
 
 @rule
@@ -363,6 +331,6 @@ def _go_on_from(worlds: Worlds, maps: Maps, w: int, a: int, x: Real, y: Real, sp
         count = max(maps.sizes[m, LANE_POINT_COUNT], np.int32(1))
         piece = draws.choose(key, a, clock[STEP], draws.SPAWN, count)
         lane, arc = np.int64(maps.lane_point_lanes[m, piece]), maps.lane_points[m, POINT_ARC, piece]
-    draw_route(maps, m, marks, a, lane, key, clock[STEP])
+    draw_route(maps, m, marks, a, lane, key, clock[STEP], ROUTE_LANES)
     agents[PATH_ARC, a] = arc
     return arc

@@ -129,7 +129,8 @@ class Worlds(NamedTuple):
     clocks: Ints  # (W, CLOCK_COLUMNS)
     seeds: NDArray[np.uint64]  # (W,) seed of the episode
     hidden: Floats  # (W, len(HIDDEN_FACTORS))
-    order: Ints  # (W, A) working space of a rule, no state: nothing is read that was not written in the same rule
+    order: Ints  # (W, A rounded up to a multiple of 32) working space of a rule, no state
+    looks: Floats  # (W, A rounded up, 8) what others see of each agent, no state: written before observations are
 
 
 class Starts(NamedTuple):

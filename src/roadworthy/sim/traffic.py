@@ -105,13 +105,9 @@ def wanted_acceleration(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int
         return -BRAKING_MPS2
     m, haste = clock[MAP], max(worlds.hidden[w, HASTE], _TENTH)
     road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
-    speed = max(agents[SPEED, a], _ZERO)
     reach = outreach(agents, a, haste)
-
-    wanted = _free_acceleration(road, agents, marks, a, reach, haste)
     stop = stop_ahead(worlds, maps, scenarios, w, a, reach, p)
-    if stop < FAR:
-        wanted = min(wanted, following(speed, stop, _ZERO, HEADWAY_S / haste, _LINE_GAP_M))
+    wanted = lone_acceleration(road, agents, marks, a, reach, stop, haste)
     west, east, south, north = route_bounds(
         road, marks, a, marks[ROUTE_PLACE, a], agents[PATH_ARC, a], _ZERO, max(reach, outlook(agents, a))
     )
@@ -122,6 +118,16 @@ def wanted_acceleration(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int
         if is_near and b != a and marks[IS_PRESENT, b] != 0:
             wanted = min(wanted, reaction(worlds, maps, scenarios, w, a, b, reach, stop, p))
     return max(wanted, -HARDEST_MPS2)
+
+
+@rule
+def lone_acceleration(road: Road, agents: Floats, marks: Ints, a: int, reach: Real, stop: Real, haste: Real) -> Real:
+    """m/s2 that suits agent a while nobody else is there. `stop`: its `stop_ahead`."""
+    wanted = _free_acceleration(road, agents, marks, a, reach, haste)
+    if stop < FAR:
+        speed = max(agents[SPEED, a], _ZERO)
+        wanted = min(wanted, following(speed, stop, _ZERO, HEADWAY_S / haste, _LINE_GAP_M))
+    return wanted
 
 
 @rule
@@ -143,7 +149,7 @@ def reaction(
     headway, standing_gap = HEADWAY_S / haste, STANDING_GAP_M / haste
     gap, their_speed = _in_the_way(road, agents, marks, a, b, reach)
     if gap >= FAR:
-        if _is_on_route(road, agents, marks, b):
+        if is_on_route(road, agents, marks, b):
             gap, their_speed = give_way(worlds, maps, scenarios, w, a, b, stop, p)
         else:
             gap, their_speed = _about_to_cross(road, agents, marks, a, b, reach), _ZERO
@@ -256,7 +262,7 @@ def _room_before_full_exit(road: Road, agents: Floats, marks: Ints, a: int, gap:
 
 
 @rule
-def _is_on_route(road: Road, agents: Floats, marks: Ints, b: int) -> bool:
+def is_on_route(road: Road, agents: Floats, marks: Ints, b: int) -> bool:
     """Whether an agent follows its route, so that the route tells where it goes."""
     if marks[ROUTE_LENGTH, b] == 0:
         return False

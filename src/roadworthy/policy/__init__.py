@@ -1,0 +1,1 @@
+"""Who drives: networks, and the scripted experts that they are measured against."""

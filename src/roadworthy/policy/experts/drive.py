@@ -1,0 +1,185 @@
+"""The expert of open worlds: it follows its route as reactive traffic does, but through an ego's own actions."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roadworthy.compile import entry, rule
+from roadworthy.errors import UsageError
+from roadworthy.policy.experts.places import keep_track
+from roadworthy.scenario.schema import Floats, Ints
+from roadworthy.sim.config import Mode
+from roadworthy.sim.dynamics import decode, encode, wheelbase_of
+from roadworthy.sim.env import DriveEnv
+from roadworthy.sim.path import Real, Road, route_pose
+from roadworthy.sim.state import (
+    ACCELERATION,
+    BRAKE_GAIN,
+    COS,
+    DRIVEN_COUNT,
+    GOAL_DISTANCE,
+    IS_DRIVING,
+    LATERAL,
+    LENGTH,
+    MAP,
+    PATH_ARC,
+    ROUTE_LANES,
+    ROUTE_LENGTH,
+    ROUTE_PLACE,
+    SCENARIO,
+    SIN,
+    SPEED,
+    STEERING_GAIN,
+    TRIAL,
+    TYPE,
+    Maps,
+    Params,
+    Scenarios,
+    Worlds,
+    X,
+    Y,
+)
+from roadworthy.sim.traffic import wanted_acceleration
+
+_LEAST_SETTLING_M = np.float32(2.5)
+_BEND_M = np.float32(3.0)  # over which the route's bend is measured, since single pieces are noisy
+_SLOWING = np.float32(2.0)  # m/s2, from which on it brakes for a goal that asks for a low speed
+_LEAST_M = np.float32(0.1)
+_MOST_REST = np.float32(0.2)  # rad; half of the largest step between two choices is less
+_ZERO, _HALF, _ONE, _TWO = np.float32(0.0), np.float32(0.5), np.float32(1.0), np.float32(2.0)
+
+
+class DriveExpert:
+    """Steers along the route, and keeps to the limit, its distance, lights and right of way as traffic does.
+
+    It keeps its own account of where everybody is on their routes: asking it changes nothing in the env. To be asked
+    once in every step.
+    """
+
+    def __init__(self, env: DriveEnv, *, knows_gains: bool = False, settling_s: float = 0.8) -> None:
+        """Drive all rows of an env with open worlds.
+
+        knows_gains: it is told the hidden gains of its steering and brakes, and makes up for them; else it takes both
+            for 1.
+        settling_s: over how many seconds of its way it makes up for being beside the route. Who corrects quickly hardly
+            depends on knowing the gains; who trusts its steering does.
+        """
+        if env.config.mode is not Mode.OPEN:
+            raise UsageError(
+                f"the drive expert follows routes, but the env's mode is {env.config.mode.value!r}; "
+                "give it one with mode = 'open', or take LogExpert"
+            )
+        if not settling_s > 0:
+            raise UsageError(f"settling_s is {settling_s}, expected seconds above 0")
+        self._env = env
+        self._knows_gains, self._settling_s = knows_gains, np.float32(settling_s)
+        self._actions = np.zeros((env.row_count, 2), np.float32)
+        self._rests = np.zeros((env.world_count, env.rows_per_world), np.float32)
+        self._own: Worlds | None = None
+        self._routes = np.zeros((0, 0, 0), np.int32)
+
+    def act(self) -> Floats:
+        """(rows, 2) an action for every row, as `env.step` takes them; a view that the next call overwrites."""
+        self._env.look(self._decide)
+        return self._actions
+
+    def _decide(self, worlds: Worlds, maps: Maps, scenarios: Scenarios, settings: NDArray[np.void]) -> None:
+        if self._own is None:
+            # Hidden factors stay 1 in the own account: what is not told is not known.
+            self._own = Worlds._make(map(np.zeros_like, worlds))._replace(hidden=np.ones_like(worlds.hidden))
+            self._own.clocks[:, TRIAL] = -1  # no trial was seen yet
+            self._routes = np.zeros((len(worlds.marks), 1 + ROUTE_LANES, worlds.marks.shape[-1]), np.int32)
+        _drive(
+            worlds,
+            maps,
+            scenarios,
+            settings,
+            self._own,
+            self._routes,
+            self._rests,
+            self._settling_s,
+            self._knows_gains,
+            self._actions,
+        )
+
+
+@entry
+def _drive(
+    worlds: Worlds,
+    maps: Maps,
+    scenarios: Scenarios,
+    settings: NDArray[np.void],
+    own: Worlds,
+    routes: Ints,
+    rests: Floats,
+    settling_s: Real,
+    knows_gains: bool,
+    actions_out: Floats,
+) -> None:
+    """Write the action of every driving agent; the others' is 0.
+
+    own, routes: see keep_track.
+    rests: (worlds, slots) rad by which earlier choices fell short of what was wanted.
+    """
+    p = settings[0]
+    slots = rests.shape[1]
+    for w in range(len(worlds.clocks)):
+        is_running = worlds.clocks[w, SCENARIO] >= 0
+        if is_running:
+            keep_track(worlds, maps, own, routes, rests, w)
+        driven = worlds.clocks[w, DRIVEN_COUNT] if is_running else np.int32(0)
+        for a in range(slots):
+            first, second = _ZERO, _ZERO
+            if a < driven and worlds.marks[w, IS_DRIVING, a] != 0:
+                along, across = _wish(own, maps, scenarios, w, a, settling_s, p)
+                if knows_gains:
+                    along /= worlds.hidden[w, BRAKE_GAIN] if along < _ZERO else _ONE
+                    across /= worlds.hidden[w, STEERING_GAIN]
+                across += rests[w, a]
+                first, second = encode(along, across, worlds.marks[w, TYPE, a], p)
+                if not (p.is_continuous or p.is_jerk):
+                    # Choices are coarse: what this one leaves undone is added to the next, so that the mean is right.
+                    _, asked = decode(first, second, worlds.marks[w, TYPE, a], p)
+                    rests[w, a] = min(max(across - asked, -_MOST_REST), _MOST_REST)
+            actions_out[w * slots + a, 0], actions_out[w * slots + a, 1] = first, second
+
+
+@rule
+def _wish(
+    own: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int, settling_s: Real, p: Params
+) -> tuple[Real, Real]:
+    """What agent a would ask for, along and across, if its steering and brakes did as they are told."""
+    agents, marks, clock = own.agents[w], own.marks[w], own.clocks[w]
+    dt, m, speed = scenarios.dt[clock[SCENARIO]], clock[MAP], agents[SPEED, a]
+    acceleration = wanted_acceleration(own, maps, scenarios, w, a, p)
+    to_goal = max(agents[GOAL_DISTANCE, a] - _HALF * p.goal_radius, _LEAST_M)
+    slowing = (speed * speed - p.goal_speed * p.goal_speed) / (_TWO * to_goal)
+    if slowing > _SLOWING:
+        acceleration = min(acceleration, -slowing)
+    along = (acceleration - agents[ACCELERATION, a]) / dt if p.is_jerk else acceleration
+    if marks[ROUTE_LENGTH, a] == 0:
+        return along, _ZERO
+    road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
+    curvature = _curvature(road, agents, marks, a, speed * dt, max(speed * settling_s, _LEAST_SETTLING_M))
+    if p.is_jerk:
+        mean = max(speed + _HALF * acceleration * dt, _HALF * speed)
+        return along, (curvature * mean * mean - agents[LATERAL, a]) / dt
+    return along, np.arctan(curvature * wheelbase_of(agents[LENGTH, a]))
+
+
+@rule
+def _curvature(road: Road, agents: Floats, marks: Ints, a: int, step: Real, settling: Real) -> Real:
+    """Of the way that agent a should take: its route's over the coming step, and what leads back to the route.
+
+    People steer by what they see ahead, and by what they see to be wrong: E. Donges, A two-level model of driver
+    steering behavior (1978). The second part makes offset and angle vanish over a distance, without overshooting.
+    """
+    place, arc = marks[ROUTE_PLACE, a], agents[PATH_ARC, a]
+    _, _, near_cos, near_sin = route_pose(road, marks, a, place, arc, _HALF * (step - _BEND_M))
+    _, _, far_cos, far_sin = route_pose(road, marks, a, place, arc, _HALF * (step + _BEND_M))
+    bend = np.arctan2(far_sin * near_cos - far_cos * near_sin, far_cos * near_cos + far_sin * near_sin) / _BEND_M
+    x, y, cos, sin = route_pose(road, marks, a, place, arc, _ZERO)
+    offset = (agents[Y, a] - y) * cos - (agents[X, a] - x) * sin
+    angle = np.arctan2(agents[SIN, a] * cos - agents[COS, a] * sin, agents[COS, a] * cos + agents[SIN, a] * sin)
+    return bend - (offset / settling + _TWO * angle) / settling

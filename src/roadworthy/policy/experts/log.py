@@ -1,0 +1,97 @@
+"""The expert of replay worlds: it drives every agent along its own recording."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roadworthy.compile import entry, rule
+from roadworthy.errors import UsageError
+from roadworthy.scenario.schema import Floats
+from roadworthy.sim.config import Mode
+from roadworthy.sim.env import DriveEnv
+from roadworthy.sim.pursuit import infer, look_ahead
+from roadworthy.sim.state import (
+    DRIVEN_COUNT,
+    FIRST_STEP,
+    FRAME_COUNT,
+    IS_DRIVING,
+    MOTION_HEADING,
+    MOTION_SPEED,
+    MOTION_X,
+    MOTION_Y,
+    SCENARIO,
+    STEP,
+    Maps,
+    Params,
+    Scenarios,
+    Worlds,
+)
+
+_ZERO, _HALF = np.float32(0.0), np.float32(0.5)
+
+
+class LogExpert:
+    """Finds the actions that keep each driven agent on its recording, from wherever it is."""
+
+    def __init__(self, env: DriveEnv) -> None:
+        if env.config.mode is not Mode.REPLAY:
+            raise UsageError(
+                f"the log expert follows recordings, but the env's mode is {env.config.mode.value!r}; "
+                "give it one with mode = 'replay', or take DriveExpert"
+            )
+        self._env = env
+        self._actions = np.zeros((env.row_count, 2), np.float32)
+
+    def act(self) -> Floats:
+        """(rows, 2) an action for every row, as `env.step` takes them; a view that the next call overwrites."""
+        self._env.look(_follow_recordings, self._actions)
+        return self._actions
+
+
+@entry
+def _follow_recordings(
+    worlds: Worlds, maps: Maps, scenarios: Scenarios, settings: NDArray[np.void], actions_out: Floats
+) -> None:
+    """Write the action of every driving agent; the others' is 0."""
+    p = settings[0]
+    rows_per_world = len(actions_out) // len(worlds.clocks)
+    for w in range(len(worlds.clocks)):
+        clock, marks = worlds.clocks[w], worlds.marks[w]
+        driven = clock[DRIVEN_COUNT] if clock[SCENARIO] >= 0 else np.int32(0)
+        for a in range(rows_per_world):
+            row = w * rows_per_world + a
+            actions_out[row, 0] = actions_out[row, 1] = _ZERO
+            if a < driven and marks[IS_DRIVING, a] != 0:
+                actions_out[row, 0], actions_out[row, 1] = _follow(worlds, scenarios, w, a, p)
+
+
+@rule
+def _follow(worlds: Worlds, scenarios: Scenarios, w: int, a: int, p: Params) -> tuple[Any, Any]:
+    """The action that leads agent a back to its recording."""
+    agents, marks, clock = worlds.agents[w], worlds.marks[w], worlds.clocks[w]
+    s = clock[SCENARIO]
+    dt, motion = scenarios.dt[s], scenarios.motion[s]
+    frame = clock[STEP] - marks[FIRST_STEP, a]
+    steps = max(int(look_ahead(p) / dt + _HALF), 1)
+    aim = _recorded_frame(scenarios, s, a, frame + steps)
+    is_over = aim <= frame  # then it comes to a stand at the last pose
+    ahead = np.float32(steps if is_over else aim - frame) * dt
+    speed = _ZERO if is_over else motion[MOTION_SPEED, aim, a]
+    x, y, heading = motion[MOTION_X, aim, a], motion[MOTION_Y, aim, a], motion[MOTION_HEADING, aim, a]
+    return infer(agents, marks, a, x, y, heading, speed, ahead, dt, p)
+
+
+@rule
+def _recorded_frame(scenarios: Scenarios, s: int, a: int, frame: int) -> Any:
+    """The first frame from a given one on at which agent a was recorded; behind the last such frame, that one."""
+    count = np.int64(scenarios.counts[s, FRAME_COUNT])
+    for later in range(frame, count):
+        if scenarios.valid[s, later, a] != 0:
+            return np.int64(later)
+    earlier = min(np.int64(frame), count) - 1
+    while earlier > 0 and scenarios.valid[s, earlier, a] == 0:
+        earlier -= 1
+    return earlier

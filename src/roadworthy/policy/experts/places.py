@@ -1,0 +1,103 @@
+"""Where everybody is on their routes, as an expert keeps track of it beside the env.
+
+In the worlds themselves an agent that a policy drives stays where it started on its route: nobody needs to know. Who
+asks for right of way and gaps does, and must not change the worlds to find out.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from roadworthy.compile import rule
+from roadworthy.scenario.schema import Floats, Ints
+from roadworthy.sim.path import Road, nearest_place
+from roadworthy.sim.routes import place_on_route
+from roadworthy.sim.state import (
+    AGENT_COUNT,
+    DRIVEN_COUNT,
+    EPISODE_STEP,
+    IS_PRESENT,
+    MAP,
+    PATH_ARC,
+    PATH_OFFSET,
+    ROUTE,
+    ROUTE_LANES,
+    ROUTE_LENGTH,
+    ROUTE_PLACE,
+    SPAWNS,
+    TRIAL,
+    Maps,
+    Worlds,
+    X,
+    Y,
+)
+
+_LOST_M = np.float32(4.0)  # who is farther from its route than this looks for its place on all of it
+_BEHIND_M, _AHEAD_M = np.float32(-12.0), np.float32(1000.0)
+_ZERO = np.float32(0.0)
+
+
+@rule
+def keep_track(worlds: Worlds, maps: Maps, own: Worlds, routes: Ints, rests: Floats, w: int) -> None:
+    """Bring the own account of a world up to date: everything as it is there, but driven agents' places followed on.
+
+    own: the worlds as they were at the last call. routes: (worlds, 1 + ROUTE_LANES, agents) length and lanes of the
+    routes that the env held then. rests: (worlds, slots) is set to 0 for agents that start anew.
+    """
+    clock, own_clock, marks, own_marks = worlds.clocks[w], own.clocks[w], worlds.marks[w], own.marks[w]
+    agents, own_agents = worlds.agents[w], own.agents[w]
+    is_same_trial = (
+        worlds.seeds[w] == own.seeds[w]
+        and clock[TRIAL] == own_clock[TRIAL]
+        and clock[EPISODE_STEP] >= own_clock[EPISODE_STEP]
+    )
+    own.seeds[w] = worlds.seeds[w]
+    for column in range(len(clock)):
+        own_clock[column] = clock[column]
+    for a in range(clock[AGENT_COUNT]):
+        is_driven = a < clock[DRIVEN_COUNT]
+        is_same_attempt = is_same_trial and marks[SPAWNS, a] == own_marks[SPAWNS, a]
+        is_same_route = is_same_attempt and _holds(marks, routes[w], a)
+        arc = own_agents[PATH_ARC, a]
+        for line in range(len(agents)):
+            own_agents[line, a] = agents[line, a]
+        for line in range(ROUTE_LENGTH):
+            own_marks[line, a] = marks[line, a]
+        if is_driven and is_same_route:
+            own_agents[PATH_ARC, a] = arc
+        else:
+            _take_over(marks, own_marks, routes[w], a)
+        if is_driven and not is_same_attempt:
+            rests[w, a] = _ZERO
+        if is_driven and marks[IS_PRESENT, a] != 0:
+            _find_place(own, maps, w, a, is_same_route)
+
+
+@rule
+def _holds(marks: Ints, route: Ints, a: int) -> bool:
+    """Whether the env holds the same route for agent a as at the last call."""
+    is_same = marks[ROUTE_LENGTH, a] == route[0, a]
+    for k in range(ROUTE_LANES):
+        is_same &= marks[ROUTE + k, a] == route[1 + k, a]
+    return is_same
+
+
+@rule
+def _take_over(marks: Ints, own_marks: Ints, route: Ints, a: int) -> None:
+    """Take agent a's route from the env, and its place there."""
+    own_marks[ROUTE_PLACE, a] = marks[ROUTE_PLACE, a]
+    own_marks[ROUTE_LENGTH, a] = route[0, a] = marks[ROUTE_LENGTH, a]
+    for k in range(ROUTE_LANES):
+        own_marks[ROUTE + k, a] = route[1 + k, a] = marks[ROUTE + k, a]
+
+
+@rule
+def _find_place(own: Worlds, maps: Maps, w: int, a: int, is_followed: bool) -> None:
+    """Where agent a is on its route: near its last place there if it was followed so far, else anywhere ahead."""
+    agents, marks, m = own.agents[w], own.marks[w], own.clocks[w, MAP]
+    if marks[ROUTE_LENGTH, a] == 0 or (is_followed and place_on_route(own, maps, w, a) < _LOST_M):
+        return
+    road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
+    place, arc, x, y = marks[ROUTE_PLACE, a], agents[PATH_ARC, a], agents[X, a], agents[Y, a]
+    place, arc, offset, _ = nearest_place(road, marks, a, place, arc, _BEHIND_M, _AHEAD_M, x, y)
+    marks[ROUTE_PLACE, a], agents[PATH_ARC, a], agents[PATH_OFFSET, a] = place, arc, offset

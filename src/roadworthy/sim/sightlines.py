@@ -1,0 +1,165 @@
+"""The stop lines that an agent sees: those ahead, of lights and of stop signs, nearest first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba.core import types
+from numba.extending import intrinsic
+
+from roadworthy.compile import inlined
+from roadworthy.scenario.schema import GREEN_STATES, RED_STATES, Floats, LightState
+from roadworthy.sim.layout import FAR_M
+from roadworthy.sim.lights import light_state
+from roadworthy.sim.pieces import Real, Whole
+from roadworthy.sim.state import (
+    COS,
+    LIGHT_COUNT,
+    LINE_COS,
+    LINE_SIN,
+    LINE_X,
+    LINE_Y,
+    SIGN_COUNT,
+    SIN,
+    Maps,
+    Params,
+    Scenarios,
+    X,
+    Y,
+)
+from roadworthy.sim.vectors import EIGHT, FLOATS, LONG, NUMBER_BYTES, eight_of, long_number, lowest_bit, spread
+
+_ZERO, _ONE = np.float32(0.0), np.float32(1.0)
+_FAR = np.float32(1.0 / FAR_M)
+# A stop line is ahead if it is, as seen from the agent's middle, within this distance, and is crossed in about the
+# direction in which the agent points (60 degrees).
+_LINE_RANGE_2 = np.float32(100.0**2)
+_SAME_WAY = np.float32(0.5)
+# Working lines of the block of lights while it is filled: squared distance, and number.
+_LINE_DISTANCE, _LINE_NUMBER = 2, 3
+_RED = sum(1 << state for state in RED_STATES)
+_AMBER = sum(1 << s for s in (LightState.ARROW_CAUTION, LightState.CAUTION, LightState.FLASHING_CAUTION))
+_GREEN = sum(1 << state for state in GREEN_STATES)
+
+
+@inlined
+def see_lights(
+    agents: Floats,
+    a: Whole,
+    maps: Maps,
+    m: Whole,
+    scenarios: Scenarios,
+    s: Whole,
+    step: Whole,
+    seed: Whole,
+    p: Params,
+    row: Floats,
+    at: Whole,
+) -> Any:
+    """The stop lines ahead, of lights and of stop signs, nearest first; returns how many were written."""
+    n = p.lights
+    if n == 0:
+        return 0
+    lights = scenarios.counts[s, LIGHT_COUNT]
+    count = list_lines(scenarios.lights[s], lights, 0, agents, a, 0, row, at, n)
+    count = list_lines(maps.signs[m], maps.sizes[m, SIGN_COUNT], lights, agents, a, count, row, at, n)
+    for k in range(count):
+        number = int(row[at + _LINE_NUMBER * n + k])
+        state = light_state(scenarios, s, number, step, seed, p) if number < lights else 0
+        row[at + k] *= _FAR
+        row[at + n + k] *= _FAR
+        row[at + 2 * n + k] = np.float32((_RED >> state) & 1)
+        row[at + 3 * n + k] = np.float32((_AMBER >> state) & 1)
+        row[at + 4 * n + k] = np.float32((_GREEN >> state) & 1)
+        row[at + 5 * n + k] = _ONE if number >= lights else _ZERO
+    return count
+
+
+@inlined
+def list_lines(
+    lines: Floats,
+    line_count: Whole,
+    offset: Whole,
+    agents: Floats,
+    a: Whole,
+    count: Whole,
+    row_out: Floats,
+    at: Whole,
+    n: Whole,
+) -> Any:
+    """Enter the stop lines ahead into the block, which is kept nearest first; returns how many it holds.
+
+    Line k has the number k + offset. x and y are entered in metres.
+    """
+    x, y, cos, sin = agents[X, a], agents[Y, a], agents[COS, a], agents[SIN, a]
+    if line_count < EIGHT:
+        for line in range(line_count):
+            dx, dy = lines[LINE_X, line] - x, lines[LINE_Y, line] - y
+            is_same_way = lines[LINE_COS, line] * cos + lines[LINE_SIN, line] * sin > _SAME_WAY
+            if (dx * cos + dy * sin > _ZERO) & is_same_way & (dx * dx + dy * dy <= _LINE_RANGE_2):
+                count = enter_line(dx, dy, cos, sin, line + offset, count, row_out, at, n)
+        return count
+    for k in range(0, line_count, EIGHT):
+        first = min(k, line_count - EIGHT)
+        ahead = eight_ahead(lines, first, x, y, cos, sin, _LINE_RANGE_2, _SAME_WAY) >> (k - first)
+        while ahead != 0:
+            line = k + lowest_bit(ahead)
+            ahead &= ahead - 1
+            dx, dy = lines[LINE_X, line] - x, lines[LINE_Y, line] - y
+            count = enter_line(dx, dy, cos, sin, line + offset, count, row_out, at, n)
+    return count
+
+
+@inlined
+def enter_line(
+    dx: Real, dy: Real, cos: Real, sin: Real, number: Whole, count: Whole, row_out: Floats, at: Whole, n: Whole
+) -> Any:
+    """Enter a stop line at its place in the block, unless n are nearer; returns how many there are."""
+    distances, numbers = at + _LINE_DISTANCE * n, at + _LINE_NUMBER * n
+    distance = dx * dx + dy * dy
+    place = min(count, n - 1)
+    if place < count and not distance < row_out[distances + place]:
+        return count
+    while place > 0 and distance < row_out[distances + place - 1]:
+        for f in range(_LINE_NUMBER + 1):
+            row_out[at + f * n + place] = row_out[at + f * n + place - 1]
+        place -= 1
+    row_out[at + place] = dx * cos + dy * sin
+    row_out[at + n + place] = dy * cos - dx * sin
+    row_out[distances + place] = distance
+    row_out[numbers + place] = np.float32(number)
+    return min(count + 1, n)
+
+
+@intrinsic
+def eight_ahead(typing_context, lines, k, x, y, cos, sin, range_2, same_way):
+    """Which of the stop lines k to k + 7 lie ahead of an agent, in range and crossed its way: bit i for line k + i.
+
+    lines: (4 or more, count), each line contiguous. In range is a squared distance of at most range_2, its way a cosine
+    of the angle between the two directions above same_way.
+    """
+    signature = types.int64(lines, types.intp, *[types.float32] * 6)
+
+    def generate(context, builder, signature, args):
+        table = context.make_array(signature.args[0])(context, builder, args[0])
+        start, stride = builder.ptrtoint(table.data, LONG), builder.extract_value(table.strides, 0)
+        start = builder.add(start, builder.mul(args[1], long_number(NUMBER_BYTES)))
+        loaded = []
+        for line in range(4):
+            place = builder.inttoptr(builder.add(start, builder.mul(stride, long_number(line))), FLOATS.as_pointer())
+            loaded.append(builder.load(place, align=NUMBER_BYTES))
+        x, y, cos, sin, range_2, same_way = (spread(builder, value) for value in args[2:])
+        dx, dy = builder.fsub(loaded[0], x), builder.fsub(loaded[1], y)
+
+        def dot(a: Any, b: Any, c: Any, d: Any) -> Any:
+            return builder.fadd(builder.fmul(a, b), builder.fmul(c, d))
+
+        is_ahead = builder.fcmp_ordered(">", dot(dx, cos, dy, sin), eight_of(0.0))
+        is_near = builder.fcmp_ordered("<=", dot(dx, dx, dy, dy), range_2)
+        is_same_way = builder.fcmp_ordered(">", dot(loaded[2], cos, loaded[3], sin), same_way)
+        bits = builder.bitcast(builder.and_(builder.and_(is_ahead, is_near), is_same_way), ir.IntType(EIGHT))
+        return builder.zext(bits, LONG)
+
+    return signature, generate

@@ -1,0 +1,100 @@
+"""Vectors of eight numbers, from which `pieces.py` and others build code for the CPU.
+
+These functions write LLVM's instructions, `fetch` and `lowest_bit` are such instructions for rules to use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba.core import types
+from numba.extending import intrinsic
+
+EIGHT = 8
+NUMBER_BYTES = 4  # of a float32
+LONG, FLOAT = ir.IntType(64), ir.FloatType()
+FLOATS = ir.VectorType(FLOAT, EIGHT)
+WHOLES, LONGS = ir.VectorType(ir.IntType(32), EIGHT), ir.VectorType(LONG, EIGHT)
+
+
+def long_number(value: int) -> ir.Constant:
+    return ir.Constant(LONG, value)
+
+
+def whole_number(value: int) -> ir.Constant:
+    return ir.Constant(ir.IntType(32), value)
+
+
+def eight_of(value: float) -> ir.Constant:
+    return ir.Constant(FLOATS, [float(np.float32(value))] * EIGHT)
+
+
+def load_entries(builder: ir.IRBuilder, data: Any, entries: list[Any]) -> list[Any]:
+    """The lines of eight entries, each of which is a vector in memory."""
+    rows = []
+    for entry in entries:
+        place = builder.gep(data, [builder.mul(entry, long_number(EIGHT))])
+        rows.append(builder.load(builder.bitcast(place, FLOATS.as_pointer()), align=NUMBER_BYTES))
+    return transposed(builder, rows)
+
+
+def shuffled(builder: ir.IRBuilder, a: Any, b: Any, places: Sequence[int]) -> Any:
+    """A vector of the numbers at these places of a (0 to 7) and b (8 to 15)."""
+    return builder.shuffle_vector(a, b, ir.Constant(WHOLES, list(places)))
+
+
+def spread(builder: ir.IRBuilder, value: Any) -> Any:
+    """A vector of one number."""
+    kind = ir.VectorType(value.type, EIGHT)
+    first = builder.insert_element(ir.Constant(kind, ir.Undefined), value, whole_number(0))
+    return shuffled(builder, first, first, [0] * EIGHT)
+
+
+def transposed(builder: ir.IRBuilder, rows: list[Any]) -> list[Any]:
+    """Line f of the result holds number f of each row: three rounds, each of one AVX instruction per vector."""
+    pairs = []
+    for i in range(0, EIGHT, 2):
+        for places in ((0, 8, 1, 9, 4, 12, 5, 13), (2, 10, 3, 11, 6, 14, 7, 15)):
+            pairs.append(shuffled(builder, rows[i], rows[i + 1], places))
+    fours = []
+    for i in (0, 1, 4, 5):
+        for places in ((0, 1, 8, 9, 4, 5, 12, 13), (2, 3, 10, 11, 6, 7, 14, 15)):
+            fours.append(shuffled(builder, pairs[i], pairs[i + 2], places))
+    return [
+        shuffled(builder, fours[i], fours[i + 4], places)
+        for places in ((0, 1, 2, 3, 8, 9, 10, 11), (4, 5, 6, 7, 12, 13, 14, 15))
+        for i in range(4)
+    ]
+
+
+@intrinsic
+def fetch(typing_context, array, k):
+    """Begin to bring array[k] into the cache; k may be any number."""
+
+    def generate(context, builder, signature, args):
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        byte = ir.IntType(8).as_pointer()
+        whole = ir.IntType(32)
+        prefetch = builder.module.declare_intrinsic(
+            "llvm.prefetch", [byte], ir.FunctionType(ir.VoidType(), [byte, whole, whole, whole])
+        )
+        place = builder.bitcast(builder.gep(data, [args[1]]), byte)
+        builder.call(
+            prefetch, [place, whole_number(0), whole_number(3), whole_number(1)]
+        )  # to read, into the nearest cache, data
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), generate
+
+
+@intrinsic
+def lowest_bit(typing_context, bits):
+    """The place of the lowest bit that is set in an int64; there has to be one."""
+
+    def generate(context, builder, signature, args):
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(types.int64), generate

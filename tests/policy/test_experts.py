@@ -1,0 +1,203 @@
+"""Scripted experts: recordings and open worlds can be driven through the action space, and hidden gains matter."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from roadworthy.errors import UsageError
+from roadworthy.policy.experts import DriveExpert, LogExpert
+from roadworthy.scenario.detect import BEHAVIORS
+from roadworthy.scenario.generate.producer import produce
+from roadworthy.scenario.pack import Pack
+from roadworthy.sim.config import (
+    Actions,
+    AtGoal,
+    EpisodeConfig,
+    GoalConfig,
+    HiddenConfig,
+    Mode,
+    Model,
+    OpenConfig,
+    SimConfig,
+)
+from roadworthy.sim.env import DriveEnv
+from roadworthy.sim.episodes import EndedEpisodes
+from roadworthy.sim.state import GOAL_DISTANCE, SOURCE, SPEED, X, Y
+from tests.sim.scenes import Actor, pack_of, scene
+
+EVERY_ACTION = [(model, actions) for model in Model for actions in Actions]
+HIDDEN = HiddenConfig(steering_gain=(0.6, 1.4), brake_gain=(0.5, 1.0))
+TRUSTING_S = 3.0  # so slowly corrects an expert that relies on knowing its car
+
+
+@pytest.fixture(scope="module")
+def towns(tmp_path_factory: pytest.TempPathFactory) -> Pack:
+    """One generated scenario of each of six classes."""
+    scenarios = [produce(3, behavior, 0, 91) for behavior in BEHAVIORS[::2]]
+    return pack_of(tmp_path_factory.mktemp("towns") / "towns.pack", *scenarios)
+
+
+def start(pack: Pack, config: SimConfig, worlds: int) -> DriveEnv:
+    """An env in which world w runs scenario w, over and over, with seed w."""
+    env = DriveEnv(pack, worlds, config, sampling=False)
+    for world in range(worlds):
+        env.assign(world, world % len(pack), world)
+    env.reset()
+    return env
+
+
+def drive(env: DriveEnv, expert: LogExpert | DriveExpert) -> EndedEpisodes:
+    """Let an expert drive until every episode has ended."""
+    while len(env.resting_worlds) < env.world_count:
+        env.step(expert.act())
+    return env.ended_episodes()
+
+
+def figure(env: DriveEnv, ended: EndedEpisodes, name: str) -> NDArray[np.float64]:
+    """One figure of the ended episodes, in the order of rows."""
+    return ended.figures[np.argsort(ended.rows), env.figure_names.index(name)].astype(np.float64)
+
+
+def distance_to_path(point: NDArray[np.float64], path: NDArray[np.float64]) -> float:
+    """From a point to the nearest one on a line through points (n, 2)."""
+    begin, way = path[:-1], np.diff(path, axis=0)
+    square = np.maximum((way**2).sum(axis=1), 1e-12)
+    share = np.clip(((point - begin) * way).sum(axis=1) / square, 0.0, 1.0)
+    return float(np.hypot(*(begin + share[:, None] * way - point).T).min())
+
+
+@pytest.mark.row("SIM-2")
+@pytest.mark.parametrize(("model", "actions"), EVERY_ACTION)
+def test_the_log_expert_drives_recordings_to_their_end(towns: Pack, model: Model, actions: Actions) -> None:
+    env = start(towns, SimConfig(model=model, actions=actions), len(towns))
+    sources = env._worlds.marks[:, SOURCE].copy()
+    ended = drive(env, LogExpert(env))
+    assert len(ended) > 80
+    assert figure(env, ended, "score").mean() >= 0.97
+    off = []
+    for row in ended.rows:
+        world, slot = divmod(int(row), env.rows_per_world)
+        recording, source = towns[world], sources[world, slot]
+        path = recording.positions[source, :, :2][recording.valid[source]].astype(np.float64)
+        off.append(distance_to_path(env._worlds.agents[world, [X, Y], slot].astype(np.float64), path))
+    assert np.mean(np.array(off) <= 0.5) >= 0.99
+
+
+def test_gaps_in_a_recording_are_bridged(tmp_path: Path) -> None:
+    recording = scene(Actor(10.0), Actor(60.0))
+    recording.valid[:, 30:45] = False
+    env = start(pack_of(tmp_path / "gap.pack", recording), SimConfig(goal=GoalConfig(radius_m=0.5)), 1)
+    assert figure(env, drive(env, LogExpert(env)), "score").tolist() == [1.0, 1.0]
+
+
+def test_who_comes_to_the_end_of_its_recording_stands(tmp_path: Path) -> None:
+    pack = pack_of(tmp_path / "short.pack", scene(Actor(10.0, last=40)))
+    env = start(pack, SimConfig(goal=GoalConfig(radius_m=0.01, speed_mps=0.0)), 1)
+    drive(env, LogExpert(env))
+    recorded_end, braking = 10.0 + 39.0, 10.0**2 / (2 * 8.0)
+    assert env._worlds.agents[0, SPEED, 0] == 0.0
+    assert recorded_end <= env._worlds.agents[0, X, 0] < recorded_end + braking + 1.0
+
+
+def test_who_starts_anew_follows_its_recording_anew(tmp_path: Path) -> None:
+    settings = SimConfig(episode=EpisodeConfig(1, 200), goal=GoalConfig(AtGoal.RESPAWN, radius_m=0.5))
+    env = start(pack_of(tmp_path / "one.pack", scene(Actor(10.0))), settings, 1)
+    scores = drive(env, LogExpert(env)).figures[:, env.figure_names.index("score")]
+    assert scores.tolist() == [1.0, 1.0, 0.0], "twice to the goal, and the time was up on the third way"
+
+
+def open_worlds(**settings: object) -> SimConfig:
+    return SimConfig(mode=Mode.OPEN, episode=EpisodeConfig(1, 400), open=OpenConfig(32, goals=3), **settings)  # type: ignore[arg-type]
+
+
+@pytest.mark.row("SIM-4")
+@pytest.mark.parametrize(("model", "actions"), EVERY_ACTION)
+def test_the_drive_expert_solves_open_worlds(towns: Pack, model: Model, actions: Actions) -> None:
+    env = start(towns, open_worlds(model=model, actions=actions), len(towns))
+    ended = drive(env, DriveExpert(env))
+    assert len(ended) == 32 * len(towns)
+    assert figure(env, ended, "score").mean() >= 0.95
+    assert figure(env, ended, "red_light_rate").mean() <= 0.01
+    assert np.nanmean(figure(env, ended, "lane_centred")) >= 0.95
+
+
+def test_the_drive_expert_comes_slowly_to_goals_that_ask_for_it(towns: Pack) -> None:
+    env = start(towns, open_worlds(goal=GoalConfig(speed_mps=3.0)), len(towns))
+    can_slow_down = env._worlds.agents[:, SPEED].ravel() ** 2 < 2 * 4.0 * env._worlds.agents[:, GOAL_DISTANCE].ravel()
+    assert can_slow_down.sum() > 100
+    assert figure(env, drive(env, DriveExpert(env)), "goal_rate")[can_slow_down].mean() >= 0.9
+
+
+@pytest.mark.row("TRIAL-9")
+def test_an_oracle_that_is_told_the_gains_beats_one_that_is_not(towns: Pack) -> None:
+    scores, factors = [], []
+    for knows_gains in (False, True):
+        env = start(towns, open_worlds(hidden=HIDDEN), 2 * len(towns))
+        factors.append(env.hidden)
+        ended = drive(env, DriveExpert(env, knows_gains=knows_gains, settling_s=TRUSTING_S))
+        scores.append(figure(env, ended, "score").reshape(env.world_count, 32).mean(axis=1))
+    for name in ("steering_gain", "brake_gain"):
+        np.testing.assert_array_equal(factors[0][name], factors[1][name])
+        assert np.ptp(factors[0][name]) > 0.3
+    delta = scores[1] - scores[0]
+    assert scores[1].mean() >= 0.95
+    assert delta.mean() >= 0.1
+    assert delta.mean() > 2.5 * delta.std(ddof=1) / np.sqrt(len(delta))
+
+
+@pytest.mark.row("TRIAL-9")
+def test_who_corrects_quickly_needs_not_know_the_gains(towns: Pack) -> None:
+    env = start(towns, open_worlds(hidden=HIDDEN), len(towns))
+    assert figure(env, drive(env, DriveExpert(env)), "score").mean() >= 0.95
+
+
+@pytest.mark.row("TRIAL-4")
+def test_the_drive_expert_does_the_same_in_every_trial(towns: Pack) -> None:
+    settings = SimConfig(mode=Mode.OPEN, episode=EpisodeConfig(3, 60), open=OpenConfig(32))
+    env = start(towns, settings, 2)
+    expert = DriveExpert(env)
+    trials: list[list[bytes]] = [[], [], []]
+    for step in range(180):
+        actions = expert.act()
+        trials[step // 60].append(actions.tobytes())
+        env.step(actions)
+    assert trials[0] == trials[1] == trials[2]
+
+
+def test_asking_the_drive_expert_changes_nothing_in_the_env(towns: Pack) -> None:
+    env = start(towns, open_worlds(), 3)
+    expert = DriveExpert(env)
+    for _ in range(50):
+        env.step(expert.act())
+    before = env.snapshot().arrays
+    expert.act()
+    after = env.snapshot().arrays
+    assert before.keys() == after.keys()
+    for name, array in before.items():
+        assert array.tobytes() == after[name].tobytes(), name
+
+
+def test_an_expert_that_comes_late_finds_its_place(towns: Pack) -> None:
+    env = start(towns, open_worlds(actions=Actions.CONTINUOUS), len(towns))
+    expert = DriveExpert(env)
+    for _ in range(120):
+        env.step(expert.act())
+    known, late = expert.act().copy(), DriveExpert(env).act()
+    active = env.signals.active
+    assert active.sum() > 60
+    assert np.mean(np.abs(known - late)[active].max(axis=1) < 1e-3) >= 0.95
+
+
+def test_experts_refuse_worlds_of_the_other_kind(towns: Pack) -> None:
+    with pytest.raises(UsageError, match="mode is 'open'; give it one with mode = 'replay'"):
+        LogExpert(DriveEnv(towns, 1, SimConfig(mode=Mode.OPEN)))
+    with pytest.raises(UsageError, match="mode is 'replay'; give it one with mode = 'open'"):
+        DriveExpert(DriveEnv(towns, 1, SimConfig()))
+    with pytest.raises(UsageError, match="settling_s is 0, expected seconds above 0"):
+        DriveExpert(DriveEnv(towns, 1, SimConfig(mode=Mode.OPEN)), settling_s=0)
+    with pytest.raises(UsageError, match=r"call reset\(\)"):
+        LogExpert(DriveEnv(towns, 1, SimConfig())).act()
