@@ -113,7 +113,7 @@ def test_a_slot_holds_what_the_map_says(town: Pack) -> None:
     for number in range(3):
         store.acquire(number)
     for array in store.maps:
-        array.view(np.uint8)[:] = 0xA5
+        array[...] = np.frombuffer(b"\xa5" * array.itemsize, array.dtype)[0]
     store._slots.clear()  # so that all are read again, over the garbage
     store._holders.clear()
     store._free = [0, 1, 2]

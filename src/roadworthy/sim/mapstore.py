@@ -89,7 +89,8 @@ class MapStore:
 
     def __init__(self, pack: Pack, holders: int) -> None:
         self._pack = pack
-        self._most_slots = min(pack.map_count, holders + SPARE_SLOTS)
+        # At least two: the arrays of a single slot would be of another type to Numba, and compiled for anew.
+        self._most_slots = max(min(pack.map_count, holders + SPARE_SLOTS), 2)
         self._room = MapRoom(*[_PADDING] * len(MapRoom._fields))
         self._slots: dict[int, int] = {}  # map: slot, the one that was used last at the end
         self._free: list[int] = []
