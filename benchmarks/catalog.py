@@ -45,7 +45,13 @@ BENCHMARKS = (
         name="sim_cpu_large",
         what="the same with 128 agents in a world, maps of over 20,000 segments, and many worlds",
         code=simulation.sim_cpu_large,
-        sizes={"steps": 40, "worlds": 1024},
+        sizes={"steps": 40, "worlds": 1024, "maps": 32, "large maps": 4},
+    ),
+    Benchmark(
+        name="sim_first_step",
+        what="from the import to the end of the first step, in a new process",
+        code=simulation.first_step,
+        sizes={"maps": 4},
     ),
     Benchmark(
         name="experts",

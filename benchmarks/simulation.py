@@ -48,14 +48,13 @@ def sim_cpu(found: Measurements, sizes: Sizes) -> None:
         path = write_towns(Path(folder) / "towns.pack", 2 * sizes["worlds"], (3, 3))
         _steps(found, path, sizes["worlds"], sizes["agents"], sizes["steps"])
         _exchange(found, path, sizes["worlds"], sizes["agents"], sizes["exchanges"])
-        _first_step(found, path)
 
 
 def sim_cpu_large(found: Measurements, sizes: Sizes) -> None:
     """More agents, larger maps, more worlds."""
     with tempfile.TemporaryDirectory() as folder:
-        large = write_towns(Path(folder) / "large.pack", 4, (7, 6))
-        towns = write_towns(Path(folder) / "towns.pack", 32, (3, 3))
+        large = write_towns(Path(folder) / "large.pack", sizes["large maps"], (7, 6))
+        towns = write_towns(Path(folder) / "towns.pack", sizes["maps"], (3, 3))
         steps = sizes["steps"]
         for name, path, worlds, agents in (
             ("8 worlds x 128, large maps", large, 8, 128),
@@ -161,9 +160,10 @@ def _exchange(found: Measurements, path: Path, worlds: int, agents: int, exchang
                     env.reset()
 
 
-def _first_step(found: Measurements, path: Path) -> None:
+def first_step(found: Measurements, sizes: Sizes) -> None:
     """A new process, from the import to the end of the first step: nothing compiled, then everything."""
     with tempfile.TemporaryDirectory() as cache:
+        path = write_towns(Path(cache) / "towns.pack", sizes["maps"], (3, 3))
         for name in ("first step, nothing compiled", "first step, compiled"):
             output = subprocess.run(
                 [sys.executable, "-c", FIRST_STEP, str(path)],

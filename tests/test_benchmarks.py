@@ -11,13 +11,15 @@ from benchmarks.catalog import BENCHMARKS
 
 
 def test_every_benchmark_runs_and_the_last_line_is_json(capsys: pytest.CaptureFixture[str]) -> None:
-    main(["--share", "0.01"])
+    # All but one: it compiles everything anew, for minutes, which is what it measures.
+    names = [benchmark.name for benchmark in BENCHMARKS if benchmark.name != "sim_first_step"]
+    main([*names, "--share", "0.01"])
     result = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert list(result["benchmarks"]) == [benchmark.name for benchmark in BENCHMARKS]
+    assert list(result["benchmarks"]) == names
     assert {"system", "processor", "cores"} <= set(result["machine"])
     assert {"python", "numpy", "numba"} <= set(result["versions"])
-    for benchmark in BENCHMARKS:
-        stages = result["benchmarks"][benchmark.name]["stages"]
+    for name in names:
+        stages = result["benchmarks"][name]["stages"]
         assert stages
         assert all(
             stage["n"] >= 1 and stage["min_s"] <= stage["median_s"] <= stage["max_s"] for stage in stages.values()
