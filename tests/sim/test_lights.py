@@ -11,13 +11,22 @@ from numpy.typing import NDArray
 from roadworthy.compile import entry
 from roadworthy.scenario.schema import RED_STATES, Floats, Ints, LightState
 from roadworthy.sim import draws
-from roadworthy.sim.lights import light_state, passes_stop_sign, runs_red_light
+from roadworthy.sim.lights import is_red, light_state, passes_stop_sign, runs_red_light
 from roadworthy.sim.state import COS, LENGTH, LINE, PREVIOUS_X, PREVIOUS_Y, SIN, SLOWEST, Maps, Scenarios, X, Y
 from tests.scenario.example import LANE_WIDTH_M, example_map
 from tests.sim.arena import agents_at, constant_lights, lines_between, maps_of, params, scenarios_of
 
 REPLAY, OPEN = params(is_open=0), params(is_open=1)
 RED, GREEN, UNKNOWN = LightState.STOP, LightState.GO, LightState.UNKNOWN
+
+
+@entry
+def is_red_state(shown):
+    return is_red(shown)
+
+
+def test_red_states_are_those_of_the_schema():
+    assert [state for state in LightState if is_red_state(int(state))] == list(RED_STATES)
 
 
 @entry
