@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numba
 
@@ -61,9 +61,23 @@ def inlined(function: Function) -> Function:
     return _for_compiled_callers(function, forceinline=True)
 
 
+def on_gpu(scalar: Function) -> Callable[[Function], Function]:
+    """Say what a GPU runs in the place of a rule that is made of a CPU's vector instructions: `@on_gpu(scalar)`."""
+
+    def told(compiled: Function) -> Function:
+        cast(Any, compiled).py_func = scalar
+        return compiled
+
+    return told
+
+
 def entry(function: Function) -> Function:
     """Compile a rule that Python calls too."""
-    return _compiled(function, **_RULE)
+    compiled: Any = _compiled(function, **_RULE)
+    if numba.config.ENABLE_CUDASIM:
+        _never_compile(compiled, lambda *_, **__: compiled.py_func)
+    compiled.targetoptions = {}
+    return compiled
 
 
 def parallel(function: Function) -> Function:
@@ -71,15 +85,41 @@ def parallel(function: Function) -> Function:
     return _compiled(function, fastmath=RULE_ARITHMETIC, parallel=True)
 
 
+def gpu_kernel(function: Function) -> Function:
+    """Compile a kernel that a GPU runs, cached on disk like everything else."""
+    regs = os.environ.get("RW_REGS_" + function.__name__)
+    return _for_gpu(function, cache=True, **({"max_registers": int(regs)} if regs else {}))
+
+
+def gpu_part(function: Function) -> Function:
+    """Compile a part of a kernel that needs to know which thread runs it."""
+    return _for_gpu(function, device=True)
+
+
+def _for_gpu(function: Function, **options: Any) -> Function:
+    numba.config.CACHE_DIR = str(cache_folder(function.__module__.split(".")[1]))
+    from roadworthy.gpu import cuda
+
+    return cuda.jit(**options)(function)
+
+
 def _for_compiled_callers(function: Function, **options: Any) -> Function:
     compiled: Any = _compiled(function, **_RULE, **options, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
-    def refuse(*_: Any, **__: Any) -> None:
+    def refuse(*_: Any, **__: Any) -> Any:
+        if numba.config.ENABLE_CUDASIM:  # Python plays the GPU, and runs kernels and rules line by line
+            return compiled.py_func
         raise TypeError(f"{function.__qualname__} is a rule; call it from a function that is decorated with @entry")
 
-    compiled._insert = lambda *_, **__: None  # nothing to call is ever found,
-    compiled._compile_for_args = refuse  # so every call from Python ends up here
+    _never_compile(compiled, refuse)
+    compiled.targetoptions = options  # what a GPU gets: arithmetic that knows NaN, and accurate functions
     return compiled
+
+
+def _never_compile(compiled: Any, what_to_call: Callable[..., Any]) -> None:
+    """Let calls from Python ask for what to call, every time."""
+    compiled._insert = lambda *_, **__: None
+    compiled._compile_for_args = what_to_call
 
 
 def _compiled(function: Function, **options: Any) -> Function:

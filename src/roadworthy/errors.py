@@ -5,7 +5,8 @@ RoadworthyError             1
 │   └── ConfigError         2   a config file or --set is wrong
 ├── ScenarioError           3   a scenario is unsound
 │   └── PackError           3   a pack file is damaged, foreign or too new
-└── GenerationError         4   no scenario with the properties asked for was found
+├── GenerationError         4   no scenario with the properties asked for was found
+└── DeviceError             5   a GPU, its driver, its libraries or its memory is missing
 """
 
 from __future__ import annotations
@@ -41,3 +42,9 @@ class GenerationError(RoadworthyError):
     """The generator found no scenario with the properties asked for."""
 
     exit_code = 4
+
+
+class DeviceError(RoadworthyError):
+    """A GPU was asked for, and it, its driver, a library or enough of its memory is missing."""
+
+    exit_code = 5

@@ -74,7 +74,7 @@ def distance_to_path(point: NDArray[np.float64], path: NDArray[np.float64]) -> f
 @pytest.mark.parametrize(("model", "actions"), EVERY_ACTION)
 def test_the_log_expert_drives_recordings_to_their_end(towns: Pack, model: Model, actions: Actions) -> None:
     env = start(towns, SimConfig(model=model, actions=actions), len(towns))
-    sources = env._worlds.marks[:, SOURCE].copy()
+    sources = env.batch.worlds.marks[:, SOURCE].copy()
     ended = drive(env, LogExpert(env))
     assert len(ended) > 80
     assert figure(env, ended, "score").mean() >= 0.97
@@ -83,7 +83,7 @@ def test_the_log_expert_drives_recordings_to_their_end(towns: Pack, model: Model
         world, slot = divmod(int(row), env.rows_per_world)
         recording, source = towns[world], sources[world, slot]
         path = recording.positions[source, :, :2][recording.valid[source]].astype(np.float64)
-        off.append(distance_to_path(env._worlds.agents[world, [X, Y], slot].astype(np.float64), path))
+        off.append(distance_to_path(env.batch.worlds.agents[world, [X, Y], slot].astype(np.float64), path))
     assert np.mean(np.array(off) <= 0.5) >= 0.99
 
 
@@ -99,8 +99,8 @@ def test_who_comes_to_the_end_of_its_recording_stands(tmp_path: Path) -> None:
     env = start(pack, SimConfig(goal=GoalConfig(radius_m=0.01, speed_mps=0.0)), 1)
     drive(env, LogExpert(env))
     recorded_end, braking = 10.0 + 39.0, 10.0**2 / (2 * 8.0)
-    assert env._worlds.agents[0, SPEED, 0] == 0.0
-    assert recorded_end <= env._worlds.agents[0, X, 0] < recorded_end + braking + 1.0
+    assert env.batch.worlds.agents[0, SPEED, 0] == 0.0
+    assert recorded_end <= env.batch.worlds.agents[0, X, 0] < recorded_end + braking + 1.0
 
 
 def test_who_starts_anew_follows_its_recording_anew(tmp_path: Path) -> None:
@@ -127,7 +127,9 @@ def test_the_drive_expert_solves_open_worlds(towns: Pack, model: Model, actions:
 
 def test_the_drive_expert_comes_slowly_to_goals_that_ask_for_it(towns: Pack) -> None:
     env = start(towns, open_worlds(goal=GoalConfig(speed_mps=3.0)), len(towns))
-    can_slow_down = env._worlds.agents[:, SPEED].ravel() ** 2 < 2 * 4.0 * env._worlds.agents[:, GOAL_DISTANCE].ravel()
+    can_slow_down = (
+        env.batch.worlds.agents[:, SPEED].ravel() ** 2 < 2 * 4.0 * env.batch.worlds.agents[:, GOAL_DISTANCE].ravel()
+    )
     assert can_slow_down.sum() > 100
     assert figure(env, drive(env, DriveExpert(env)), "goal_rate")[can_slow_down].mean() >= 0.9
 

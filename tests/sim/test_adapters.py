@@ -454,7 +454,7 @@ def test_a_caller_may_keep_what_it_got(pack: Path, kind: str) -> None:
     def act() -> Any:
         return dict.fromkeys(env.agents, ROLL) if kind == "parallel" else np.broadcast_to(ROLL, env.action_space.shape)
 
-    own = [array for part in (env.drive._rows, env.drive._worlds) for array in part]
+    own = [array for part in (env.drive.batch.rows, env.drive.batch.worlds) for array in part]
     kept, copies = [], []
     for step in range(6):
         result = env.reset() if step in (0, 4) else env.step(act())

@@ -41,7 +41,7 @@ WHEELED = [AgentType.VEHICLE, AgentType.CYCLIST]
 @kernel
 def sines_and_cosines(angles, out):
     for i in range(len(angles)):
-        out[i] = dynamics.sine_cosine(angles[i])
+        out[i] = angles.sine_cosine(angles[i])
 
 
 def random_agents(rng, n, model):

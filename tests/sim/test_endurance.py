@@ -26,7 +26,7 @@ def wander(towns: Pack, rng: np.random.Generator, steps: int) -> int:
         observations, rewards, _ = env.step(actions)
         assert np.isfinite(observations).all()
         assert np.isfinite(rewards).all()
-    assert np.isfinite(env._worlds.agents[:, [X, Y]]).all()
+    assert np.isfinite(env.batch.worlds.agents[:, [X, Y]]).all()
     return made
 
 

@@ -162,10 +162,10 @@ def test_replayed_traffic_moves_wherever_it_stands_in_the_list(tmp_path: Path, s
     env = DriveEnv(pack, 1, SimConfig(control=ControlConfig(who=Control.SDC)), sampling=False)
     env.assign(0, 0, 0)
     env.reset()
-    before = env._worlds.agents[0, X, :3].copy()
+    before = env.batch.worlds.agents[0, X, :3].copy()
     for _ in range(10):
         env.step([[3, 6]])
-    np.testing.assert_allclose(env._worlds.agents[0, X, 1:3] - before[1:], 10.0, atol=1e-4)
+    np.testing.assert_allclose(env.batch.worlds.agents[0, X, 1:3] - before[1:], 10.0, atol=1e-4)
 
 
 @pytest.mark.row("SIM-3")
@@ -176,7 +176,7 @@ def test_replayed_agents_are_absent_outside_their_valid_frames(tmp_path: Path) -
     there = []
     for _ in range(200 - 1):
         env.step([[3, 6]])
-        there.append(bool(env._worlds.marks[0, IS_PRESENT, 1]))
+        there.append(bool(env.batch.worlds.marks[0, IS_PRESENT, 1]))
         if env.signals.episode_ended[0]:
             break
     assert np.flatnonzero(there).tolist() == list(range(4, 19)), "frames 15 to 29, when frame 10 is the start"
@@ -403,7 +403,7 @@ def test_random_configs_run_without_nan(towns: Pack, number: int) -> None:
             observations, rewards, _ = env.step(actions)
             assert np.isfinite(observations).all()
             assert np.isfinite(rewards).all()
-            assert np.isfinite(env._worlds.agents[:, [X, Y]]).all()
+            assert np.isfinite(env.batch.worlds.agents[:, [X, Y]]).all()
 
 
 def random_config(rng: np.random.Generator) -> SimConfig:

@@ -225,7 +225,7 @@ def test_stopping_at_the_goal_leaves_an_obstacle(tmp_path: Path) -> None:
     env.assign(0, 0, 1)
     seen = run(env, 70)
     assert not seen["active"][10:, 0].any()
-    assert env._worlds.marks[0, IS_PRESENT, 0] == 1
+    assert env.batch.worlds.marks[0, IS_PRESENT, 0] == 1
     ended = env.ended_episodes()
     assert ended.figures[ended.rows == 1, env.figure_names.index("collisions")] == 1
 
@@ -243,11 +243,11 @@ def test_an_infraction_has_the_consequence_of_its_word(tmp_path: Path, word: OnI
             break
     assert env.signals.episode_ended[0]
     assert not env.signals.timed_out[0]
-    assert env._worlds.marks[0, IS_PRESENT, 0] == is_there
+    assert env.batch.worlds.marks[0, IS_PRESENT, 0] == is_there
     assert not env.signals.active[0]
-    x = env._worlds.agents[0, 0, 0].copy()
+    x = env.batch.worlds.agents[0, 0, 0].copy()
     env.step(idle(env))
-    assert env._worlds.agents[0, 0, 0] == x, "it does not move any more"
+    assert env.batch.worlds.agents[0, 0, 0] == x, "it does not move any more"
 
 
 @pytest.mark.row("SIM-9")

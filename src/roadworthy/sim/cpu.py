@@ -12,25 +12,20 @@ from numpy.typing import NDArray
 
 from roadworthy.compile import entry, inlined, parallel, rule
 from roadworthy.scenario.schema import Ints
-from roadworthy.sim import draws, traffic
-from roadworthy.sim.disturb import is_phantom_braking, noisy, phantom_braking
-from roadworthy.sim.dynamics import decode
+from roadworthy.sim import traffic
+from roadworthy.sim.disturb import obey
 from roadworthy.sim.dynamics import move as drive
 from roadworthy.sim.judge import judge
-from roadworthy.sim.logs import close_episode, close_trial
 from roadworthy.sim.observe import observe, show_agents
 from roadworthy.sim.replay import replay
 from roadworthy.sim.roads import fetch_lists
 from roadworthy.sim.start import start_episode
 from roadworthy.sim.state import (
-    ACROSS,
     AGENT_COUNT,
-    ALONG,
     DRIVEN_COUNT,
     EPISODE_STEP,
     HAS_ENDED,
     IDM,
-    IS_DONE,
     IS_DRIVING,
     IS_PRESENT,
     MAP,
@@ -38,8 +33,6 @@ from roadworthy.sim.state import (
     ROLE,
     SCENARIO,
     STEP,
-    TRIAL,
-    TYPE,
     Logs,
     Maps,
     Params,
@@ -48,7 +41,7 @@ from roadworthy.sim.state import (
     Starts,
     Worlds,
 )
-from roadworthy.sim.trials import carry_on, close, settle
+from roadworthy.sim.trials import carry_on, close, cut_row, settle
 
 # Stages of a step, as bits, so that a benchmark can run them one by one.
 PLAN, MOVE, JUDGE, SETTLE, CARRY_ON, OBSERVE = 1, 2, 4, 8, 16, 32
@@ -121,15 +114,9 @@ def cut(
 
     is_cut_out: (worlds, slots)
     """
-    p = settings[0]
     for w in numbers:
-        clock, marks = worlds.clocks[w], worlds.marks[w]
-        for a in range(clock[DRIVEN_COUNT] if clock[EPISODE_STEP] > 0 else 0):
-            if marks[IS_DRIVING, a] or (p.trials > 1 and marks[IS_DONE, a]):
-                close_trial(worlds, logs, w, a, clock[TRIAL], False, p)
-                close_episode(logs, w, a, clock[TRIAL] + 1, p)
-                logs.trials[w, a, clock[TRIAL] + 1 :] = np.float32(np.nan)
-                is_cut_out[w, a] = True
+        for a in range(logs.trials.shape[1]):
+            is_cut_out[w, a] = cut_row(worlds, logs, w, a, settings[0])
 
 
 @inlined
@@ -140,13 +127,7 @@ def _plan(worlds: Worlds, rows: Rows, maps: Maps, scenarios: Scenarios, w: int, 
     dt = scenarios.dt[clock[SCENARIO]]
     for a in range(clock[DRIVEN_COUNT]):
         if marks[IS_DRIVING, a]:
-            first, second = rows.actions[first_row + a, 0], rows.actions[first_row + a, 1]
-            if p.action_noise > _ZERO:
-                first = noisy(first, p.choices_along, worlds.seeds[w], a, clock[STEP], draws.NOISE_ALONG, p)
-                second = noisy(second, p.choices_across, worlds.seeds[w], a, clock[STEP], draws.NOISE_ACROSS, p)
-            agents[ALONG, a], agents[ACROSS, a] = decode(first, second, marks[TYPE, a], p)
-            if p.phantom_rate > _ZERO and is_phantom_braking(worlds.seeds[w], a, clock[STEP], dt, p):
-                agents[ALONG, a] = phantom_braking(agents, a, dt, p)
+            obey(agents, marks, a, rows.actions[first_row + a], worlds.seeds[w], clock[STEP], dt, p)
     for a in range(clock[DRIVEN_COUNT], clock[AGENT_COUNT]):
         if marks[ROLE, a] == IDM and marks[IS_PRESENT, a]:
             traffic.plan(worlds, maps, scenarios, w, a, p)

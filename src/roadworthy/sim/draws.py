@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from roadworthy.compile import entry
+from roadworthy.sim.angles import sine_cosine
 
 # Purposes. A further draw for one purpose adds a multiple of PURPOSES to it.
 (
@@ -37,7 +38,7 @@ _ONE = np.uint64(1)
 _30, _27, _31, _40 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(40)
 _UNIT = np.float32(2.0**-24)
 _TINY = np.float32(2.0**-25)
-_TWO_PI = np.float32(2.0 * np.pi)
+_PI, _TWO_PI = np.float32(np.pi), np.float32(2.0 * np.pi)
 _MINUS_TWO = np.float32(-2.0)
 
 
@@ -68,7 +69,8 @@ def normal(seed: int, agent: int, step: int, purpose: int) -> float:
     bits = draw(seed, agent, step, purpose)
     first = np.float32(bits >> _40) * _UNIT + _TINY
     second = np.float32(mix(bits, purpose) >> _40) * _UNIT
-    return np.sqrt(_MINUS_TWO * np.log(first)) * np.cos(_TWO_PI * second)
+    _, cosine = sine_cosine(_TWO_PI * second - _PI)
+    return np.sqrt(_MINUS_TWO * np.log(first)) * cosine
 
 
 @entry

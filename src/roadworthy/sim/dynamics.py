@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from roadworthy.compile import inlined
 from roadworthy.scenario.schema import AgentType, Floats
+from roadworthy.sim.angles import sine_cosine, wrap
 from roadworthy.sim.config import Model
 from roadworthy.sim.state import (
     ACCELERATION,
@@ -97,43 +98,12 @@ PEDESTRIAN = int(AgentType.PEDESTRIAN)
 _LAST_TYPE = max(AgentType)
 _STILL = np.float32(1e-12)  # (m/s)2
 _0, _HALF, _1 = np.float32(0.0), np.float32(0.5), np.float32(1.0)
-_PI, _TWO_PI = np.float32(np.pi), np.float32(2.0 * np.pi)
-_QUARTER_TURN, _QUARTERS_PER_RAD = np.float32(np.pi / 2.0), np.float32(2.0 / np.pi)
-# Polynomials of least largest error on an eighth of a turn, in powers of the angle's square.
-_SIN_3, _SIN_5, _SIN_7 = np.float32(-0.1666665494), np.float32(0.008332177916), np.float32(-0.0001951726673)
-_COS_4, _COS_6, _COS_8 = np.float32(0.04166664686), np.float32(-0.001388736721), np.float32(2.443841543e-05)
+_INFINITE = np.float32(np.inf)
 
 
 @inlined
 def _clamp(value: np.float32, low: np.float32, high: np.float32) -> np.float32:
     return min(max(value, low), high)
-
-
-@inlined
-def wrap(angle: np.float32) -> np.float32:
-    """The same direction as an angle in (-pi, pi]."""
-    wrapped = angle - _TWO_PI * np.ceil((angle - _PI) / _TWO_PI)
-    if wrapped > _PI:
-        return _PI
-    if wrapped <= -_PI:
-        return _PI
-    return wrapped
-
-
-@inlined
-def sine_cosine(angle: np.float32) -> tuple[np.float32, np.float32]:
-    """Sine and cosine of an angle from -pi to pi, to 2e-7: alike on both devices, and faster than the C library's."""
-    quarters = np.rint(angle * _QUARTERS_PER_RAD)
-    rest = angle - quarters * _QUARTER_TURN
-    square = rest * rest
-    sine = rest + rest * square * (_SIN_3 + square * (_SIN_5 + square * _SIN_7))
-    cosine = _1 - _HALF * square + square * square * (_COS_4 + square * (_COS_6 + square * _COS_8))
-    quadrant = int(quarters)
-    if quadrant & 1:
-        sine, cosine = cosine, -sine
-    if quadrant & 2:
-        sine, cosine = -sine, -cosine
-    return sine, cosine
 
 
 @inlined
@@ -168,6 +138,17 @@ def decode(first: np.float32, second: np.float32, kind: int, p: Params) -> tuple
     if p.is_jerk:
         return JERK_ALONG[row, _choice(first, 4)], JERK_ACROSS[row, _choice(second, 3)]
     return BICYCLE_ALONG[row, _choice(first, 7)], BICYCLE_ACROSS[row, _choice(second, 13)]
+
+
+@inlined
+def is_allowed(action: Floats, p: Params) -> bool:
+    """Whether an action is two numbers; where actions are choices, whether it is one."""
+    along, across = action[0], action[1]
+    if p.is_continuous:
+        return bool(abs(along) < _INFINITE and abs(across) < _INFINITE)
+    if not (_0 <= along < np.float32(p.choices_along) and _0 <= across < np.float32(p.choices_across)):
+        return False
+    return bool(along == np.floor(along) and across == np.floor(across))
 
 
 @inlined

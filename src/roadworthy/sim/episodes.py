@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from roadworthy.scenario.schema import Floats
 from roadworthy.sim.draws import SCENARIO, WORLD, choose, mix
 
+ATTEMPTS = 100  # scenarios that can't be driven, one after another, before a world gives up
+
 
 @dataclass(frozen=True)
 class Episode:
@@ -31,7 +33,7 @@ class Sampler:
 
     def __init__(self, seed: int, scenarios: Sequence[int], worlds: int, first_world: int, world_total: int) -> None:
         self.seed, self._scenarios = seed, scenarios
-        self._first_world, self._world_total = first_world, world_total
+        self.first_world, self.world_total = first_world, world_total
         self.rounds = np.zeros(worlds, np.int64)  # episodes drawn for each world
 
     def restart(self, seed: int) -> None:
@@ -41,7 +43,7 @@ class Sampler:
 
     def next(self, world: int) -> Episode:
         """The next episode of a world."""
-        number = self._first_world + world + int(self.rounds[world]) * self._world_total
+        number = self.first_world + world + int(self.rounds[world]) * self.world_total
         self.rounds[world] += 1
         return self.draw(number)
 

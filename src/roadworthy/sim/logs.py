@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadworthy.compile import rule
+from roadworthy.compile import inlined, rule
 from roadworthy.scenario.schema import Floats
 from roadworthy.sim.state import (
     ALIGNED,
@@ -94,7 +94,9 @@ def figure_names(trials: int) -> tuple[str, ...]:
 def score(goals_reached: int, goals: int, collisions: int, departures: int, p: Params) -> float:
     """1 if at least the config's share of the goals was reached without collision and off-road, else 0."""
     needed = p.goal_shares[min(goals, len(p.goal_shares) - 1)]
-    is_success = goals > 0 and collisions == 0 and departures == 0 and goals_reached >= needed * np.float32(goals)
+    is_success = (
+        goals > 0 and collisions == 0 and departures == 0 and np.float32(goals_reached) >= needed * np.float32(goals)
+    )
     return _ONE if is_success else _ZERO
 
 
@@ -172,13 +174,19 @@ def close_episode(logs: Logs, w: int, a: int, trials: int, p: Params) -> None:
 @rule
 def average_episode(logs: Logs, w: int, a: int, p: Params) -> None:
     """Let the episode that just ended enter the row's moving average; the first one seeds it."""
-    figures, averages = logs.episodes[w, a], logs.averages[w, a]
-    for f in range(len(figures)):
-        if np.isnan(averages[f]):
-            averages[f] = figures[f]
-        elif not np.isnan(figures[f]):
-            averages[f] = p.ema_alpha * averages[f] + (_ONE - p.ema_alpha) * figures[f]
+    for f in range(logs.episodes.shape[2]):
+        average_figure(logs, w, a, f, p)
     logs.episode_counts[w, a] += 1
+
+
+@inlined
+def average_figure(logs: Logs, w: int, a: int, f: int, p: Params) -> None:
+    """Let one figure of the episode enter its average; NaN, which is no data, leaves it as it was."""
+    figure, average = logs.episodes[w, a, f], logs.averages[w, a, f]
+    if np.isnan(average):
+        logs.averages[w, a, f] = figure
+    elif not np.isnan(figure):
+        logs.averages[w, a, f] = p.ema_alpha * average + (_ONE - p.ema_alpha) * figure
 
 
 @rule

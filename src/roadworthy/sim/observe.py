@@ -75,16 +75,16 @@ _SPEED, _ACCELERATION = np.float32(1.0 / SPEED_MPS), np.float32(1.0 / ACCELERATI
 _STEERING, _OFFSET = np.float32(1.0 / STEERING_RAD), np.float32(1.0 / OFFSET_M)
 _LENGTH, _WIDTH = np.float32(1.0 / LENGTH_M), np.float32(1.0 / WIDTH_M)
 
-_EGO_SIZE, _GOAL_SIZE, _WEIGHT_COUNT = len(EGO), len(GOAL), len(CONDITIONING)
-_PARTNER_SIZE, _LANE_SIZE, _EDGE_SIZE, _LIGHT_SIZE = len(PARTNER), len(LANE), len(EDGE), len(LIGHT)
+EGO_SIZE, GOAL_SIZE, WEIGHT_COUNT = len(EGO), len(GOAL), len(CONDITIONING)
+PARTNER_SIZE, LANE_SIZE, EDGE_SIZE, LIGHT_SIZE = len(PARTNER), len(LANE), len(EDGE), len(LIGHT)
 _CYCLIST, _PEDESTRIAN = int(AgentType.CYCLIST), int(AgentType.PEDESTRIAN)
 
 _NOWHERE_M = np.float32(1e7)  # who is further from the origin is lost, and sees nothing
 _NO_DIRECTION = np.float32(2.0)
 # A partner's key: its squared distance as the bits of a float (which order as the numbers do), the last eight of them
 # replaced by its number. So partners are sorted to 1.5 mm in 100 m, and the lower number is first where two are level.
-_NUMBER_BITS = np.int32(255)
-_NO_KEY = np.int32(2**31 - 1)
+NUMBER_BITS = np.int32(255)
+NO_KEY = np.int32(2**31 - 1)
 _TOGETHER = 32  # keys are compared so many at a time
 
 
@@ -101,15 +101,15 @@ def observe(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: Whole, a: Whole
         for k in range(len(row_out)):
             row_out[k] = _ZERO
         return
-    partners_at = _EGO_SIZE + _GOAL_SIZE
-    lanes_at = partners_at + _PARTNER_SIZE * p.partners
-    edges_at = lanes_at + _LANE_SIZE * p.lanes
-    lights_at = edges_at + _EDGE_SIZE * p.edges
-    weights_at = lights_at + _LIGHT_SIZE * p.lights
-    counts_at = weights_at + _WEIGHT_COUNT
+    partners_at = EGO_SIZE + GOAL_SIZE
+    lanes_at = partners_at + PARTNER_SIZE * p.partners
+    edges_at = lanes_at + LANE_SIZE * p.lanes
+    lights_at = edges_at + EDGE_SIZE * p.edges
+    weights_at = lights_at + LIGHT_SIZE * p.lights
+    counts_at = weights_at + WEIGHT_COUNT
 
     see_self(agents, marks, a, row_out, 0)
-    see_goals(agents, marks, a, row_out, _EGO_SIZE)
+    see_goals(agents, marks, a, row_out, EGO_SIZE)
     zero(row_out, partners_at, lanes_at)
     partners = 0
     if not (p.blind_rate > _ZERO and is_blind(seed, a, step, scenarios.dt[s], p.blind_rate, p.blind_s)):
@@ -123,9 +123,9 @@ def observe(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: Whole, a: Whole
     write_edges(maps.edge_points[m], maps.edge_lists[m, place], edges, x, y, cos, sin, row_out, edges_at, p.edges)
     zero(row_out, lights_at, weights_at)
     lights = see_lights(agents, a, maps, m, scenarios, s, step, seed, p, row_out, lights_at)
-    clear(row_out, lanes_at, _LANE_SIZE, lanes, p.lanes)
-    clear(row_out, edges_at, _EDGE_SIZE, edges, p.edges)
-    for k in range(_WEIGHT_COUNT):
+    clear(row_out, lanes_at, LANE_SIZE, lanes, p.lanes)
+    clear(row_out, edges_at, EDGE_SIZE, edges, p.edges)
+    for k in range(WEIGHT_COUNT):
         row_out[weights_at + k] = agents[WEIGHTS + k, a]
     row_out[counts_at] = share(partners, p.partners)
     row_out[counts_at + 1] = share(lanes, p.lanes)
@@ -133,10 +133,10 @@ def observe(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: Whole, a: Whole
     row_out[counts_at + 3] = share(lights, p.lights)
     if p.dropout > _ZERO:
         key = draws.draw(seed, a, step, draws.DROPOUT)
-        drop(key, 0, p.dropout, row_out, partners_at, _PARTNER_SIZE, partners, p.partners)
-        drop(key, 1, p.dropout, row_out, lanes_at, _LANE_SIZE, lanes, p.lanes)
-        drop(key, 2, p.dropout, row_out, edges_at, _EDGE_SIZE, edges, p.edges)
-        drop(key, 3, p.dropout, row_out, lights_at, _LIGHT_SIZE, lights, p.lights)
+        drop(key, 0, p.dropout, row_out, partners_at, PARTNER_SIZE, partners, p.partners)
+        drop(key, 1, p.dropout, row_out, lanes_at, LANE_SIZE, lanes, p.lanes)
+        drop(key, 2, p.dropout, row_out, edges_at, EDGE_SIZE, edges, p.edges)
+        drop(key, 3, p.dropout, row_out, lights_at, LIGHT_SIZE, lights, p.lights)
 
 
 @inlined
@@ -208,9 +208,15 @@ def show_agents(worlds: Worlds, w: Whole) -> None:
     """Write what others see of each agent of a world; once, before the first of them looks."""
     agents, types, looks = worlds.agents[w], worlds.marks[w, TYPE], worlds.looks[w]
     for b in range(worlds.clocks[w, AGENT_COUNT]):
-        looks[b, 0], looks[b, 1], looks[b, 2], looks[b, 3] = agents[X, b], agents[Y, b], agents[COS, b], agents[SIN, b]
-        looks[b, 4], looks[b, 5], looks[b, 6] = agents[SPEED, b], agents[LENGTH, b], agents[WIDTH, b]
-        looks[b, 7] = _ONE if types[b] == _PEDESTRIAN else (_HALF if types[b] == _CYCLIST else _ZERO)
+        show_agent(agents, types, looks, b)
+
+
+@inlined
+def show_agent(agents: Floats, types: Ints, looks: Floats, b: Whole) -> None:
+    """Write what others see of agent b."""
+    looks[b, 0], looks[b, 1], looks[b, 2], looks[b, 3] = agents[X, b], agents[Y, b], agents[COS, b], agents[SIN, b]
+    looks[b, 4], looks[b, 5], looks[b, 6] = agents[SPEED, b], agents[LENGTH, b], agents[WIDTH, b]
+    looks[b, 7] = _ONE if types[b] == _PEDESTRIAN else (_HALF if types[b] == _CYCLIST else _ZERO)
 
 
 @inlined
@@ -235,14 +241,14 @@ def see_partners(
     # The place of a partner is the number of smaller keys. Filled up, so that no remainder is compared one by one.
     room = (found + _TOGETHER - 1) // _TOGETHER * _TOGETHER
     for k in range(found, room):
-        keys[k] = _NO_KEY
+        keys[k] = NO_KEY
     for i in range(found):
         key = keys[i]
         place = np.uint32(0)  # a sum of uint32 stays one, while Numba widens one of int32, which halves the speed
         for j in range(room):
             place = np.uint32(place + np.uint32(keys[j] < key))
         if place < seen:
-            row[at + place] = np.float32(key & _NUMBER_BITS)
+            row[at + place] = np.float32(key & NUMBER_BITS)
     for k in range(seen):
         keys[k] = np.int32(row[at + k])
     for k in range(seen, (seen + EIGHT - 1) // EIGHT * EIGHT):
@@ -257,17 +263,22 @@ def list_partners(agents: Floats, marks: Ints, a: Whole, count: Whole, range_2: 
     xs, ys, is_present = agents[X], agents[Y], marks[IS_PRESENT]
     x, y = xs[a], ys[a]
     for b in range(count):
-        dx, dy = xs[b] - x, ys[b] - y
-        distance_2 = np.float32(dx * dx + dy * dy)
-        key = (distance_2.view(np.int32) & ~_NUMBER_BITS) | np.int32(b)
-        keys[b] = key if (distance_2 <= range_2) & (is_present[b] != 0) else _NO_KEY
-    keys[a] = _NO_KEY
+        keys[b] = partner_key(xs[b] - x, ys[b] - y, is_present[b], b, range_2)
+    keys[a] = NO_KEY
     n = 0
     for b in range(count):
         key = keys[b]
         keys[n] = key
-        n += int(key != _NO_KEY)
+        n += int(key != NO_KEY)
     return n
+
+
+@inlined
+def partner_key(dx: Real, dy: Real, is_present: Whole, b: Whole, range_2: Real) -> Any:
+    """The key of agent b, so far away; NO_KEY if it can't be seen."""
+    distance_2 = np.float32(dx * dx + dy * dy)
+    key = (distance_2.view(np.int32) & ~NUMBER_BITS) | np.int32(b)
+    return key if (distance_2 <= range_2) & (is_present != 0) else NO_KEY
 
 
 @inlined

@@ -17,7 +17,7 @@ from numba.core import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from roadworthy.compile import inlined
+from roadworthy.compile import inlined, on_gpu
 from roadworthy.scenario.schema import Floats
 from roadworthy.sim.layout import CLIP, EDGE, LANE, PARTNER, Feature
 from roadworthy.sim.vectors import (
@@ -36,10 +36,11 @@ from roadworthy.sim.vectors import (
 )
 
 _PIECE_BYTES = NUMBER_BYTES * EIGHT
+_ZERO, _ONE, _INFINITE = np.float32(0.0), np.float32(1.0), np.float32(np.inf)
 _HIGH, _LOW = np.float32(CLIP), np.float32(-CLIP)
-_LANE_SCALES = tuple(np.float32(1.0 / f.scale) for f in LANE)
-_EDGE_SCALES = tuple(np.float32(1.0 / f.scale) for f in EDGE)
-_PARTNER_SCALES = tuple(np.float32(1.0 / f.scale) for f in PARTNER)
+LANE_SCALES = tuple(np.float32(1.0 / f.scale) for f in LANE)
+EDGE_SCALES = tuple(np.float32(1.0 / f.scale) for f in EDGE)
+PARTNER_SCALES = tuple(np.float32(1.0 / f.scale) for f in PARTNER)
 
 Numbers = NDArray[Any]  # whole numbers
 # A float32, and an integer of any width, Python's or NumPy's: no type of either's takes both.
@@ -53,6 +54,11 @@ def piece_major(shape: tuple[int, int, int]) -> Floats:
     return np.zeros((tables, entries, EIGHT), np.float32)[:, :, :lines].transpose(0, 2, 1)
 
 
+def _always(table: Floats) -> bool:
+    return True
+
+
+@on_gpu(_always)
 @inlined
 def is_piece_major(table: Floats) -> bool:
     """Whether a table (lines, entries) lies entry by entry in memory, with room for eight numbers each."""
@@ -83,14 +89,30 @@ def write_one(
 
     The first lines of the table are x, y, cos, sin and the further features; scales are what they are multiplied by.
     """
-    dx, dy = table[0, number] - x, table[1, number] - y
-    entry_cos, entry_sin = table[2, number], table[3, number]
+    entry = load_entry(table, number)
+    dx, dy = entry[0] - x, entry[1] - y
     row[at] = clipped((dx * cos + dy * sin) * scales[0])
     row[at + n] = clipped((dy * cos - dx * sin) * scales[1])
-    row[at + 2 * n] = clipped(entry_cos * cos + entry_sin * sin)
-    row[at + 3 * n] = clipped(entry_sin * cos - entry_cos * sin)
+    row[at + 2 * n] = clipped(entry[2] * cos + entry[3] * sin)
+    row[at + 3 * n] = clipped(entry[3] * cos - entry[2] * sin)
     for f in range(4, len(scales)):
-        row[at + f * n] = clipped(table[f, number] * scales[f])
+        row[at + f * n] = clipped(entry[f] * scales[f])
+
+
+@inlined
+def load_entry(table: Floats, number: Whole) -> Any:
+    """The numbers of an entry; lines that the table does not have are 0."""
+    lines = table.shape[0]
+    return (
+        table[0, number],
+        table[1, number],
+        table[2, number],
+        table[3, number],
+        table[4, number],
+        table[5, number] if lines > 5 else _ZERO,
+        table[6, number] if lines > 6 else _ZERO,
+        table[7, number] if lines > 7 else _ZERO,
+    )
 
 
 def _write_eight(features: Sequence[Feature]) -> Callable[..., None]:
@@ -145,12 +167,7 @@ def _in_frame(builder: ir.IRBuilder, lines: list[Any], pose: list[Any], scales: 
 
 
 @intrinsic
-def nearest_of_eight(typing_context, table, numbers, k, x, y, cos, sin, own, own_count, most, angle, stay):
-    """The least cost of a lane to be on (see `roads.locate`) among the pieces numbers[k : k + 8], and its place there.
-
-    table: piece-major. own, own_count: which pieces cost nothing to stay on; most: the largest square of a distance;
-    angle, stay: costs. Pieces further away cost infinitely much.
-    """
+def _nearest_of_eight(typing_context, table, numbers, k, x, y, cos, sin, own, own_count, most, angle, stay):
     cost_and_place: Any = types.Tuple  # type: ignore[attr-defined]
     signature = cost_and_place([types.float32, types.intp])(
         table, numbers, types.intp, *[types.float32] * 4, types.uint32, types.uint32, *[types.float32] * 3
@@ -188,6 +205,59 @@ def nearest_of_eight(typing_context, table, numbers, k, x, y, cos, sin, own, own
     return signature, generate
 
 
+def _nearest_one_by_one(
+    table: Floats,
+    numbers: Numbers,
+    k: Whole,
+    x: Real,
+    y: Real,
+    cos: Real,
+    sin: Real,
+    own: Whole,
+    own_count: Whole,
+    most: Real,
+    angle: Real,
+    stay: Real,
+) -> Any:
+    least, found = _INFINITE, 0
+    for place in range(EIGHT):
+        number = np.uint32(numbers[k + place])
+        dx, dy, piece_cos, piece_sin = x - table[0, number], y - table[1, number], table[2, number], table[3, number]
+        beyond = max(abs(dx * piece_cos + dy * piece_sin) - table[4, number], _ZERO)
+        across = dy * piece_cos - dx * piece_sin
+        square = beyond * beyond + across * across
+        # Below own, the difference wraps around.
+        stays = _ZERO if np.uint32(number - own) < own_count else stay
+        cost = square + angle * (_ONE - cos * piece_cos - sin * piece_sin) + stays
+        if square <= most and cost < least:
+            least, found = cost, place
+    return least, found
+
+
+@on_gpu(_nearest_one_by_one)
+@inlined
+def nearest_of_eight(
+    table: Floats,
+    numbers: Numbers,
+    k: Whole,
+    x: Real,
+    y: Real,
+    cos: Real,
+    sin: Real,
+    own: Whole,
+    own_count: Whole,
+    most: Real,
+    angle: Real,
+    stay: Real,
+) -> Any:
+    """The least cost of a lane to be on (see `roads.locate`) among the pieces numbers[k : k + 8], and its place there.
+
+    table: piece-major. own, own_count: which pieces cost nothing to stay on; most: the largest square of a distance;
+    angle, stay: costs. Pieces further away cost infinitely much.
+    """
+    return _nearest_of_eight(table, numbers, k, x, y, cos, sin, own, own_count, most, angle, stay)
+
+
 _eight_lanes, _eight_edges, _eight_partners = _write_eight(LANE), _write_eight(EDGE), _write_eight(PARTNER)
 
 
@@ -207,7 +277,7 @@ def write_lanes(
     """The first count of the numbered lane pieces, into a block of n that starts at row[at]."""
     if count < EIGHT or not is_piece_major(table):
         for k in range(count):
-            write_one(table, numbers[k], _LANE_SCALES, x, y, cos, sin, row, at + k, n)
+            write_one(table, numbers[k], LANE_SCALES, x, y, cos, sin, row, at + k, n)
         return
     for k in range(0, count, EIGHT):
         first = min(k, count - EIGHT)
@@ -230,7 +300,7 @@ def write_edges(
     """The first count of the numbered edge pieces, into a block of n that starts at row[at]."""
     if count < EIGHT or not is_piece_major(table):
         for k in range(count):
-            write_one(table, numbers[k], _EDGE_SCALES, x, y, cos, sin, row, at + k, n)
+            write_one(table, numbers[k], EDGE_SCALES, x, y, cos, sin, row, at + k, n)
         return
     for k in range(0, count, EIGHT):
         first = min(k, count - EIGHT)
@@ -256,7 +326,7 @@ def write_partners(
     """
     if n < EIGHT or not is_piece_major(table):
         for k in range(count):
-            write_one(table, numbers[k], _PARTNER_SCALES, x, y, cos, sin, row, at + k, n)
+            write_one(table, numbers[k], PARTNER_SCALES, x, y, cos, sin, row, at + k, n)
         return
     for k in range(0, count, EIGHT):
         first = min(k, n - EIGHT)

@@ -12,7 +12,8 @@ import numpy as np
 
 from roadworthy.compile import rule
 from roadworthy.scenario.schema import Floats, Ints
-from roadworthy.sim.dynamics import PEDESTRIAN, encode, row_of, sine_cosine, wheelbase_of, wrap
+from roadworthy.sim.angles import sine_cosine, wrap
+from roadworthy.sim.dynamics import PEDESTRIAN, encode, row_of, wheelbase_of
 from roadworthy.sim.state import ACCELERATION, HEADING, LATERAL, LENGTH, SPEED, TYPE, Params, X, Y
 
 # How far ahead to aim, in seconds: bicycle; jerk by numbers; jerk by choices, which are few and coarse.

@@ -6,6 +6,7 @@ import numpy as np
 
 from roadworthy.compile import inlined
 from roadworthy.scenario.schema import Floats, Ints
+from roadworthy.sim.angles import sine_cosine
 from roadworthy.sim.state import (
     ACCELERATION,
     COS,
@@ -46,6 +47,5 @@ def replay(agents: Floats, marks: Ints, a: int, scenarios: Scenarios, s: int, fr
     heading = motion[MOTION_HEADING, frame, a]
     if heading != agents[HEADING, a] or not was_present:
         agents[HEADING, a] = heading
-        agents[COS, a] = np.cos(heading)
-        agents[SIN, a] = np.sin(heading)
+        agents[SIN, a], agents[COS, a] = sine_cosine(heading)
     marks[IS_PRESENT, a] = 1

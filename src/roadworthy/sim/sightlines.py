@@ -68,13 +68,19 @@ def see_lights(
     for k in range(count):
         number = int(row[at + _LINE_NUMBER * n + k])
         state = light_state(scenarios, s, number, step, seed, p) if number < lights else 0
-        row[at + k] *= _FAR
-        row[at + n + k] *= _FAR
-        row[at + 2 * n + k] = np.float32((_RED >> state) & 1)
-        row[at + 3 * n + k] = np.float32((_AMBER >> state) & 1)
-        row[at + 4 * n + k] = np.float32((_GREEN >> state) & 1)
-        row[at + 5 * n + k] = _ONE if number >= lights else _ZERO
+        write_line(row[at + k], row[at + n + k], state, number >= lights, row, at + k, n)
     return count
+
+
+@inlined
+def write_line(ahead: Real, left: Real, state: Whole, is_sign: bool, row: Floats, at: Whole, n: Whole) -> None:
+    """One stop line, so many metres ahead and to the left: feature f goes to row[at + f * n]."""
+    row[at] = ahead * _FAR
+    row[at + n] = left * _FAR
+    row[at + 2 * n] = np.float32((_RED >> state) & 1)
+    row[at + 3 * n] = np.float32((_AMBER >> state) & 1)
+    row[at + 4 * n] = np.float32((_GREEN >> state) & 1)
+    row[at + 5 * n] = _ONE if is_sign else _ZERO
 
 
 @inlined
@@ -97,8 +103,7 @@ def list_lines(
     if line_count < EIGHT:
         for line in range(line_count):
             dx, dy = lines[LINE_X, line] - x, lines[LINE_Y, line] - y
-            is_same_way = lines[LINE_COS, line] * cos + lines[LINE_SIN, line] * sin > _SAME_WAY
-            if (dx * cos + dy * sin > _ZERO) & is_same_way & (dx * dx + dy * dy <= _LINE_RANGE_2):
+            if is_ahead(dx, dy, lines[LINE_COS, line], lines[LINE_SIN, line], cos, sin):
                 count = enter_line(dx, dy, cos, sin, line + offset, count, row_out, at, n)
         return count
     for k in range(0, line_count, EIGHT):
@@ -110,6 +115,13 @@ def list_lines(
             dx, dy = lines[LINE_X, line] - x, lines[LINE_Y, line] - y
             count = enter_line(dx, dy, cos, sin, line + offset, count, row_out, at, n)
     return count
+
+
+@inlined
+def is_ahead(dx: Real, dy: Real, line_cos: Real, line_sin: Real, cos: Real, sin: Real) -> bool:
+    """Whether a stop line, so far from an agent with this heading, is ahead of it, in range and crossed its way."""
+    is_same_way = line_cos * cos + line_sin * sin > _SAME_WAY
+    return bool((dx * cos + dy * sin > _ZERO) & is_same_way & (dx * dx + dy * dy <= _LINE_RANGE_2))
 
 
 @inlined

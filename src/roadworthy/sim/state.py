@@ -113,8 +113,9 @@ ROLES = ("ego", "coplayer", "replay", "idm", "static")
     IS_OVER,  # 1: its trial ended with this step
     HAS_ENDED,  # 1: its episode ended with this step; it needs another
     FAILED_SPAWNS,  # agents that found no free place at the start of the episode
-) = range(11)
-CLOCK_COLUMNS = 11
+    IS_BEGINNING,  # 1: its episode is being set up
+) = range(12)
+CLOCK_COLUMNS = 12
 
 # Columns of `hidden`, float32: factors of the episode.
 STEERING_GAIN, BRAKE_GAIN, GRIP, HASTE = range(4)

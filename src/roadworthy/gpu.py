@@ -1,0 +1,109 @@
+"""numba-cuda, made ready for the rules: a name that NumPy dropped, functions of NumPy that it does not know."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+if not hasattr(np, "row_stack"):  # numba-cuda 0.30 names it on import, NumPy 2.5 has dropped it
+    setattr(np, "row_stack", np.vstack)  # noqa: B010
+
+from numba import config, cuda
+
+# Whether Python plays the GPU and runs kernels line by line (NUMBA_ENABLE_CUDASIM=1).
+IS_SIMULATED = bool(config.ENABLE_CUDASIM)
+
+
+def _teach_rounding() -> None:
+    """Lower NumPy's square root and roundings of a float32 to the functions of CUDA's own library."""
+    from llvmlite import ir  # type: ignore[import-untyped]
+    from numba.cuda.ufuncs import ufunc_db
+
+    def lowered_to(name: str) -> Any:
+        def lower(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            kind = ir.FunctionType(ir.FloatType(), [ir.FloatType()])
+            function = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
+            return builder.call(function, args)
+
+        return lower
+
+    known = ufunc_db()
+    for function, name in (
+        (np.sqrt, "__nv_sqrtf"),
+        (np.floor, "__nv_floorf"),
+        (np.ceil, "__nv_ceilf"),
+        (np.rint, "__nv_rintf"),
+    ):
+        known.setdefault(function, {"f->f": lowered_to(name)})
+
+
+if not IS_SIMULATED:
+    _teach_rounding()
+
+
+def _make_load_eight() -> Any:
+    """load_eight(table, number): the eight numbers of an entry of a piece-major table, by two wide loads."""
+    from llvmlite import ir
+    from numba import types
+    from numba.cuda.extending import intrinsic
+
+    @intrinsic
+    def load(typing_context: Any, table: Any, number: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            data = context.make_array(signature.args[0])(context, builder, args[0]).data
+            long = partial(ir.Constant, ir.IntType(64))
+            four, numbers = ir.VectorType(ir.FloatType(), 4), []
+            for part in range(2):
+                place = builder.add(builder.mul(args[1], long(8)), long(4 * part))
+                pointer = builder.bitcast(builder.gep(data, [place]), four.as_pointer(data.type.addrspace))
+                loaded = builder.load(pointer, align=16)
+                numbers += [builder.extract_element(loaded, ir.Constant(ir.IntType(32), k)) for k in range(4)]
+            return context.make_tuple(builder, signature.return_type, numbers)
+
+        return types.UniTuple(types.float32, 8)(table, types.intp), generate
+
+    def load_eight(table: Any, number: Any) -> Any:
+        return load(table, number)
+
+    return load_eight
+
+
+def _make_store_four() -> Any:
+    """store_four(array, k, a, b, c, d): four numbers into array[k : k + 4], not to be kept in the cache: k = 4, 8, ..."""
+    from llvmlite import ir
+    from numba import types
+    from numba.cuda.extending import intrinsic
+
+    @intrinsic
+    def store(typing_context: Any, array: Any, k: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            data = context.make_array(signature.args[0])(context, builder, args[0]).data
+            number = ir.FloatType()
+            kind = ir.FunctionType(ir.VoidType(), [data.type, *[number] * 4])
+            code = ir.InlineAsm(kind, "st.global.cs.v4.f32 [$0], {$1, $2, $3, $4};", "l,f,f,f,f", side_effect=True)
+            builder.call(code, [builder.gep(data, [args[1]]), *args[2:]])
+            return context.get_dummy_value()
+
+        return types.void(array, types.intp, *[types.float32] * 4), generate
+
+    def store_four(array: Any, k: Any, a: Any, b: Any, c: Any, d: Any) -> None:
+        store(array, k, a, b, c, d)
+
+    return store_four
+
+
+def _store_one_by_one(array: Any, k: Any, *numbers: Any) -> None:
+    for place, number in enumerate(numbers, k):
+        array[place] = number
+
+
+def _load_one_by_one(table: Any, number: Any) -> Any:
+    return tuple(table[line, number] if line < table.shape[0] else np.float32(0.0) for line in range(8))
+
+
+load_eight = _load_one_by_one if IS_SIMULATED else _make_load_eight()
+store_four = _store_one_by_one if IS_SIMULATED else cuda.jit(device=True)(_make_store_four())
+
+__all__ = ["IS_SIMULATED", "cuda", "load_eight", "store_four"]

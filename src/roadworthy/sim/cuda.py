@@ -1,0 +1,315 @@
+"""The same order of the rules, as kernels on a GPU.
+
+A block of threads serves a world, and each thread an agent. What one thread writes and another reads is kept apart by
+the end of a kernel, or by a barrier of the block. Observations have their own kernel, in cuda_observe.py.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import int32
+from numpy.typing import NDArray
+
+from roadworthy.compile import gpu_kernel, gpu_part
+from roadworthy.gpu import cuda
+from roadworthy.scenario.schema import Floats, Ints, Longs
+from roadworthy.sim import traffic
+from roadworthy.sim.agenda import Agenda, Seeds, take_episode
+from roadworthy.sim.disturb import obey
+from roadworthy.sim.dynamics import is_allowed
+from roadworthy.sim.dynamics import move as drive
+from roadworthy.sim.judge import judge, judge_start
+from roadworthy.sim.logs import average_figure
+from roadworthy.sim.observe import show_agent
+from roadworthy.sim.replay import replay
+from roadworthy.sim.start import cast, place_recorded, set_clock, start_agents
+from roadworthy.sim.state import (
+    AGENT_COUNT,
+    DRIVEN_COUNT,
+    EGO,
+    EPISODE_STEP,
+    HAS_ENDED,
+    IDM,
+    IS_BEGINNING,
+    IS_DRIVING,
+    IS_OVER,
+    IS_PRESENT,
+    MAP,
+    REPLAYED,
+    ROLE,
+    SCENARIO,
+    STEP,
+    TRIAL,
+    TYPE,
+    Logs,
+    Maps,
+    Rows,
+    Scenarios,
+    Starts,
+    Worlds,
+)
+from roadworthy.sim.store import MOST_AGENTS
+from roadworthy.sim.trials import (
+    close_clock,
+    close_row,
+    cut_row,
+    is_ego_driving_on,
+    is_trial_over,
+    meet_fate,
+    settle,
+)
+
+_ZERO = np.float32(0.0)
+Settings = NDArray[np.void]
+
+# Entries of Ended.counts.
+ENDED, STEPS, BAD_ACTIONS, BAD_ROW = range(4)
+
+
+class Ended(NamedTuple):
+    """Episodes of single rows that have ended, in no order, until the host reads them. Room for n of them."""
+
+    counts: Longs  # (4,) ended since the last reading; steps made; actions that were none; the row of such a one
+    steps: Longs  # (n,) when each ended
+    rows: Ints  # (n,)
+    numbers: Longs  # (n,) Episode.number
+    slots: Ints  # (n,) of its scenario
+    seeds: Seeds  # (n,)
+    is_ego: Ints  # (n,)
+    is_cut: Ints  # (n,)
+    figures: Floats  # (n, F)
+    trials: Floats  # (n, K, len(TRIAL_FIGURES))
+
+
+@gpu_kernel
+def plan_traffic(worlds: Worlds, maps: Maps, scenarios: Scenarios, settings: Settings) -> None:
+    """What reactive agents want to do, from where all are."""
+    w, a = cuda.blockIdx.x, cuda.threadIdx.x
+    if _is_traffic(worlds, w, a):
+        traffic.plan(worlds, maps, scenarios, w, a, settings[0])
+
+
+@gpu_kernel
+def move(worlds: Worlds, rows: Rows, scenarios: Scenarios, ended: Ended, settings: Settings) -> None:
+    """Everybody but reactive agents moves, those that policies drive as they were told."""
+    w, a = cuda.blockIdx.x, cuda.threadIdx.x
+    p, clock = settings[0], worlds.clocks[w]
+    s = clock[SCENARIO]
+    if s < 0:
+        return
+    agents, marks, dt, step = worlds.agents[w], worlds.marks[w], scenarios.dt[s], clock[STEP]
+    if a < clock[DRIVEN_COUNT]:
+        if marks[IS_DRIVING, a]:
+            row = w * (rows.active.size // worlds.clocks.shape[0]) + a
+            action = rows.actions[row]
+            if not is_allowed(action, p):
+                cuda.atomic.add(ended.counts, BAD_ACTIONS, 1)
+                cuda.atomic.max(ended.counts, BAD_ROW, row)
+                action[0] = action[1] = _ZERO
+            obey(agents, marks, a, action, worlds.seeds[w], step, dt, p)
+            drive(agents, marks, a, dt, worlds.hidden[w], p)
+    elif a < clock[AGENT_COUNT] and marks[ROLE, a] == REPLAYED:
+        replay(agents, marks, a, scenarios, s, step + 1)
+    cuda.syncthreads()
+    if a == 0:
+        clock[STEP] += 1
+        clock[EPISODE_STEP] += 1
+
+
+@gpu_kernel
+def move_traffic(worlds: Worlds, maps: Maps, scenarios: Scenarios, settings: Settings) -> None:
+    """Reactive agents move."""
+    w, a = cuda.blockIdx.x, cuda.threadIdx.x
+    if _is_traffic(worlds, w, a):
+        traffic.move(worlds, maps, w, a, scenarios.dt[worlds.clocks[w, SCENARIO]], settings[0])
+
+
+@gpu_kernel
+def judge_all(worlds: Worlds, maps: Maps, scenarios: Scenarios, settings: Settings) -> None:
+    """What the step has brought to each."""
+    w, a = cuda.blockIdx.x, cuda.threadIdx.x
+    clock, marks = worlds.clocks[w], worlds.marks[w]
+    s, m, count, step = clock[SCENARIO], clock[MAP], clock[AGENT_COUNT], clock[STEP]
+    if s >= 0 and a < clock[DRIVEN_COUNT] and marks[IS_DRIVING, a]:
+        judge(worlds.agents[w], marks, a, count, maps, m, scenarios, s, step, worlds.seeds[w], settings[0])
+
+
+@gpu_kernel
+def close(worlds: Worlds, logs: Logs, rows: Rows, agenda: Agenda, ended: Ended, settings: Settings) -> None:
+    """Rewards, signals and figures; whether trials and episodes end."""
+    w, a = cuda.blockIdx.x, cuda.threadIdx.x
+    p, clock, marks, row_count = settings[0], worlds.clocks[w], worlds.marks[w], logs.trials.shape[1]
+    row = w * row_count + a
+    if w == 0 and a == 0:
+        ended.counts[STEPS] += 1
+    if clock[SCENARIO] < 0:
+        if a < row_count:
+            rows.rewards[row] = _ZERO
+            rows.trial_ended[row] = rows.episode_ended[row] = rows.timed_out[row] = False
+        return
+    is_driven = a < clock[DRIVEN_COUNT]
+    gained = _ZERO
+    if is_driven and marks[IS_DRIVING, a]:
+        gained = settle(worlds.agents[w], marks, a, p)
+    is_ego_left = cuda.syncthreads_or(np.int32(is_driven and is_ego_driving_on(marks, a))) != 0
+    is_over = is_trial_over(clock, is_ego_left, p)
+    if a < row_count:
+        rows.rewards[row] = gained
+        close_row(worlds, logs, rows, w, a, row, is_over, p)
+    cuda.syncthreads()
+    if a == 0:
+        close_clock(clock, is_over, p)
+    # The few whose episode ended: all threads see to one after another.
+    for slot in range(clock[DRIVEN_COUNT]):
+        if rows.episode_ended[w * row_count + slot]:
+            for f in range(a, logs.episodes.shape[2], cuda.blockDim.x):
+                average_figure(logs, w, slot, f, p)
+            if a == 0:
+                logs.episode_counts[w, slot] += 1
+            _write_down(worlds, logs, agenda, ended, w, slot, a, False)
+
+
+@gpu_kernel
+def show(worlds: Worlds, settings: Settings) -> None:
+    """What others see of each agent, for observations before anything is carried on."""
+    w, a = cuda.blockIdx.x, cuda.threadIdx.x
+    if worlds.clocks[w, SCENARIO] >= 0 and a < worlds.clocks[w, AGENT_COUNT]:
+        show_agent(worlds.agents[w], worlds.marks[w, TYPE], worlds.looks[w], a)
+
+
+@gpu_kernel
+def carry_on(worlds: Worlds, starts: Starts, maps: Maps, settings: Settings) -> None:
+    """Fates come true, and trials that ended are followed by others."""
+    w, a = cuda.blockIdx.x, cuda.threadIdx.x
+    clock = worlds.clocks[w]
+    if clock[SCENARIO] < 0 or clock[HAS_ENDED]:
+        return
+    if clock[IS_OVER]:
+        _copy_column(starts.agents[w], starts.marks[w], worlds.agents[w], worlds.marks[w], a)
+        if a == 0:
+            clock[TRIAL] += 1
+            clock[STEP] = 0
+    elif a < clock[DRIVEN_COUNT]:
+        meet_fate(worlds, maps, w, a, settings[0])
+
+
+@gpu_kernel
+def begin(worlds: Worlds, maps: Maps, scenarios: Scenarios, agenda: Agenda, settings: Settings) -> None:
+    """Set up the next episode where one has ended. Agents that are recorded start; others do in `start_all`."""
+    w, a = cuda.blockIdx.x, cuda.threadIdx.x
+    agents, marks, clock, p = worlds.agents[w], worlds.marks[w], worlds.clocks[w], settings[0]
+    has_ended = clock[HAS_ENDED]
+    cuda.syncthreads()
+    if not has_ended:
+        return
+    if a == 0:
+        take_episode(worlds, agenda, w)
+        if clock[SCENARIO] >= 0:
+            set_clock(worlds, scenarios, w, p)
+    cuda.syncthreads()
+    if clock[SCENARIO] < 0:
+        return
+    if a < agents.shape[1]:
+        for line in range(agents.shape[0]):
+            agents[line, a] = _ZERO
+        for line in range(marks.shape[0]):
+            marks[line, a] = 0
+    if a < clock[AGENT_COUNT]:
+        cast(worlds, scenarios, w, a, p)
+        if not p.is_open:
+            place_recorded(worlds, maps, scenarios, w, a)
+
+
+@gpu_kernel
+def start_all(
+    worlds: Worlds, starts: Starts, maps: Maps, scenarios: Scenarios, settings: Settings, is_step: bool
+) -> None:
+    """Places for those who need a free one: they are found one after another, so one thread of a block does it.
+
+    is_step: also for who waits in a world that runs; else only where an episode begins.
+    """
+    w, clock = cuda.blockIdx.x, worlds.clocks[cuda.blockIdx.x]
+    if clock[SCENARIO] >= 0 and (clock[IS_BEGINNING] or (is_step and not clock[IS_OVER])):
+        start_agents(worlds, starts, maps, scenarios, w, settings[0])
+
+
+@gpu_kernel
+def settle_in(worlds: Worlds, starts: Starts, maps: Maps, settings: Settings) -> None:
+    """What is true of agents where they start; the start that trials go back to; what others see of each."""
+    w, a = cuda.blockIdx.x, cuda.threadIdx.x
+    agents, marks, clock = worlds.agents[w], worlds.marks[w], worlds.clocks[w]
+    is_beginning, count = clock[IS_BEGINNING], clock[AGENT_COUNT]
+    if clock[SCENARIO] < 0:
+        return
+    if is_beginning:
+        if a < clock[DRIVEN_COUNT]:
+            marks[IS_DRIVING, a] = marks[IS_PRESENT, a]
+            judge_start(agents, marks, a, count, maps, clock[MAP], settings[0])
+        _copy_column(agents, marks, starts.agents[w], starts.marks[w], a)
+    if a < count:
+        show_agent(agents, marks[TYPE], worlds.looks[w], a)
+    cuda.syncthreads()
+    if a == 0:
+        clock[IS_BEGINNING] = 0
+
+
+@gpu_kernel
+def cut(worlds: Worlds, logs: Logs, agenda: Agenda, ended: Ended, settings: Settings, is_cut: Ints) -> None:
+    """Close the episodes under way in some worlds before their time; these worlds begin another with `carry_on`."""
+    w, a = cuda.blockIdx.x, cuda.threadIdx.x
+    clock = worlds.clocks[w]
+    if not is_cut[w]:
+        return
+    is_under_way = cuda.shared.array(MOST_AGENTS, int32)
+    is_under_way[a] = clock[SCENARIO] >= 0 and a < logs.trials.shape[1] and cut_row(worlds, logs, w, a, settings[0])
+    cuda.syncthreads()
+    for slot in range(logs.trials.shape[1]):
+        if is_under_way[slot]:
+            _write_down(worlds, logs, agenda, ended, w, slot, a, True)
+    if a == 0:
+        clock[HAS_ENDED] = 1
+
+
+@gpu_part
+def _is_traffic(worlds: Worlds, w: int, a: int) -> bool:
+    clock, marks = worlds.clocks[w], worlds.marks[w]
+    if clock[SCENARIO] < 0 or a < clock[DRIVEN_COUNT] or a >= clock[AGENT_COUNT]:
+        return False
+    return marks[ROLE, a] == IDM and marks[IS_PRESENT, a] != 0
+
+
+@gpu_part
+def _copy_column(agents: Floats, marks: Ints, agents_out: Floats, marks_out: Ints, a: int) -> None:
+    if a < agents.shape[1]:
+        for line in range(agents.shape[0]):
+            agents_out[line, a] = agents[line, a]
+        for line in range(marks.shape[0]):
+            marks_out[line, a] = marks[line, a]
+
+
+@gpu_part
+def _write_down(
+    worlds: Worlds, logs: Logs, agenda: Agenda, ended: Ended, w: int, slot: int, thread: int, is_cut: bool
+) -> None:
+    """Keep what a row's episode came to until the host reads it; the newest stay if it does not. All threads do it."""
+    place = cuda.shared.array(1, int32)
+    if thread == 0:
+        place[0] = cuda.atomic.add(ended.counts, ENDED, 1) % len(ended.rows)
+    cuda.syncthreads()
+    n = place[0]
+    if thread == 0:
+        ended.steps[n] = ended.counts[STEPS]
+        ended.rows[n] = w * logs.trials.shape[1] + slot
+        ended.numbers[n] = agenda.numbers[w]
+        ended.slots[n] = worlds.clocks[w, SCENARIO]
+        ended.seeds[n] = worlds.seeds[w]
+        ended.is_ego[n] = worlds.marks[w, ROLE, slot] == EGO
+        ended.is_cut[n] = is_cut
+    for f in range(thread, ended.figures.shape[1], cuda.blockDim.x):
+        ended.figures[n, f] = logs.episodes[w, slot, f]
+    for f in range(thread, ended.trials.shape[2], cuda.blockDim.x):
+        for k in range(ended.trials.shape[1]):
+            ended.trials[n, k, f] = logs.trials[w, slot, k, f]
+    cuda.syncthreads()

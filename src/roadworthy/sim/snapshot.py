@@ -1,0 +1,23 @@
+"""Snapshot: everything that decides what an env does next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roadworthy.sim.episodes import Episode
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What `DriveEnv.restore` goes on from, on either device."""
+
+    arrays: dict[str, NDArray[Any]]  # of state.py, by tuple and name
+    running: tuple[Episode | None, ...]
+    waiting: tuple[tuple[Episode, ...], ...]
+    rounds: NDArray[np.int64]
+    seed: int
+    steps: int
