@@ -4,6 +4,7 @@ An observation stores the entries of a block feature by feature, while the numbe
 leaves a loop over numbered entries scalar, since for all it knows a store to the row could change the table. So tables
 lie entry by entry in memory (`piece_major`), and eight entries are loaded here as vectors, transposed in registers,
 moved into the agent's frame and stored. `write_one` is the same for a single entry, of a table of any layout.
+`nearest_of_eight` and `eight_contacts` ask the questions of roads.py in the same way.
 """
 
 from __future__ import annotations
@@ -27,10 +28,12 @@ from roadworthy.sim.vectors import (
     LONGS,
     NUMBER_BYTES,
     WHOLES,
+    bits_of,
     eight_of,
     load_entries,
     long_number,
     shuffled,
+    size_of,
     spread,
     whole_number,
 )
@@ -184,6 +187,56 @@ def nearest_of_eight(typing_context, table, numbers, k, x, y, cos, sin, own, own
         first = builder.cttz(builder.zext(bits, LONG), ir.Constant(ir.IntType(1), 0))
         found = [builder.extract_element(least, whole_number(0)), first]
         return context.make_tuple(builder, signature.return_type, found)
+
+    return signature, generate
+
+
+@intrinsic
+def eight_contacts(
+    typing_context, edges, numbers, k, start, stop, x, y, cos, sin, length, width, twice_x, twice_y, span_x, span_y
+):
+    """`roads.one_contact` for the segments numbers[k : k + 8], of those at places from start up to stop.
+
+    edges: piece-major. Returns 1 if any touches, and bit i for a move that may cross the segment at place k + i.
+    """
+    contact_and_near: Any = types.Tuple  # type: ignore[attr-defined]
+    signature = contact_and_near([types.int64, types.int64])(
+        edges, numbers, types.intp, types.intp, types.intp, *[types.float32] * 10
+    )
+
+    def generate(context, builder, signature, args):
+        edges, numbers = (context.make_array(signature.args[i])(context, builder, args[i]) for i in (0, 1))
+        places = builder.add(spread(builder, args[2]), ir.Constant(LONGS, list(range(EIGHT))))
+        is_meant = builder.icmp_signed(">=", places, spread(builder, args[3]))
+        is_meant = builder.and_(is_meant, builder.icmp_signed("<", places, spread(builder, args[4])))
+        several = ir.VectorType(numbers.data.type.pointee, EIGHT)
+        place = builder.bitcast(builder.gep(numbers.data, [args[2]]), several.as_pointer())
+        listed = builder.load(place, align=NUMBER_BYTES)
+        # Nobody waits for segments that are not meant.
+        one = spread(builder, builder.load(builder.gep(numbers.data, [args[3]])))
+        listed = builder.select(is_meant, listed, one)
+        entries = [builder.zext(builder.extract_element(listed, whole_number(i)), LONG) for i in range(EIGHT)]
+        x0, y0, x1, y1 = load_entries(builder, edges.data, entries)[:4]
+        x, y, cos, sin, length, width, twice_x, twice_y, span_x, span_y = (spread(builder, v) for v in args[5:])
+        mul, add, sub = builder.fmul, builder.fadd, builder.fsub
+
+        def turned(a: Any, b: Any) -> tuple[Any, Any]:
+            return add(mul(a, cos), mul(b, sin)), sub(mul(b, cos), mul(a, sin))
+
+        def at_most(a: Any, b: Any) -> Any:
+            return builder.fcmp_ordered("<=", size_of(builder, a), b)
+
+        dx, dy = sub(x1, x0), sub(y1, y0)
+        (u, v), (du, dv) = turned(sub(x0, x), sub(y0, y)), turned(dx, dy)
+        touches = at_most(add(add(u, u), du), add(add(length, length), size_of(builder, du)))
+        touches = builder.and_(touches, at_most(add(add(v, v), dv), add(add(width, width), size_of(builder, dv))))
+        most = add(mul(length, size_of(builder, dv)), mul(width, size_of(builder, du)))
+        touches = builder.and_(touches, at_most(sub(mul(u, dv), mul(v, du)), most))
+        is_near = at_most(sub(add(x0, x1), twice_x), add(size_of(builder, dx), span_x))
+        is_near = builder.and_(is_near, at_most(sub(add(y0, y1), twice_y), add(size_of(builder, dy), span_y)))
+        touching, near = (bits_of(builder, builder.and_(flags, is_meant)) for flags in (touches, is_near))
+        any_touches = builder.zext(builder.icmp_unsigned("!=", touching, long_number(0)), LONG)
+        return context.make_tuple(builder, signature.return_type, [any_touches, near])
 
     return signature, generate
 
