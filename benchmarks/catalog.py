@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks import experts, generation, packs, simulation
+from benchmarks import experts, generation, importing, packs, realism, sensitivity, simulation
 from benchmarks.runner import Benchmark
 
 BENCHMARKS = (
@@ -35,6 +35,12 @@ BENCHMARKS = (
         goals={"pack": 60.0},
     ),
     Benchmark(
+        name="womd_import",
+        what="import WOMD scenarios of realistic size: every stage on one core, and a file on one core and on all",
+        code=importing.womd_import,
+        sizes={"scenarios": 64, "tracks": 64, "streets": 20, "lanes per street": 20},
+    ),
+    Benchmark(
         name="sim_cpu",
         what="open worlds, random actions, default observations, collisions, off-road, goals and figures",
         code=simulation.sim_cpu,
@@ -58,5 +64,50 @@ BENCHMARKS = (
         what="what scripted experts score: recordings, open worlds, hidden gains told and not told",
         code=experts.experts,
         sizes={"scenarios": 120},
+    ),
+    Benchmark(
+        name="sensitivity_surface",
+        what="fit success surfaces to 644 rows, and their curves with bands",
+        code=sensitivity.surface,
+        sizes={"repeats": 20},
+        goals={"irrelevant factor: fit": 0.2, "categorical interaction: fit": 0.2},
+    ),
+    Benchmark(
+        name="sensitivity_truth",
+        what="bands and factor distributions of splines beside known truths",
+        code=sensitivity.truth,
+        sizes={"repeats": 100},
+    ),
+    Benchmark(
+        name="sensitivity_process",
+        what="the same of Gaussian processes, where factors interact",
+        code=sensitivity.truth_of_process,
+        sizes={"repeats": 20},
+    ),
+    Benchmark(
+        name="sensitivity_verdicts",
+        what="how often factors are said to matter, one of which does nothing",
+        code=sensitivity.verdicts,
+        sizes={"repeats": 40},
+    ),
+    Benchmark(
+        name="sensitivity_next",
+        what="error of surfaces after suggested and after random episodes",
+        code=sensitivity.next_batches,
+        sizes={"repeats": 20, "batches": 3},
+    ),
+    Benchmark(
+        name="sensitivity_neural",
+        what="neural posteriors beside surfaces on the same 644 rows",
+        code=sensitivity.neural,
+        sizes={"repeats": 4, "epochs": 200},
+        goals={"smooth: neural posterior": 60.0, "categorical interaction: neural posterior": 60.0},
+    ),
+    Benchmark(
+        name="realism",
+        what="score the realism of rollouts of a scenario, and how that grows",
+        code=realism.realism,
+        sizes={"agents": 13, "rollouts": 32, "repeats": 15},
+        goals={"score": 0.050},
     ),
 )

@@ -71,7 +71,7 @@ def _make_load_eight() -> Any:
 
 
 def _make_store_four() -> Any:
-    """store_four(array, k, a, b, c, d): four numbers into array[k : k + 4], not to be kept in the cache: k = 4, 8, ..."""
+    """store_four(array, k, a, b, c, d): four numbers into array[k : k + 4], k = 4, 8, ...; the cache need not keep them."""
     from llvmlite import ir
     from numba import types
     from numba.cuda.extending import intrinsic

@@ -173,7 +173,7 @@ def test_a_light_that_lets_go_at_the_same_line_is_enough():
 def test_red_lights_run_are_what_numpy_finds():
     rng = np.random.default_rng(4)
     seen = 0
-    for lights in (1, 5, 60):
+    for lights in (1, 5, 11, 60):
         place, direction = rng.uniform(-15, 15, (2, lights)), rng.uniform(-np.pi, np.pi, lights)
         half = rng.uniform(1, 3, lights)
         lines = np.stack([*place, np.cos(direction), np.sin(direction), half]).astype(np.float32)

@@ -27,7 +27,7 @@ from roadworthy.sim.pieces import piece_major
 from roadworthy.sim.state import GOALS, Maps, Params, Scenarios, Worlds
 from tests.sim import arena
 
-AGENTS, GOAL_ROOM, FRAMES, LIGHTS = 48, 3, 40, 60
+AGENTS, GOAL_ROOM, FRAMES, LIGHTS = 48, 3, 40, 75
 CONFIG = SimConfig()
 LAYOUT = layout(CONFIG)
 Doubles = NDArray[np.float64]

@@ -53,10 +53,14 @@ def locate_all(maps, m, agents, marks):
 
 
 def contact(maps: Maps, m: int, agents: Floats) -> Ints:
-    """(agents, 2) touches and crossing."""
-    found = np.full((agents.shape[1], 2), 77, np.int32)
-    contacts(maps, m, agents, found)
-    return found
+    """(agents, 2) touches and crossing; the same whether edges lie line by line or piece by piece in memory."""
+    edges = piece_major(maps.edges.shape)
+    edges[...] = maps.edges
+    found = np.full((2, agents.shape[1], 2), 77, np.int32)
+    contacts(maps._replace(edges=np.ascontiguousarray(maps.edges)), m, agents, found[0])
+    contacts(maps._replace(edges=edges), m, agents, found[1])
+    assert np.array_equal(found[0], found[1])
+    return found[0]
 
 
 def located(maps: Maps, m: int, agents: Floats, marks: Ints) -> None:

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from roadworthy import __version__
-from roadworthy.cli import scenarios
+from roadworthy.cli import realism, scenarios, sensitivity
 from roadworthy.cli.output import note, say_error
 from roadworthy.errors import RoadworthyError
 
@@ -29,6 +29,8 @@ app = typer.Typer(
     epilog=EXIT_CODES,
 )
 app.add_typer(scenarios.app, name="scenarios")
+app.add_typer(realism.app, name="realism")
+app.command(epilog=sensitivity.EXAMPLES)(sensitivity.sensitivity)
 
 
 def _show_version(wanted: bool) -> None:

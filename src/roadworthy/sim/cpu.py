@@ -16,9 +16,9 @@ from roadworthy.sim import traffic
 from roadworthy.sim.disturb import obey
 from roadworthy.sim.dynamics import move as drive
 from roadworthy.sim.judge import judge
-from roadworthy.sim.observe import observe, show_agents
+from roadworthy.sim.observe import look_around, show_agents
 from roadworthy.sim.replay import replay
-from roadworthy.sim.roads import fetch_lists
+from roadworthy.sim.roads import fetch_roads
 from roadworthy.sim.start import start_episode
 from roadworthy.sim.state import (
     AGENT_COUNT,
@@ -78,10 +78,10 @@ def step(
             _settle(worlds, logs, rows, w, p)
         if stages & CARRY_ON:
             if p.keeps_final:
-                _observe_last(worlds, rows, maps, scenarios, w, p)
+                _observe(worlds, rows, maps, scenarios, w, p, True)
             carry_on(worlds, starts, maps, scenarios, w, p)
         if stages & OBSERVE:
-            _observe(worlds, rows, maps, scenarios, w, p)
+            _observe(worlds, rows, maps, scenarios, w, p, False)
 
 
 @parallel
@@ -99,7 +99,7 @@ def begin(
         w, p = np.int64(numbers[k]), settings[0]
         if worlds.clocks[w, SCENARIO] >= 0:
             start_episode(worlds, starts, maps, scenarios, w, p)
-        _observe(worlds, rows, maps, scenarios, w, p)
+        _observe(worlds, rows, maps, scenarios, w, p, False)
 
 
 @entry
@@ -119,7 +119,7 @@ def cut(
             is_cut_out[w, a] = cut_row(worlds, logs, w, a, settings[0])
 
 
-@inlined
+@rule
 def _plan(worlds: Worlds, rows: Rows, maps: Maps, scenarios: Scenarios, w: int, p: Params) -> None:
     """What every agent wants to do, from where all of them are."""
     agents, marks, clock = worlds.agents[w], worlds.marks[w], worlds.clocks[w]
@@ -133,7 +133,7 @@ def _plan(worlds: Worlds, rows: Rows, maps: Maps, scenarios: Scenarios, w: int, 
             traffic.plan(worlds, maps, scenarios, w, a, p)
 
 
-@inlined
+@rule
 def _move(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, p: Params) -> None:
     """Everybody moves at once."""
     agents, marks, clock = worlds.agents[w], worlds.marks[w], worlds.clocks[w]
@@ -151,17 +151,17 @@ def _move(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, p: Params) -
             traffic.move(worlds, maps, w, a, dt, p)
 
 
-@inlined
+@rule
 def _judge(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, p: Params) -> None:
     agents, marks, clock, seed = worlds.agents[w], worlds.marks[w], worlds.clocks[w], worlds.seeds[w]
     s, m, count, step = clock[SCENARIO], clock[MAP], clock[AGENT_COUNT], clock[STEP]
-    fetch_lists(maps, m, agents, clock[DRIVEN_COUNT])
+    fetch_roads(maps, m, agents, clock[DRIVEN_COUNT], worlds.order[w])
     for a in range(clock[DRIVEN_COUNT]):
         if marks[IS_DRIVING, a]:
             judge(agents, marks, a, count, maps, m, scenarios, s, step, seed, p)
 
 
-@inlined
+@rule
 def _settle(worlds: Worlds, logs: Logs, rows: Rows, w: int, p: Params) -> None:
     agents, marks, clock = worlds.agents[w], worlds.marks[w], worlds.clocks[w]
     first_row = w * logs.trials.shape[1]
@@ -173,32 +173,27 @@ def _settle(worlds: Worlds, logs: Logs, rows: Rows, w: int, p: Params) -> None:
 
 
 @rule
-def _observe_last(worlds: Worlds, rows: Rows, maps: Maps, scenarios: Scenarios, w: int, p: Params) -> None:
-    """Keep what a row sees where its trial ends, before anything changes."""
-    first_row = w * rows_per_world(worlds, rows)
-    show_agents(worlds, w)
-    for a in range(worlds.clocks[w, DRIVEN_COUNT]):
-        if rows.trial_ended[first_row + a] and worlds.marks[w, IS_DRIVING, a]:
-            observe(worlds, maps, scenarios, w, a, p, rows.final_observations[first_row + a])
+def _observe(worlds: Worlds, rows: Rows, maps: Maps, scenarios: Scenarios, w: int, p: Params, is_last: bool) -> None:
+    """Write every row; one that is not active is zero.
 
-
-@inlined
-def _observe(worlds: Worlds, rows: Rows, maps: Maps, scenarios: Scenarios, w: int, p: Params) -> None:
-    """Write every row; one that is not active is zero."""
+    is_last: keep what a row sees where its trial ends instead, before anything changes.
+    """
     row_count = rows_per_world(worlds, rows)
-    is_running = worlds.clocks[w, SCENARIO] >= 0 and not worlds.clocks[w, HAS_ENDED]
-    driven = worlds.clocks[w, DRIVEN_COUNT] if is_running else 0
+    agents, marks, clock, seed = worlds.agents[w], worlds.marks[w], worlds.clocks[w], worlds.seeds[w]
+    s, m, count, step = clock[SCENARIO], clock[MAP], clock[AGENT_COUNT], clock[STEP]
+    driven = clock[DRIVEN_COUNT] if s >= 0 and (is_last or not clock[HAS_ENDED]) else 0
+    rows_out = rows.final_observations if is_last else rows.observations
     show_agents(worlds, w)
-    if driven > 0:  # a world at rest may have no map
-        fetch_lists(maps, worlds.clocks[w, MAP], worlds.agents[w], driven)
     for a in range(row_count):
         row = w * row_count + a
-        is_active = a < driven and worlds.marks[w, IS_DRIVING, a] != 0
-        if is_active:
-            observe(worlds, maps, scenarios, w, a, p, rows.observations[row])
-        elif rows.active[row]:
-            rows.observations[row] = _ZERO
-        rows.active[row] = is_active
+        is_active = a < driven and marks[IS_DRIVING, a] != 0
+        if is_active and (rows.trial_ended[row] or not is_last):
+            looks, order = worlds.looks[w], worlds.order[w]
+            look_around(agents, marks, looks, order, count, a, maps, m, scenarios, s, step, seed, p, rows_out[row])
+        if not is_last:
+            if rows.active[row] and not is_active:
+                rows_out[row] = _ZERO
+            rows.active[row] = is_active
 
 
 @inlined

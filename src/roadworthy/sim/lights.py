@@ -12,8 +12,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numba.core import types
+from numba.extending import intrinsic
 
-from roadworthy.compile import inlined
+from roadworthy.compile import inlined, on_gpu
 from roadworthy.scenario.schema import RED_STATES, Floats, Ints, LightState
 from roadworthy.sim import draws
 from roadworthy.sim.state import (
@@ -39,6 +41,7 @@ from roadworthy.sim.state import (
     X,
     Y,
 )
+from roadworthy.sim.vectors import EIGHT, bits_of, eight_of, load_lines, size_of, spread
 
 # The program of an open world's lights: each of two phases shows green, amber, then red to all, in seconds.
 GREEN_S, AMBER_S, ALL_RED_S = np.float32(12.0), np.float32(3.0), np.float32(2.0)
@@ -56,7 +59,6 @@ _ZERO, _HALF = np.float32(0.0), np.float32(0.5)
 _FAR = np.float32(1e9)
 # Added to a rough test, so that rounding never keeps a line from the exact one.
 _SLACK_M = np.float32(0.01)
-_NONE, _ONE = np.int32(0), np.int32(1)  # as wide as a float32, so that counting stays in the same vectors
 _UNKNOWN, _GO = int(LightState.UNKNOWN), int(LightState.GO)
 _CAUTION, _STOP = int(LightState.CAUTION), int(LightState.STOP)
 _RED_BITS = sum(1 << int(state) for state in RED_STATES)
@@ -102,7 +104,7 @@ def runs_red_light(agents: Floats, a: int, scenarios: Scenarios, s: int, step: i
     if count == 0:
         return False
     lines = scenarios.lights[s]
-    if _count_close(lines, count, agents, a, _ZERO) == _NONE:
+    if not _is_any_close(lines, count, agents, a, _ZERO):
         return False
     nearest = _FAR
     for k in range(count):
@@ -117,25 +119,103 @@ def runs_red_light(agents: Floats, a: int, scenarios: Scenarios, s: int, step: i
 
 
 @inlined
-def _count_close(lines: Floats, count: int, agents: Floats, a: int, within: np.float32) -> np.int32:
-    """How many lines agent a's front is at most so far before, or has just crossed; rather too many than too few.
+def _is_any_close(lines: Floats, count: int, agents: Floats, a: int, within: np.float32) -> bool:
+    """Whether agent a's front is at most so far before a line, or has just crossed it; rather yes than no.
 
-    There is no branch in the loop: the compiler makes it a few vector instructions, and for most agents this is all.
+    For most agents this is all, so eight lines are looked at in one go.
     """
     x, y, half_length = agents[X, a], agents[Y, a], _HALF * agents[LENGTH, a]
     move_x, move_y = x - agents[PREVIOUS_X, a], y - agents[PREVIOUS_Y, a]
-    line_x, line_y, line_cos, line_sin = lines[LINE_X], lines[LINE_Y], lines[LINE_COS], lines[LINE_SIN]
-    line_half, furthest_back = lines[LINE_HALF], -within - _SLACK_M
+    furthest_back = -within - _SLACK_M
     # The front is at most half the length to the side of the middle, and has come at most this move from there.
     side = half_length + abs(move_x) + abs(move_y) + _SLACK_M
-    close = _NONE
-    for k in range(count):
-        c, t, dx, dy = line_cos[k], line_sin[k], x - line_x[k], y - line_y[k]
+    if count < EIGHT:
+        return bool(_close_one_by_one(lines, 0, count, x, y, half_length, move_x, move_y, furthest_back, side) != 0)
+    close = 0
+    for k in range(0, count, EIGHT):
+        first = min(k, count - EIGHT)
+        close |= eight_close(lines, first, x, y, half_length, move_x, move_y, furthest_back, side)
+    return close != 0
+
+
+@inlined
+def _close_one_by_one(
+    lines: Floats,
+    start: int,
+    stop: int,
+    x: float,
+    y: float,
+    half_length: float,
+    move_x: float,
+    move_y: float,
+    furthest_back: float,
+    side: float,
+) -> int:
+    """Whether a line from start up to stop is close (1 or 0)."""
+    close = 0
+    for k in range(start, stop):
+        c, t, dx, dy = lines[LINE_COS, k], lines[LINE_SIN, k], x - lines[LINE_X, k], y - lines[LINE_Y, k]
         beyond = dx * c + dy * t + half_length
         is_close = (beyond >= furthest_back) & (beyond <= max(move_x * c + move_y * t, _ZERO) + _SLACK_M)
-        is_close &= abs(dy * c - dx * t) <= line_half[k] + side
-        close = np.int32(close + (_ONE if is_close else _NONE))
+        is_close &= abs(dy * c - dx * t) <= lines[LINE_HALF, k] + side
+        close |= int(is_close)
     return close
+
+
+def _eight_close_one_by_one(
+    lines: Floats,
+    k: int,
+    x: float,
+    y: float,
+    half_length: float,
+    move_x: float,
+    move_y: float,
+    furthest_back: float,
+    side: float,
+) -> int:
+    return _close_one_by_one(lines, k, k + EIGHT, x, y, half_length, move_x, move_y, furthest_back, side)
+
+
+@on_gpu(_eight_close_one_by_one)
+@inlined
+def eight_close(
+    lines: Floats,
+    k: int,
+    x: float,
+    y: float,
+    half_length: float,
+    move_x: float,
+    move_y: float,
+    furthest_back: float,
+    side: float,
+) -> int:
+    """Whether any of the lines k to k + 7 is close (see `_is_any_close`): 0 if none is.
+
+    lines: (5, count), each line contiguous.
+    """
+    return _eight_close(lines, k, x, y, half_length, move_x, move_y, furthest_back, side, _SLACK_M)
+
+
+@intrinsic
+def _eight_close(typing_context, lines, k, x, y, half_length, move_x, move_y, furthest_back, side, slack):
+    signature = types.int64(lines, types.intp, *[types.float32] * 8)
+
+    def generate(context, builder, signature, args):
+        table = context.make_array(signature.args[0])(context, builder, args[0])
+        line_x, line_y, line_cos, line_sin, line_half = load_lines(builder, table, args[1], 5)
+        x, y, half_length, move_x, move_y, furthest_back, side, slack = (spread(builder, value) for value in args[2:])
+        mul, add, sub = builder.fmul, builder.fadd, builder.fsub
+        dx, dy = sub(x, line_x), sub(y, line_y)
+        beyond = add(add(mul(dx, line_cos), mul(dy, line_sin)), half_length)
+        moved = add(mul(move_x, line_cos), mul(move_y, line_sin))
+        moved = builder.select(builder.fcmp_ordered(">", moved, eight_of(0.0)), moved, eight_of(0.0))
+        across = size_of(builder, sub(mul(dy, line_cos), mul(dx, line_sin)))
+        is_close = builder.fcmp_ordered(">=", beyond, furthest_back)
+        is_close = builder.and_(is_close, builder.fcmp_ordered("<=", beyond, add(moved, slack)))
+        is_close = builder.and_(is_close, builder.fcmp_ordered("<=", across, add(line_half, side)))
+        return bits_of(builder, is_close)
+
+    return signature, generate
 
 
 @inlined
@@ -184,7 +264,7 @@ def passes_stop_sign(agents: Floats, marks: Ints, a: int, maps: Maps, m: int) ->
     if count == 0:
         return False
     lines = maps.signs[m]
-    if _count_close(lines, count, agents, a, APPROACH_M) == _NONE:
+    if not _is_any_close(lines, count, agents, a, APPROACH_M):
         marks[LINE, a] = -1
         return False
 

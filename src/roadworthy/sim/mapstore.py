@@ -180,7 +180,7 @@ def _make_maps(slots: int, room: MapRoom) -> Maps:
     return Maps(
         sizes=zeros(np.int32, 7),
         origins=zeros(np.float32, 2),
-        edges=zeros(np.float32, 4, room.segments),
+        edges=piece_major((slots, 4, room.segments)),
         cell_edge_starts=zeros(np.int32, _padded(room.cells + 1)),
         cell_edges=zeros(np.int32, room.cell_edges),
         lane_points=piece_major((slots, 8, room.lane_points)),

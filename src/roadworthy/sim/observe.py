@@ -67,7 +67,7 @@ from roadworthy.sim.state import (
     Y,
 )
 from roadworthy.sim.state import GOAL as NEXT_GOAL
-from roadworthy.sim.vectors import EIGHT
+from roadworthy.sim.vectors import EIGHT, count_below
 
 _ZERO, _HALF, _ONE = np.float32(0.0), np.float32(0.5), np.float32(1.0)
 _FAR = np.float32(1.0 / FAR_M)
@@ -85,7 +85,6 @@ _NO_DIRECTION = np.float32(2.0)
 # replaced by its number. So partners are sorted to 1.5 mm in 100 m, and the lower number is first where two are level.
 NUMBER_BITS = np.int32(255)
 NO_KEY = np.int32(2**31 - 1)
-_TOGETHER = 32  # keys are compared so many at a time
 
 
 @inlined
@@ -94,9 +93,47 @@ def observe(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: Whole, a: Whole
 
     Partners are seen as `show_agents` has written them last.
     """
-    agents, marks, clock, looks = worlds.agents[w], worlds.marks[w], worlds.clocks[w], worlds.looks[w]
-    m, s, step = clock[MAP], clock[SCENARIO], clock[STEP]
-    seed: Any = worlds.seeds[w]
+    clock = worlds.clocks[w]
+    look_around(
+        worlds.agents[w],
+        worlds.marks[w],
+        worlds.looks[w],
+        worlds.order[w],
+        clock[AGENT_COUNT],
+        a,
+        maps,
+        clock[MAP],
+        scenarios,
+        clock[SCENARIO],
+        clock[STEP],
+        worlds.seeds[w],
+        p,
+        row_out,
+    )
+
+
+@inlined
+def look_around(
+    agents: Floats,
+    marks: Ints,
+    looks: Floats,
+    keys: Ints,
+    count: Whole,
+    a: Whole,
+    maps: Maps,
+    m: Whole,
+    scenarios: Scenarios,
+    s: Whole,
+    step: Whole,
+    seed: Any,
+    p: Params,
+    row_out: Floats,
+) -> None:
+    """`observe`, for who has read the world's clock.
+
+    In a loop over agents that is done once, outside: for all that the compiler knows, a number stored in the row could
+    have changed the clock, and where the world's map is would be worked out again for every agent.
+    """
     if not is_somewhere(agents, a):
         for k in range(len(row_out)):
             row_out[k] = _ZERO
@@ -113,8 +150,7 @@ def observe(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: Whole, a: Whole
     zero(row_out, partners_at, lanes_at)
     partners = 0
     if not (p.blind_rate > _ZERO and is_blind(seed, a, step, scenarios.dt[s], p.blind_rate, p.blind_s)):
-        count, reach, keys = clock[AGENT_COUNT], p.partner_range, worlds.order[w]
-        partners = see_partners(agents, marks, looks, a, count, reach, keys, row_out, partners_at, p.partners)
+        partners = see_partners(agents, marks, looks, a, count, p.partner_range, keys, row_out, partners_at, p.partners)
     place = maps.cell_lists[m, map_cell(maps.sizes[m], maps.origins[m], agents[X, a], agents[Y, a])]
     lanes = min(p.lanes, maps.sizes[m, LANE_POINT_COUNT])
     edges = min(p.edges, maps.sizes[m, EDGE_POINT_COUNT])
@@ -234,19 +270,18 @@ def see_partners(
 ) -> Any:
     """The present agents within reach, nearest first; returns how many were written.
 
-    keys: room for count numbers, filled up to a multiple of _TOGETHER.
+    keys: room for count numbers, filled up to a multiple of eight.
     """
     found = list_partners(agents, marks, a, count, reach * reach, keys)
     seen = min(found, n)
-    # The place of a partner is the number of smaller keys. Filled up, so that no remainder is compared one by one.
-    room = (found + _TOGETHER - 1) // _TOGETHER * _TOGETHER
+    # The place of a partner is the number of smaller keys.
+    room = (found + EIGHT - 1) // EIGHT * EIGHT
     for k in range(found, room):
         keys[k] = NO_KEY
     for i in range(found):
-        key = keys[i]
-        place = np.uint32(0)  # a sum of uint32 stays one, while Numba widens one of int32, which halves the speed
-        for j in range(room):
-            place = np.uint32(place + np.uint32(keys[j] < key))
+        key, place = keys[i], 0
+        for k in range(0, room, EIGHT):
+            place += count_below(keys, k, key)
         if place < seen:
             row[at + place] = np.float32(key & NUMBER_BITS)
     for k in range(seen):

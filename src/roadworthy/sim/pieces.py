@@ -4,6 +4,7 @@ An observation stores the entries of a block feature by feature, while the numbe
 leaves a loop over numbered entries scalar, since for all it knows a store to the row could change the table. So tables
 lie entry by entry in memory (`piece_major`), and eight entries are loaded here as vectors, transposed in registers,
 moved into the agent's frame and stored. `write_one` is the same for a single entry, of a table of any layout.
+`nearest_of_eight` and `eight_contacts` ask the questions of roads.py in the same way.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from roadworthy.compile import inlined
 from roadworthy.scenario.grid import CELL_M, cell_along
 from roadworthy.scenario.prepare import PIECE_M
 from roadworthy.scenario.schema import Floats, Ints
+from roadworthy.sim.edges import eight_contacts, one_contact
 from roadworthy.sim.pieces import is_piece_major, nearest_of_eight
 from roadworthy.sim.state import (
     COLUMNS,
@@ -33,6 +34,7 @@ from roadworthy.sim.state import (
     POINT_Y,
     PREVIOUS_X,
     PREVIOUS_Y,
+    RADIUS,
     ROWS,
     SIN,
     WIDTH,
@@ -40,7 +42,7 @@ from roadworthy.sim.state import (
     X,
     Y,
 )
-from roadworthy.sim.vectors import EIGHT, fetch
+from roadworthy.sim.vectors import EIGHT, fetch, fetch_eight, lowest_bit
 
 _ZERO, _HALF, _ONE = np.float32(0.0), np.float32(0.5), np.float32(1.0)
 # These two bound the number of cells that are looked at. A longer move is no driving and crosses nothing; an agent
@@ -90,36 +92,51 @@ def edge_contact(maps: Maps, m: int, agents: Floats, a: int) -> tuple[int, int]:
     first_row = cell_along(min(y - reach_y, before_y), south, rows)
     last_row = cell_along(max(y + reach_y, before_y), south, rows)
 
+    starts, numbers, edges = maps.cell_edge_starts[m], maps.cell_edges[m], maps.edges[m]
     twice_x, twice_y = x + before_x, y + before_y
     span_x, span_y = abs(move_x) + _SLACK_M, abs(move_y) + _SLACK_M
+    takes_eight = len(numbers) >= EIGHT and is_piece_major(edges)
     touches, crossings = 0, 0
     for row in range(first_row, last_row + 1):
-        begin = maps.cell_edge_starts[m, row * columns + first_column]
-        end = maps.cell_edge_starts[m, row * columns + last_column + 1]
-        for place in range(begin, end):
-            segment = maps.cell_edges[m, place]
-            x0, y0 = maps.edges[m, EDGE_X0, segment], maps.edges[m, EDGE_Y0, segment]
-            x1, y1 = maps.edges[m, EDGE_X1, segment], maps.edges[m, EDGE_Y1, segment]
-            dx, dy = x1 - x0, y1 - y0
-            # In the box's own frame: the segment's start and course, along (u) and across (v) the box.
-            u, v = (x0 - x) * cos + (y0 - y) * sin, (y0 - y) * cos - (x0 - x) * sin
-            du, dv = dx * cos + dy * sin, dy * cos - dx * sin
-            touches |= (
-                (abs(u + u + du) <= half_length + half_length + abs(du))
-                & (abs(v + v + dv) <= half_width + half_width + abs(dv))
-                & (abs(u * dv - v * du) <= half_length * abs(dv) + half_width * abs(du))
-            )
-            if (abs(x0 + x1 - twice_x) <= abs(dx) + span_x) & (abs(y0 + y1 - twice_y) <= abs(dy) + span_y):
-                crossing = _crossing(x0, y0, x1, y1, before_x, before_y, x, y)
-                if crossing != 0 and not _is_listed_before(
-                    maps.cell_edge_starts[m],
-                    maps.cell_edges[m],
+        place, end = starts[row * columns + first_column], starts[row * columns + last_column + 1]
+        while place < end:
+            first = place
+            if takes_eight:
+                first = min(place, len(numbers) - EIGHT)
+                contact, near = eight_contacts(
+                    edges,
+                    numbers,
+                    first,
                     place,
-                    row,
-                    first_row,
-                    first_column,
-                    last_column,
-                    columns,
+                    end,
+                    x,
+                    y,
+                    cos,
+                    sin,
+                    half_length,
+                    half_width,
+                    twice_x,
+                    twice_y,
+                    span_x,
+                    span_y,
+                )
+                place += EIGHT
+            else:
+                k = numbers[place]
+                contact, near = one_contact(
+                    edges, k, x, y, cos, sin, half_length, half_width, twice_x, twice_y, span_x, span_y
+                )
+                place += 1
+            touches |= contact
+            while near != 0:  # hardly ever
+                found = first + lowest_bit(near)
+                near &= near - 1
+                k = numbers[found]
+                crossing = _crossing(
+                    edges[EDGE_X0, k], edges[EDGE_Y0, k], edges[EDGE_X1, k], edges[EDGE_Y1, k], before_x, before_y, x, y
+                )
+                if crossing != 0 and not _is_listed_before(
+                    starts, numbers, found, row, first_row, first_column, last_column, columns
                 ):
                     crossings += crossing
     return int(touches), int(crossings > 0) - int(crossings < 0)
@@ -236,7 +253,9 @@ def locate(maps: Maps, m: int, agents: Floats, marks: Ints, a: int) -> None:
         return
     k = entries[found]
     c, s = pcos[k], psin[k]
-    marks[LANE, a] = maps.lane_point_lanes[m, k]
+    # Most agents stay on their lane; whose piece it is would have to be waited for.
+    if not np.uint32(np.uint32(k) - own) < own_count:
+        marks[LANE, a] = maps.lane_point_lanes[m, k]
     agents[LANE_OFFSET, a] = (y - py[k]) * c - (x - px[k]) * s
     agents[LANE_COS, a] = cos * c + sin * s
     agents[LANE_SIN, a] = sin * c - cos * s
@@ -244,18 +263,45 @@ def locate(maps: Maps, m: int, agents: Floats, marks: Ints, a: int) -> None:
 
 
 @inlined
-def fetch_lists(maps: Maps, m: int, agents: Floats, count: int) -> None:
-    """Bring the lists of the cells of the first agents into the cache: waiting for them one by one takes far longer."""
+def fetch_roads(maps: Maps, m: int, agents: Floats, count: int, lists: Ints) -> None:
+    """Bring into the cache what is about to be read of the map around the first agents.
+
+    Waiting for one thing after the other takes longer. Each pass reads what the one before has fetched, for all agents.
+
+    lists: working space for count numbers.
+    """
     columns, rows = maps.sizes[m, COLUMNS], maps.sizes[m, ROWS]
     west, south = maps.origins[m, 0], maps.origins[m, 1]
-    starts, lists = maps.cell_edge_starts[m], maps.cell_lists[m]
-    lanes, edges = maps.lane_lists[m], maps.edge_lists[m]
-    length = lanes.shape[1]
+    starts, cell_lists, cell_edges = maps.cell_edge_starts[m], maps.cell_lists[m], maps.cell_edges[m]
+    lanes, edges, points, segments = maps.lane_lists[m], maps.edge_lists[m], maps.lane_points[m], maps.edges[m]
+    length, last = lanes.shape[1], len(cell_edges) - 1
+    row_above = columns if rows > 1 else 0  # most boxes lie in two rows of cells
     for a in range(count):
-        cell = cell_along(agents[Y, a], south, rows) * columns + cell_along(agents[X, a], west, columns)
-        fetch(starts, cell)
-        first = lists[cell] * length
+        lists[a] = cell_along(agents[Y, a], south, rows) * columns + cell_along(agents[X, a], west, columns)
+        fetch(cell_lists, lists[a])
+        corner = _corner_cell(agents, a, west, south, columns, rows)
+        fetch(starts, corner)
+        fetch(starts, corner + row_above)
+    for a in range(count):
+        lists[a] = cell_lists[lists[a]]
+        first = lists[a] * length
         fetch(lanes, first)
         fetch(lanes, first + length // 2)
         fetch(edges, first)
         fetch(edges, first + length // 2)
+        corner = _corner_cell(agents, a, west, south, columns, rows)
+        fetch(cell_edges, starts[corner])
+        fetch(cell_edges, starts[corner + row_above])
+    for a in range(count):
+        fetch_eight(points, lanes[lists[a]], 0)
+        corner = _corner_cell(agents, a, west, south, columns, rows)
+        fetch(segments, cell_edges[min(starts[corner], last)] * EIGHT)
+        fetch(segments, cell_edges[min(starts[corner + row_above], last)] * EIGHT)
+
+
+@inlined
+def _corner_cell(agents: Floats, a: int, west: float, south: float, columns: int, rows: int) -> int:
+    """The cell that agent a's box reaches to in the south-west, in the last row but one at most."""
+    x, y, radius = agents[X, a], agents[Y, a], agents[RADIUS, a]
+    row = min(cell_along(y - radius, south, rows), max(rows - 2, 0))
+    return row * columns + cell_along(x - radius, west, columns)

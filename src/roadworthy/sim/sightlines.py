@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import types
 from numba.extending import intrinsic
 
@@ -29,7 +28,7 @@ from roadworthy.sim.state import (
     X,
     Y,
 )
-from roadworthy.sim.vectors import EIGHT, FLOATS, LONG, NUMBER_BYTES, eight_of, long_number, lowest_bit, spread
+from roadworthy.sim.vectors import EIGHT, bits_of, eight_of, load_lines, lowest_bit, spread
 
 _ZERO, _ONE = np.float32(0.0), np.float32(1.0)
 _FAR = np.float32(1.0 / FAR_M)
@@ -39,6 +38,7 @@ _LINE_RANGE_2 = np.float32(100.0**2)
 _SAME_WAY = np.float32(0.5)
 # Working lines of the block of lights while it is filled: squared distance, and number.
 _LINE_DISTANCE, _LINE_NUMBER = 2, 3
+_TOGETHER = 64  # stop lines whose bits fit into a number
 _RED = sum(1 << state for state in RED_STATES)
 _AMBER = sum(1 << s for s in (LightState.ARROW_CAUTION, LightState.CAUTION, LightState.FLASHING_CAUTION))
 _GREEN = sum(1 << state for state in GREEN_STATES)
@@ -106,11 +106,15 @@ def list_lines(
             if is_ahead(dx, dy, lines[LINE_COS, line], lines[LINE_SIN, line], cos, sin):
                 count = enter_line(dx, dy, cos, sin, line + offset, count, row_out, at, n)
         return count
-    for k in range(0, line_count, EIGHT):
-        first = min(k, line_count - EIGHT)
-        ahead = eight_ahead(lines, first, x, y, cos, sin, _LINE_RANGE_2, _SAME_WAY) >> (k - first)
+    for start in range(0, line_count, _TOGETHER):
+        # First all of them, then those found: going to and fro, the processor would guess wrong at every one.
+        ahead = np.int64(0)
+        for k in range(start, min(start + _TOGETHER, line_count), EIGHT):
+            first = min(k, line_count - EIGHT)
+            found = eight_ahead(lines, first, x, y, cos, sin, _LINE_RANGE_2, _SAME_WAY) >> (k - first)
+            ahead |= found << (k - start)
         while ahead != 0:
-            line = k + lowest_bit(ahead)
+            line = start + lowest_bit(ahead)
             ahead &= ahead - 1
             dx, dy = lines[LINE_X, line] - x, lines[LINE_Y, line] - y
             count = enter_line(dx, dy, cos, sin, line + offset, count, row_out, at, n)
@@ -156,22 +160,16 @@ def eight_ahead(typing_context, lines, k, x, y, cos, sin, range_2, same_way):
 
     def generate(context, builder, signature, args):
         table = context.make_array(signature.args[0])(context, builder, args[0])
-        start, stride = builder.ptrtoint(table.data, LONG), builder.extract_value(table.strides, 0)
-        start = builder.add(start, builder.mul(args[1], long_number(NUMBER_BYTES)))
-        loaded = []
-        for line in range(4):
-            place = builder.inttoptr(builder.add(start, builder.mul(stride, long_number(line))), FLOATS.as_pointer())
-            loaded.append(builder.load(place, align=NUMBER_BYTES))
+        line_x, line_y, line_cos, line_sin = load_lines(builder, table, args[1], 4)
         x, y, cos, sin, range_2, same_way = (spread(builder, value) for value in args[2:])
-        dx, dy = builder.fsub(loaded[0], x), builder.fsub(loaded[1], y)
+        dx, dy = builder.fsub(line_x, x), builder.fsub(line_y, y)
 
         def dot(a: Any, b: Any, c: Any, d: Any) -> Any:
             return builder.fadd(builder.fmul(a, b), builder.fmul(c, d))
 
         is_ahead = builder.fcmp_ordered(">", dot(dx, cos, dy, sin), eight_of(0.0))
         is_near = builder.fcmp_ordered("<=", dot(dx, dx, dy, dy), range_2)
-        is_same_way = builder.fcmp_ordered(">", dot(loaded[2], cos, loaded[3], sin), same_way)
-        bits = builder.bitcast(builder.and_(builder.and_(is_ahead, is_near), is_same_way), ir.IntType(EIGHT))
-        return builder.zext(bits, LONG)
+        is_same_way = builder.fcmp_ordered(">", dot(line_cos, cos, line_sin, sin), same_way)
+        return bits_of(builder, builder.and_(builder.and_(is_ahead, is_near), is_same_way))
 
     return signature, generate

@@ -1,0 +1,100 @@
+"""Experiments whose truth is known: chances of success that no logistic spline can equal, and how they are sampled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import beta, norm, qmc
+
+from roadworthy.sensitivity.factors import Categorical, Continuous, Factor, spread_units
+from roadworthy.sensitivity.rows import Rows
+
+Array = NDArray[np.float64]
+
+LIGHT = Continuous("light", 0.0, 2000.0)
+FRICTION = Continuous("friction", 0.2, 1.2)
+HEIGHT = Continuous("height", -0.1, 0.1)
+DUMMY = Continuous("dummy", 0.0, 1.0)
+OBJECT = Categorical("object", ("box", "can", "ball"))
+
+
+@dataclass(frozen=True)
+class KnownSurface:
+    """Factors, the true chance of success at units (n, factors), and how rows are sampled."""
+
+    name: str
+    factors: tuple[Factor, ...]
+    chance: Callable[[Array], Array]
+    is_smooth: bool = True
+    is_uneven: bool = False
+
+    def sample(self, count: int, rng: np.random.Generator) -> Rows:
+        """Rows of an experiment, with the density that they were sampled with."""
+        units, density = rng.random((count, len(self.factors))), np.ones(count)
+        if self.is_uneven:
+            for column, factor in enumerate(self.factors):
+                if isinstance(factor, Categorical):
+                    shares = np.array([0.6, 0.3, 0.1])
+                    units[:, column] = rng.choice(3, count, p=shares)
+                    density *= 3.0 * shares[units[:, column].astype(int)]
+                else:
+                    units[:, column] = rng.beta(1.5, 3.0, count)
+                    density *= beta.pdf(units[:, column], 1.5, 3.0)
+        else:
+            units = spread_units(self.factors, units)
+        return self.observe(units, rng, density)
+
+    def observe(self, units: Array, rng: np.random.Generator, density: Array | None = None) -> Rows:
+        """Run episodes at these units."""
+        success = (rng.random(len(units)) < self.chance(units)).astype(np.float64)
+        return Rows.of_arrays(self.factors, units, success, density)
+
+    def marginal(self, factor: int, units: Array) -> Array:
+        """The true chance at units of one factor, averaged over uniform others."""
+        others = spread_units(self.factors, qmc.Sobol(len(self.factors), rng=5).random(4096))
+        curve = np.empty(len(units))
+        for number, unit in enumerate(units):
+            others[:, factor] = unit
+            curve[number] = self.chance(others).mean()
+        return curve
+
+
+def _smooth(units: Array) -> Array:
+    light, friction, height = units.T[:3]
+    return norm.cdf(1.3 * np.sin(2.6 * light) - 1.6 * friction**2 + 0.9 * height - 0.4)
+
+
+def _cliff(units: Array) -> Array:
+    light, friction = units.T[:2]
+    return np.where((light > 0.45) & (friction < 0.7), 0.92, 0.08)
+
+
+def _ridge(units: Array) -> Array:
+    light, friction, height = units.T
+    return 0.08 + 0.8 * np.exp(-(((light - friction) / 0.45) ** 2)) * (1.0 - 0.4 * height)
+
+
+def _with_object(units: Array) -> Array:
+    light, friction, number = units.T
+    best, width = np.array([0.2, 0.5, 0.9]), np.array([0.5, 0.35, 0.6])
+    kind = number.astype(int)
+    return 1.0 - np.exp(-2.2 * np.exp(-(((light - best[kind]) / width[kind]) ** 2)) * (0.35 + 0.65 * friction))
+
+
+def _rare(units: Array) -> Array:
+    light, friction, height = units.T
+    return 0.002 + 0.11 * np.exp(-(((light - 0.75) / 0.35) ** 2)) * (0.2 + 0.8 * friction) * (0.6 + 0.1 * height)
+
+
+KNOWN_SURFACES = (
+    KnownSurface("smooth", (LIGHT, FRICTION, HEIGHT), _smooth),
+    KnownSurface("irrelevant factor", (LIGHT, FRICTION, HEIGHT, DUMMY), _smooth),
+    KnownSurface("interaction", (LIGHT, FRICTION, HEIGHT), _ridge),
+    KnownSurface("categorical interaction", (LIGHT, FRICTION, OBJECT), _with_object),
+    KnownSurface("uneven sampling", (LIGHT, FRICTION, OBJECT), _with_object, is_uneven=True),
+    KnownSurface("2% successes", (LIGHT, FRICTION, HEIGHT), _rare, is_smooth=False),
+    KnownSurface("cliff", (LIGHT, FRICTION, HEIGHT), _cliff, is_smooth=False),
+)

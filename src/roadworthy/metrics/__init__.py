@@ -1,0 +1,1 @@
+"""What is measured of driving, beyond what the simulator counts itself."""

@@ -1,0 +1,60 @@
+"""Speeds and accelerations, linear and angular, as central differences of positions and headings."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from roadworthy.metrics.realism.scene import Motion, Scene
+from roadworthy.scenario.schema import Bools, Floats
+
+_HALF = np.float32(0.5)
+_TWO = np.float32(2.0)
+_PI = np.float32(np.pi)
+_FULL_TURN = np.float32(2.0 * np.pi)
+
+
+class Kinematics(NamedTuple):
+    """(R, E, S) each, NaN where a difference reaches beyond the first or the last step."""
+
+    linear_speed: Floats  # m/s, in 3-D
+    linear_acceleration: Floats  # m/s²
+    angular_speed: Floats  # rad/s
+    angular_acceleration: Floats  # rad/s²
+
+
+def kinematics(scene: Scene, motion: Motion) -> Kinematics:
+    """Of the evaluated agents, at the steps that are scored."""
+    x, y, z, heading = (values[:, : scene.evaluated] for values in (motion.x, motion.y, motion.z, motion.heading))
+    dt = np.float32(scene.dt)
+    speed = _norm(*map(central_difference, (x, y, z))) / dt
+    turn = _wrapped(central_difference(heading))
+    acceleration = central_difference(speed) / dt
+    angular_acceleration = _wrapped(central_difference(turn)) / np.float32(scene.dt**2)
+    return Kinematics(
+        *(values[..., scene.first :] for values in (speed, acceleration, turn / dt, angular_acceleration))
+    )
+
+
+def central_difference(values: Floats) -> Floats:
+    """Half of what changes from the step before to the step after; NaN at both ends."""
+    result = np.full_like(values, np.nan)
+    np.multiply(values[..., 2:] - values[..., :-2], _HALF, out=result[..., 1:-1])
+    return result
+
+
+def with_both_neighbours(valid: Bools) -> Bools:
+    """Where a central difference is of values that are both valid; never at the ends."""
+    result = np.zeros_like(valid)
+    np.logical_and(valid[..., 2:], valid[..., :-2], out=result[..., 1:-1])
+    return result
+
+
+def _norm(x: Floats, y: Floats, z: Floats) -> Floats:
+    return np.sqrt(x * x + y * y + z * z)
+
+
+def _wrapped(half_turn: Floats) -> Floats:
+    """The difference over two steps, of which half is given, brought within half a turn, and halved again."""
+    return (np.mod(half_turn * _TWO + _PI, _FULL_TURN) - _PI) * _HALF

@@ -1,0 +1,91 @@
+"""The realism of a scenario's rollouts: one likelihood per feature, and their weighted sum."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+
+import numpy as np
+
+from roadworthy.errors import UsageError
+from roadworthy.metrics.realism.config import CHALLENGE_2025, Event, RealismConfig
+from roadworthy.metrics.realism.displacement import displacement_errors
+from roadworthy.metrics.realism.features import Features, compute_features
+from roadworthy.metrics.realism.likelihood import event_likelihood, histogram_likelihood
+from roadworthy.metrics.realism.rollouts import Rollouts
+from roadworthy.scenario.schema import Bools, Scenario
+
+
+@dataclass(frozen=True)
+class RealismFigures:
+    """Figures under the names of the challenge. NaN where no recorded step tells anything."""
+
+    metametric: float
+    """The realism score: the weighted sum of all likelihoods."""
+    average_displacement_error: float
+    """m from the recording, mean over rollouts and agents."""
+    min_average_displacement_error: float
+    """m, of the rollout with the smallest mean over agents."""
+    linear_speed_likelihood: float
+    linear_acceleration_likelihood: float
+    angular_speed_likelihood: float
+    angular_acceleration_likelihood: float
+    distance_to_nearest_object_likelihood: float
+    collision_indication_likelihood: float
+    time_to_collision_likelihood: float
+    distance_to_road_edge_likelihood: float
+    offroad_indication_likelihood: float
+    traffic_light_violation_likelihood: float
+    simulated_collision_rate: float
+    """Share of evaluated agents in rollouts."""
+    simulated_offroad_rate: float
+    simulated_traffic_light_violation_rate: float
+
+    def plain(self) -> dict[str, float | None]:
+        """For JSON: what is not known is None."""
+        return {name: None if np.isnan(value) else value for name, value in asdict(self).items()}
+
+
+FIGURES = tuple(field.name for field in fields(RealismFigures))
+
+
+def score_rollouts(scenario: Scenario, rollouts: Rollouts, config: RealismConfig = CHALLENGE_2025) -> RealismFigures:
+    """How realistic the rollouts of a scenario are."""
+    return score_features(compute_features(scenario, rollouts), config)
+
+
+def score_features(features: Features, config: RealismConfig = CHALLENGE_2025) -> RealismFigures:
+    """The same from features: several configs, or pictures of the features, need them once."""
+    likelihoods: dict[str, float] = {}
+    rates: dict[str, float] = {}
+    for name, part in config.parts.items():
+        log, simulated = getattr(features.log, name), getattr(features.simulated, name)
+        counted = features.counted(name)
+        if isinstance(part, Event):
+            happens = _at_all(simulated, counted)
+            likelihoods[name] = event_likelihood(part, _at_all(log, counted)[0], happens)
+            rates[name] = float(happens.mean())
+        else:
+            likelihoods[name] = histogram_likelihood(part.histogram, log[0], simulated, counted)
+    errors = displacement_errors(features.scene)
+    return RealismFigures(
+        metametric=sum(part.weight * likelihoods[name] for name, part in config.parts.items()),
+        average_displacement_error=float(errors.mean()),
+        min_average_displacement_error=float(errors.mean(axis=1).min()),
+        simulated_collision_rate=rates["collision_indication"],
+        simulated_offroad_rate=rates["offroad_indication"],
+        simulated_traffic_light_violation_rate=rates["traffic_light_violation"],
+        **{f"{name}_likelihood": value for name, value in likelihoods.items()},
+    )
+
+
+def mean_figures(scores: Sequence[RealismFigures]) -> RealismFigures:
+    """The figures of a data set: plain means over scenarios, NaN where one of them has none."""
+    if not scores:
+        raise UsageError("no scenario was scored, so there are no figures to take the mean of")
+    return RealismFigures(**{name: float(np.mean([getattr(score, name) for score in scores])) for name in FIGURES})
+
+
+def _at_all(happens: Bools, counted: Bools) -> Bools:
+    """(R, E) whether an event (R, E, S) happens at a step that counts."""
+    return np.logical_or.reduce(happens & counted, axis=2)

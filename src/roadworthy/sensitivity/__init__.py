@@ -1,0 +1,1 @@
+"""Which factors decide an outcome: surfaces with bands, importance, checks and what to run next, from records."""

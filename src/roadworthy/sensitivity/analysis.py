@@ -1,0 +1,132 @@
+"""The whole analysis of one outcome: surface, importance, checks, warnings and suggestions, as one result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roadworthy.sensitivity.calibration import Calibration, TwinCoverage, calibrate, twin_coverage
+from roadworthy.sensitivity.design import DesignWarning, design_warnings
+from roadworthy.sensitivity.factors import Categorical
+from roadworthy.sensitivity.importance import Importance, importance, interactions
+from roadworthy.sensitivity.next_batch import as_values, suggest
+from roadworthy.sensitivity.posterior import NeuralPosterior, neural_posterior
+from roadworthy.sensitivity.rows import Rows
+from roadworthy.sensitivity.surface import Surface, SurfaceConfig, fit
+
+SCHEMA_VERSION = 1
+
+Report = Callable[[int, int], None]  # how many fits are done, of how many
+
+
+@dataclass(frozen=True)
+class AnalysisConfig:
+    """What is worked out beside the surface."""
+
+    surface: SurfaceConfig = field(default_factory=SurfaceConfig)
+    """How the surface is fitted."""
+    shuffles: int = 99
+    """How often each factor is shuffled to see what chance alone would give."""
+    twins: int = 20
+    """Experiments with known truth that the bands are tried on."""
+    next_episodes: int = 16
+    """How many episodes to suggest."""
+    has_neural_posterior: bool = False
+    """Whether the factors' distributions are learned by a network too (needs sbi)."""
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """Everything that a report tells."""
+
+    rows: Rows
+    config: AnalysisConfig
+    surface: Surface
+    importance: tuple[Importance, ...]  # in the order of the factors
+    interactions: NDArray[np.float64]  # (factors, factors)
+    calibration: Calibration
+    twins: TwinCoverage
+    warnings: tuple[DesignWarning, ...]
+    suggestions: tuple[dict[str, Any], ...]
+    neural: NeuralPosterior | None
+
+    @property
+    def ranking(self) -> list[int]:
+        """Numbers of the factors, the most important first."""
+        return sorted(range(len(self.importance)), key=lambda number: -self.importance[number].total.mean)
+
+
+def analyse(rows: Rows, config: AnalysisConfig | None = None, report: Report | None = None) -> Analysis:
+    """Fit the surface and work out everything that a report tells."""
+    config = config or AnalysisConfig()
+    shuffles = config.shuffles * len(rows.factors)
+
+    def after(earlier: int) -> Report | None:
+        return None if report is None else lambda done, _: report(earlier + done, shuffles + config.twins)
+
+    surface = fit(rows, config.surface)
+    return Analysis(
+        rows=rows,
+        config=config,
+        surface=surface,
+        importance=tuple(importance(rows, surface, config.shuffles, after(0))),
+        interactions=interactions(surface),
+        calibration=calibrate(rows, surface),
+        twins=twin_coverage(rows, surface, config.twins, after(shuffles)),
+        warnings=tuple(design_warnings(rows)),
+        suggestions=tuple(as_values(surface, suggest(surface, config.next_episodes, config.surface.seed))),
+        neural=neural_posterior(rows, seed=config.surface.seed) if config.has_neural_posterior else None,
+    )
+
+
+def as_json(analysis: Analysis) -> dict[str, Any]:
+    """The figures of an analysis as plain values."""
+    rows, surface = analysis.rows, analysis.surface
+    rate = surface.rate()
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "outcome": rows.outcome_name,
+        "is_binary": rows.is_binary,
+        "n": len(rows),
+        "rejected": [asdict(row) for row in rows.rejected],
+        "mean_of_rows": float(rows.outcome.mean()),
+        "mean_over_factors": {"mean": float(rate.mean), "low": float(rate.low), "high": float(rate.high)},
+        "band": surface.config.band,
+        "model": surface.config.model,
+        "factors": [_factor(analysis, number) for number in range(len(rows.factors))],
+        "interactions": analysis.interactions.tolist(),
+        "calibration": asdict(analysis.calibration),
+        "twin_coverage": asdict(analysis.twins),
+        "warnings": [asdict(warning) for warning in analysis.warnings],
+        "next_episodes": list(analysis.suggestions),
+    }
+
+
+def _factor(analysis: Analysis, number: int) -> dict[str, Any]:
+    surface, found = analysis.surface, analysis.importance[number]
+    factor, curve = surface.factors[number], surface.marginal(number)
+    told: dict[str, Any] = {
+        "name": factor.name,
+        "type": "categorical" if isinstance(factor, Categorical) else "continuous",
+        "verdict": found.verdict.value,
+        "first_order": asdict(found.first_order),
+        "total": asdict(found.total),
+        "swing": asdict(found.swing),
+        "p_value": found.p_value,
+        "null_total": found.null_total,
+        "at": [factor.value(unit) for unit in surface.grid(number)],
+        "curve": _lists(curve.mean, curve.low, curve.high),
+    }
+    if surface.is_binary:
+        for name, is_success in (("given_success", True), ("given_failure", False)):
+            band = surface.given(number, is_success)
+            told[name] = _lists(band.mean, band.low, band.high)
+    return told
+
+
+def _lists(mean: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]) -> dict[str, list[float]]:
+    return {"mean": mean.tolist(), "low": low.tolist(), "high": high.tolist()}

@@ -1,0 +1,93 @@
+"""Pictures of an analysis as PNG files: which there are, and how their panels are laid out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from io import BytesIO
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import matplotlib
+
+from roadworthy.sensitivity.analysis import Analysis
+from roadworthy.sensitivity.panels import (
+    INK,
+    Panel,
+    calibration_panel,
+    curve_panel,
+    given_panel,
+    importance_panel,
+    lone_next_panel,
+    next_panel,
+    pair_panel,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+STYLE: Any = {
+    "font.size": 9.0,
+    "axes.titlesize": 10.0,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "text.color": INK,
+    "legend.frameon": False,
+    "legend.fontsize": 8.0,
+}
+PANEL_INCHES = (3.7, 2.9)
+DOTS_PER_INCH = 120
+COLUMNS = 3
+MOST_PANELS = 9  # of factors or pairs, the most important ones
+
+
+def pictures(analysis: Analysis) -> dict[str, bytes]:
+    """All pictures as PNG files, by name."""
+    ranking = analysis.ranking[:MOST_PANELS]
+    pairs = _pairs(analysis)
+    maps = {pair: analysis.surface.pairwise(*pair) for pair in pairs[:MOST_PANELS]}
+    bars_height = 0.9 + 0.42 * len(analysis.importance)
+    drawn = {"importance": _png(1, 1, [importance_panel(analysis)], size=(7.4, bars_height))}
+    drawn["curves"] = _panels([curve_panel(analysis, number) for number in ranking])
+    if analysis.surface.is_binary:
+        drawn["given"] = _panels([given_panel(analysis, number) for number in ranking])
+    if pairs:
+        drawn["pairs"] = _panels([pair_panel(analysis, *pair, maps[pair]) for pair in maps])
+    drawn["calibration"] = _png(1, 1, [calibration_panel(analysis)], size=(4.6, 4.2))
+    if analysis.suggestions:
+        widths = [next_panel(analysis, *pair, band) for pair, band in list(maps.items())[:COLUMNS]]
+        drawn["next"] = _panels(widths or [lone_next_panel(analysis)])
+    return drawn
+
+
+def _panels(panels: Sequence[Panel]) -> bytes:
+    columns = 2 if len(panels) == 4 else min(COLUMNS, len(panels))
+    rows = -(-len(panels) // columns)
+    return _png(rows, columns, panels, size=(PANEL_INCHES[0] * max(columns, 2), PANEL_INCHES[1] * rows))
+
+
+def _png(rows: int, columns: int, panels: Sequence[Panel], size: tuple[float, float]) -> bytes:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(STYLE):
+        figure: Figure = Figure(figsize=size, dpi=DOTS_PER_INCH, layout="constrained")
+        FigureCanvasAgg(figure)
+        places = figure.subplots(rows, columns, squeeze=False).ravel()
+        for axes, panel in zip(places, panels, strict=False):
+            panel(axes)
+        for axes in places[len(panels) :]:
+            axes.axis("off")
+        target = BytesIO()
+        figure.savefig(target, format="png", metadata={"Software": None})
+    return target.getvalue()
+
+
+def _pairs(analysis: Analysis) -> list[tuple[int, int]]:
+    """Pairs of factors, those with the strongest interactions first."""
+    return sorted(combinations(range(len(analysis.importance)), 2), key=lambda pair: -analysis.interactions[pair])

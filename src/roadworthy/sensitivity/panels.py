@@ -1,0 +1,313 @@
+"""One panel of a picture each: a curve, a distribution, a map, bars, calibration, suggestions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import matplotlib
+import numpy as np
+from numpy.typing import NDArray
+
+from roadworthy.sensitivity.analysis import Analysis
+from roadworthy.sensitivity.calibration import wilson
+from roadworthy.sensitivity.factors import Categorical, Factor
+from roadworthy.sensitivity.importance import Verdict
+from roadworthy.sensitivity.surface import Band
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Array = NDArray[np.float64]
+Panel = Callable[["Axes"], None]
+
+SUCCESS, FAILURE, CURVE, QUIET, INK = "#2a7f62", "#b3472d", "#2f5d8a", "#9a9a9a", "#333333"
+VERDICT_COLOURS = {Verdict.MATTERS: CURVE, Verdict.IRRELEVANT: QUIET, Verdict.UNDECIDED: "#c2912b"}
+OBSERVED_BINS = 8
+MAP_BINS = 6
+MOST_TICKS = 400  # rows drawn as ticks under a curve
+
+
+def curve_panel(analysis: Analysis, number: int) -> Panel:
+    """The outcome along one factor, with its band, observed means and the rows themselves."""
+
+    def panel(axes: Axes) -> None:
+        surface, rows = analysis.surface, analysis.rows
+        factor, band, grid = surface.factors[number], surface.marginal(number), surface.grid(number)
+        _along(axes, factor, grid, band, CURVE)
+        _observed(axes, analysis, number)
+        axes.set_title(f"{factor.name}: {analysis.importance[number].verdict.value}")
+        axes.set_ylabel(_outcome_label(analysis))
+        axes.axhline(float(surface.rate().mean), color=QUIET, lw=0.8, ls=":")
+        if surface.is_binary:
+            _rows_under(axes, analysis, number)
+            axes.set_ylim(-0.13, 1.05)
+            axes.set_yticks([0.0, 0.25, 0.5, 0.75, 1.0])
+            if rows.outcome.mean() < 0.1:
+                top = 1.3 * max(float(band.high.max()), 0.02)
+                axes.set_ylim(-0.13 * top, top)
+                axes.yaxis.set_major_locator(matplotlib.ticker.MaxNLocator(5))
+
+    return panel
+
+
+def given_panel(analysis: Analysis, number: int) -> Panel:
+    """How success and failure are distributed over one factor."""
+
+    def panel(axes: Axes) -> None:
+        surface = analysis.surface
+        factor, grid = surface.factors[number], surface.grid(number)
+        for is_success, colour, word in ((True, SUCCESS, "given success"), (False, FAILURE, "given failure")):
+            shift = 0.12 if is_success else -0.12
+            _along(axes, factor, grid, surface.given(number, is_success), colour, word, shift)
+            if analysis.neural is not None:
+                _neural(axes, analysis, number, float(is_success), colour)
+        axes.axhline(1.0, color=QUIET, lw=0.8, ls=":")
+        axes.set_ylim(bottom=0.0, top=1.25 * axes.get_ylim()[1])
+        axes.set_title(factor.name)
+        axes.set_ylabel("density / even density")
+        axes.legend(loc="upper left", ncols=2)
+
+    return panel
+
+
+def _neural(axes: Axes, analysis: Analysis, number: int, outcome: float, colour: str) -> None:
+    neural = analysis.neural
+    assert neural is not None
+    factor, density = analysis.surface.factors[number], neural.distribution(number, outcome)
+    if isinstance(factor, Categorical):
+        axes.plot(np.arange(len(density)), density, "x", color=colour, ms=6, label=neural.method)
+    else:
+        edges = np.linspace(factor.low, factor.high, len(density) + 1)
+        axes.stairs(density, edges, color=colour, lw=0.9, ls="--", baseline=None, label=neural.method)
+
+
+def pair_panel(analysis: Analysis, first: int, second: int, band: Band) -> Panel:
+    """The outcome over two factors: a curve for each choice, or a map whose cells without a row are crossed out."""
+    one, two = analysis.surface.factors[first], analysis.surface.factors[second]
+    if isinstance(one, Categorical) != isinstance(two, Categorical):
+        if isinstance(one, Categorical):
+            turned = Band(band.mean.T, band.low.T, band.high.T)
+            return _curve_per_choice(analysis, second, first, turned)
+        return _curve_per_choice(analysis, first, second, band)
+
+    def panel(axes: Axes) -> None:
+        surface, rows = analysis.surface, analysis.rows
+        mean = band.mean
+        limits = (0.0, 1.0) if surface.is_binary and mean.max() > 0.2 else (float(mean.min()), float(mean.max()))
+        _map(axes, analysis, first, second, mean, limits, "viridis", _outcome_label(analysis))
+        cells, edges = _cell_counts(analysis, first, second)
+        for i, j in np.argwhere(cells == 0):
+            (x0, x1), (y0, y1) = edges[0][i : i + 2], edges[1][j : j + 2]
+            axes.plot([x0, x1], [y0, y1], color="white", lw=0.8)
+            axes.plot([x0, x1], [y1, y0], color="white", lw=0.8)
+        axes.plot(*_scattered(rows.units, first, second, one, two), ".", color="white", ms=1.2, alpha=0.5)
+
+    return panel
+
+
+def _curve_per_choice(analysis: Analysis, along: int, split: int, band: Band) -> Panel:
+    """The outcome along a range, for each choice of another factor."""
+
+    def panel(axes: Axes) -> None:
+        factor, other = analysis.surface.factors[along], analysis.surface.factors[split]
+        assert isinstance(other, Categorical)
+        grid = analysis.surface.grid(along, len(band.mean))
+        for number, choice in enumerate(other.choices):
+            part = Band(band.mean[:, number], band.low[:, number], band.high[:, number])
+            _along(axes, factor, grid, part, f"C{number}", str(choice))
+        axes.set_title(f"{factor.name} × {other.name}")
+        axes.set(xlabel=factor.name, ylabel=_outcome_label(analysis))
+        if analysis.surface.is_binary and band.high.max() > 0.2:
+            axes.set_ylim(0.0, 1.0)
+        axes.legend(loc="best", ncols=2 if len(other.choices) > 3 else 1)
+
+    return panel
+
+
+def lone_next_panel(analysis: Analysis) -> Panel:
+    """The curve of the only factor, with the suggested episodes."""
+
+    def panel(axes: Axes) -> None:
+        factor, band = analysis.surface.factors[0], analysis.surface.marginal(0)
+        _along(axes, factor, analysis.surface.grid(0), band, CURVE)
+        places = _placed(factor, _suggested(analysis)[:, 0])
+        axes.plot(places, np.full(len(places), band.low.min()), "*", color=FAILURE, ms=7)
+        axes.set_title(factor.name)
+
+    return panel
+
+
+def _suggested(analysis: Analysis) -> Array:
+    """(suggestions, factors) in units."""
+    factors = analysis.surface.factors
+    return np.array([[factor.unit(row[factor.name]) for factor in factors] for row in analysis.suggestions])
+
+
+def next_panel(analysis: Analysis, first: int, second: int, band: Band) -> Panel:
+    """How wide the band is over two factors, with the suggested episodes."""
+
+    def panel(axes: Axes) -> None:
+        one, two = analysis.surface.factors[first], analysis.surface.factors[second]
+        units = _suggested(analysis)
+        width = band.high - band.low
+        _map(axes, analysis, first, second, width, (0.0, float(width.max())), "Blues", "width of the band")
+        axes.plot(*_scattered(units, first, second, one, two), "*", color=FAILURE, ms=8, mec="white", mew=0.5)
+
+    return panel
+
+
+def _map(
+    axes: Axes,
+    analysis: Analysis,
+    first: int,
+    second: int,
+    values: Array,
+    limits: tuple[float, float],
+    colours: str,
+    label: str,
+) -> None:
+    one, two = analysis.surface.factors[first], analysis.surface.factors[second]
+    x, y = (_placed(f, analysis.surface.grid(n, 17)) for f, n in ((one, first), (two, second)))
+    shown = axes.pcolormesh(x, y, values.T, cmap=colours, vmin=limits[0], vmax=limits[1], shading="nearest")
+    axes.figure.colorbar(shown, ax=axes, label=label)
+    for axis, factor in ((axes.xaxis, one), (axes.yaxis, two)):
+        _axis(axis, factor)
+        axis.set_label_text(factor.name)
+    axes.set_title(f"{one.name} × {two.name}")
+
+
+def importance_panel(analysis: Analysis) -> Panel:
+    """Bars of total and first-order indices with intervals, and what chance alone would give."""
+
+    def panel(axes: Axes) -> None:
+        ranking = analysis.ranking
+        for place, number in enumerate(reversed(ranking)):
+            found = analysis.importance[number]
+            colour = VERDICT_COLOURS[found.verdict]
+            axes.barh(place, found.total.mean, height=0.62, color=colour, alpha=0.35)
+            axes.barh(place, found.first_order.mean, height=0.62, color=colour, alpha=0.75)
+            axes.plot([found.total.low, found.total.high], [place, place], color=INK, lw=1.4)
+            axes.plot([found.null_total] * 2, [place - 0.4, place + 0.4], color=FAILURE, lw=1.2)
+            text = f"{found.verdict.value}   p = {found.p_value:.2f}"
+            axes.text(max(found.total.high, found.null_total) + 0.015, place, text, va="center", fontsize=8, color=INK)
+        axes.set_yticks(range(len(ranking)), [analysis.importance[n].factor for n in reversed(ranking)])
+        axes.set_xlim(0.0, 1.25)
+        axes.set_xticks([0.0, 0.25, 0.5, 0.75, 1.0])
+        axes.set_xlabel(
+            "share of the surface's variance: dark alone, light with interactions; red: chance alone stays below"
+        )
+
+    return panel
+
+
+def calibration_panel(analysis: Analysis) -> Panel:
+    """What was predicted of rows that were held out, and what happened."""
+
+    def panel(axes: Axes) -> None:
+        bins = analysis.calibration.bins
+        predicted, observed = np.array([b.predicted for b in bins]), np.array([b.observed for b in bins])
+        low, high = np.array([b.low for b in bins]), np.array([b.high for b in bins])
+        ends = min(predicted.min(), low.min()), max(predicted.max(), high.max())
+        axes.plot(ends, ends, color=QUIET, lw=0.8, ls=":")
+        axes.vlines(predicted, low, high, color=CURVE, lw=1.4)
+        axes.plot(predicted, observed, "o", color=CURVE, ms=5)
+        axes.set(xlabel=f"predicted {_outcome_label(analysis)}", ylabel="observed, with 90% intervals")
+        axes.set_title("rows that the fit had not seen")
+
+    return panel
+
+
+def _along(
+    axes: Axes, factor: Factor, grid: Array, band: Band, colour: str, label: str | None = None, shift: float = 0.0
+) -> None:
+    """A curve with its band, or a point with its interval for every choice."""
+    x = _placed(factor, grid)
+    if isinstance(factor, Categorical):
+        axes.vlines(x + shift, band.low, band.high, color=colour, lw=5, alpha=0.3)
+        axes.plot(x + shift, band.mean, "o", color=colour, ms=6, label=label)
+        axes.set_xlim(-0.5, len(x) - 0.5)
+    else:
+        axes.fill_between(x, band.low, band.high, color=colour, alpha=0.22, lw=0)
+        axes.plot(x, band.mean, color=colour, lw=1.8, label=label)
+        axes.set_xlim(factor.low, factor.high)
+    _axis(axes.xaxis, factor)
+
+
+def _observed(axes: Axes, analysis: Analysis, number: int) -> None:
+    """Means of the rows in bins, weighted by what they stand for."""
+    rows, factor = analysis.rows, analysis.surface.factors[number]
+    units, count = rows.units[:, number], OBSERVED_BINS
+    if isinstance(factor, Categorical):
+        count = len(factor.choices)
+        bins, shift = units.astype(np.intp), 0.15
+        middles = np.arange(count, dtype=np.float64)
+    else:
+        bins, shift = np.minimum((units * count).astype(np.intp), count - 1), 0.0
+        middles = (np.arange(count) + 0.5) / count
+    for middle, number_of_bin in zip(_placed(factor, middles) + shift, range(count), strict=True):
+        inside = bins == number_of_bin
+        if inside.sum() < 3:
+            continue
+        weights = rows.weights[inside]
+        mean = float(np.average(rows.outcome[inside], weights=weights))
+        size = float(weights.sum() ** 2 / np.square(weights).sum())  # as many equally weighted rows tell as much
+        if rows.is_binary:
+            low, high = wilson(mean * size, size)
+        else:
+            half = 1.645 * float(rows.outcome[inside].std()) / np.sqrt(size)
+            low, high = mean - half, mean + half
+        axes.vlines(middle, low, high, color=INK, lw=0.7, alpha=0.6)
+        axes.plot(middle, mean, "o", color=INK, ms=2.6, alpha=0.7)
+
+
+def _rows_under(axes: Axes, analysis: Analysis, number: int) -> None:
+    """A tick per row under the curve: successes above failures."""
+    rows, factor = analysis.rows, analysis.surface.factors[number]
+    shown = np.random.default_rng(0).permutation(len(rows))[:MOST_TICKS]
+    x = _placed(factor, rows.units[shown, number])
+    if isinstance(factor, Categorical):
+        x = x + np.random.default_rng(1).uniform(-0.3, 0.3, len(x))
+    for value, colour, height in ((1.0, SUCCESS, 0.075), (0.0, FAILURE, 0.03)):
+        chosen = x[rows.outcome[shown] == value]
+        heights = np.full(len(chosen), height)
+        axes.plot(chosen, heights, "|", color=colour, ms=4, mew=0.5, alpha=0.7, transform=axes.get_xaxis_transform())
+
+
+def _cell_counts(analysis: Analysis, first: int, second: int) -> tuple[NDArray[np.intp], tuple[Array, Array]]:
+    edges: list[Any] = []
+    columns: list[Any] = []
+    for number in (first, second):
+        factor = analysis.surface.factors[number]
+        if isinstance(factor, Categorical):
+            edges.append(np.arange(len(factor.choices) + 1) - 0.5)
+        else:
+            edges.append(np.linspace(factor.low, factor.high, MAP_BINS + 1))
+        columns.append(_placed(factor, analysis.rows.units[:, number]))
+    counts: NDArray[np.intp] = np.histogram2d(columns[0], columns[1], bins=edges)[0].astype(np.intp)
+    return counts, (edges[0], edges[1])
+
+
+def _scattered(units: Array, first: int, second: int, one: Factor, two: Factor) -> tuple[Array, Array]:
+    """Places of rows on a map; choices are spread out a little."""
+    rng = np.random.default_rng(0)
+    places = []
+    for number, factor in ((first, one), (second, two)):
+        place = _placed(factor, units[:, number])
+        places.append(place + rng.uniform(-0.3, 0.3, len(place)) if isinstance(factor, Categorical) else place)
+    return places[0], places[1]
+
+
+def _placed(factor: Factor, units: Array) -> Array:
+    """Where units are on an axis: values of a range, numbers of choices."""
+    return units if isinstance(factor, Categorical) else factor.low + units * (factor.high - factor.low)
+
+
+def _axis(axis: Any, factor: Factor) -> None:
+    if isinstance(factor, Categorical):
+        axis.set_ticks(range(len(factor.choices)), [str(choice) for choice in factor.choices])
+
+
+def _outcome_label(analysis: Analysis) -> str:
+    name = analysis.rows.outcome_name
+    return f"chance of {name}" if analysis.surface.is_binary else f"mean {name}"

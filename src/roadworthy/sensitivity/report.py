@@ -1,0 +1,232 @@
+"""The report of an analysis: one HTML file with everything in it, its pictures as PNG and its figures as JSON."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from roadworthy.sensitivity.analysis import Analysis, as_json
+from roadworthy.sensitivity.draw import pictures
+from roadworthy.sensitivity.factors import Categorical
+from roadworthy.sensitivity.importance import Importance, Verdict
+
+MOST_REJECTED_SHOWN = 50
+WORTH_NAMING = 0.05  # an interaction with this share of the variance
+
+STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; color: #222; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin-top: 2.2rem; }
+img { max-width: 100%; } .note { color: #666; font-size: 0.9rem; }
+.warnings { background: #fff6dd; border-left: 4px solid #c2912b; padding: 0.5rem 1rem; }
+table { border-collapse: collapse; font-size: 0.9rem; } th, td { padding: 0.25rem 0.8rem; text-align: right; }
+th { border-bottom: 1px solid #999; } td:first-child, th:first-child { text-align: left; }
+.matters { font-weight: 600; } .irrelevant { color: #777; } .undecided { color: #94690c; }
+"""
+
+CAPTIONS = {
+    "importance": (
+        "Which factors decide",
+        "Dark: the share of all variation that the factor explains alone; light: with its interactions; the line is "
+        "the interval. A factor matters if it passes the red mark, which shuffled values stay below 19 times in 20.",
+    ),
+    "curves": (
+        "Along each factor",
+        "The curve is averaged over all other factors, with a band. Dots are rows in bins, with intervals; ticks at "
+        "the bottom are episodes, successes (green) above failures (red). The dotted line is the average.",
+    ),
+    "given": (
+        "Where successes and failures are",
+        "How often each value occurs among successes and among failures, had every value been tried equally often. "
+        "1 is no news.",
+    ),
+    "pairs": (
+        "Two factors together",
+        "Averaged over all others; the strongest interactions first. Curves have bands; on maps dots are episodes, and "
+        "where a cell is crossed out there was none, so the colour there is a guess.",
+    ),
+    "calibration": (
+        "Can this be trusted?",
+        "Every row was predicted by a surface that had not seen it. Points on the dotted line mean that predictions "
+        "come true as often as they say.",
+    ),
+    "next": (
+        "What to run next",
+        "Stars are the episodes that would teach most; dark is where the surface is least certain.",
+    ),
+}
+
+
+def write_report(analysis: Analysis, path: Path) -> list[Path]:
+    """Write PATH.html, PATH.json and a folder of PNG files beside it; return all paths."""
+    drawn = pictures(analysis)
+    folder = path.with_name(f"{path.stem}_pictures")
+    folder.mkdir(parents=True, exist_ok=True)
+    written = [path, path.with_suffix(".json")]
+    path.write_text(html(analysis, drawn), encoding="utf-8")
+    written[1].write_text(json.dumps(as_json(analysis), indent=1) + "\n", encoding="utf-8")
+    for name, png in drawn.items():
+        target = folder / f"{name}.png"
+        target.write_bytes(png)
+        written.append(target)
+    return written
+
+
+def html(analysis: Analysis, drawn: dict[str, bytes]) -> str:
+    """The report as one page with its pictures inside."""
+    name = escape(analysis.rows.outcome_name)
+    body = [f"<h1>What decides {name}</h1>", f"<p>{escape(_first_words(analysis))}</p>"]
+    body.append("<ul>" + "".join(f"<li>{escape(line)}</li>" for line in findings(analysis)) + "</ul>")
+    if analysis.warnings or analysis.rows.rejected:
+        body.append(_warnings(analysis))
+    for key, (title, caption) in CAPTIONS.items():
+        if key in drawn:
+            source = b64encode(drawn[key]).decode("ascii")
+            body.append(
+                f'<h2>{escape(title)}</h2><p><img alt="{escape(title)}" src="data:image/png;base64,{source}"></p>'
+            )
+            body.append(f'<p class="note">{escape(caption)}</p>')
+            if key == "importance":
+                body.append(_importance_table(analysis))
+            if key == "calibration":
+                body.append(f"<p>{escape(trust(analysis))}</p>")
+            if key == "next":
+                body.append(_suggestion_table(analysis))
+    body.append(f'<p class="note">{escape(_method(analysis))}</p>')
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f"<title>What decides {name}</title><style>{STYLE}</style></head>\n<body>\n"
+        + "\n".join(body)
+        + "\n</body></html>\n"
+    )
+
+
+def findings(analysis: Analysis) -> list[str]:
+    """A sentence per factor, the most important first."""
+    return [_finding(analysis, number) for number in analysis.ranking]
+
+
+def trust(analysis: Analysis) -> str:
+    """What the held-out rows and the twins say about the surface, in words."""
+    calibration, twins = analysis.calibration, analysis.twins
+    skill = (
+        f"Predictions of unseen rows take away {calibration.skill:.0%} of the squared error of the mean"
+        if calibration.skill > 0.0
+        else "Predictions of unseen rows are no better than the mean"
+    )
+    words = (
+        f"{skill}; {calibration.bins_within} of {len(calibration.bins)} bins hold their mean prediction inside a 90% "
+        "interval."
+    )
+    if twins.curves is None or twins.points is None:
+        return f"{words} In experiments like this one outcomes hardly ever differ, so bands could not be tried."
+    return (
+        f"{words} In {twins.twins} experiments like this one with a known truth, {twins.promised:.0%} bands held "
+        f"{twins.curves:.0%} of the curves and {twins.points:.0%} of the surface."
+    )
+
+
+def _finding(analysis: Analysis, number: int) -> str:
+    found, surface = analysis.importance[number], analysis.surface
+    factor, curve, grid = surface.factors[number], surface.marginal(number), surface.grid(number)
+    if found.verdict is Verdict.IRRELEVANT:
+        return (
+            f"{factor.name} is irrelevant: shuffled values look the same (p = {found.p_value:.2f}), and an effect on "
+            f"{found.null_total:.0%} of the variation or more would most likely have been seen."
+        )
+    if found.verdict is Verdict.UNDECIDED:
+        return (
+            f"{factor.name} is undecided: shuffled values look the same (p = {found.p_value:.2f}), but these rows "
+            f"could not have shown an effect on less than {found.null_total:.0%} of the variation."
+        )
+    lowest, highest = int(curve.mean.argmin()), int(curve.mean.argmax())
+    what = f"the chance of {analysis.rows.outcome_name}" if surface.is_binary else f"mean {analysis.rows.outcome_name}"
+    ends = [
+        f"{curve.mean[place]:.2f} ({curve.low[place]:.2f} to {curve.high[place]:.2f}) at {_value(factor, grid[place])}"
+        for place in (lowest, highest)
+    ]
+    partner = int(analysis.interactions[number].argmax())
+    share, together = analysis.interactions[number, partner], ""
+    if share >= WORTH_NAMING:
+        together = f", {share:.0%} together with {surface.factors[partner].name}: look at both"
+    return (
+        f"{factor.name} matters: {what} goes from {ends[0]} to {ends[1]}. It takes part in {found.total.mean:.0%} of "
+        f"the variation ({found.total.low:.0%} to {found.total.high:.0%}): {found.first_order.mean:.0%} "
+        f"alone{together}."
+    )
+
+
+def _first_words(analysis: Analysis) -> str:
+    rows, rate = analysis.rows, analysis.surface.rate()
+    kind = "chance" if rows.is_binary else "mean"
+    observed = f"{rows.outcome.mean():.1%} of rows" if rows.is_binary else f"a mean of {rows.outcome.mean():.4g}"
+    return (
+        f"{len(rows)} episodes, {len(rows.factors)} factors. Observed: {observed}. Had every value of every factor "
+        f"been tried equally often: a {kind} of {float(rate.mean):.3g} "
+        f"({float(rate.low):.3g} to {float(rate.high):.3g}, "
+        f"{analysis.surface.config.band:.0%} band)."
+    )
+
+
+def _warnings(analysis: Analysis) -> str:
+    lines = [f"<li>{escape(warning.message)}</li>" for warning in analysis.warnings]
+    rejected = analysis.rows.rejected
+    if rejected:
+        shown = "".join(f"<li>{escape(row.name)}: {escape(row.reason)}</li>" for row in rejected[:MOST_REJECTED_SHOWN])
+        rest = len(rejected) - MOST_REJECTED_SHOWN
+        more = f"<li>and {rest} more, listed in the JSON file</li>" if rest > 0 else ""
+        lines.append(
+            f"<li><details><summary>{len(rejected)} rows were left out</summary><ul>{shown}{more}</ul></details></li>"
+        )
+    return f'<div class="warnings"><b>Before you believe it</b><ul>{"".join(lines)}</ul></div>'
+
+
+def _importance_table(analysis: Analysis) -> str:
+    head = "".join(f"<th>{word}</th>" for word in ("factor", "verdict", "total", "alone", "swing", "chance alone", "p"))
+    rows = "".join(_importance_row(analysis.importance[number]) for number in analysis.ranking)
+    return f"<table><tr>{head}</tr>{rows}</table>"
+
+
+def _importance_row(found: Importance) -> str:
+    cells = [
+        f"<td>{escape(found.factor)}</td>",
+        f'<td class="{found.verdict.value}">{found.verdict.value}</td>',
+        *(f"<td>{part.mean:.2f} ({part.low:.2f}–{part.high:.2f})</td>" for part in (found.total, found.first_order)),
+        f"<td>{found.swing.mean:.2f} ({found.swing.low:.2f}–{found.swing.high:.2f})</td>",
+        f"<td>{found.null_total:.2f}</td><td>{found.p_value:.2f}</td>",
+    ]
+    return f"<tr>{''.join(cells)}</tr>"
+
+
+def _suggestion_table(analysis: Analysis) -> str:
+    factors = analysis.surface.factors
+    head = "".join(f"<th>{escape(factor.name)}</th>" for factor in factors)
+    rows = "".join(
+        "<tr>" + "".join(f"<td>{escape(_shown(row[factor.name]))}</td>" for factor in factors) + "</tr>"
+        for row in analysis.suggestions
+    )
+    summary = f"<summary>{len(analysis.suggestions)} episodes</summary>"
+    return f"<details>{summary}<table><tr>{head}</tr>{rows}</table></details>"
+
+
+def _method(analysis: Analysis) -> str:
+    config = analysis.surface.config
+    form = {
+        "splines": "Bayesian regression with splines, pairwise interactions and one scale per block",
+        "process": "Gaussian process with a product kernel",
+    }[config.model]
+    return (
+        f"Surface: {form}; {config.draws} posterior draws, seed {config.seed}. Averages are over uniform ranges and "
+        f"equally frequent choices. Null: {analysis.config.shuffles} shuffles of each factor."
+    )
+
+
+def _value(factor: Any, unit: float) -> str:
+    value = factor.value(unit)
+    return str(value) if isinstance(factor, Categorical) else f"{value:.4g}"
+
+
+def _shown(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,200 @@
+"""The success surface: the chance of success (or the mean of an outcome) at any values of the factors, with bands.
+
+A surface is posterior draws of one regression. Everything that is told about it is worked out draw by draw, so that
+every curve, map, distribution and index has a band. What is averaged over other factors is averaged over uniform
+units: it does not depend on where episodes happened to be sampled.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+from scipy.stats import qmc
+
+from roadworthy.errors import UsageError
+from roadworthy.sensitivity.basis import Basis, SplineBasis
+from roadworthy.sensitivity.factors import Categorical, Factor, spread_units
+from roadworthy.sensitivity.hierarchy import Mode, Regression, draw, find_mode
+from roadworthy.sensitivity.rows import Rows
+
+Array = NDArray[np.float64]
+
+LEAST_ROWS = 20
+GRID_POINTS = 25
+AVERAGED_POINTS = 128
+
+
+@dataclass(frozen=True)
+class SurfaceConfig:
+    """How a surface is fitted."""
+
+    model: Literal["splines", "process"] = "splines"
+    """Splines with pairwise interactions, or a Gaussian process: slower, free in form, for few factors."""
+    draws: int = 300
+    """Posterior draws that bands are made of."""
+    band: float = 0.9
+    """The share of posterior probability inside a band."""
+    seed: int = 0
+    """Of the posterior draws."""
+
+    def __post_init__(self) -> None:
+        if self.draws < 20:
+            raise UsageError(f"draws is {self.draws}, expected 20 or more: bands are quantiles of them")
+        if not 0.0 < self.band < 1.0:
+            raise UsageError(f"band is {self.band}, expected a share between 0 and 1, such as 0.9")
+
+
+@dataclass(frozen=True)
+class Band:
+    """Posterior mean and an interval, at every point."""
+
+    mean: Array
+    low: Array
+    high: Array
+
+
+@dataclass(frozen=True)
+class Surface:
+    """Posterior draws of the chance of success, or of the mean of a continuous outcome."""
+
+    factors: tuple[Factor, ...]
+    is_binary: bool
+    config: SurfaceConfig
+    basis: Basis
+    mode: Mode
+    weights: Array  # (draws, columns)
+    centre: float = 0.0  # of a continuous outcome, and its spread
+    spread: float = 1.0
+
+    def sample(self, units: Array) -> Array:
+        """(draws, n): the chance or mean at units (n, factors), under every draw."""
+        return self.outcome(self.weights @ self.basis.features(units).T)
+
+    def predict(self, units: Array) -> Band:
+        """The chance or mean at units (n, factors), with a band for each point."""
+        return self._band(self.sample(units))
+
+    def grid(self, factor: int, points: int = GRID_POINTS) -> Array:
+        """The units of one factor that curves are worked out at."""
+        return grid_units(self.factors[factor], points)
+
+    def marginal_draws(self, factor: int) -> Array:
+        """(draws, grid): the chance or mean along one factor, averaged over the others."""
+        if factor not in self._curves:
+            grid = self.grid(factor)
+            units = np.tile(self._averaged, (len(grid), 1))
+            units[:, factor] = np.repeat(grid, AVERAGED_POINTS)
+            draws = self.sample(units).reshape(len(self.weights), len(grid), AVERAGED_POINTS)
+            self._curves[factor] = draws.mean(axis=2)
+        return self._curves[factor]
+
+    def marginal(self, factor: int) -> Band:
+        """The chance or mean along one factor, averaged over the others."""
+        return self._band(self.marginal_draws(factor))
+
+    def pairwise(self, first: int, second: int, points: int = 17) -> Band:
+        """(grid, grid) along two factors, averaged over the others."""
+        one, two = self.grid(first, points), self.grid(second, points)
+        units = np.tile(self._averaged, (len(one) * len(two), 1))
+        units[:, first] = np.repeat(one, len(two) * AVERAGED_POINTS)
+        units[:, second] = np.tile(np.repeat(two, AVERAGED_POINTS), len(one))
+        means = np.concatenate(
+            [
+                self.sample(part).reshape(len(self.weights), -1, AVERAGED_POINTS).mean(axis=2)
+                for part in np.array_split(units, len(one))
+            ],
+            axis=1,
+        )  # in parts, for the memory's sake
+        return self._band(means.reshape(len(self.weights), len(one), len(two)))
+
+    def given(self, factor: int, is_success: bool) -> Band:
+        """The distribution of one factor given success or failure: of mean 1 along the grid, so 1 is no news."""
+        chance = self.marginal_draws(factor)
+        return self._band(normalised(chance if is_success else 1.0 - chance, self.factors[factor]))
+
+    def rate(self) -> Band:
+        """The chance or mean over all uniform units."""
+        return self._band(self.sample(self._averaged).mean(axis=1))
+
+    @cached_property
+    def _curves(self) -> dict[int, Array]:
+        """Curves that were asked for once: most parts of a report start from them."""
+        return {}
+
+    @cached_property
+    def _averaged(self) -> Array:
+        return reference_units(self.factors, AVERAGED_POINTS)
+
+    def outcome(self, predictor: Array) -> Array:
+        """The chance or mean that belongs to a predictor."""
+        return expit(predictor) if self.is_binary else self.centre + self.spread * predictor
+
+    def _band(self, draws: Array) -> Band:
+        return quantile_band(draws, self.config.band)
+
+
+def quantile_band(draws: Array, band: float) -> Band:
+    """Mean and interval over the first axis."""
+    beyond = 0.5 * (1.0 - band)
+    low, high = np.quantile(draws, (beyond, 1.0 - beyond), axis=0)
+    return Band(draws.mean(axis=0), low, high)
+
+
+def fit(rows: Rows, config: SurfaceConfig | None = None) -> Surface:
+    """Fit a surface to rows."""
+    config = config or SurfaceConfig()
+    check_enough(rows)
+    return refit(rows, config, _basis(rows, config))
+
+
+def refit(rows: Rows, config: SurfaceConfig, basis: Basis) -> Surface:
+    """Fit other rows with the basis of a surface; whether they are enough is not asked again."""
+    data = Regression.of(rows, basis)
+    mode = find_mode(data)
+    weights, _ = draw(data, mode, config.draws, np.random.default_rng(config.seed))
+    return Surface(rows.factors, rows.is_binary, config, basis, mode, weights, *rows.location)
+
+
+def _basis(rows: Rows, config: SurfaceConfig) -> Basis:
+    if config.model == "splines":
+        return SplineBasis.of(rows.factors)
+    from roadworthy.sensitivity.process import process_basis
+
+    return process_basis(rows)
+
+
+def check_enough(rows: Rows) -> None:
+    """Refuse what no surface can be learned from."""
+    if len(rows) < LEAST_ROWS:
+        raise UsageError(f"not enough data: {len(rows)} usable rows, a surface needs {LEAST_ROWS}; run more episodes")
+    if np.ptp(rows.outcome) == 0.0:
+        raise UsageError(
+            f"not enough data: {rows.outcome_name} is {rows.outcome[0]:g} in all {len(rows)} rows, so nothing can be "
+            "said about what changes it; run episodes at other values, or name another outcome"
+        )
+
+
+def reference_units(factors: tuple[Factor, ...], count: int, seed: int | tuple[int, ...] = 7) -> Array:
+    """(count, factors): evenly spread units, the same at every call."""
+    return spread_units(factors, qmc.Sobol(len(factors), rng=np.random.default_rng(seed)).random(count))
+
+
+def grid_units(factor: Factor, points: int = GRID_POINTS) -> Array:
+    """Units of a factor: evenly over its range, or every choice."""
+    if isinstance(factor, Categorical):
+        return np.arange(len(factor.choices), dtype=np.float64)
+    return np.linspace(0.0, 1.0, points)
+
+
+def normalised(density: Array, factor: Factor) -> Array:
+    """Divide by the mean along the last axis, by trapezoids where the factor is continuous."""
+    if isinstance(factor, Categorical):
+        mean = density.mean(axis=-1)
+    else:
+        mean = np.trapezoid(density, dx=1.0 / (density.shape[-1] - 1), axis=-1)
+    return density / np.maximum(mean, 1e-12)[..., None]

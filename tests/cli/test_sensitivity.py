@@ -1,0 +1,68 @@
+"""`roadworthy sensitivity`: from a file of rows to a report."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from roadworthy.cli.main import main
+from roadworthy.sensitivity import analysis
+from roadworthy.sensitivity.surface import SurfaceConfig
+
+Captured = pytest.CaptureFixture[str]
+FACTORS = "factors:\n  light: {type: continuous, range: [0, 2000]}\n  friction: {type: continuous, range: [0, 1]}\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run with two factors, one of which decides, and one row without its factors."""
+    rng = np.random.default_rng(0)
+    lines = []
+    for number, (light, friction) in enumerate(rng.random((150, 2))):
+        outcomes = {"success": bool(rng.random() < light), "time_s": 5.0 + light + rng.random()}
+        factors = {"light": 2000.0 * light, "friction": friction} if number else {}
+        lines.append(json.dumps({"episode_id": f"e{number}", "factors": factors, "outcomes": outcomes}))
+    (tmp_path / "episodes.jsonl").write_text("\n".join(lines) + "\n")
+    (tmp_path / "factors.yaml").write_text(FACTORS)
+    quick = analysis.AnalysisConfig(SurfaceConfig(draws=30), shuffles=19, twins=1, next_episodes=4)
+    monkeypatch.setattr(analysis, "AnalysisConfig", lambda *_, **__: quick)
+    return tmp_path
+
+
+def arguments(folder: Path, *more: str) -> list[str]:
+    return ["sensitivity", str(folder), "--factors", str(folder / "factors.yaml"), "-o", str(folder / "r.html"), *more]
+
+
+@pytest.mark.row("SENS-6")
+def test_a_run_becomes_a_report(folder: Path, capsys: Captured) -> None:
+    assert main(arguments(folder)) == 0
+    output = capsys.readouterr()
+    assert "left out: e0: factor 'light' is missing" in output.err
+    assert "what decides success: 149 rows, 1 left out" in output.out
+    assert "light matters: the chance of success goes from" in output.out
+    assert (folder / "r.html").is_file()
+
+
+def test_the_last_line_is_json_with_all_files(folder: Path, capsys: Captured) -> None:
+    assert main(arguments(folder, "--outcome", "time_s", "--at-most", "6", "--json")) == 0
+    told = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert told["outcome"] == "time_s"
+    assert told["is_binary"]
+    assert told["rejected"][0]["name"] == "e0"
+    assert all(Path(file).is_file() for file in told["files"])
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (["--outcome", "succes"], "outcome 'succes' is missing; the row has success, time_s"),
+        (["-o", "report.pdf"], "ends in '.pdf', expected .html"),
+        (["--factors", "nowhere.yaml"], "can't read factors file 'nowhere.yaml'"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(more: list[str], words: str, folder: Path, capsys: Captured) -> None:
+    assert main(arguments(folder, *more)) == 2
+    assert words in capsys.readouterr().err

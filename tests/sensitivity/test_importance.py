@@ -1,0 +1,79 @@
+"""Sobol indices beside ones that are known in closed form, and verdicts on factors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from benchmarks.known_surfaces import KNOWN_SURFACES
+from roadworthy.sensitivity.factors import Continuous
+from roadworthy.sensitivity.importance import Importance, Interval, Verdict, importance, interactions
+from roadworthy.sensitivity.rows import Rows
+from roadworthy.sensitivity.surface import Surface, SurfaceConfig, fit
+
+FACTORS = tuple(Continuous(name, 0.0, 1.0) for name in "abc")
+
+
+@pytest.fixture(scope="module")
+def exact() -> tuple[Rows, Surface]:
+    """y = 2 (a - 1/2) + 6 (b - 1/2)(c - 1/2), nearly without noise: a explains 4/7, b and c together 3/7."""
+    units = np.random.default_rng(0).random((500, 3))
+    a, b, c = (units - 0.5).T
+    noise = 0.01 * np.random.default_rng(1).standard_normal(500)
+    rows = Rows.of_arrays(FACTORS, units, 2.0 * a + 6.0 * b * c + noise)
+    return rows, fit(rows, SurfaceConfig(draws=60))
+
+
+@pytest.mark.row("SENS-4")
+def test_indices_are_those_of_the_closed_form(exact: tuple[Rows, Surface]) -> None:
+    rows, surface = exact
+    variances = 4.0 / 12.0, 36.0 / 144.0
+    alone, together = (part / sum(variances) for part in variances)
+    found = importance(rows, surface, shuffles=3)
+    assert [part.first_order.mean for part in found] == pytest.approx([alone, 0.0, 0.0], abs=0.03)
+    assert [part.total.mean for part in found] == pytest.approx([alone, together, together], abs=0.03)
+    assert all(part.total.low <= part.total.mean <= part.total.high for part in found)
+
+
+@pytest.mark.row("SENS-4")
+def test_interactions_are_found_between_the_factors_that_have_them(exact: tuple[Rows, Surface]) -> None:
+    shares = interactions(exact[1])
+    assert shares[1, 2] == shares[2, 1] == pytest.approx(3.0 / 7.0, abs=0.05)
+    assert max(shares[0, 1], shares[0, 2]) < 0.05
+
+
+@pytest.mark.row("SENS-4")
+def test_an_irrelevant_factor_is_called_irrelevant_and_the_others_matter() -> None:
+    case = next(case for case in KNOWN_SURFACES if case.name == "irrelevant factor")
+    rows = case.sample(644, np.random.default_rng(0))
+    found = importance(rows, fit(rows, SurfaceConfig(draws=60)), shuffles=19)
+    assert [part.verdict for part in found] == [Verdict.MATTERS] * 3 + [Verdict.IRRELEVANT]
+
+
+@pytest.mark.row("SENS-4")
+@pytest.mark.long
+def test_factors_that_do_nothing_are_said_to_matter_no_more_often_than_stated() -> None:
+    """With 19 shuffles a p-value of 1/20 is the smallest: one factor in twenty reaches it, 3 of 60 on average."""
+    alarms = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        rows = Rows.of_arrays(FACTORS, rng.random((200, 3)), (rng.random(200) < 0.4).astype(float))
+        alarms += sum(p.verdict is Verdict.MATTERS for p in importance(rows, fit(rows, SurfaceConfig(draws=20)), 19))
+    assert alarms <= 8  # more than that has a probability below 1%
+
+
+@pytest.mark.parametrize(
+    ("p_value", "null_total", "verdict"),
+    [(0.05, 0.5, Verdict.MATTERS), (0.06, 0.05, Verdict.IRRELEVANT), (0.06, 0.3, Verdict.UNDECIDED)],
+)
+def test_no_sign_of_an_effect_is_not_enough_for_irrelevance(
+    p_value: float, null_total: float, verdict: Verdict
+) -> None:
+    interval = Interval(0.1, 0.0, 0.2)
+    assert Importance("a", interval, interval, interval, p_value, null_total).verdict is verdict
+
+
+def test_progress_is_reported_to_its_end(exact: tuple[Rows, Surface]) -> None:
+    seen: list[tuple[int, int]] = []
+    importance(*exact, shuffles=2, report=lambda done, total: seen.append((done, total)))
+    assert seen == [(number, 6) for number in range(1, 7)]
