@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from roadworthy.compile import kernel
 from roadworthy.scenario.schema import AgentType
 from roadworthy.sim import dynamics
+from roadworthy.sim.angles import sine_cosine
 from roadworthy.sim.config import Actions, Model
 from roadworthy.sim.state import (
     ACCELERATION,
@@ -41,7 +42,7 @@ WHEELED = [AgentType.VEHICLE, AgentType.CYCLIST]
 @kernel
 def sines_and_cosines(angles, out):
     for i in range(len(angles)):
-        out[i] = angles.sine_cosine(angles[i])
+        out[i] = sine_cosine(angles[i])
 
 
 def random_agents(rng, n, model):
