@@ -16,6 +16,8 @@ from typing import Any, TypeVar
 
 import numba
 
+from roadworthy import linking
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 # What rules may do with float32: fuse a*b+c, reorder sums, turn a division into a multiplication. NaN and infinity keep
@@ -25,6 +27,7 @@ RULE_ARITHMETIC = {"contract", "reassoc", "nsz", "arcp"}
 # The parts that each part's kernels call.
 _CALLED: dict[str, tuple[str, ...]] = {"policy": ("scenario", "sim")}
 
+_ALWAYS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 _RULE: dict[str, Any] = {"fastmath": RULE_ARITHMETIC, "_nrt": False}
 
 
@@ -35,7 +38,9 @@ def cache_folder(part: str) -> Path:
         os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache"), "roadworthy"
     )
     root = Path(__file__).parent
-    digest = hashlib.sha256(numba.__version__.encode() + Path(__file__).read_bytes())
+    digest = hashlib.sha256(
+        numba.__version__.encode() + Path(__file__).read_bytes() + Path(linking.__file__).read_bytes()
+    )
     for folder in sorted({*_CALLED.get(part, ("scenario",)), part}):
         for path in sorted((root / folder).rglob("*.py")):
             digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
@@ -63,16 +68,23 @@ def inlined(function: Function) -> Function:
 
 def entry(function: Function) -> Function:
     """Compile a rule that Python calls too."""
-    return _compiled(function, **_RULE)
+    return _compiled(function, **_RULE, pipeline_class=linking.EntryCompiler)
 
 
 def parallel(function: Function) -> Function:
     """Compile a loop over worlds (`numba.prange`) that all cores share."""
-    return _compiled(function, fastmath=RULE_ARITHMETIC, parallel=True)
+    return _compiled(function, fastmath=RULE_ARITHMETIC, parallel=True, pipeline_class=linking.ParallelCompiler)
 
 
 def _for_compiled_callers(function: Function, **options: Any) -> Function:
-    compiled: Any = _compiled(function, **_RULE, **options, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    compiled: Any = numba.njit(
+        **_ALWAYS,
+        **_RULE,
+        **options,
+        no_cpython_wrapper=True,
+        no_cfunc_wrapper=True,
+        pipeline_class=linking.RuleCompiler,
+    )(function)  # not cached: it is part of whatever is
 
     def refuse(*_: Any, **__: Any) -> None:
         raise TypeError(f"{function.__qualname__} is a rule; call it from a function that is decorated with @entry")
@@ -85,4 +97,4 @@ def _for_compiled_callers(function: Function, **options: Any) -> Function:
 def _compiled(function: Function, **options: Any) -> Function:
     part = function.__module__.split(".")[1]
     numba.config.CACHE_DIR = str(cache_folder(part))  # read when the function is decorated
-    return numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function)
+    return numba.njit(**_ALWAYS, **options, cache=True)(function)

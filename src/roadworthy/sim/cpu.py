@@ -21,6 +21,7 @@ from roadworthy.sim.logs import close_episode, close_trial
 from roadworthy.sim.observe import look_around, show_agents
 from roadworthy.sim.replay import replay
 from roadworthy.sim.roads import fetch_roads
+from roadworthy.sim.routes import place_on_route
 from roadworthy.sim.start import start_episode
 from roadworthy.sim.state import (
     ACROSS,
@@ -147,6 +148,11 @@ def _plan(worlds: Worlds, rows: Rows, maps: Maps, scenarios: Scenarios, w: int, 
             agents[ALONG, a], agents[ACROSS, a] = decode(first, second, marks[TYPE, a], p)
             if p.phantom_rate > _ZERO and is_phantom_braking(worlds.seeds[w], a, clock[STEP], dt, p):
                 agents[ALONG, a] = phantom_braking(agents, a, dt, p)
+    if clock[AGENT_COUNT] > clock[DRIVEN_COUNT]:
+        # Traffic judges those whom policies drive by their places on their routes.
+        for a in range(clock[DRIVEN_COUNT]):
+            if marks[IS_DRIVING, a]:
+                place_on_route(worlds, maps, w, a)
     for a in range(clock[DRIVEN_COUNT], clock[AGENT_COUNT]):
         if marks[ROLE, a] == IDM and marks[IS_PRESENT, a]:
             traffic.plan(worlds, maps, scenarios, w, a, p)

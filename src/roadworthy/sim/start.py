@@ -11,6 +11,7 @@ from roadworthy.compile import rule
 from roadworthy.scenario.schema import AgentType, Floats, Ints
 from roadworthy.sim import draws
 from roadworthy.sim.collision import collides
+from roadworthy.sim.dynamics import wrap
 from roadworthy.sim.judge import judge_start
 from roadworthy.sim.replay import replay
 from roadworthy.sim.routes import trace_route
@@ -30,6 +31,7 @@ from roadworthy.sim.state import (
     EPISODE_STEP,
     FAILED_SPAWNS,
     FIRST_STEP,
+    FRAME_COUNT,
     GOAL_COUNT,
     GOALS,
     HAS_ENDED,
@@ -46,6 +48,8 @@ from roadworthy.sim.state import (
     LENGTH,
     LINE,
     MAP,
+    MOTION_HEADING,
+    MOTION_SPEED,
     PARTNER,
     RADIUS,
     REWARD_TERMS,
@@ -100,6 +104,7 @@ def start_episode(worlds: Worlds, starts: Starts, maps: Maps, scenarios: Scenari
                 clock[FAILED_SPAWNS] += a < driven
         else:
             replay(agents, marks, a, scenarios, s, 0)
+            _take_up_motion(agents, marks, a, scenarios, s)
             if marks[ROLE, a] == IDM:
                 trace_route(worlds, maps, scenarios, w, a)
             elif marks[ROLE, a] == STATIC:
@@ -177,6 +182,21 @@ def _cast(agents: Floats, marks: Ints, a: int, scenarios: Scenarios, s: int, see
     agents[GOALS, a] = scenarios.cast[s, CAST_GOAL_X, a]
     agents[GOALS + 1, a] = scenarios.cast[s, CAST_GOAL_Y, a]
     marks[GOAL_COUNT, a] = 1
+
+
+@rule
+def _take_up_motion(agents: Floats, marks: Ints, a: int, scenarios: Scenarios, s: int) -> None:
+    """Let agent a start with the accelerations of its recording's first step: from none, the first jerk would be wrong.
+
+    Speed and heading are all that is recorded, so they are what changes from the first frame to the second.
+    """
+    if marks[IS_PRESENT, a] == 0 or scenarios.counts[s, FRAME_COUNT] < 2 or scenarios.valid[s, 1, a] == 0:
+        return
+    motion, dt = scenarios.motion[s], scenarios.dt[s]
+    speed, next_speed = motion[MOTION_SPEED, 0, a], motion[MOTION_SPEED, 1, a]
+    turn = wrap(motion[MOTION_HEADING, 1, a] - motion[MOTION_HEADING, 0, a])
+    agents[ACCELERATION, a] = (next_speed - speed) / dt
+    agents[LATERAL, a] = _HALF * (speed + next_speed) * turn / dt
 
 
 @rule

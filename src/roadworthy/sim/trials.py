@@ -115,8 +115,9 @@ def settle(agents: Floats, marks: Ints, a: int, p: Params) -> float:
         fate = max(fate, p.on_red_light)
     if events & EVENT_GOAL:
         marks[GOAL, a] += 1
-        if marks[GOAL, a] >= marks[GOAL_COUNT, a] and p.at_goal != NEW_GOAL:
-            fate = max(fate, STANDS if p.at_goal == STOP else LEAVES)
+    # Who was to get another goal and has none a step later came to the end of the road.
+    if 0 < marks[GOAL_COUNT, a] <= marks[GOAL, a] and (p.at_goal != NEW_GOAL or not events & EVENT_GOAL):
+        fate = max(fate, STANDS if p.at_goal == STOP else LEAVES)
     marks[FATE, a] = fate
     return gained
 
