@@ -16,6 +16,8 @@ from typing import Any, TypeVar, cast
 
 import numba
 
+from roadworthy import linking
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 # What rules may do with float32: fuse a*b+c, reorder sums, turn a division into a multiplication. NaN and infinity keep
@@ -25,6 +27,7 @@ RULE_ARITHMETIC = {"contract", "reassoc", "nsz", "arcp"}
 # The parts that each part's kernels call.
 _CALLED: dict[str, tuple[str, ...]] = {"policy": ("scenario", "sim")}
 
+_ALWAYS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 _RULE: dict[str, Any] = {"fastmath": RULE_ARITHMETIC, "_nrt": False}
 
 
@@ -35,7 +38,9 @@ def cache_folder(part: str) -> Path:
         os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache"), "roadworthy"
     )
     root = Path(__file__).parent
-    digest = hashlib.sha256(numba.__version__.encode() + Path(__file__).read_bytes())
+    digest = hashlib.sha256(
+        numba.__version__.encode() + Path(__file__).read_bytes() + Path(linking.__file__).read_bytes()
+    )
     for folder in sorted({*_CALLED.get(part, ("scenario",)), part}):
         for path in sorted((root / folder).rglob("*.py")):
             digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
@@ -73,7 +78,7 @@ def on_gpu(scalar: Function) -> Callable[[Function], Function]:
 
 def entry(function: Function) -> Function:
     """Compile a rule that Python calls too."""
-    compiled: Any = _compiled(function, **_RULE)
+    compiled: Any = _compiled(function, **_RULE, pipeline_class=linking.EntryCompiler)
     if numba.config.ENABLE_CUDASIM:
         _never_compile(compiled, lambda *_, **__: compiled.py_func)
     compiled.targetoptions = {}
@@ -82,13 +87,12 @@ def entry(function: Function) -> Function:
 
 def parallel(function: Function) -> Function:
     """Compile a loop over worlds (`numba.prange`) that all cores share."""
-    return _compiled(function, fastmath=RULE_ARITHMETIC, parallel=True)
+    return _compiled(function, fastmath=RULE_ARITHMETIC, parallel=True, pipeline_class=linking.ParallelCompiler)
 
 
 def gpu_kernel(function: Function) -> Function:
     """Compile a kernel that a GPU runs, cached on disk like everything else."""
-    regs = os.environ.get("RW_REGS_" + function.__name__)
-    return _for_gpu(function, cache=True, **({"max_registers": int(regs)} if regs else {}))
+    return _for_gpu(function, cache=True)
 
 
 def gpu_part(function: Function) -> Function:
@@ -104,7 +108,14 @@ def _for_gpu(function: Function, **options: Any) -> Function:
 
 
 def _for_compiled_callers(function: Function, **options: Any) -> Function:
-    compiled: Any = _compiled(function, **_RULE, **options, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    compiled: Any = numba.njit(
+        **_ALWAYS,
+        **_RULE,
+        **options,
+        no_cpython_wrapper=True,
+        no_cfunc_wrapper=True,
+        pipeline_class=linking.RuleCompiler,
+    )(function)  # not cached: it is part of whatever is
 
     def refuse(*_: Any, **__: Any) -> Any:
         if numba.config.ENABLE_CUDASIM:  # Python plays the GPU, and runs kernels and rules line by line
@@ -125,4 +136,4 @@ def _never_compile(compiled: Any, what_to_call: Callable[..., Any]) -> None:
 def _compiled(function: Function, **options: Any) -> Function:
     part = function.__module__.split(".")[1]
     numba.config.CACHE_DIR = str(cache_folder(part))  # read when the function is decorated
-    return numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function)
+    return numba.njit(**_ALWAYS, **options, cache=True)(function)

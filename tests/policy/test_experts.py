@@ -125,6 +125,23 @@ def test_the_drive_expert_solves_open_worlds(towns: Pack, model: Model, actions:
     assert np.nanmean(figure(env, ended, "lane_centred")) >= 0.95
 
 
+@pytest.mark.row("SIM-5")
+@pytest.mark.parametrize("at_goal", [AtGoal.NEW_GOAL, AtGoal.RESPAWN])
+def test_the_drive_expert_drives_on_and_on(towns: Pack, at_goal: AtGoal) -> None:
+    env = start(towns, open_worlds(goal=GoalConfig(at_goal)), len(towns))
+    ended = drive(env, DriveExpert(env))
+    names = env.figure_names
+    if at_goal is AtGoal.RESPAWN:
+        assert len(ended) > 2 * env.row_count
+        is_whole = ended.figures[:, names.index("timed_out_rate")] == 0  # the last attempts are cut short by the clock
+        assert ended.figures[is_whole, names.index("score")].mean() >= 0.95
+    else:
+        assert len(ended) == env.row_count
+        assert figure(env, ended, "score").mean() >= 0.95
+        assert figure(env, ended, "off_road_rate").mean() <= 0.03
+        assert figure(env, ended, "distance_m").mean() > 2 * 3 * env.config.open.goal_spacing_m
+
+
 def test_the_drive_expert_comes_slowly_to_goals_that_ask_for_it(towns: Pack) -> None:
     env = start(towns, open_worlds(goal=GoalConfig(speed_mps=3.0)), len(towns))
     can_slow_down = (

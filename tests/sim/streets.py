@@ -14,7 +14,7 @@ from roadworthy.sim import state
 from roadworthy.sim.collision import collides
 from roadworthy.sim.config import Mode, OpenConfig, SimConfig
 from roadworthy.sim.params import params
-from roadworthy.sim.routes import trace_route
+from roadworthy.sim.routes import place_on_route, trace_route
 from roadworthy.sim.spawn import new_goal, spawn
 from roadworthy.sim.state import GOALS, MARK_LINES, Maps, Params, Scenarios, Worlds
 from roadworthy.sim.traffic import move, plan
@@ -138,6 +138,8 @@ def _run(worlds, maps, scenarios, p, told, track, present, collided):
     agents, marks, clock = worlds.agents[0], worlds.marks[0], worlds.clocks[0]
     count, scripted = clock[state.AGENT_COUNT], told.shape[1]
     for step in range(len(track)):
+        for a in range(scripted):
+            place_on_route(worlds, maps, 0, a)
         for a in range(scripted, count):
             if marks[state.IS_PRESENT, a]:
                 plan(worlds, maps, scenarios, 0, a, p)
@@ -173,4 +175,4 @@ def trace_all(worlds, maps, scenarios):
 
 @entry
 def add_goal(worlds, maps, a, p):
-    new_goal(worlds, maps, 0, a, p)
+    return new_goal(worlds, maps, 0, a, p)

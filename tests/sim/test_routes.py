@@ -66,6 +66,21 @@ def test_drawn_routes_are_connected_lanes_for_vehicles_that_lead_on_where_they_c
 
 
 @pytest.mark.row("SIM-4")
+def test_hardly_a_route_leaves_where_another_way_goes_on():
+    """A ring of four lanes. After the last one a way out begins, which ends only after three lanes."""
+    ring = [[[0, 0], [50, 0]], [[50, 0], [50, 50]], [[50, 50], [0, 50]], [[0, 50], [0, 0]]]
+    out = [[[0, -30 * k], [0, -30 * (k + 1)]] for k in range(3)]
+    successors = [(0, 1), (1, 2), (2, 3), (3, 0), (3, 4), (4, 5), (5, 6)]
+    maps = maps_of(streets(*ring, *out, successors=successors))
+    routes = drawn_routes(maps, np.zeros(200, np.int64))
+    # At each of five forks every second draw leads out: without further tries one route of 32 would go on.
+    assert np.mean([len(route) == ROUTE_LANES for route in routes]) > 0.5
+    assert {route[-1] for route in routes if len(route) < ROUTE_LANES} <= {6}
+    dead_end = drawn_routes(maps, [4])
+    assert dead_end == [[4, 5, 6]]
+
+
+@pytest.mark.row("SIM-4")
 def test_routes_depend_on_the_seed_the_agent_and_how_often_it_was_spawned(town):
     road_map, maps = town
     starts = np.full(20, road_map.successors[0, 0])

@@ -13,6 +13,7 @@ from roadworthy.sim import state
 from roadworthy.sim.config import Mode, OpenConfig, SimConfig
 from roadworthy.sim.joining import list_neighbors
 from roadworthy.sim.path import FAR, Road
+from roadworthy.sim.rightofway import outlook, way_ahead
 from roadworthy.sim.state import GOALS
 from roadworthy.sim.stops import stop_ahead
 from roadworthy.sim.store import ScenarioStore
@@ -96,6 +97,7 @@ def test_goals_lie_along_the_route_at_the_spacing(spawned):
         for a in np.flatnonzero(worlds.marks[0, state.IS_PRESENT]):
             route, arc = route_of(worlds, a), float(worlds.agents[0, state.PATH_ARC, a])
             room = sum(float(store.maps.lane_lengths[m, lane]) for lane in route) - arc
+            room -= worlds.agents[0, state.LENGTH, a] / 2 + 1.0  # all of the car is to be before the road's end
             count = worlds.marks[0, state.GOAL_COUNT, a]
             assert worlds.marks[0, state.GOAL, a] == 0
             assert count == max(min(int(room / 40.0), 3), 1) or abs(room % 40.0) < 1e-2
@@ -165,7 +167,8 @@ def judge_pairs(worlds, maps, scenarios, p, settled, is_listed_out, reactions_ou
             if b != a and marks[state.IS_PRESENT, a] != 0 and marks[state.IS_PRESENT, b] != 0:
                 reach = outreach(agents, a, haste)
                 stop = stop_ahead(worlds, maps, scenarios, 0, a, reach, p)
-                reactions_out[a, b] = reaction(worlds, maps, scenarios, 0, a, b, reach, stop, p)
+                way = way_ahead(road, agents, marks, a, max(reach, outlook(agents, a)))
+                reactions_out[a, b] = reaction(worlds, maps, scenarios, 0, a, b, reach, stop, way, p)
 
 
 @pytest.mark.row("SIM-4")
@@ -202,7 +205,8 @@ def test_a_new_goal_lies_one_spacing_further_along_the_route(spawned):
     judged = 0
     for a in np.flatnonzero(copy.marks[0, state.GOAL_COUNT] == 3):
         route, arc = route_of(copy, a), float(copy.agents[0, state.PATH_ARC, a])
-        if sum(float(store.maps.lane_lengths[m, lane]) for lane in route) - arc < 160.0:
+        room = sum(float(store.maps.lane_lengths[m, lane]) for lane in route) - arc
+        if room < 165.0:  # the car's front is to be before the end, too
             continue
         judged += 1
         copy.agents[0, [state.X, state.Y], a] = copy.agents[0, GOALS + 4 : GOALS + 6, a]
@@ -215,17 +219,29 @@ def test_a_new_goal_lies_one_spacing_further_along_the_route(spawned):
 
 
 @pytest.mark.row("SIM-5")
-def test_a_new_goal_is_somewhere_else_even_at_a_dead_end_and_without_a_route():
-    road = streets([[0, 0], [100, 0]], [[100, 3.5], [0, 3.5]])
-    maps, p = maps_of(road), open_params(1, goals=1)
-    for has_route in (True, False):
+def test_without_a_route_a_new_goal_lies_along_a_lane_that_goes_the_same_way():
+    maps, p = maps_of(streets([[0, 0], [100, 0]], [[100, 3.5], [0, 3.5]])), open_params(1, goals=1)
+    worlds = worlds_of(1, goals=1)
+    put(worlds, maps, 0, [0], 20.0, offset=2.5)
+    worlds.marks[0, [state.GOAL, state.GOAL_COUNT], 0] = 1
+    worlds.agents[0, GOALS : GOALS + 2, 0] = [20.0, 2.5]
+    worlds.marks[0, [state.ROUTE_LENGTH, state.ROUTE_PLACE], 0] = 0
+    assert add_goal(worlds, maps, 0, p)
+    np.testing.assert_allclose(worlds.agents[0, GOALS : GOALS + 2, 0], [60.0, 0.0], atol=0.01)
+    assert worlds.marks[0, state.GOAL_COUNT, 0] == 2
+    assert route_of(worlds, 0) == [0]
+
+
+@pytest.mark.row("SIM-5")
+@pytest.mark.parametrize("has_route", [True, False])
+def test_where_the_road_ends_there_is_no_new_goal(has_route):
+    maps, p = maps_of(streets([[0, 0], [100, 0]], [[100, 3.5], [0, 3.5]])), open_params(1, goals=1)
+    for at, is_given in ((50.0, True), (60.0, False), (95.0, False)):  # the car ends 2.25 m ahead of its middle
         worlds = worlds_of(1, goals=1)
-        put(worlds, maps, 0, [0], 95.0)
+        put(worlds, maps, 0, [0], at)
         worlds.marks[0, [state.GOAL, state.GOAL_COUNT], 0] = 1
-        worlds.agents[0, GOALS : GOALS + 2, 0] = [95.0, 0.0]
+        worlds.agents[0, GOALS : GOALS + 2, 0] = [at, 0.0]
         if not has_route:
             worlds.marks[0, [state.ROUTE_LENGTH, state.ROUTE_PLACE], 0] = 0
-        add_goal(worlds, maps, 0, p)
-        np.testing.assert_allclose(worlds.agents[0, GOALS : GOALS + 2, 0], [55.0, 3.5], atol=0.01)
-        assert worlds.marks[0, state.GOAL_COUNT, 0] == 2
-        assert route_of(worlds, 0) == [1]
+        assert add_goal(worlds, maps, 0, p) == is_given
+        assert worlds.marks[0, state.GOAL_COUNT, 0] == 1 + is_given

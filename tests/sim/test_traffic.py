@@ -196,6 +196,29 @@ def test_nobody_waits_for_ever_where_four_queues_meet():
     assert (np.maximum(track[-1, X], track[-1, Y]) > 20.0).all()
 
 
+@pytest.mark.row("SIM-3")
+def test_room_is_made_in_time_for_an_ego_whose_route_merges():
+    """It is ahead but not in the way yet. Where nobody knows its route, it is minded only once it is in the way."""
+    cos, sin = np.cos(np.deg2rad(25)), np.sin(np.deg2rad(25))
+    ramp, limits = [[-100 * cos, -100 * sin], [0, 0]], np.full(3, 12.0, np.float32)
+    road = streets([[-100, 0], [0, 0]], ramp, [[0, 0], [300, 0]], successors=[(0, 2), (1, 2)], speed_limits=limits)
+    driven = 65 + 10.0 * DT * np.arange(1, 101)
+    on_ramp, on_road = np.minimum(driven - 100, 0), np.maximum(driven - 100, 0)
+    script = np.stack([on_ramp * cos + on_road, on_ramp * sin, np.full(100, 10.0)], axis=-1)[:, None]
+    speeds = []
+    for has_route in (True, False):
+        maps, worlds = maps_of(road), worlds_of(2)
+        put(worlds, maps, 0, [1, 2], 65.0, speed=10.0)
+        put(worlds, maps, 1, [0, 2], 48.0, speed=10.0)
+        worlds.marks[0, state.ROLE, 0] = state.EGO
+        if not has_route:
+            worlds.marks[0, state.ROUTE_LENGTH, 0] = 0
+        track, _, collided = drive(worlds, maps, NO_LIGHTS, REPLAY, 100, script)
+        assert not collided.any()
+        speeds.append(track[driven < 85, SPEED, 1][-1])
+    assert speeds[0] < 10.0 < speeds[1]
+
+
 @pytest.mark.row("TRIAL-9")
 def test_traffic_in_haste_is_faster_and_keeps_closer():
     gaps = []

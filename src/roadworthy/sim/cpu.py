@@ -19,6 +19,7 @@ from roadworthy.sim.judge import judge
 from roadworthy.sim.observe import look_around, show_agents
 from roadworthy.sim.replay import replay
 from roadworthy.sim.roads import fetch_roads
+from roadworthy.sim.routes import place_on_route
 from roadworthy.sim.start import start_episode
 from roadworthy.sim.state import (
     AGENT_COUNT,
@@ -128,6 +129,11 @@ def _plan(worlds: Worlds, rows: Rows, maps: Maps, scenarios: Scenarios, w: int, 
     for a in range(clock[DRIVEN_COUNT]):
         if marks[IS_DRIVING, a]:
             obey(agents, marks, a, rows.actions[first_row + a], worlds.seeds[w], clock[STEP], dt, p)
+    if clock[AGENT_COUNT] > clock[DRIVEN_COUNT]:
+        # Traffic judges those whom policies drive by their places on their routes.
+        for a in range(clock[DRIVEN_COUNT]):
+            if marks[IS_DRIVING, a]:
+                place_on_route(worlds, maps, w, a)
     for a in range(clock[DRIVEN_COUNT], clock[AGENT_COUNT]):
         if marks[ROLE, a] == IDM and marks[IS_PRESENT, a]:
             traffic.plan(worlds, maps, scenarios, w, a, p)

@@ -24,6 +24,7 @@ from roadworthy.sim.judge import judge, judge_start
 from roadworthy.sim.logs import average_figure
 from roadworthy.sim.observe import show_agent
 from roadworthy.sim.replay import replay
+from roadworthy.sim.routes import place_on_route
 from roadworthy.sim.start import cast, place_recorded, set_clock, start_agents
 from roadworthy.sim.state import (
     AGENT_COUNT,
@@ -81,6 +82,15 @@ class Ended(NamedTuple):
     is_cut: Ints  # (n,)
     figures: Floats  # (n, F)
     trials: Floats  # (n, K, len(TRIAL_FIGURES))
+
+
+@gpu_kernel
+def place_driven(worlds: Worlds, maps: Maps, settings: Settings) -> None:
+    """Where those whom policies drive are on their routes: traffic judges them by that."""
+    w, a = cuda.blockIdx.x, cuda.threadIdx.x
+    clock = worlds.clocks[w]
+    if clock[SCENARIO] >= 0 and a < clock[DRIVEN_COUNT] < clock[AGENT_COUNT] and worlds.marks[w, IS_DRIVING, a]:
+        place_on_route(worlds, maps, w, a)
 
 
 @gpu_kernel

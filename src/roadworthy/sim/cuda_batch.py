@@ -285,6 +285,7 @@ class CudaBatch:
         needs_places = is_open or config.goal.at_goal is AtGoal.RESPAWN
         traffic, rows = "Worlds Maps Scenarios", rounded_up(self.rows_per_world)
         return [
+            *([self._kernel("place driven", kernels.place_driven, "Worlds Maps")] if has_traffic else []),
             *([self._kernel("plan traffic", kernels.plan_traffic, traffic)] if has_traffic else []),
             self._kernel("move", kernels.move, "Worlds Rows Scenarios Ended"),
             *([self._kernel("move traffic", kernels.move_traffic, traffic)] if has_traffic else []),

@@ -14,7 +14,7 @@ _NOWHERE = np.float32(0.0)
 @inlined
 def distance_to_goal(agents: Floats, marks: Ints, a: int, p: Params) -> float:
     """Metres to the next goal; 0 where there is none."""
-    if marks[GOAL_COUNT, a] == 0:
+    if marks[GOAL, a] >= marks[GOAL_COUNT, a]:
         return _NOWHERE
     line = GOALS + 2 * (marks[GOAL, a] % p.goal_count)
     dx = agents[line, a] - agents[X, a]
@@ -25,6 +25,7 @@ def distance_to_goal(agents: Floats, marks: Ints, a: int, p: Params) -> float:
 @inlined
 def goal_event(agents: Floats, marks: Ints, a: int, p: Params) -> int:
     """EVENT_GOAL if the step just made reached the next goal (GOAL_DISTANCE is up to date), else 0."""
-    if marks[GOAL_COUNT, a] > 0 and agents[GOAL_DISTANCE, a] <= p.goal_radius and abs(agents[SPEED, a]) <= p.goal_speed:
+    has_goal = marks[GOAL, a] < marks[GOAL_COUNT, a]
+    if has_goal and agents[GOAL_DISTANCE, a] <= p.goal_radius and abs(agents[SPEED, a]) <= p.goal_speed:
         return EVENT_GOAL
     return 0

@@ -120,5 +120,6 @@ def judge_start(agents: Floats, marks: Ints, a: int, count: int, maps: Maps, m: 
     touches, _ = edge_contact(maps, m, agents, a)
     marks[IS_OFF_ROAD, a] = touches
     marks[IS_OUTSIDE, a] = 0
+    passes_stop_sign(agents, marks, a, maps, m)  # who starts standing at a line has stopped there
     locate(maps, m, agents, marks, a)
     agents[GOAL_DISTANCE, a] = distance_to_goal(agents, marks, a, p)

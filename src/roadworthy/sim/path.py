@@ -39,6 +39,8 @@ class Road(NamedTuple):
     lengths: Floats  # Maps.lane_lengths
 
 
+Box = tuple[Real, Real, Real, Real]  # least and greatest x, least and greatest y
+
 FAR = np.float32(1.0e6)  # m, in place of "nowhere"
 
 _ZERO, _HALF, _ONE = np.float32(0.0), np.float32(0.5), np.float32(1.0)
@@ -47,18 +49,35 @@ _NONE, _SOME = np.int32(0), np.int32(1)
 
 
 @inlined
-def piece_at(lanes: Ints, points: Floats, lane: int, arc: Real) -> Any:
+def piece_at(road: Road, lane: int, arc: Real) -> Any:
     """The piece of a lane so many metres from its start, the first or last one beyond its ends; -1 if it has none."""
-    first, last = lanes[LANE_POINT_START, lane], lanes[LANE_POINT_START, lane + 1] - 1
+    points, length = road.points, road.lengths[lane]
+    first, last = road.lanes[LANE_POINT_START, lane], road.lanes[LANE_POINT_START, lane + 1] - 1
     if last < first:
         return np.int64(-1)
-    while first < last:
-        middle = (first + last + 1) >> 1
-        if points[POINT_ARC, middle] - points[POINT_HALF, middle] <= arc:
-            first = middle
-        else:
-            last = middle - 1
-    return np.int64(first)
+    if not arc > _ZERO:
+        return np.int64(first)
+    if arc >= length:
+        return np.int64(last)
+    # Most pieces of a lane are about as long as the others, so a guess is at most a few pieces off.
+    piece = min(first + np.int32(np.float32(last + 1 - first) * (arc / length)), last)
+    while piece < last and points[POINT_ARC, piece + 1] - points[POINT_HALF, piece + 1] <= arc:
+        piece += 1
+    while piece > first and points[POINT_ARC, piece] - points[POINT_HALF, piece] > arc:
+        piece -= 1
+    return np.int64(piece)
+
+
+@inlined
+def _first_piece(road: Road, lane: int) -> Any:
+    first = road.lanes[LANE_POINT_START, lane]
+    return np.int64(first) if first < road.lanes[LANE_POINT_START, lane + 1] else np.int64(-1)
+
+
+@inlined
+def _last_piece(road: Road, lane: int) -> Any:
+    last = road.lanes[LANE_POINT_START, lane + 1] - 1
+    return np.int64(last) if last >= road.lanes[LANE_POINT_START, lane] else np.int64(-1)
 
 
 @rule
@@ -84,7 +103,7 @@ def route_pose(road: Road, marks: Ints, a: int, place: int, arc: Real, ahead: Re
     lanes, points = road.lanes, road.points
     place, arc = seek(road, marks, a, place, arc + ahead)
     lane = marks[ROUTE + place, a]
-    piece = piece_at(lanes, points, lane, arc)
+    piece = piece_at(road, lane, arc)
     if piece < 0:
         return np.float32(np.nan), np.float32(np.nan), _ONE, _ZERO
     past = arc - points[POINT_ARC, piece]
@@ -95,11 +114,11 @@ def route_pose(road: Road, marks: Ints, a: int, place: int, arc: Real, ahead: Re
         if piece + 1 < lanes[LANE_POINT_START, lane + 1]:
             neighbor = piece + 1
         elif place + 1 < marks[ROUTE_LENGTH, a]:
-            neighbor = piece_at(lanes, points, marks[ROUTE + place + 1, a], -FAR)
+            neighbor = _first_piece(road, marks[ROUTE + place + 1, a])
     elif piece > lanes[LANE_POINT_START, lane]:
         neighbor = piece - 1
     elif place > 0:
-        neighbor = piece_at(lanes, points, marks[ROUTE + place - 1, a], FAR)
+        neighbor = _last_piece(road, marks[ROUTE + place - 1, a])
     if neighbor >= 0:
         share = abs(past) / (points[POINT_HALF, piece] + points[POINT_HALF, neighbor])
         share = min(share, _ONE)
@@ -133,7 +152,7 @@ def first_contact(
 
     Box and piece of the corridor are both rectangles, compared along the sides of either. NaN overlaps nothing.
     """
-    lanes, points = road.lanes, road.points
+    points = road.points
     around = half_width + half_length + half_breadth
     start = -arc
     for k in range(place, marks[ROUTE_LENGTH, a]):
@@ -141,7 +160,7 @@ def first_contact(
             break
         lane = marks[ROUTE + k, a]
         low, high = begin - start, end - start  # in metres from the lane's start
-        first, last = piece_at(lanes, points, lane, low), piece_at(lanes, points, lane, high)
+        first, last = piece_at(road, lane, low), piece_at(road, lane, high)
         if first >= 0 and road.lengths[lane] >= low and is_any_near(points, first, last, x, y, around):
             for i in range(first, last + 1):
                 # The part of the piece that lies within the corridor's ends.
@@ -195,15 +214,15 @@ def nearest_place(
     Gives the lane's number in the route, the metres along it, the metres that the point is to the left of it, and its
     distance (FAR where there is nothing to measure to).
     """
-    lanes, points = road.lanes, road.points
+    points = road.points
     best, best_place, best_arc, best_offset = FAR * FAR, place, arc, _ZERO
     place, arc = seek(road, marks, a, place, arc + begin)
     left = end - begin
     for k in range(place, marks[ROUTE_LENGTH, a]):
         lane = marks[ROUTE + k, a]
-        first = piece_at(lanes, points, lane, arc)
+        first = piece_at(road, lane, arc)
         if first >= 0:
-            for i in range(first, piece_at(lanes, points, lane, arc + left) + 1):
+            for i in range(first, piece_at(road, lane, arc + left) + 1):
                 dx, dy = x - points[POINT_X, i], y - points[POINT_Y, i]
                 cos, sin, half = points[POINT_COS, i], points[POINT_SIN, i], points[POINT_HALF, i]
                 along, offset = dx * cos + dy * sin, dy * cos - dx * sin
@@ -219,7 +238,20 @@ def nearest_place(
 
 
 @inlined
-def bounds(points: Floats, first: int, last: int) -> tuple[Real, Real, Real, Real]:
+def are_close(one: Box, other: Box, margin: Real) -> bool:
+    """Whether two boxes are less than a margin apart, in x and in y."""
+    west, east, south, north = one
+    other_west, other_east, other_south, other_north = other
+    return bool(
+        (west - margin < other_east)
+        & (east + margin > other_west)
+        & (south - margin < other_north)
+        & (north + margin > other_south)
+    )
+
+
+@inlined
+def bounds(points: Floats, first: int, last: int) -> Box:
     """Least and greatest x, least and greatest y of the pieces from first to last; inside out if first is -1."""
     west, east, south, north = FAR, -FAR, FAR, -FAR
     for i in range(first, last + 1 if first >= 0 else first):
@@ -231,11 +263,9 @@ def bounds(points: Floats, first: int, last: int) -> tuple[Real, Real, Real, Rea
 
 
 @rule
-def route_bounds(
-    road: Road, marks: Ints, a: int, place: int, arc: Real, begin: Real, end: Real
-) -> tuple[Real, Real, Real, Real]:
-    """Least and greatest x, least and greatest y of agent a's route, from `begin` to `end` ahead of a place."""
-    lanes, points = road.lanes, road.points
+def route_bounds(road: Road, marks: Ints, a: int, place: int, arc: Real, begin: Real, end: Real) -> Box:
+    """What holds agent a's route from `begin` to `end` ahead of a place."""
+    points = road.points
     west, east, south, north = FAR, -FAR, FAR, -FAR
     start = -arc
     for k in range(place, marks[ROUTE_LENGTH, a]):
@@ -243,7 +273,7 @@ def route_bounds(
             break
         lane = marks[ROUTE + k, a]
         low_x, high_x, low_y, high_y = bounds(
-            points, piece_at(lanes, points, lane, begin - start), piece_at(lanes, points, lane, end - start)
+            points, piece_at(road, lane, begin - start), piece_at(road, lane, end - start)
         )
         west, east = min(west, low_x), max(east, high_x)
         south, north = min(south, low_y), max(north, high_y)

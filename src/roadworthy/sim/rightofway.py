@@ -16,7 +16,7 @@ import numpy as np
 from roadworthy.compile import inlined, rule
 from roadworthy.scenario.schema import Floats, Ints, LaneType
 from roadworthy.sim import draws
-from roadworthy.sim.path import FAR, Real, Road, bounds, is_any_near, piece_at, route_pose
+from roadworthy.sim.path import FAR, Box, Real, Road, bounds, is_any_near, piece_at, route_bounds, route_pose
 from roadworthy.sim.state import (
     COS,
     LANE_TYPE,
@@ -58,6 +58,8 @@ _STARTING, _SPEEDING = np.float32(1.5), np.float32(0.8)  # m/s2 at which others 
 _PACE_MPS = np.float32(6.0)  # at which one crosses a junction at least, once moving
 _AFTER_S, _BEFORE_S = np.float32(0.5), np.float32(1.0)  # to keep behind and before another
 _STOP_SHORT_M = np.float32(1.0)
+_SLACK_M = np.float32(1.0e-3)  # for the rounding of lengths
+_LEAST_SQUARE = np.float32(1.0e-6)
 _ZERO, _HALF, _ONE, _TWO = np.float32(0.0), np.float32(0.5), np.float32(1.0), np.float32(2.0)
 
 # How firmly an agent is going to use the place where two routes meet.
@@ -68,6 +70,12 @@ _HELD, _STANDS, _MOVES, _IS_BOUND, _IS_THERE = range(5)
 def outlook(agents: Floats, a: int) -> Real:
     """Metres ahead of its middle within which an agent's route counts for others."""
     return _HALF * agents[LENGTH, a] + max(_OUTLOOK_M + _OUTLOOK_S * agents[SPEED, a], _JUNCTION_M)
+
+
+@rule
+def way_ahead(road: Road, agents: Floats, marks: Ints, a: int, end: Real) -> Box:
+    """What holds agent a's route from its rear to so many metres ahead of its middle."""
+    return route_bounds(road, marks, a, marks[ROUTE_PLACE, a], agents[PATH_ARC, a], -_HALF * agents[LENGTH, a], end)
 
 
 @rule
@@ -90,7 +98,7 @@ def meeting(
 
     Counted from the middles of their boxes, from their rears to the ends given. FAR if they don't meet.
     """
-    lanes, points = road.lanes, road.points
+    points = road.points
     margin = _HALF * (agents[WIDTH, first] + agents[WIDTH, second]) + _MARGIN_M
     begin, their_begin = -_HALF * agents[LENGTH, first], -_HALF * agents[LENGTH, second]
     own_from, own_to, their_from, their_to = FAR, -FAR, FAR, -FAR
@@ -99,10 +107,8 @@ def meeting(
         if their_start > their_end:
             break
         their_lane = marks[ROUTE + j, second]
-        piece = piece_at(lanes, points, their_lane, their_begin - their_start)
-        last = piece_at(lanes, points, their_lane, their_end - their_start)
-        west, east, south, north = bounds(points, piece, last)
-        west, east, south, north = west - margin, east + margin, south - margin, north + margin
+        piece = piece_at(road, their_lane, their_begin - their_start)
+        last = piece_at(road, their_lane, their_end - their_start)
         # Points of the first one's route, one after another, against this lane of the second one's.
         ahead, start = begin, -agents[PATH_ARC, first]
         for k in range(marks[ROUTE_PLACE, first], marks[ROUTE_LENGTH, first]):
@@ -110,31 +116,80 @@ def meeting(
                 break
             lane = marks[ROUTE + k, first]
             ahead = max(ahead, start)
-            for i in range(
-                piece_at(lanes, points, lane, ahead - start), piece_at(lanes, points, lane, end - start) + 1
-            ):
-                if i < 0:
-                    continue  # a lane without pieces
-                middle = start + points[POINT_ARC, i]
-                while ahead <= min(middle + points[POINT_HALF, i], end):
-                    x = points[POINT_X, i] + (ahead - middle) * points[POINT_COS, i]
-                    y = points[POINT_Y, i] + (ahead - middle) * points[POINT_SIN, i]
-                    # Points nearer to this one than it is to all of the lane can be left out.
-                    idle = max(max(west - x, x - east), max(south - y, y - north))
-                    if idle <= _ZERO:
-                        if is_any_near(points, piece, last, x, y, margin + _STRIDE_M):
-                            low, high = _near_point(
-                                points, piece, last, their_start, their_begin, their_end, x, y, margin
-                            )
-                            if low < FAR:
-                                own_from, own_to = min(own_from, ahead), max(own_to, ahead)
-                                their_from, their_to = min(their_from, low), max(their_to, high)
-                        else:
-                            idle = _STRIDE_M
-                    ahead += _SPACING_M * (_ONE + np.floor(max(idle, _ZERO) / _SPACING_M))
+            own_piece, own_last = piece_at(road, lane, ahead - start), piece_at(road, lane, end - start)
+            if piece >= 0 and own_piece >= 0 and not _are_apart(points, own_piece, own_last, piece, last, margin):
+                west, east, south, north = bounds(points, piece, last)
+                west, east, south, north = west - margin, east + margin, south - margin, north + margin
+                for i in range(own_piece, own_last + 1):
+                    middle = start + points[POINT_ARC, i]
+                    while ahead <= min(middle + points[POINT_HALF, i], end):
+                        x = points[POINT_X, i] + (ahead - middle) * points[POINT_COS, i]
+                        y = points[POINT_Y, i] + (ahead - middle) * points[POINT_SIN, i]
+                        # Points nearer to this one than it is to all of the lane can be left out.
+                        idle = max(max(west - x, x - east), max(south - y, y - north))
+                        if idle <= _ZERO:
+                            if is_any_near(points, piece, last, x, y, margin + _STRIDE_M):
+                                low, high = _near_point(
+                                    points, piece, last, their_start, their_begin, their_end, x, y, margin
+                                )
+                                if low < FAR:
+                                    own_from, own_to = min(own_from, ahead), max(own_to, ahead)
+                                    their_from, their_to = min(their_from, low), max(their_to, high)
+                            else:
+                                idle = _STRIDE_M
+                        ahead += _SPACING_M * (_ONE + np.floor(max(idle, _ZERO) / _SPACING_M))
             start += road.lengths[lane]
         their_start += road.lengths[their_lane]
     return own_from - _HALF * _SPACING_M, own_to + _HALF * _SPACING_M, their_from, their_to
+
+
+@inlined
+def _are_apart(points: Floats, first: int, last: int, their_first: int, their_last: int, margin: Real) -> bool:
+    """Whether two rows of pieces are surely farther apart than a margin: so most lanes are told apart at little cost.
+
+    A way of length l between two points a distance c apart stays within sqrt(l * l - c * c) / 2 of the straight line
+    between them (an ellipse). So it is enough that these lines are far apart.
+    """
+    x, y, way_x, way_y, off = _chord(points, first, last)
+    their_x, their_y, their_way_x, their_way_y, their_off = _chord(points, their_first, their_last)
+    least = margin + off + their_off
+    dx, dy = their_x - x, their_y - y
+    # They cross where the ends of each are on different sides of the other.
+    side = way_x * dy - way_y * dx
+    other_side = way_x * (dy + their_way_y) - way_y * (dx + their_way_x)
+    their_side = their_way_y * dx - their_way_x * dy
+    their_other_side = their_way_x * (way_y - dy) - their_way_y * (way_x - dx)
+    if (side > _ZERO) != (other_side > _ZERO) and (their_side > _ZERO) != (their_other_side > _ZERO):
+        return False
+    square = min(
+        min(_square_to(dx, dy, way_x, way_y), _square_to(dx + their_way_x, dy + their_way_y, way_x, way_y)),
+        min(
+            _square_to(-dx, -dy, their_way_x, their_way_y),
+            _square_to(way_x - dx, way_y - dy, their_way_x, their_way_y),
+        ),
+    )
+    return bool(square > least * least)
+
+
+@inlined
+def _chord(points: Floats, first: int, last: int) -> tuple[Real, Real, Real, Real, Real]:
+    """Where a row of pieces begins, the straight way to its end, and how far it strays from that at most."""
+    half, last_half = points[POINT_HALF, first], points[POINT_HALF, last]
+    x = points[POINT_X, first] - half * points[POINT_COS, first]
+    y = points[POINT_Y, first] - half * points[POINT_SIN, first]
+    way_x = points[POINT_X, last] + last_half * points[POINT_COS, last] - x
+    way_y = points[POINT_Y, last] + last_half * points[POINT_SIN, last] - y
+    length = points[POINT_ARC, last] + last_half - points[POINT_ARC, first] + half + _SLACK_M
+    return x, y, way_x, way_y, _HALF * np.sqrt(max(length * length - way_x * way_x - way_y * way_y, _ZERO))
+
+
+@inlined
+def _square_to(dx: Real, dy: Real, way_x: Real, way_y: Real) -> Real:
+    """The square of the distance from a point to a line that starts at the origin."""
+    share = (dx * way_x + dy * way_y) / max(way_x * way_x + way_y * way_y, _LEAST_SQUARE)
+    share = min(max(share, _ZERO), _ONE)
+    dx, dy = dx - share * way_x, dy - share * way_y
+    return dx * dx + dy * dy
 
 
 @inlined

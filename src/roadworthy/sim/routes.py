@@ -55,6 +55,8 @@ from roadworthy.sim.state import (
 # A route with fewer lanes than this ahead draws further ones; the lane before the present one is kept.
 _LANES_AHEAD = 12
 _KEPT_BEHIND = 1
+_LANES_FIRST = 2
+_WAYS, _PATIENCE = 12, 3  # to look for a way that goes on; of these at one fork
 _BIKE_LANE, _PEDESTRIAN, _CYCLIST = int(LaneType.BIKE_LANE), int(AgentType.PEDESTRIAN), int(AgentType.CYCLIST)
 # How far from a lane, and from its direction, an agent may start that is to follow it.
 _STANDING_OFF_M = np.float32(1.2)  # who never moves and is further off is parked
@@ -68,7 +70,7 @@ _BEYOND_ENDS_M = np.float32(1.0)
 # Around its place on the route, an agent looks for its present one so far behind and ahead.
 _BEHIND_M, _AHEAD_M = np.float32(-12.0), np.float32(25.0)
 _LOST_M = np.float32(12.0)
-_NEAR_LANE_M = np.float32(15.0)
+_NEAR_LANE_M = np.float32(6.0)  # a lane farther away may be that of another road
 _AGAINST_M2 = np.float32(60.0)  # weight of 1 - cos against square metres, for a lane to go on with
 _ZERO, _ONE = np.float32(0.0), np.float32(1.0)
 
@@ -132,10 +134,42 @@ def route_key(seed: int, spawns: int) -> Any:
 
 @rule
 def extend_route(maps: Maps, m: int, marks: Ints, a: int, key: int, step: int, most: int) -> None:
-    """Draw lanes after the last one, until the route has `most` (up to ROUTE_LANES) or the road ends."""
+    """Draw lanes after the last one, until the route has `most` (up to ROUTE_LANES) or the road ends.
+
+    Where the road ends before that, it is drawn anew from the last fork on, some times, and then from the fork before:
+    who is to drive on and on leaves the map only where hardly a way leads on. The first lanes stay, since a spawn looks
+    at these alone.
+    """
+    if marks[ROUTE_LENGTH, a] == 0:
+        return
+    _draw_lanes(maps, m, marks, a, key, step, min(most, _LANES_FIRST), 0)
+    starts = maps.lanes[m, LANE_SUCCESSOR_START]
+    first, longest, failures = np.int64(marks[ROUTE_LENGTH, a]), np.int64(0), 0
+    fork = first
+    for way in range(_WAYS):
+        _draw_lanes(maps, m, marks, a, key, step, most, way)
+        length = np.int64(marks[ROUTE_LENGTH, a])
+        if length >= most or way == _WAYS - 1:
+            return
+        if length > longest:
+            longest, fork, failures = length, length - 1, 0
+        else:
+            failures += 1
+            fork -= failures % _PATIENCE == 0
+        while fork >= first and starts[marks[ROUTE + fork - 1, a] + 1] - starts[marks[ROUTE + fork - 1, a]] == 1:
+            fork -= 1
+        if fork < first:
+            return
+        marks[ROUTE_LENGTH, a] = fork
+
+
+@rule
+def _draw_lanes(maps: Maps, m: int, marks: Ints, a: int, key: int, step: int, most: int, way: int) -> None:
+    """Draw lanes after the last one of agent a's route, in one of several ways."""
     length = marks[ROUTE_LENGTH, a]
-    while 0 < length < most:
-        lane = _draw_next(maps, m, marks[ROUTE + length - 1, a], marks[TYPE, a], key, a, step, length)
+    while length < most:
+        number = length + ROUTE_LANES * way
+        lane = _draw_next(maps, m, marks[ROUTE + length - 1, a], marks[TYPE, a], key, a, step, number)
         if lane < 0:
             break
         marks[ROUTE + length, a] = lane
@@ -240,9 +274,9 @@ def lane_list(maps: Maps, m: int, x: Any, y: Any) -> Any:
 def nearest_lane(
     maps: Maps, m: int, x: Real, y: Real, cos: Real, sin: Real, kind: int, least: Real
 ) -> tuple[Any, Real]:
-    """A lane near a position that goes on for at least so many metres, and the metres along it; -1 for none.
+    """A lane near a position that goes about the same way, for at least so many metres; -1 for none.
 
-    The nearest one that goes about the same way, else the nearest.
+    Gives the metres along it too.
     """
     points = maps.lane_points[m]
     entries = maps.lane_lists[m, lane_list(maps, m, x, y)]
@@ -259,7 +293,7 @@ def nearest_lane(
         past = min(max(along, -half), half)
         arc = points[POINT_ARC, i] + past
         cost = (along - past) * (along - past) + across * across + _AGAINST_M2 * (_ONE - alike)
-        if cost < best and is_lane_for(maps, m, lane, kind):
+        if cost < best and alike > _LEAST_COS and is_lane_for(maps, m, lane, kind):
             if maps.lane_lengths[m, lane] - arc >= least or _lanes_onward(maps, m, lane, kind) == 2:
                 best, best_lane, best_arc = cost, np.int64(lane), arc
     return best_lane, best_arc

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from roadworthy.compile import rule
+from roadworthy.scenario.grid import CELL_M
 from roadworthy.scenario.schema import AgentType, Floats, Ints, LaneType
 from roadworthy.sim import draws
 from roadworthy.sim.collision import boxes_touch
@@ -89,10 +90,12 @@ _CYCLIST, _BIKE_LANE = int(AgentType.CYCLIST), int(LaneType.BIKE_LANE)
 _LONGEST_HALF_M = np.float32(2.0)  # of a piece of a lane
 _APART_M = np.float32(2.0)  # within which of another lane a place is in a junction
 _SHORTEST_ROUTE_M = np.float32(12.0)
+_BEFORE_END_M = np.float32(1.0)  # from the front of who stands on a goal to the end of its route, at least
 _SLOWEST_PACE = np.float32(0.75)
 _GOAL_BACK_M, _GOAL_FORTH_M = np.float32(-30.0), np.float32(1500.0)
 _GOAL_OFF_M = np.float32(15.0)
 _SLACK_M = np.float32(0.01)
+_CELL_DIAGONAL_M = np.float32(CELL_M * 2**0.5)
 _ZERO, _HALF, _ONE, _TWO = np.float32(0.0), np.float32(0.5), np.float32(1.0), np.float32(2.0)
 
 
@@ -203,7 +206,7 @@ def _try_place(worlds: Worlds, maps: Maps, w: int, a: int, key: int, attempt: in
     if 1 + 2 * p.goal_count + is_clear < least:
         return nothing
     extend_route(maps, m, marks, a, key, clock[STEP], ROUTE_LANES)
-    room = length_ahead(road, marks, a, 0, arc)
+    room = _room_for_goals(road, agents, marks, a, marks[ROUTE_PLACE, a], arc)
     if not room > _SHORTEST_ROUTE_M:
         return nothing
     score = 1 + 2 * min(np.int64(room / p.goal_spacing), np.int64(p.goal_count)) + np.int64(is_clear)
@@ -247,6 +250,9 @@ def _is_in_junction(maps: Maps, m: int, marks: Ints, a: int, x: Real, y: Real) -
             break
         dx, dy = x - points[POINT_X, i], y - points[POINT_Y, i]
         if dx * dx + dy * dy > reach * reach:
+            # Entries come in the order of their distance from the middle of the cell, which is within its diagonal.
+            if dx * dx + dy * dy > (reach + _CELL_DIAGONAL_M) * (reach + _CELL_DIAGONAL_M):
+                break
             continue
         other = maps.lane_point_lanes[m, i]
         if other in (lane, following_lane) or maps.lanes[m, LANE_TYPE, other] == _BIKE_LANE:
@@ -261,9 +267,9 @@ def _is_in_junction(maps: Maps, m: int, marks: Ints, a: int, x: Real, y: Real) -
 
 @rule
 def _set_goals(agents: Floats, marks: Ints, a: int, road: Road, p: Params) -> None:
-    """Goals along the route, as many as fit before it ends; at its end, if not even one does."""
+    """Goals along the route, as many as fit before it ends; one at its end, if not even one does."""
     place, arc = marks[ROUTE_PLACE, a], agents[PATH_ARC, a]
-    room = length_ahead(road, marks, a, place, arc)
+    room = _room_for_goals(road, agents, marks, a, place, arc)
     count, ahead = 0, _ZERO
     for g in range(p.goal_count):
         ahead += p.goal_spacing
@@ -279,26 +285,33 @@ def _set_goals(agents: Floats, marks: Ints, a: int, road: Road, p: Params) -> No
 
 
 @rule
+def _room_for_goals(road: Road, agents: Floats, marks: Ints, a: int, place: int, arc: Real) -> Real:
+    """Metres from a place to the last one on agent a's route where all of its box, and some more, is before the end.
+
+    A route ends where the road leaves the map, and there is an edge across it.
+    """
+    return length_ahead(road, marks, a, place, arc) - _HALF * agents[LENGTH, a] - _BEFORE_END_M
+
+
+@rule
 def _describe_lane(agents: Floats, marks: Ints, a: int, road: Road) -> None:
     marks[LANE, a] = marks[ROUTE + marks[ROUTE_PLACE, a], a]
     agents[LANE_OFFSET, a], agents[LANE_COS, a], agents[LANE_SIN, a] = _ZERO, _ONE, _ZERO
-    piece = piece_at(road.lanes, road.points, marks[LANE, a], agents[PATH_ARC, a])
+    piece = piece_at(road, marks[LANE, a], agents[PATH_ARC, a])
     agents[LANE_LIMIT, a] = road.points[POINT_LIMIT, piece]
 
 
 @rule
-def new_goal(worlds: Worlds, maps: Maps, w: int, a: int, p: Params) -> None:
-    """One more goal for agent a, p.goal_spacing further along its route than its last one.
+def new_goal(worlds: Worlds, maps: Maps, w: int, a: int, p: Params) -> bool:
+    """One more goal for agent a, p.goal_spacing further along its route than its last one; False if the road ends.
 
-    Who has no route gets one from the lane at its last goal on. Where the road ends, the way goes on on another lane
-    near the last goal, or on one drawn anywhere: a goal is never where the last one was.
+    Who has no route, or is no longer near it, gets one from a lane near its last goal that goes about the same way.
     """
-    agents, marks, clock = worlds.agents[w], worlds.marks[w], worlds.clocks[w]
-    m = clock[MAP]
+    agents, marks, m = worlds.agents[w], worlds.marks[w], worlds.clocks[w, MAP]
     road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
     last = GOALS + 2 * ((marks[GOAL_COUNT, a] + p.goal_count - 1) % p.goal_count)
     x, y = agents[last, a], agents[last + 1, a]
-    place, arc, distance = 0, _ZERO, FAR
+    place, arc, distance = marks[ROUTE_PLACE, a], _ZERO, FAR
     if marks[ROUTE_LENGTH, a] > 0:
         place_on_route(worlds, maps, w, a)
         place, arc, _, distance = nearest_place(
@@ -312,25 +325,26 @@ def new_goal(worlds: Worlds, maps: Maps, w: int, a: int, p: Params) -> None:
             x,
             y,
         )
-    if distance > _GOAL_OFF_M or length_ahead(road, marks, a, place, arc) < p.goal_spacing:
-        place, arc = 0, _go_on_from(worlds, maps, w, a, x, y, p.goal_spacing)
-    room = length_ahead(road, marks, a, place, arc)
+    if distance > _GOAL_OFF_M or _room_for_goals(road, agents, marks, a, place, arc) < p.goal_spacing:
+        if not _go_on_from(worlds, maps, w, a, x, y, p.goal_spacing):
+            return False
+        place, arc = marks[ROUTE_PLACE, a], agents[PATH_ARC, a]
+        if _room_for_goals(road, agents, marks, a, place, arc) < p.goal_spacing:
+            return False
     goal = GOALS + 2 * (marks[GOAL_COUNT, a] % p.goal_count)
-    x, y, _, _ = route_pose(road, marks, a, place, arc, min(p.goal_spacing, room))
-    agents[goal, a], agents[goal + 1, a] = x, y
+    agents[goal, a], agents[goal + 1, a], _, _ = route_pose(road, marks, a, place, arc, p.goal_spacing)
     marks[GOAL_COUNT, a] += 1
+    return True
 
 
 @rule
-def _go_on_from(worlds: Worlds, maps: Maps, w: int, a: int, x: Real, y: Real, spacing: Real) -> Real:
-    """A new route for agent a, from a lane near a position that leads on; gives the metres along it to start from."""
+def _go_on_from(worlds: Worlds, maps: Maps, w: int, a: int, x: Real, y: Real, spacing: Real) -> bool:
+    """Give agent a a route that starts on a lane near a position, at that place; False if no lane there leads on."""
     agents, marks, clock = worlds.agents[w], worlds.marks[w], worlds.clocks[w]
     m, key = clock[MAP], route_key(worlds.seeds[w], marks[SPAWNS, a])
     lane, arc = nearest_lane(maps, m, x, y, agents[COS, a], agents[SIN, a], marks[TYPE, a], spacing)
     if lane < 0:
-        count = max(maps.sizes[m, LANE_POINT_COUNT], np.int32(1))
-        piece = draws.choose(key, a, clock[STEP], draws.SPAWN, count)
-        lane, arc = np.int64(maps.lane_point_lanes[m, piece]), maps.lane_points[m, POINT_ARC, piece]
+        return False
     draw_route(maps, m, marks, a, lane, key, clock[STEP], ROUTE_LANES)
     agents[PATH_ARC, a] = arc
-    return arc
+    return True

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roadworthy.compile import rule
-from roadworthy.scenario.schema import AgentType, Floats
+from roadworthy.scenario.schema import AgentType, Floats, Ints
 from roadworthy.sim import draws
+from roadworthy.sim.angles import wrap
 from roadworthy.sim.collision import collides
 from roadworthy.sim.judge import judge_start
 from roadworthy.sim.replay import replay
@@ -30,6 +31,7 @@ from roadworthy.sim.state import (
     EPISODE_STEP,
     FAILED_SPAWNS,
     FIRST_STEP,
+    FRAME_COUNT,
     GOAL_COUNT,
     GOALS,
     HAS_ENDED,
@@ -47,6 +49,8 @@ from roadworthy.sim.state import (
     LENGTH,
     LINE,
     MAP,
+    MOTION_HEADING,
+    MOTION_SPEED,
     PARTNER,
     RADIUS,
     REWARD_TERMS,
@@ -120,6 +124,7 @@ def place_recorded(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: 
     """Let agent a start where its recording does."""
     agents, marks = worlds.agents[w], worlds.marks[w]
     replay(agents, marks, a, scenarios, worlds.clocks[w, SCENARIO], 0)
+    _take_up_motion(agents, marks, a, scenarios, worlds.clocks[w, SCENARIO])
     if marks[ROLE, a] == IDM:
         trace_route(worlds, maps, scenarios, w, a)
     elif marks[ROLE, a] == STATIC:
@@ -219,6 +224,21 @@ def cast(worlds: Worlds, scenarios: Scenarios, w: int, a: int, p: Params) -> Non
         marks[GOAL_COUNT, a] = 1
     if a < driven and not _is_ego(a, driven, seed, p):
         marks[ROLE, a] = COPLAYER
+
+
+@rule
+def _take_up_motion(agents: Floats, marks: Ints, a: int, scenarios: Scenarios, s: int) -> None:
+    """Let agent a start with the accelerations of its recording's first step: from none, the first jerk would be wrong.
+
+    Speed and heading are all that is recorded, so they are what changes from the first frame to the second.
+    """
+    if marks[IS_PRESENT, a] == 0 or scenarios.counts[s, FRAME_COUNT] < 2 or scenarios.valid[s, 1, a] == 0:
+        return
+    motion, dt = scenarios.motion[s], scenarios.dt[s]
+    speed, next_speed = motion[MOTION_SPEED, 0, a], motion[MOTION_SPEED, 1, a]
+    turn = wrap(motion[MOTION_HEADING, 1, a] - motion[MOTION_HEADING, 0, a])
+    agents[ACCELERATION, a] = (next_speed - speed) / dt
+    agents[LATERAL, a] = _HALF * (speed + next_speed) * turn / dt
 
 
 @rule

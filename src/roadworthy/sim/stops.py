@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from roadworthy.compile import rule
+from roadworthy.compile import inlined, rule
 from roadworthy.scenario.schema import Ints, LightState
 from roadworthy.sim.lights import light_state
-from roadworthy.sim.path import FAR, Real, piece_at
+from roadworthy.sim.path import FAR, Real
 from roadworthy.sim.state import (
+    LANE_POINT_START,
     LENGTH,
     LIGHT_COUNT,
     LINE,
@@ -45,6 +46,7 @@ _AMBER_BRAKING = np.float32(3.0)
 _STOPPED_MPS = np.float32(0.5)
 # At a flashing red light it is enough to come to the line this slowly.
 _CREEPING_MPS, _AT_LINE_M = np.float32(2.0), np.float32(2.5)
+_NONE, _SOME = np.int32(0), np.int32(1)
 _ZERO, _HALF, _TWO = np.float32(0.0), np.float32(0.5), np.float32(2.0)
 
 
@@ -56,12 +58,13 @@ def stop_ahead(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int,
     speed = max(agents[SPEED, a], _ZERO)
     start = -agents[PATH_ARC, a] - _HALF * agents[LENGTH, a]  # of the lane, as seen from the front
     sign_lanes, light_lanes = maps.sign_lanes[m], scenarios.light_lanes[s]
+    light_count, sign_count = scenarios.counts[s, LIGHT_COUNT], maps.sizes[m, SIGN_COUNT]
     nearest = FAR
     for k in range(marks[ROUTE_PLACE, a], marks[ROUTE_LENGTH, a]):
         if start > reach:
             break
         lane = marks[ROUTE + k, a]
-        for light in range(scenarios.counts[s, LIGHT_COUNT]):
+        for light in range(light_count if _is_listed(light_lanes, light_count, lane) else 0):
             if light_lanes[light] == lane:
                 room = start + _line_on_lane(maps, m, scenarios, s, light, lane)
                 if room >= _ZERO and room < nearest:
@@ -70,11 +73,20 @@ def stop_ahead(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int,
                         nearest = room
         start += maps.lane_lengths[m, lane]
         if start >= _ZERO and start < nearest:
-            for sign in range(maps.sizes[m, SIGN_COUNT]):
+            for sign in range(sign_count if _is_listed(sign_lanes, sign_count, lane) else 0):
                 if sign_lanes[sign] == lane and not _has_stopped(agents[SLOWEST, a], marks, a, sign):
                     if speed * speed <= _TWO * _RED_BRAKING * start:
                         nearest = start
     return nearest if nearest <= reach else FAR
+
+
+@inlined
+def _is_listed(lanes: Ints, count: int, lane: int) -> Any:
+    """Whether a lane is among the first `count`: counting and no branch becomes vector instructions; most are not."""
+    found = _NONE
+    for k in range(count):
+        found += _SOME if lanes[k] == lane else _NONE
+    return found != _NONE
 
 
 @rule
@@ -95,9 +107,8 @@ def _has_stopped(slowest: Real, marks: Ints, a: int, sign: int) -> Any:
 @rule
 def _line_on_lane(maps: Maps, m: int, scenarios: Scenarios, s: int, light: int, lane: int) -> Real:
     """Metres from the start of the lane that a light controls to its stop line; it may lie before the start."""
-    points = maps.lane_points[m]
-    i = piece_at(maps.lanes[m], points, lane, _ZERO)
-    if i < 0:
+    points, i = maps.lane_points[m], maps.lanes[m, LANE_POINT_START, lane]
+    if i >= maps.lanes[m, LANE_POINT_START, lane + 1]:
         return _ZERO
     dx, dy = (
         scenarios.lights[s, LINE_X, light] - points[POINT_X, i],

@@ -12,8 +12,8 @@ import numpy as np
 from roadworthy.compile import rule
 from roadworthy.scenario.schema import Floats, Ints
 from roadworthy.sim.lights import passes_stop_sign
-from roadworthy.sim.path import FAR, Real, Road, first_contact, piece_at, route_bounds, route_pose
-from roadworthy.sim.rightofway import give_way, outlook
+from roadworthy.sim.path import FAR, Box, Real, Road, are_close, first_contact, piece_at, route_pose
+from roadworthy.sim.rightofway import give_way, outlook, way_ahead
 from roadworthy.sim.routes import advance_place
 from roadworthy.sim.state import (
     ACCELERATION,
@@ -108,15 +108,14 @@ def wanted_acceleration(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int
     reach = outreach(agents, a, haste)
     stop = stop_ahead(worlds, maps, scenarios, w, a, reach, p)
     wanted = lone_acceleration(road, agents, marks, a, reach, stop, haste)
-    west, east, south, north = route_bounds(
-        road, marks, a, marks[ROUTE_PLACE, a], agents[PATH_ARC, a], _ZERO, max(reach, outlook(agents, a))
-    )
+    way = way_ahead(road, agents, marks, a, max(reach, outlook(agents, a)))
+    west, east, south, north = way
     for b in range(clock[AGENT_COUNT]):
         # Nobody matters whose surroundings, as far as it looks ahead, are beside all of the own way.
         x, y, around = agents[X, b], agents[Y, b], outlook(agents, b) + agents[RADIUS, b]
         is_near = (x > west - around) & (x < east + around) & (y > south - around) & (y < north + around)
         if is_near and b != a and marks[IS_PRESENT, b] != 0:
-            wanted = min(wanted, reaction(worlds, maps, scenarios, w, a, b, reach, stop, p))
+            wanted = min(wanted, reaction(worlds, maps, scenarios, w, a, b, reach, stop, way, p))
     return max(wanted, -HARDEST_MPS2)
 
 
@@ -140,14 +139,20 @@ def reaction(
     b: int,
     reach: Real,
     stop: Real,
+    way: Box,
     p: Params,
 ) -> Real:
-    """m/s2 that suits agent a because of agent b alone, FAR if b does not matter. `stop`: a's own `stop_ahead`."""
+    """m/s2 that suits agent a because of agent b alone, FAR if b does not matter.
+
+    stop, way: a's own `stop_ahead`, and its `way_ahead` as far as its reach and its outlook.
+    """
     agents, marks, m = worlds.agents[w], worlds.marks[w], worlds.clocks[w, MAP]
     road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
     haste = max(worlds.hidden[w, HASTE], _TENTH)
     headway, standing_gap = HEADWAY_S / haste, STANDING_GAP_M / haste
-    gap, their_speed = _in_the_way(road, agents, marks, a, b, reach)
+    x, y, gap, their_speed = agents[X, b], agents[Y, b], FAR, _ZERO
+    if are_close((x, x, y, y), way, agents[RADIUS, a] + agents[RADIUS, b]):
+        gap, their_speed = _in_the_way(road, agents, marks, a, b, reach)
     if gap >= FAR:
         if is_on_route(road, agents, marks, b):
             gap, their_speed = give_way(worlds, maps, scenarios, w, a, b, stop, p)
@@ -171,7 +176,7 @@ def outreach(agents: Floats, a: int, haste: Real) -> Real:
 @rule
 def _free_acceleration(road: Road, agents: Floats, marks: Ints, a: int, reach: Real, haste: Real) -> Real:
     """On an empty road: towards the limit, and down in time for bends and lower limits ahead."""
-    lanes, points = road.lanes, road.points
+    points = road.points
     speed, half = max(agents[SPEED, a], _ZERO), _HALF * agents[LENGTH, a]
     limit_here = UNKNOWN_LIMIT_MPS
     allowed, slowing = FAR * FAR, _ZERO  # the square of the speed, and the braking that goes with it
@@ -182,7 +187,7 @@ def _free_acceleration(road: Road, agents: Floats, marks: Ints, a: int, reach: R
         if start > reach:
             break
         lane = marks[ROUTE + k, a]
-        first = piece_at(lanes, points, lane, -start)
+        first = piece_at(road, lane, -start)
         if first >= 0:
             limit = points[POINT_LIMIT, first]
             limit = haste * (limit if limit > _ZERO else UNKNOWN_LIMIT_MPS)
@@ -194,7 +199,7 @@ def _free_acceleration(road: Road, agents: Floats, marks: Ints, a: int, reach: R
             square = limit * limit + _TWO * _BEND_BRAKING * ahead
             if square < allowed:
                 allowed, slowing = square, _BEND_BRAKING if ahead > _ZERO else _ZERO
-            for i in range(first, piece_at(lanes, points, lane, reach - start) + 1):
+            for i in range(first, piece_at(road, lane, reach - start) + 1):
                 at = start + points[POINT_ARC, i]
                 if at - bend_at >= _BEND_M:
                     cos = points[POINT_COS, i] * bend_cos + points[POINT_SIN, i] * bend_sin

@@ -121,9 +121,11 @@ def settle(agents: Floats, marks: Ints, a: int, p: Params) -> float:
     if events & EVENT_RED_LIGHT:
         fate = max(fate, p.on_red_light)
     if events & EVENT_GOAL:
-        marks[GOAL, a] = goal + 1
-        if goal + 1 >= goal_count and p.at_goal != NEW_GOAL:
-            fate = max(fate, STANDS if p.at_goal == STOP else LEAVES)
+        goal += 1
+        marks[GOAL, a] = goal
+    # Who was to get another goal and has none a step later came to the end of the road.
+    if 0 < goal_count <= goal and (p.at_goal != NEW_GOAL or not events & EVENT_GOAL):
+        fate = max(fate, STANDS if p.at_goal == STOP else LEAVES)
     marks[FATE, a] = fate
     return gained
 

@@ -1,7 +1,7 @@
 """Where everybody is on their routes, as an expert keeps track of it beside the env.
 
-In the worlds themselves an agent that a policy drives stays where it started on its route: nobody needs to know. Who
-asks for right of way and gaps does, and must not change the worlds to find out.
+In the worlds themselves the place of an agent that a policy drives is found only where others have to judge it. Who
+asks for right of way and gaps in every step must not change the worlds to find out.
 """
 
 from __future__ import annotations
