@@ -49,7 +49,7 @@ def _make_load_eight() -> Any:
     from numba import types
     from numba.cuda.extending import intrinsic
 
-    @intrinsic
+    @intrinsic  # type: ignore[untyped-decorator]
     def load(typing_context: Any, table: Any, number: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             data = context.make_array(signature.args[0])(context, builder, args[0]).data
@@ -71,12 +71,12 @@ def _make_load_eight() -> Any:
 
 
 def _make_store_four() -> Any:
-    """store_four(array, k, a, b, c, d): four numbers into array[k : k + 4], k = 4, 8, ...; the cache need not keep them."""
+    """store_four(array, k, a, b, c, d): four numbers into array[k : k + 4]; k = 4, 8, ...; no cache keeps them."""
     from llvmlite import ir
     from numba import types
     from numba.cuda.extending import intrinsic
 
-    @intrinsic
+    @intrinsic  # type: ignore[untyped-decorator]
     def store(typing_context: Any, array: Any, k: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             data = context.make_array(signature.args[0])(context, builder, args[0]).data

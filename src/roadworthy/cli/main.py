@@ -13,13 +13,13 @@ from typing import Annotated
 import typer
 
 from roadworthy import __version__
-from roadworthy.cli import realism, scenarios, sensitivity
+from roadworthy.cli import bench, realism, scenarios, sensitivity
 from roadworthy.cli.output import note, say_error
 from roadworthy.errors import RoadworthyError
 
 INTERRUPTED = 130
 TERMINATED = 143
-EXIT_CODES = "Exit codes: 0 done, 1 failed, 2 usage, 3 bad data, 4 nothing found, 130 Ctrl-C"
+EXIT_CODES = "Exit codes: 0 done, 1 failed, 2 usage, 3 bad data, 4 nothing found, 5 no device, 130 Ctrl-C"
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -30,6 +30,7 @@ app = typer.Typer(
 )
 app.add_typer(scenarios.app, name="scenarios")
 app.add_typer(realism.app, name="realism")
+app.add_typer(bench.app, name="bench")
 app.command(epilog=sensitivity.EXAMPLES)(sensitivity.sensitivity)
 
 

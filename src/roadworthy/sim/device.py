@@ -21,25 +21,22 @@ def ready_device(name: str) -> torch.device:
     if IS_SIMULATED:
         return torch.device("cpu")
     if not torch.cuda.is_available():
-        built = (
-            "this torch is built without CUDA: install a CUDA build of it"
-            if torch.version.cuda is None
-            else (
-                "torch finds no GPU: check that there is one and that its driver is installed (`nvidia-smi` lists both)"
-            )
+        missing = (
+            "torch finds no GPU: check that there is one and that its driver is installed (`nvidia-smi` shows both)"
         )
-        raise DeviceError(f"device {name!r} was asked for, but {built}; or use device='cpu'")
-    count, device = torch.cuda.device_count(), torch.device(name)
-    if device.index is not None and device.index >= count:
+        if torch.version.cuda is None:
+            missing = "this torch is built without CUDA: install a CUDA build of it"
+        raise DeviceError(f"device {name!r} was asked for, but {missing}; or use device='cpu'")
+    count, number = torch.cuda.device_count(), name.partition(":")[2] or str(torch.cuda.current_device())
+    if not number.isdecimal() or int(number) >= count:
         raise DeviceError(f"device {name!r} was asked for, but there are {count}: cuda:0 to cuda:{count - 1}")
     if not cuda.is_available():
         raise DeviceError(
             f"device {name!r} was asked for, but Numba can't use it: {cuda.cuda_error() or 'no CUDA libraries found'}; "
             "install the extra 'cuda' (pip install 'roadworthy[cuda]'), or use device='cpu'"
         )
-    device = torch.device("cuda", torch.cuda.current_device() if device.index is None else device.index)
-    cuda.select_device(device.index)
-    return device
+    cuda.select_device(int(number))
+    return torch.device("cuda", int(number))
 
 
 def require_memory(device: torch.device, needed: int, remedy: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from roadworthy.errors import UsageError
+from roadworthy.errors import DeviceError, UsageError
 from roadworthy.scenario.pack import Pack
 from roadworthy.sim.config import Actions, SimConfig
 from roadworthy.sim.cpu_batch import CpuBatch
@@ -106,8 +107,8 @@ class DriveEnv:
         self.step_count += 1
         return self.observations, self.rewards, self.signals
 
-    def run_stages(self, stages: int) -> None:
-        """Run some stages of a step, for benchmarks; `step` runs all of them."""
+    def run_stages(self, stages: Any) -> None:
+        """Run some stages of a step, for benchmarks: bits of cpu.STAGES, or on a GPU names of kernels."""
         self._require_started()
         self.batch.run_stages(stages)
 
@@ -249,6 +250,11 @@ class DriveEnv:
             return CpuBatch(self.pack, self.config, self.world_count, sampler, _threads(threads))
         if threads is not None:
             raise UsageError(f"threads is {threads}, but the device is {self.device!r}; leave it out")
+        if find_spec("numba_cuda") is None:
+            raise DeviceError(
+                f"device {self.device!r} was asked for, but numba-cuda is not installed; install the extra 'cuda' "
+                "(pip install 'roadworthy[cuda]'), or use device='cpu'"
+            )
         from roadworthy.sim.cuda_batch import CudaBatch  # needs torch and numba-cuda
 
         return CudaBatch(self.pack, self.config, self.world_count, numbers, sampler, self.device)

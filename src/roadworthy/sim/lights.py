@@ -148,8 +148,8 @@ def _close_one_by_one(
     half_length: float,
     move_x: float,
     move_y: float,
-    furthest_back: float,
-    side: float,
+    furthest_back: Any,
+    side: Any,
 ) -> int:
     """Whether a line from start up to stop is close (1 or 0)."""
     close = 0
@@ -170,8 +170,8 @@ def _eight_close_one_by_one(
     half_length: float,
     move_x: float,
     move_y: float,
-    furthest_back: float,
-    side: float,
+    furthest_back: Any,
+    side: Any,
 ) -> int:
     return _close_one_by_one(lines, k, k + EIGHT, x, y, half_length, move_x, move_y, furthest_back, side)
 
@@ -186,8 +186,8 @@ def eight_close(
     half_length: float,
     move_x: float,
     move_y: float,
-    furthest_back: float,
-    side: float,
+    furthest_back: Any,
+    side: Any,
 ) -> int:
     """Whether any of the lines k to k + 7 is close (see `_is_any_close`): 0 if none is.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from roadworthy.compile import inlined
@@ -163,11 +165,11 @@ def _crossing(x0: float, y0: float, x1: float, y1: float, before_x: float, befor
 def _is_left(x0: float, y0: float, x1: float, y1: float, x: float, y: float) -> bool:
     """Whether a point is to the left of the line through two others, or on it."""
     ax, ay = _notches(x0), _notches(y0)
-    return (_notches(x1) - ax) * (_notches(y) - ay) >= (_notches(y1) - ay) * (_notches(x) - ax)
+    return bool((_notches(x1) - ax) * (_notches(y) - ay) >= (_notches(y1) - ay) * (_notches(x) - ax))
 
 
 @inlined
-def _notches(place: float) -> int:
+def _notches(place: float) -> Any:
     return np.int64(np.rint(place * _NOTCHES_PER_M))
 
 

@@ -1,0 +1,89 @@
+"""`roadworthy bench`: how fast the simulator is on this machine."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from enum import Enum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from roadworthy.cli.files import PackPath
+from roadworthy.cli.output import JsonFlag, examples, tell, tell_json
+from roadworthy.cli.progress import progress
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from roadworthy.sim.measure import Speed
+
+app = typer.Typer(no_args_is_help=True, help="Measure how fast this machine is.")
+
+EXAMPLES = examples(
+    "roadworthy bench sim town.pack",
+    "roadworthy bench sim town.pack --device cuda --worlds 4096",
+    "roadworthy bench sim town.pack --mode replay --agents 64 --json",
+)
+
+
+class Worlds(Enum):
+    """What the worlds are."""
+
+    OPEN = "open"
+    REPLAY = "replay"
+
+
+@app.callback()
+def _group() -> None:
+    """Measure how fast this machine is."""
+
+
+@app.command(epilog=EXAMPLES)
+def sim(
+    pack: PackPath,
+    device: Annotated[str, typer.Option(help="cpu, or cuda for a GPU.")] = "cpu",
+    worlds: Annotated[int, typer.Option(min=1, help="How many worlds are stepped together.")] = 64,
+    agents: Annotated[int, typer.Option(min=1, max=256, help="Agents that policies drive, in each world.")] = 32,
+    traffic: Annotated[int, typer.Option(min=0, max=255, help="Reactive agents in each open world.")] = 0,
+    mode: Annotated[Worlds, typer.Option(help="Open driving, or recorded scenarios.")] = Worlds.OPEN,
+    steps: Annotated[int, typer.Option(min=10, help="Steps to measure.")] = 200,
+    json: JsonFlag = False,
+) -> None:
+    """Step worlds with random actions; tell agent-steps per second, stage by stage, and what the memory would allow."""
+    from roadworthy.sim.config import ControlConfig, Mode, OpenConfig, SimConfig
+    from roadworthy.sim.env import DriveEnv
+    from roadworthy.sim.measure import measure
+
+    config = (
+        SimConfig(mode=Mode.OPEN, open=OpenConfig(agents=agents, traffic=traffic))
+        if mode is Worlds.OPEN
+        else SimConfig(control=ControlConfig(rows=agents))
+    )
+    env = DriveEnv(pack, worlds, config, device=device)
+    with progress("stepping") as report:
+        speed = measure(env, steps, report)
+    if json:
+        tell_json({"pack": str(pack), **asdict(speed), "agent_steps_s": speed.agent_steps_s})
+    else:
+        tell(*_tables(speed))
+
+
+def _tables(speed: Speed) -> tuple[Table, Table]:
+    from rich.table import Table
+
+    stages = Table(title=f"a step of {speed.worlds} worlds on {speed.device}", title_justify="left")
+    stages.add_column("stage")
+    stages.add_column("µs", justify="right")
+    stages.add_column("ns per row", justify="right")
+    for name, seconds in [*speed.stages_s.items(), ("the whole step", speed.step_s)]:
+        stages.add_row(name, f"{seconds * 1e6:,.1f}", f"{seconds * 1e9 / speed.rows:,.1f}")
+    facts = Table(show_header=False)
+    facts.add_column()
+    facts.add_column(justify="right")
+    facts.add_row("agent-steps per second", f"{speed.agent_steps_s:,.0f}")
+    facts.add_row("rows, and how many are active", f"{speed.rows:,} · {speed.active_share:.0%}")
+    facts.add_row("observations written", f"{speed.written_bytes_s / 1e9:,.2f} GB/s")
+    facts.add_row("the device copies (read and written)", f"{speed.copy_bytes_s / 1e9:,.2f} GB/s")
+    for part, size in speed.memory.items():
+        facts.add_row(f"memory: {part}, per world", f"{size / speed.worlds / 1024:,.1f} KiB")
+    return stages, facts
