@@ -39,12 +39,12 @@ from roadworthy.sim.config import ObserveConfig
 from roadworthy.sim.env import DriveEnv
 from tools.parity import apart, are_slots_equal, are_trials_equal, cases, step_by_step
 pack, name = sys.argv[1:]
-config = cases(2, 3, 3, ObserveConfig(partners=5, lanes=9, edges=10, lights=3, final=True))[name]
+config = cases(2, 3, 2, ObserveConfig(partners=3, lanes=9, edges=5, lights=2, final=True))[name]
 cpu, gpu = (DriveEnv(pack, 2, config, device=device, scenarios=[0, 1]) for device in ("cpu", "cuda"))
-answer = asdict(step_by_step(cpu, gpu, 8))
+answer = asdict(step_by_step(cpu, gpu, 7))
 answer["ended"] = [len(env.ended_episodes()) for env in (cpu, gpu)]
 answer["trials"] = are_trials_equal(gpu, 3, 2)
-answer["slots"] = are_slots_equal(DriveEnv(pack, 1, config, device="cuda", scenarios=[0, 1]), gpu, 1, 4)
+answer["slots"] = are_slots_equal(DriveEnv(pack, 1, config, device="cuda", scenarios=[0, 1]), gpu, 1, 3)
 print(json.dumps(answer))
 """
 
@@ -54,7 +54,7 @@ print(json.dumps(answer))
 @pytest.mark.parametrize("case", CASES)
 def test_a_step_is_the_same_on_both_devices(case: str, towns: Pack) -> None:
     found = played(COMPARE, str(towns.path), case)
-    assert found["steps"] == 8
+    assert found["steps"] == 7
     assert found["worst"] <= 1e-5
     assert found["differing_rows"] == found["differing_flags"] == 0
     assert found["trials"] is True

@@ -10,7 +10,7 @@ import numpy as np
 from numba import prange
 from numpy.typing import NDArray
 
-from roadworthy.compile import entry, inlined, parallel, rule
+from roadworthy.compile import inlined, kernel, parallel, rule
 from roadworthy.scenario.schema import Ints
 from roadworthy.sim import traffic
 from roadworthy.sim.disturb import obey
@@ -103,7 +103,7 @@ def begin(
         _observe(worlds, rows, maps, scenarios, w, p, False)
 
 
-@entry
+@kernel
 def cut(
     numbers: NDArray[np.int64],
     worlds: Worlds,

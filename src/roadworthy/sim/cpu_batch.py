@@ -11,7 +11,7 @@ import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from roadworthy.compile import entry
+from roadworthy.compile import kernel
 from roadworthy.errors import ScenarioError, UsageError
 from roadworthy.scenario.pack import Pack
 from roadworthy.scenario.schema import Floats
@@ -238,7 +238,7 @@ class CpuBatch:
             self.starts = Starts(*(_widened(array, more) for array in self.starts))
 
 
-@entry
+@kernel
 def _first_bad_action(actions: Floats, active: NDArray[np.bool_], settings: NDArray[np.void]) -> int:
     """The first active row whose action is no choice, or no number; -1 for none."""
     for row in range(len(actions)):
