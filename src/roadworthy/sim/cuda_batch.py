@@ -29,7 +29,6 @@ from roadworthy.sim.state import MAP, SCENARIO
 from roadworthy.sim.store import ScenarioStore
 
 _ROOM_FOR_EPISODES = 65_536
-_BLOCKS = 16_384  # that write observations: a block costs some 100 ns to start, so with more, each writes several rows
 _LINE = 32  # floats in 128 bytes, which a warp writes at once: rows of observations are padded to whole lines
 
 
@@ -275,8 +274,8 @@ class CudaBatch:
 
     def _observing(self, name: str, function: Any) -> Kernel:
         arguments = (*(self._lent[part] for part in ("Worlds", "Rows", "Maps", "Scenarios")), self._settings)
-        blocks = (min(max(_BLOCKS // self._world_count, 1), self.rows_per_world), self._world_count)
-        return Kernel(name, function, arguments, blocks, cuda_observe.WARP, 4 * self.rows.observations.shape[1])
+        blocks, row_bytes = (self.rows_per_world, self._world_count), 4 * self.rows.observations.shape[1]
+        return Kernel(name, function, arguments, blocks, cuda_observe.WARP, row_bytes)
 
     def _kernels_of_step(self, config: SimConfig) -> list[Kernel]:
         """The kernels of a step, in order, without those for which the config has no use."""

@@ -34,7 +34,6 @@ from roadworthy.sim.observe import (
     see_self,
     share,
 )
-from roadworthy.sim.params import MOST_GOALS
 from roadworthy.sim.pieces import EDGE_SCALES, LANE_SCALES, PARTNER_SCALES, load_entry, write_one
 from roadworthy.sim.sightlines import is_ahead, write_line
 from roadworthy.sim.state import (
@@ -42,7 +41,6 @@ from roadworthy.sim.state import (
     COS,
     DRIVEN_COUNT,
     EDGE_POINT_COUNT,
-    GOALS,
     HAS_ENDED,
     IS_DRIVING,
     IS_PRESENT,
@@ -53,7 +51,6 @@ from roadworthy.sim.state import (
     LINE_X,
     LINE_Y,
     MAP,
-    ROUTE,
     SCENARIO,
     SIGN_COUNT,
     SIN,
@@ -71,118 +68,102 @@ from roadworthy.sim.store import MOST_AGENTS
 
 WARP = 32  # threads that write a row
 _ZERO = np.float32(0.0)
-_COLUMN = (GOALS + 2 * MOST_GOALS, 1)
-_MARKS = (ROUTE, 1)
 on_gpu(load_eight)(load_entry)  # an entry's numbers lie side by side
 MOST_LINES = 128  # stop lines that an agent may have ahead of it within 100 m; no junction has nearly as many
 
 
 @gpu_kernel
 def observe_all(worlds: Worlds, rows: Rows, maps: Maps, scenarios: Scenarios, settings: NDArray[np.void]) -> None:
-    """Write every row; one that is not active is zero. Blocks (x, w) share the rows of world w."""
-    w, lane, clock = cuda.blockIdx.y, cuda.threadIdx.x, worlds.clocks[cuda.blockIdx.y]
-    row_count = len(rows.active) // cuda.gridDim.y
+    """Write every row; one that is not active is zero. Block (a, w) writes that of agent a of world w."""
+    a, w, lane = cuda.blockIdx.x, cuda.blockIdx.y, cuda.threadIdx.x
+    row, clock = w * cuda.gridDim.x + a, worlds.clocks[w]
     is_running = clock[SCENARIO] >= 0 and clock[HAS_ENDED] == 0
-    driven = clock[DRIVEN_COUNT] if is_running else 0
-    for a in range(cuda.blockIdx.x, row_count, cuda.gridDim.x):
-        row = w * row_count + a
-        is_active, was_active = a < driven and worlds.marks[w, IS_DRIVING, a] != 0, rows.active[row]
-        cuda.syncthreads()  # until all have read, and the row before is written
-        if lane == 0:
-            rows.active[row] = is_active
-        if is_active:
-            _observe(worlds, maps, scenarios, w, a, lane, settings[0], rows.observations[row])
-        elif was_active:
-            for k in range(4 * lane, rows.observations.shape[1], 4 * WARP):
-                store_four(rows.observations[row], k, _ZERO, _ZERO, _ZERO, _ZERO)
+    is_active = is_running and a < clock[DRIVEN_COUNT] and worlds.marks[w, IS_DRIVING, a] != 0
+    was_active = rows.active[row]
+    cuda.syncthreads()  # until all have read it
+    if lane == 0:
+        rows.active[row] = is_active
+    if is_active:
+        _observe(worlds, maps, scenarios, w, a, lane, settings[0], rows.observations[row])
+    elif was_active:
+        for k in range(4 * lane, rows.observations.shape[1], 4 * WARP):
+            store_four(rows.observations[row], k, _ZERO, _ZERO, _ZERO, _ZERO)
 
 
 @gpu_kernel
 def observe_last(worlds: Worlds, rows: Rows, maps: Maps, scenarios: Scenarios, settings: NDArray[np.void]) -> None:
-    """Keep what a row sees where its trial ends, before anything changes. Blocks (x, w) share the rows of world w."""
-    w, lane = cuda.blockIdx.y, cuda.threadIdx.x
-    row_count = len(rows.active) // cuda.gridDim.y
-    for a in range(cuda.blockIdx.x, row_count, cuda.gridDim.x):
-        row = w * row_count + a
-        if rows.trial_ended[row] and worlds.marks[w, IS_DRIVING, a]:
-            cuda.syncthreads()
-            _observe(worlds, maps, scenarios, w, a, lane, settings[0], rows.final_observations[row])
+    """Keep what a row sees where its trial ends, before anything changes. Block (a, w) as above."""
+    a, w, lane = cuda.blockIdx.x, cuda.blockIdx.y, cuda.threadIdx.x
+    row = w * cuda.gridDim.x + a
+    if rows.trial_ended[row] and worlds.marks[w, IS_DRIVING, a]:
+        _observe(worlds, maps, scenarios, w, a, lane, settings[0], rows.final_observations[row])
 
 
 @gpu_part
 def _observe(
     worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int, lane: int, p: Params, row_out: Floats
 ) -> None:
+    """What `observe.look_around` writes for agent a of world w."""
     row = cuda.shared.array(0, float32)  # as long as row_out
-    me = cuda.shared.array(_COLUMN, float32)
-    my_marks = cuda.shared.array(_MARKS, int32)
-    # The agent's own column, read by all threads at once: one that reads number by number waits for each of them.
     agents, marks, clock = worlds.agents[w], worlds.marks[w], worlds.clocks[w]
-    for line in range(lane, agents.shape[0], WARP):
-        me[line, 0] = agents[line, a]
-    for line in range(lane, ROUTE, WARP):
-        my_marks[line, 0] = marks[line, a]
     m, s, step = clock[MAP], clock[SCENARIO], clock[STEP]
     seed: Any = worlds.seeds[w]
-    most_partners, most_lanes, most_edges, most_lights = p.partners, p.lanes, p.edges, p.lights
-    reach, blind_rate, dropout = p.partner_range, p.blind_rate, p.dropout
-    lanes, edges = min(most_lanes, maps.sizes[m, LANE_POINT_COUNT]), min(most_edges, maps.sizes[m, EDGE_POINT_COUNT])
     for k in range(lane, len(row_out), WARP):
         row[k] = _ZERO
     cuda.syncthreads()
-    if is_somewhere(me, 0):
+    if is_somewhere(agents, a):
         partners_at = EGO_SIZE + GOAL_SIZE
-        lanes_at = partners_at + PARTNER_SIZE * most_partners
-        edges_at = lanes_at + LANE_SIZE * most_lanes
-        lights_at = edges_at + EDGE_SIZE * most_edges
-        weights_at = lights_at + LIGHT_SIZE * most_lights
+        lanes_at = partners_at + PARTNER_SIZE * p.partners
+        edges_at = lanes_at + LANE_SIZE * p.lanes
+        lights_at = edges_at + EDGE_SIZE * p.edges
+        weights_at = lights_at + LIGHT_SIZE * p.lights
         counts_at = weights_at + WEIGHT_COUNT
-        x, y, cos, sin = me[X, 0], me[Y, 0], me[COS, 0], me[SIN, 0]
+        x, y, cos, sin = agents[X, a], agents[Y, a], agents[COS, a], agents[SIN, a]
 
         place = maps.cell_lists[m, map_cell(maps.sizes[m], maps.origins[m], x, y)]
+        lanes = min(p.lanes, maps.sizes[m, LANE_POINT_COUNT])
         table, numbers = maps.lane_points[m], maps.lane_lists[m, place]
         for k in range(lane, lanes, WARP):
-            write_one(table, numbers[k], LANE_SCALES, x, y, cos, sin, row, lanes_at + k, most_lanes)
+            write_one(table, numbers[k], LANE_SCALES, x, y, cos, sin, row, lanes_at + k, p.lanes)
+        edges = min(p.edges, maps.sizes[m, EDGE_POINT_COUNT])
         table, numbers = maps.edge_points[m], maps.edge_lists[m, place]
         for k in range(lane, edges, WARP):
-            write_one(table, numbers[k], EDGE_SCALES, x, y, cos, sin, row, edges_at + k, most_edges)
+            write_one(table, numbers[k], EDGE_SCALES, x, y, cos, sin, row, edges_at + k, p.edges)
         partners = 0
-        if not (blind_rate > _ZERO and is_blind(seed, a, step, scenarios.dt[s], blind_rate, p.blind_s)):
-            partners = _see_partners(worlds, w, a, lane, me, reach, row, partners_at, most_partners)
-        lights = _see_lights(maps, scenarios, m, s, step, seed, lane, me, row, lights_at, most_lights, p)
+        if not (p.blind_rate > _ZERO and is_blind(seed, a, step, scenarios.dt[s], p.blind_rate, p.blind_s)):
+            partners = _see_partners(worlds, w, a, lane, p.partner_range, row, partners_at, p.partners)
+        lights = _see_lights(worlds, maps, scenarios, w, a, lane, row, lights_at, p)
         for k in range(lane, WEIGHT_COUNT, WARP):
-            row[weights_at + k] = me[WEIGHTS + k, 0]
+            row[weights_at + k] = agents[WEIGHTS + k, a]
         if lane == 0:
-            see_self(me, my_marks, 0, row, 0)
+            see_self(agents, marks, a, row, 0)
         if lane == 1:
-            see_goals(me, my_marks, 0, row, EGO_SIZE)
+            see_goals(agents, marks, a, row, EGO_SIZE)
         if lane == 2:
-            row[counts_at] = share(partners, most_partners)
-            row[counts_at + 1] = share(lanes, most_lanes)
-            row[counts_at + 2] = share(edges, most_edges)
-            row[counts_at + 3] = share(lights, most_lights)
-        if dropout > _ZERO:
+            row[counts_at] = share(partners, p.partners)
+            row[counts_at + 1] = share(lanes, p.lanes)
+            row[counts_at + 2] = share(edges, p.edges)
+            row[counts_at + 3] = share(lights, p.lights)
+        if p.dropout > _ZERO:
             cuda.syncthreads()
             key = draws.draw(seed, a, step, draws.DROPOUT)
-            _drop(key, 0, dropout, row, partners_at, PARTNER_SIZE, partners, most_partners, lane)
-            _drop(key, 1, dropout, row, lanes_at, LANE_SIZE, lanes, most_lanes, lane)
-            _drop(key, 2, dropout, row, edges_at, EDGE_SIZE, edges, most_edges, lane)
-            _drop(key, 3, dropout, row, lights_at, LIGHT_SIZE, lights, most_lights, lane)
+            _drop(key, 0, p.dropout, row, partners_at, PARTNER_SIZE, partners, p.partners, lane)
+            _drop(key, 1, p.dropout, row, lanes_at, LANE_SIZE, lanes, p.lanes, lane)
+            _drop(key, 2, p.dropout, row, edges_at, EDGE_SIZE, edges, p.edges, lane)
+            _drop(key, 3, p.dropout, row, lights_at, LIGHT_SIZE, lights, p.lights, lane)
     cuda.syncthreads()
     for k in range(4 * lane, len(row_out), 4 * WARP):
         store_four(row_out, k, row[k], row[k + 1], row[k + 2], row[k + 3])
 
 
 @gpu_part
-def _see_partners(
-    worlds: Worlds, w: int, a: int, lane: int, me: Floats, reach: float, row: Floats, at: int, n: int
-) -> int:
+def _see_partners(worlds: Worlds, w: int, a: int, lane: int, reach: float, row: Floats, at: int, n: int) -> int:
     """The present agents within reach, nearest first; gives how many were written."""
     found = cuda.shared.array(1, int32)
     keys = cuda.shared.array(MOST_AGENTS, int32)
     nearest = cuda.shared.array(MOST_AGENTS, int32)
     agents, marks, count = worlds.agents[w], worlds.marks[w], worlds.clocks[w, AGENT_COUNT]
-    x, y, cos, sin = me[X, 0], me[Y, 0], me[COS, 0], me[SIN, 0]
+    x, y, cos, sin = agents[X, a], agents[Y, a], agents[COS, a], agents[SIN, a]
     found[0] = 0
     cuda.syncthreads()
     for b in range(lane, count, WARP):
@@ -206,24 +187,23 @@ def _see_partners(
 
 @gpu_part
 def _see_lights(
+    worlds: Worlds,
     maps: Maps,
     scenarios: Scenarios,
-    m: int,
-    s: int,
-    step: int,
-    seed: int,
+    w: int,
+    a: int,
     lane: int,
-    me: Floats,
     row: Floats,
     at: int,
-    n: int,
     p: Params,
 ) -> int:
     """The stop lines ahead, nearest first (the lower number where two are level); gives how many were written."""
     found = cuda.shared.array(1, int32)
     distances = cuda.shared.array(MOST_LINES, float32)
     numbers = cuda.shared.array(MOST_LINES, int32)
-    x, y, cos, sin = me[X, 0], me[Y, 0], me[COS, 0], me[SIN, 0]
+    agents, clock, n = worlds.agents[w], worlds.clocks[w], p.lights
+    s, m, step, seed = clock[SCENARIO], clock[MAP], clock[STEP], worlds.seeds[w]
+    x, y, cos, sin = agents[X, a], agents[Y, a], agents[COS, a], agents[SIN, a]
     lights, signs = scenarios.counts[s, LIGHT_COUNT], maps.sizes[m, SIGN_COUNT]
     found[0] = 0
     cuda.syncthreads()
