@@ -15,7 +15,7 @@ from roadworthy import __version__, errors
 from roadworthy.cli import main as command
 from roadworthy.cli.main import app, main
 
-EXIT_CODES = {0, 1, 2, 3, 4, 130}
+EXIT_CODES = {0, 1, 2, 3, 4, 5, 130}
 
 
 def verbs(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:

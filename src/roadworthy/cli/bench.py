@@ -54,10 +54,10 @@ def sim(
     from roadworthy.sim.env import DriveEnv
     from roadworthy.sim.measure import measure
 
-    config = (
-        SimConfig(mode=Mode.OPEN, open=OpenConfig(agents=agents, traffic=traffic))
-        if mode is Worlds.OPEN
-        else SimConfig(control=ControlConfig(rows=agents))
+    config = SimConfig(
+        mode=Mode(mode.value),
+        control=ControlConfig(rows=agents),
+        open=OpenConfig(agents=agents, traffic=traffic),
     )
     env = DriveEnv(pack, worlds, config, device=device)
     with progress("stepping") as report:
