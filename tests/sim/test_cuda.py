@@ -17,7 +17,13 @@ from roadworthy.scenario.pack import Pack
 from roadworthy.sim.env import DriveEnv
 
 ROOT = Path(__file__).parents[2]
-CASES = ("replay", "replay with idm", "open", "open, disturbed")
+# These two run every kernel; the others of tools/parity.py are parts of them.
+CASES = (
+    "replay with idm",
+    "open, disturbed",
+    pytest.param("replay", marks=pytest.mark.long),
+    pytest.param("open", marks=pytest.mark.long),
+)
 
 
 def played(code: str, *arguments: str) -> dict[str, object]:
