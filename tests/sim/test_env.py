@@ -378,6 +378,16 @@ def test_settings_that_contradict_each_other_are_errors() -> None:
         ScoreConfig(((2, 0.5),))
 
 
+@pytest.mark.row("SIM-12")
+def test_choices_may_be_given_as_words_and_unknown_words_are_errors() -> None:
+    config = SimConfig(mode="open", model="jerk", goal=GoalConfig("stop"))  # type: ignore[arg-type]
+    assert (config.mode, config.model, config.goal.at_goal) == (Mode.OPEN, Model.JERK, AtGoal.STOP)
+    with pytest.raises(ConfigError, match=r"mode is 'opn', expected one of: replay, open"):
+        SimConfig(mode="opn")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"collision is 'stopp', expected one of: ignore, stop, remove"):
+        InfractionConfig(collision="stopp")  # type: ignore[arg-type]
+
+
 def test_nothing_is_allocated_for_what_a_step_returns(towns: Pack) -> None:
     env = DriveEnv(towns, 2, SimConfig(mode=Mode.OPEN))
     first = env.reset()

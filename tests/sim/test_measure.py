@@ -42,4 +42,4 @@ def test_bench_sim_without_a_gpu_ends_with_exit_code_5(towns: Pack, capsys: pyte
     if torch.cuda.is_available():
         pytest.skip("there is a GPU")
     assert main(["bench", "sim", str(towns.path), "--device", "cuda"]) == 5
-    assert "or use device='cpu'" in capsys.readouterr().err
+    assert "or use the device 'cpu'" in capsys.readouterr().err

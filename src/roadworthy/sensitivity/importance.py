@@ -61,7 +61,7 @@ class Importance:
 
     @property
     def verdict(self) -> Verdict:
-        """Irrelevant takes more than no sign of an effect: an effect worth knowing would have been seen."""
+        """Irrelevant takes more than no sign of an effect: a large one would have been seen."""
         if self.p_value <= LEVEL:
             return Verdict.MATTERS
         return Verdict.IRRELEVANT if self.null_total <= SMALL_SHARE else Verdict.UNDECIDED

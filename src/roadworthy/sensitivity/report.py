@@ -133,13 +133,13 @@ def _finding(analysis: Analysis, number: int) -> str:
     factor, curve, grid = surface.factors[number], surface.marginal(number), surface.grid(number)
     if found.verdict is Verdict.IRRELEVANT:
         return (
-            f"{factor.name} is irrelevant: shuffled values look the same (p = {found.p_value:.2f}), and an effect on "
-            f"{found.null_total:.0%} of the variation or more would most likely have been seen."
+            f"{factor.name} is irrelevant: shuffled values look the same (p = {found.p_value:.2f}); these rows leave "
+            f"room for a share of up to {found.total.high:.0%} of the variation."
         )
     if found.verdict is Verdict.UNDECIDED:
         return (
-            f"{factor.name} is undecided: shuffled values look the same (p = {found.p_value:.2f}), but these rows "
-            f"could not have shown an effect on less than {found.null_total:.0%} of the variation."
+            f"{factor.name} is undecided: shuffled values look the same (p = {found.p_value:.2f}), but it may decide "
+            f"up to {found.total.high:.0%} of the variation, as far as these rows can tell."
         )
     lowest, highest = int(curve.mean.argmin()), int(curve.mean.argmax())
     what = f"the chance of {analysis.rows.outcome_name}" if surface.is_binary else f"mean {analysis.rows.outcome_name}"

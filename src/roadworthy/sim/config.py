@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from enum import Enum
-from typing import Any
+from typing import Any, get_type_hints
 
 from roadworthy.errors import ConfigError
 
@@ -96,6 +96,7 @@ class ControlConfig:
     # A recorded vehicle that ends nearer than this to its start is parked: nobody drives it (but the self-driving car).
 
     def __post_init__(self) -> None:
+        _take_words(self)
         _between("rows", self.rows, 1, 256)
         _between("ego_share", self.ego_share, 0.0, 1.0)
         _at_least("min_distance_m", self.min_distance_m, 0.0)
@@ -136,6 +137,7 @@ class GoalConfig:
     # ... at no more than this speed.
 
     def __post_init__(self) -> None:
+        _take_words(self)
         _above("radius_m", self.radius_m, 0.0)
         _at_least("speed_mps", self.speed_mps, 0.0)
 
@@ -150,6 +152,9 @@ class InfractionConfig:
     # Its box touches a road edge, or has crossed one.
     red_light: OnInfraction = OnInfraction.IGNORE
     # Its front crosses a stop line while the light is red.
+
+    def __post_init__(self) -> None:
+        _take_words(self)
 
 
 @dataclass(frozen=True)
@@ -317,6 +322,7 @@ class SimConfig:
     log: LogConfig = field(default_factory=LogConfig)
 
     def __post_init__(self) -> None:
+        _take_words(self)
         _at_least("init_steps", self.init_steps, 0)
         if self.episode.trials > 1 and self.goal.at_goal is AtGoal.RESPAWN:
             raise ConfigError(
@@ -351,3 +357,15 @@ def _between(name: str, value: float, low: float, high: float) -> None:
 def _ordered(name: str, value: Any) -> None:
     if not value[0] <= value[1]:
         raise ConfigError(f"{name} is the range {value[0]} to {value[1]}, expected the lower end first")
+
+
+def _take_words(config: Any) -> None:
+    """Turn words into the choices that they name, so that `SimConfig(mode="open")` means what it says."""
+    for name, kind in get_type_hints(type(config)).items():
+        value = getattr(config, name)
+        if not (isinstance(kind, type) and issubclass(kind, Enum)) or isinstance(value, kind):
+            continue
+        words = [member.value for member in kind]
+        if value not in words:
+            raise ConfigError(f"{name} is {value!r}, expected one of: {', '.join(words)}")
+        object.__setattr__(config, name, kind(value))

@@ -166,9 +166,8 @@ class CudaBatch:
             self._begin(now)
 
     def look(self, function: Any, *arguments: Any) -> None:
-        """Launch a kernel with all that there is, a block per world: worlds, maps, scenarios, settings; arguments."""
-        parts = tuple(self._lent[name] for name in ("Worlds", "Maps", "Scenarios"))
-        Kernel("look", function, (*parts, self._settings, *arguments), self._world_count, self._threads).launch()
+        """Refuse: what looks at everything, as scripted experts do, is compiled for the CPU."""
+        raise UsageError(f"{getattr(function, '__name__', function)} looks at the worlds of a CPU; use device='cpu'")
 
     @property
     def episodes(self) -> tuple[Episode | None, ...]:

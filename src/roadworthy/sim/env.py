@@ -253,7 +253,7 @@ class DriveEnv:
         if find_spec("numba_cuda") is None:
             raise DeviceError(
                 f"device {self.device!r} was asked for, but numba-cuda is not installed; install the extra 'cuda' "
-                "(pip install 'roadworthy[cuda]'), or use device='cpu'"
+                "(pip install 'roadworthy[cuda]'), or use the device 'cpu'"
             )
         from roadworthy.sim.cuda_batch import CudaBatch  # needs torch and numba-cuda
 
