@@ -91,14 +91,17 @@ def _open(path: Path) -> IO[bytes]:
         raise UsageError(f"{path}: can't be read: {error.strerror or error}") from error
 
 
+_NO_RECORDS = "it is no TFRecord file, or a damaged one"
+
+
 def _header_fault(header: bytes) -> str:
     """What is wrong with the head of a record, nothing if it is sound."""
     if len(header) < HEADER.size:
-        return f"the file ends after {len(header)} of {HEADER.size} bytes of length and checksum"
+        return f"the file ends after {len(header)} of {HEADER.size} bytes of length and checksum: {_NO_RECORDS}"
     length, expected = HEADER.unpack(header)
     found = masked_crc32c(header[:8])
     if found != expected:
-        return f"the checksum of its length is {found:#010x}, but {expected:#010x} is written there"
+        return f"the checksum of its length is {found:#010x}, but {expected:#010x} is written there: {_NO_RECORDS}"
     return f"it has {length} bytes, allowed: {MAX_BYTES}" if length > MAX_BYTES else ""
 
 
