@@ -20,7 +20,12 @@ _COPIED_BYTES = 2**28
 
 @dataclass(frozen=True)
 class Speed:
-    """What a run of steps came to. Seconds are medians, and rates count active agents only."""
+    """What a run of steps came to. Rates count active agents only.
+
+    A step's seconds are the median on the CPU and the mean on a GPU; a stage's are the mean. On a GPU stages are
+    launched one by one, outside the graph that a step replays, and each time holds that launch: they don't add up to
+    the step.
+    """
 
     device: str
     worlds: int
