@@ -47,6 +47,7 @@ from roadworthy.sim.trials import carry_on, close, cut_row, settle
 # Stages of a step, as bits, so that a benchmark can run them one by one.
 PLAN, MOVE, JUDGE, SETTLE, CARRY_ON, OBSERVE = 1, 2, 4, 8, 16, 32
 ALL_STAGES = 63
+UNTIL_SETTLED = PLAN | MOVE | JUDGE | SETTLE  # after these, what ended is still where it ended
 STAGES = {"plan": PLAN, "move": MOVE, "judge": JUDGE, "settle": SETTLE, "carry on": CARRY_ON, "observe": OBSERVE}
 
 _ZERO = np.float32(0.0)

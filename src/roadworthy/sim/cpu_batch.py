@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numba
@@ -46,6 +46,7 @@ class CpuBatch:
         self.logs: Logs = make_logs(worlds, self.rows_per_world, config.episode.trials)
         self.observations: Floats = self.rows.observations
         self.final_observations: Floats = self.rows.final_observations
+        self.watcher: Callable[[], None] | None = None  # see DriveEnv.watch
         self._running: list[Episode | None] = [None] * worlds
         self._waiting: list[deque[Episode]] = [deque() for _ in range(worlds)]
         self._log = EpisodeLog(_ROOM_FOR_EPISODES)
@@ -61,7 +62,12 @@ class CpuBatch:
     def step(self, actions: ArrayLike) -> None:
         """One step of every world; those whose episode ended begin another."""
         self.take(actions)
-        self.run_stages(cpu.ALL_STAGES)
+        if self.watcher is None:
+            self.run_stages(cpu.ALL_STAGES)
+        else:
+            self.run_stages(cpu.UNTIL_SETTLED)
+            self.watcher()
+            self.run_stages(cpu.ALL_STAGES & ~cpu.UNTIL_SETTLED)
         if self.rows.episode_ended.any():
             self._log.add(self._ended(np.flatnonzero(self.rows.episode_ended), is_cut=False))
         ended = np.flatnonzero(self.worlds.clocks[:, HAS_ENDED])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -94,8 +94,8 @@ class CudaBatch:
         self.observations = self.rows.observations[:, : self._size]
         self.final_observations = self.rows.final_observations[:, : self._size]
         self._first, self._step = self._kernels_of_start(config), self._kernels_of_step(config)
-        self._graph: Any = None
-        self._is_warm = False
+        self.watcher: Callable[[], None] | None = None  # see DriveEnv.watch
+        self._graphs: dict[str, Any] = {}
 
     def reset(self) -> None:
         """Start another episode in every world; those under way are cut short and logged so."""
@@ -111,17 +111,13 @@ class CudaBatch:
     def step(self, actions: Any) -> None:
         """One step of every world; those whose episode ended begin another. Nothing here waits for the GPU."""
         self.take(actions)
-        if IS_SIMULATED or torch.cuda.is_current_stream_capturing():
-            self._launch(self._step)
-        elif not self._is_warm:  # kernels are compiled and loaded here: no graph could capture that
-            self._launch(self._step)
-            self._is_warm = True
+        if self.watcher is None:
+            self._play("step", self._step)
         else:
-            if self._graph is None:
-                self._graph = torch.cuda.CUDAGraph()
-                with torch.cuda.graph(self._graph):
-                    self._launch(self._step)
-            self._graph.replay()
+            settled = 1 + self.stage_names.index("close")
+            self._play("until settled", self._step[:settled])
+            self.watcher()
+            self._play("once settled", self._step[settled:])
 
     def take(self, actions: Any) -> None:
         """Copy actions to where the rules read them; what is wrong with one is told by the next call that reads."""
@@ -314,6 +310,20 @@ class CudaBatch:
     def _launch(self, some: Sequence[Kernel]) -> None:
         for kernel in some:
             kernel.launch()
+
+    def _play(self, name: str, some: Sequence[Kernel]) -> None:
+        """Launch kernels, from the second time on by a graph: the first time compiles them, which no graph could capture."""
+        if IS_SIMULATED or torch.cuda.is_current_stream_capturing():
+            self._launch(some)
+        elif name not in self._graphs:
+            self._launch(some)
+            self._graphs[name] = None
+        else:
+            if self._graphs[name] is None:
+                self._graphs[name] = torch.cuda.CUDAGraph()
+                with torch.cuda.graph(self._graphs[name]):
+                    self._launch(some)
+            self._graphs[name].replay()
 
     def _begin(self, worlds: Sequence[int]) -> None:
         """Begin the next episode of these worlds at once; what runs there is cut short."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -223,6 +223,14 @@ class DriveEnv:
         """
         self._require_started()
         self.batch.look(function, *arguments)
+
+    def watch(self, watcher: Callable[[], None] | None) -> None:
+        """Call a function in every step, when all have moved and were judged and nothing that ended starts anew yet.
+
+        For recordings, which need the last state of a trial: `batch.worlds` has it then. None ends it.
+        """
+        self._require_open()
+        self.batch.watcher = watcher
 
     # Going back
 
