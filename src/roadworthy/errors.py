@@ -5,6 +5,7 @@ RoadworthyError             1
 │   └── ConfigError         2   a config file or --set is wrong
 ├── ScenarioError           3   a scenario is unsound
 │   └── PackError           3   a pack file is damaged, foreign or too new
+├── CheckpointError         3   a checkpoint is damaged, foreign or does not fit
 ├── GenerationError         4   no scenario with the properties asked for was found
 └── DeviceError             5   a GPU, its driver, its libraries or its memory is missing
 """
@@ -36,6 +37,12 @@ class ScenarioError(RoadworthyError):
 
 class PackError(ScenarioError):
     """A pack file can't be read: damaged, truncated, foreign or of a newer version."""
+
+
+class CheckpointError(RoadworthyError):
+    """A checkpoint can't be read, or does not fit what it is to be loaded into."""
+
+    exit_code = 3
 
 
 class GenerationError(RoadworthyError):

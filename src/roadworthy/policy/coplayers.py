@@ -1,0 +1,112 @@
+"""Coplayers: policies that drive the agents which are not egos, one batched forward per distinct checkpoint."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from roadworthy.errors import UsageError
+from roadworthy.policy.checkpoint import ABOUT, WEIGHTS, Checkpoint, load_policy
+from roadworthy.policy.cores import Memory
+from roadworthy.policy.fit import Fitting
+from roadworthy.sim.env import DriveEnv
+
+
+class Coplayers:
+    """Partners by number; those whose checkpoints have equal contents are one. False where there are none."""
+
+    def __init__(self, checkpoints: Sequence[Path]) -> None:
+        self._paths = tuple(Path(path) for path in checkpoints)
+        self._digests: tuple[str, ...] = ()
+        self._loaded: dict[str, Checkpoint] = {}
+        self._drivers: list[_Driver] = []
+        self.reread()
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+    @property
+    def distinct(self) -> int:
+        """How many different ones there are."""
+        return len(set(self._digests))
+
+    def reread(self) -> bool:
+        """Read files that were replaced; True if any was. Each content is read once, however many partners have it."""
+        digests = tuple(map(_digest, self._paths))
+        if digests == self._digests:
+            return False
+        fresh = {d: path for d, path in zip(digests, self._paths, strict=True) if d not in self._loaded}
+        self._loaded = {d: c for d, c in self._loaded.items() if d in digests}
+        self._loaded |= {d: load_policy(path) for d, path in fresh.items()}
+        self._digests = digests
+        return True
+
+    def start(self, env: DriveEnv, device: torch.device) -> None:
+        """Get ready to drive rows of an env, with no memory of anything."""
+        self._drivers = []
+        for digest, checkpoint in self._loaded.items():
+            policy = checkpoint.policy
+            if policy.choices != env.action_choices:
+                raise UsageError(
+                    f"partner {checkpoint.path} chooses among {policy.choices}, the env among {env.action_choices} "
+                    "(None: continuous)"
+                )
+            numbers = [k for k, other in enumerate(self._digests) if other == digest]
+            self._drivers.append(_Driver(checkpoint, numbers, env, device))
+
+    def act(
+        self, driven: Tensor, observations: Tensor, mine: Tensor, partner: Tensor, noise: Tensor, traits: Tensor
+    ) -> Tensor:
+        """(R, 2) actions, with those of partners put in.
+
+        driven: (R, 2) actions so far.
+        mine: (R,) rows of co-players that are active.
+        partner: (R,) the number of each row's partner.
+        noise: (R, 2) uniform, to draw from.
+        traits: (R, 2) uniform, the same throughout a row's episode: the places of its traits in their ranges.
+        """
+        for driver in self._drivers:
+            driven = driver.act(driven, observations, mine & torch.isin(partner, driver.numbers), noise, traits)
+        return driven
+
+    def reset(self, mask: Tensor) -> None:
+        """Clear the memory of rows whose episodes have ended."""
+        for driver in self._drivers:
+            driver.policy.reset(driver.memory, mask)
+
+    @property
+    def memories(self) -> list[Memory]:
+        """What the partners remember, in the order of their contents."""
+        return [driver.memory for driver in self._drivers]
+
+
+class _Driver:
+    """One distinct policy and its memory of all rows."""
+
+    def __init__(self, checkpoint: Checkpoint, numbers: list[int], env: DriveEnv, device: torch.device) -> None:
+        self.policy = checkpoint.policy.to(device)
+        self.numbers = torch.tensor(numbers, device=device)
+        self.memory = self.policy.memory(env.row_count)
+        self._fit = Fitting(env.observation_layout, self.policy.layout, device)
+        self._trait_count = len(self.policy.config.traits.names)
+
+    def act(self, driven: Tensor, observations: Tensor, mine: Tensor, noise: Tensor, traits: Tensor) -> Tensor:
+        told = traits[:, : self._trait_count] if self._trait_count else None
+        output = self.policy.step(self._fit(observations), mine, self.memory, told)
+        actions = self.policy.head.to_env(self.policy.head.sample(output.scores, noise))
+        return torch.where(mine[:, None], actions, driven)
+
+
+def _digest(path: Path) -> str:
+    folder = path.parent if path.name in (WEIGHTS, ABOUT) else path
+    digest = hashlib.sha256()
+    for name in (WEIGHTS, ABOUT):
+        try:
+            digest.update((folder / name).read_bytes())
+        except OSError as error:
+            raise UsageError(f"partner {path} can't be read: {error.strerror}; expected a checkpoint") from error
+    return digest.hexdigest()

@@ -1,0 +1,164 @@
+"""The core that attends to the last steps of its episode: a transformer, with a cache for rollout.
+
+The cache is a ring of C slots per row: step p of an episode (counted from 0) is kept in slot p % C. What a step sees,
+in rollout and in training alike: itself, and those of the C - 1 steps before it that belong to its episode and in
+which its agent was active. Positions count the steps of the episode from the first in which its agent was active on,
+inactive ones too: how long a row stood empty before its episode is nothing to it.
+
+Where a segment of training begins in the middle of an episode, its first steps see the cache as it stood there, keys
+and values as they were when they were acted on, without a gradient. So training sees exactly what the rollout saw.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import NamedTuple, cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import gelu, scaled_dot_product_attention
+
+from roadworthy.policy.config import TransformerConfig
+
+_LONGEST_WAVE = 10_000.0
+
+
+class TransformerMemory(NamedTuple):
+    """The cache. R rows, L layers, N heads of size D, C slots."""
+
+    length: Tensor  # (R,) int32, steps of the episode, 0 until its agent was active
+    is_kept: Tensor  # (R, C) bool, whether the slot holds an active step of the episode
+    keys: Tensor  # (R, L, N, C, D)
+    values: Tensor  # (R, L, N, C, D)
+
+
+class TransformerCore(nn.Module):
+    """Blocks of attention and MLP over an episode's steps."""
+
+    def __init__(self, hidden: int, config: TransformerConfig) -> None:
+        super().__init__()
+        self.size, self.config = hidden, config
+        self.blocks = nn.ModuleList(_Block(hidden, config.heads) for _ in range(config.layers))
+        self.norm = nn.LayerNorm(hidden)
+
+    def start(self, rows: int, like: Tensor) -> TransformerMemory:
+        c = self.config
+        room = (rows, c.layers, c.heads, c.context, self.size // c.heads)
+        keys = torch.zeros(room, dtype=like.dtype, device=like.device)
+        return TransformerMemory(
+            torch.zeros(rows, dtype=torch.int32, device=like.device),
+            torch.zeros(rows, c.context, dtype=torch.bool, device=like.device),
+            keys,
+            torch.zeros_like(keys),
+        )
+
+    def step(self, x: Tensor, active: Tensor, memory: TransformerMemory) -> Tensor:
+        rows = torch.arange(len(x), device=x.device)
+        slot = memory.length.long() % self.config.context
+        memory.is_kept[rows, slot] = True  # a step always sees itself
+        x = x + positions(memory.length, self.size).to(x.dtype)
+        mask = memory.is_kept[:, None, None]
+        for k, block in enumerate(cast(Iterable[_Block], self.blocks)):
+            query, key, value = block.project(x[:, None])
+            memory.keys[rows, k, :, slot] = key[:, :, 0].to(memory.keys.dtype)
+            memory.values[rows, k, :, slot] = value[:, :, 0].to(memory.values.dtype)
+            keys, values = memory.keys[:, k].to(query.dtype), memory.values[:, k].to(query.dtype)
+            x = block.finish(x[:, None], scaled_dot_product_attention(query, keys, values, attn_mask=mask))[:, 0]
+        memory.is_kept[rows, slot] = active
+        memory.length.add_(active | (memory.length > 0))
+        return self.norm(x)
+
+    def sequence(self, x: Tensor, active: Tensor, ended: Tensor, memory: TransformerMemory) -> Tensor:
+        position, episode = places(active, ended, memory.length)
+        x = x + positions(position, self.size).to(x.dtype)
+        mask = self._sight(position, episode, active, memory)[:, None]
+        for k, block in enumerate(cast(Iterable[_Block], self.blocks)):
+            query, key, value = block.project(x)
+            keys = torch.cat([memory.keys[:, k].to(key.dtype), key], 2)
+            values = torch.cat([memory.values[:, k].to(value.dtype), value], 2)
+            x = block.finish(x, scaled_dot_product_attention(query, keys, values, attn_mask=mask))
+        return self.norm(x)
+
+    def reset(self, memory: TransformerMemory, mask: Tensor) -> None:
+        memory.length.masked_fill_(mask, 0)
+        memory.is_kept.masked_fill_(mask[:, None], False)
+
+    def _sight(self, position: Tensor, episode: Tensor, active: Tensor, memory: TransformerMemory) -> Tensor:
+        """(R, T, C + T) what each step of a segment sees: slots of the cache at the cut, then steps of the segment."""
+        context, steps = self.config.context, position.shape[1]
+        slots = torch.arange(context, device=position.device)
+        newest = memory.length[:, None].long() - 1
+        held = newest - (newest - slots) % context  # the position that each slot holds
+        sees_cache = memory.is_kept[:, None] & (episode == 0)[..., None]
+        sees_cache = sees_cache & (position[..., None] - held[:, None] < context)
+        t = torch.arange(steps, device=position.device)
+        age = t[:, None] - t
+        is_near = (age >= 0) & (age < context)
+        sees_steps = is_near & (episode[:, :, None] == episode[:, None]) & (active[:, None] | (age == 0))
+        return torch.cat([sees_cache, sees_steps], -1)
+
+
+class _Block(nn.Module):
+    """Attention, then an MLP, each on the normalised input and added to it."""
+
+    def __init__(self, hidden: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.norm = nn.LayerNorm(hidden)
+        self.mix = nn.Linear(hidden, 3 * hidden)
+        self.out = nn.Linear(hidden, hidden)
+        self.mlp_norm = nn.LayerNorm(hidden)
+        self.widen = nn.Linear(hidden, 4 * hidden)
+        self.narrow = nn.Linear(4 * hidden, hidden)
+        for linear in (self.mix, self.out, self.widen, self.narrow):
+            nn.init.normal_(linear.weight, std=hidden**-0.5)
+            nn.init.zeros_(linear.bias)
+        # Each block starts out as nearly nothing beside its input.
+        for linear in (self.out, self.narrow):
+            nn.init.normal_(linear.weight, std=0.1 * linear.in_features**-0.5)
+
+    def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values, (R, heads, T, D) each, of (R, T, H)."""
+        mixed = self.mix(self.norm(x)).unflatten(-1, (3, self.heads, -1)).transpose(1, 3)
+        return mixed[:, :, 0], mixed[:, :, 1], mixed[:, :, 2]
+
+    def finish(self, x: Tensor, attended: Tensor) -> Tensor:
+        """(R, T, H) what follows the attention, whose result is (R, heads, T, D)."""
+        x = x + self.out(attended.transpose(1, 2).flatten(-2))
+        return x + self.narrow(gelu(self.widen(self.mlp_norm(x))))
+
+
+def places(active: Tensor, ended: Tensor, length: Tensor) -> tuple[Tensor, Tensor]:
+    """(R, T) the position of each step in its episode, and the number of its episode within the segment.
+
+    A step belongs to the episode that it ends. Steps before the first active one of an episode are on their own: each
+    is taken for an episode that ends there.
+    active, ended: (R, T) whether the row was active, and whether its episode ended with the step.
+    length: (R,) steps of the episode under way before the segment.
+    """
+    t = torch.arange(ended.shape[1], device=ended.device)
+    last_active = torch.where(active, t, -1).cummax(1).values
+    has_begun = (last_active >= _since(ended, t)) | ((_since(ended, t) == 0) & (length[:, None] > 0))
+    ended = ended | ~has_begun
+    episode = _shifted(ended.long()).cumsum(1)
+    begun_before = (episode == 0) & (length[:, None] > 0)
+    return torch.where(begun_before, t + length[:, None], t - _since(ended, t)), episode
+
+
+def _since(ended: Tensor, t: Tensor) -> Tensor:
+    """(R, T) the step with which the episode of each step starts: starts follow ends, and the last is the greatest."""
+    return _shifted(torch.where(ended, t + 1, 0)).cummax(1).values
+
+
+def _shifted(steps: Tensor) -> Tensor:
+    """Everything one step later."""
+    return torch.cat([torch.zeros_like(steps[:, :1]), steps[:, :-1]], 1)
+
+
+def positions(position: Tensor, size: int) -> Tensor:
+    """(..., size) sines and cosines of positions (...), as a transformer's input tells them."""
+    half = size // 2
+    waves = torch.exp(torch.arange(half, device=position.device) * (-math.log(_LONGEST_WAVE) / half))
+    angles = position[..., None].float() * waves
+    return torch.cat([angles.sin(), angles.cos()], -1)

@@ -1,0 +1,74 @@
+"""From a row of observations to a vector: an MLP shared by the entries of a block, then the maximum over them."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from roadworthy.policy.config import PolicyConfig
+from roadworthy.policy.pointmax import strongest
+from roadworthy.sim.layout import COUNTED, Block, ObservationLayout
+
+SELF_BLOCKS = ("ego", "goal", "conditioning", "counts")
+
+
+class Encoder(nn.Module):
+    """(..., observation) and (..., traits) to (..., size)."""
+
+    def __init__(self, config: PolicyConfig, layout: ObservationLayout) -> None:
+        super().__init__()
+        width, depth = config.encoder, config.encoder_layers
+        self.layout = layout
+        self._is_shallow = depth == 1
+        self.seen = tuple(layout[name] for name in COUNTED if layout[name].entries)
+        counts = layout["counts"]
+        # Where the count of each block stands in the row, and how many one is worth: counts are shares of the most.
+        self._counts = tuple((counts.column(block.name), max(block.entries, 1)) for block in self.seen)
+        own = sum(layout[name].size for name in SELF_BLOCKS) + len(config.traits.names)
+        self.own = _mlp(own, width, depth)
+        self.entries = nn.ModuleDict({block.name: _mlp(len(block.features), width, depth) for block in self.seen})
+        self.join = nn.Linear(width * (1 + len(self.seen)), config.hidden)
+        _init(self.join)
+
+    def forward(self, observations: Tensor, traits: Tensor | None = None) -> Tensor:
+        own = [observations[..., self.layout[name].slice] for name in SELF_BLOCKS]
+        parts = [self.own(torch.cat(own if traits is None else [*own, traits.to(observations.dtype)], -1))]
+        for block, (column, most) in zip(self.seen, self._counts, strict=True):
+            count = torch.round(observations[..., column].float() * most)
+            parts.append(self._strongest(block, observations, count))
+        return torch.relu(self.join(torch.cat(parts, -1)))
+
+    def _strongest(self, block: Block, observations: Tensor, count: Tensor) -> Tensor:
+        """(..., width) the maximum over a block's valid entries, 0 where there are none."""
+        layers = self.entries[block.name]
+        if self._is_shallow and _is_plain(observations):
+            rows, linear = observations.flatten(0, -2), cast(nn.Linear, cast(nn.Sequential, layers)[0])
+            counts = count.flatten().int()
+            strong = strongest(rows, linear.weight, linear.bias, block.start, block.entries, counts)
+            return strong.unflatten(0, observations.shape[:-1])
+        entries = observations[..., block.slice].unflatten(-1, (len(block.features), block.entries)).transpose(-1, -2)
+        # Activations end with a ReLU, so an entry that is not valid can be 0: it is never above one that is.
+        is_valid = torch.arange(block.entries, device=observations.device) < count[..., None]
+        return (layers(entries) * is_valid[..., None]).amax(-2)
+
+
+def _is_plain(observations: Tensor) -> bool:
+    """Whether the kernels of pointmax.py can read them: float32 on a CPU, and not while torch compiles."""
+    is_plain = observations.device.type == "cpu" and observations.dtype is torch.float32
+    return is_plain and not torch.compiler.is_compiling() and not torch.is_autocast_enabled("cpu")
+
+
+def _mlp(inputs: int, width: int, depth: int) -> nn.Sequential:
+    layers: list[nn.Module] = []
+    for k in range(depth):
+        linear = nn.Linear(inputs if k == 0 else width, width)
+        _init(linear)
+        layers += [linear, nn.ReLU()]
+    return nn.Sequential(*layers)
+
+
+def _init(linear: nn.Linear) -> None:
+    nn.init.orthogonal_(linear.weight, 2.0**0.5)
+    nn.init.zeros_(linear.bias)

@@ -1,0 +1,149 @@
+"""Training: collect a segment, learn from it, and so on; checkpoints, figures and a trace along the way."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from roadworthy.policy.coplayers import Coplayers
+from roadworthy.policy.network import Policy
+from roadworthy.scenario.pack import Pack
+from roadworthy.sim.env import DriveEnv
+from roadworthy.sim.layout import layout
+from roadworthy.train.config import Compile, TrainConfig
+from roadworthy.train.ppo import Learner
+from roadworthy.train.processes import Processes
+from roadworthy.train.resume import restore, save
+from roadworthy.train.rollout import Collector
+from roadworthy.train.schedule import env_config, learning_rate, trials_at
+from roadworthy.train.trace import Trace
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a training run stands, after an update."""
+
+    epoch: int  # updates made
+    step: int  # agent-steps learned from
+    steps: int  # ... to be learned from
+    seconds: float  # since the run, or its resumption, began
+    steps_per_s: float  # agent-steps, over the last updates
+    trials: int  # in an episode
+    rate: float  # of learning
+    losses: dict[str, float]  # see ppo.Losses, and explained_variance
+    figures: dict[str, float | None]  # see DriveEnv.figures; {} between reports
+    memory_bytes: int  # peak on the GPU; 0 on a CPU
+
+
+class Trainer:
+    """A training run: everything that changes in it."""
+
+    def __init__(self, config: TrainConfig, pack: Pack | Path, folder: Path, trace: Path | None = None) -> None:
+        torch.set_num_threads(config.threads or torch.get_num_threads())
+        torch.set_float32_matmul_precision("highest" if config.device == "cpu" else "high")
+        self.config, self.folder = config, folder
+        self.pack = pack if isinstance(pack, Pack) else Pack(pack)
+        self.processes = Processes()
+        self.coplayers = Coplayers(config.coplayers.checkpoints)
+        env = self._make_env(trials_at(config, 0.0))
+        self.policy = Policy(config.policy, layout(config.env), env.action_choices, config.seed).to(config.device)
+        self.learner = Learner(self.policy, config.ppo, config.seed, self.processes)
+        self.epoch = self.step = 0
+        self._trace = Trace(trace) if trace else None
+        self._take_env(env)
+
+    def run(self, report: Callable[[Progress], None], should_stop: Callable[[], bool] = lambda: False) -> Path:
+        """Train to the end, or until told to stop; the last checkpoint's folder."""
+        config, clock = self.config, _Clock()
+        while self.step < config.steps and not should_stop():
+            self._enter_stage()
+            cut = self.collector.collect()
+            if self._trace:
+                self._trace.write(cut, self.epoch)
+            rate = learning_rate(config.ppo, self.step / config.steps)
+            losses = self.learner.update(cut, self.epoch, rate)
+            learned = int(self.processes.sum(cut.segment.learns.sum()))
+            self.epoch += 1
+            self.step += learned
+            report(self._progress(clock, learned, rate, losses))
+            if self.epoch % config.checkpoint_interval == 0:
+                self.save()
+            if self.epoch % config.coplayers.reread_interval == 0 and self.coplayers.reread():
+                self.coplayers.start(self.env, self.collector.device)
+        return self.save()
+
+    def save(self) -> Path:
+        """Write a checkpoint, from which training can go on."""
+        return save(self)
+
+    def resume(self, checkpoint: Path) -> None:
+        """Go on from a checkpoint of a run with the same config: to the bit on a CPU."""
+        restore(self, checkpoint)
+
+    def take_stage(self, trials: int) -> None:
+        """Let episodes have so many trials from here on."""
+        self._take_env(self._make_env(trials))
+
+    def _enter_stage(self) -> None:
+        trials = trials_at(self.config, self.step / self.config.steps)
+        if trials != self.env.config.episode.trials:
+            self.take_stage(trials)
+
+    def _make_env(self, trials: int) -> DriveEnv:
+        config, processes = self.config, self.processes
+        worlds = config.worlds // processes.count
+        return DriveEnv(
+            self.pack,
+            worlds,
+            env_config(config, trials),
+            seed=config.seed,
+            device=config.device,
+            threads=config.threads or None,
+            first_world=processes.rank * worlds,
+            world_total=config.worlds,
+        )
+
+    def _take_env(self, env: DriveEnv) -> None:
+        self.env = env
+        first_row = self.processes.rank * env.row_count
+        self.collector = Collector(env, self.policy, self.config.ppo, self.coplayers, self.config.seed, first_row)
+        is_cuda = self.config.device != "cpu"
+        if self.config.ppo.compile is Compile.ON or (self.config.ppo.compile is Compile.AUTO and is_cuda):
+            self.collector.act = torch.compile(self.policy.step, fullgraph=True, dynamic=False)
+            self.learner.evaluate = torch.compile(self.policy.sequence, fullgraph=True, dynamic=False)
+        self.collector.start()
+
+    def _progress(self, clock: _Clock, learned: int, rate: float, losses: dict[str, Any]) -> Progress:
+        told = {name: float(value) for name, value in losses.items()}
+        seconds, per_s = clock.tick(learned)
+        return Progress(
+            epoch=self.epoch,
+            step=self.step,
+            steps=self.config.steps,
+            seconds=seconds,
+            steps_per_s=per_s,
+            trials=self.env.config.episode.trials,
+            rate=rate,
+            losses=told,
+            figures=self.env.figures(),
+            memory_bytes=torch.cuda.max_memory_allocated() if self.config.device != "cpu" else 0,
+        )
+
+
+class _Clock:
+    """Seconds since the start, and steps per second over the last few updates."""
+
+    def __init__(self) -> None:
+        self._started = time.perf_counter()
+        self._recent: list[tuple[float, int]] = [(self._started, 0)]
+
+    def tick(self, steps: int) -> tuple[float, float]:
+        now = time.perf_counter()
+        self._recent = [*self._recent[-10:], (now, steps)]
+        passed = now - self._recent[0][0]
+        return now - self._started, sum(n for _, n in self._recent[1:]) / passed

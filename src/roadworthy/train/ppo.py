@@ -1,0 +1,196 @@
+"""Learner: proximal policy optimisation on segments, fooled by no step in which an agent was away.
+
+Every sum runs over steps that count (`Segment.learns`) and is divided by how many those are, in all processes together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from roadworthy.policy.cores import Memory
+from roadworthy.policy.network import Output, Policy
+from roadworthy.train.advantage import advantages
+from roadworthy.train.config import PpoConfig, Precision
+from roadworthy.train.processes import Processes
+from roadworthy.train.segment import Cut, Segment
+
+
+class Losses(NamedTuple):
+    """What an update comes to: means over the steps that count."""
+
+    policy: Tensor
+    value: Tensor
+    entropy: Tensor
+    divergence: Tensor  # an estimate of the KL divergence from the policy that acted
+    clipped: Tensor  # share of steps whose ratio was beyond the clip
+    gradient: Tensor  # norm, before it was shortened
+
+
+class Learner:
+    """Updates a policy's weights."""
+
+    def __init__(self, policy: Policy, config: PpoConfig, seed: int, processes: Processes, shards: int = 1) -> None:
+        """Get ready to learn.
+
+        shards: minibatches take equal parts of so many equal parts of the rows, so that one process with two shards
+            learns the same as two processes with one each.
+        """
+        self.policy, self._config, self._seed = policy, config, seed
+        self._processes, self._shards = processes, shards
+        is_cuda = policy.value.weight.is_cuda
+        self.optimizer = torch.optim.Adam(policy.parameters(), lr=config.learning_rate, eps=1e-5, fused=is_cuda)
+        self.evaluate: Callable[..., Output] = policy.sequence  # may be replaced by its compiled form
+
+    def update(self, cut: Cut, epoch: int, rate: float) -> dict[str, Tensor]:
+        """Learn from a segment, with a learning rate; `epoch` is the number of the update. Nothing waits for a GPU."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        explained = self._explained_variance(cut.segment)
+        sums: Losses | None = None
+        count = 0
+        for k in range(self._config.passes):
+            for rows in self._deal(cut.segment, epoch * self._config.passes + k):
+                losses = self._learn(cut, rows)
+                sums = losses if sums is None else Losses(*(a + b for a, b in zip(sums, losses, strict=True)))
+                count += 1
+        assert sums is not None
+        return {name: value / count for name, value in sums._asdict().items()} | {"explained_variance": explained}
+
+    def _learn(self, cut: Cut, rows: Tensor) -> Losses:
+        """One update of the weights, from some rows."""
+        part = Segment(*(tensor.index_select(0, rows) for tensor in cut.segment))
+        memory = type(cut.memory)(*(tensor.index_select(0, rows) for tensor in cut.memory))
+        gained = self._advantages(part)
+        returns = gained + part.values
+        counted = part.learns.sum()
+        total = self._processes.sum(counted).clamp(min=1)
+        mean = self._processes.sum(_sum(gained, part.learns)) / total
+        spread = self._processes.sum(_sum((gained - mean) ** 2, part.learns)) / total
+        normal = (gained - mean) / (spread.sqrt() + 1e-8)
+        loss, losses, ratios, values = self._loss(part, memory, normal, returns, total)
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        self._processes.sum_gradients(self.policy)
+        norm = nn.utils.clip_grad_norm_(self.policy.parameters(), self._config.max_gradient)
+        self.optimizer.step()
+        # What a step that does not count has stored stays as it is.
+        cut.segment.ratios[rows] = torch.where(part.learns, ratios.detach(), part.ratios)
+        cut.segment.values[rows] = torch.where(part.learns, values.detach(), part.values)
+        return Losses._make([*map(self._processes.sum, losses), norm])
+
+    def _loss(
+        self, part: Segment, memory: Memory, normal: Tensor, returns: Tensor, total: Tensor
+    ) -> tuple[Tensor, tuple[Tensor, ...], Tensor, Tensor]:
+        """The loss, its parts (see Losses), and the ratios and values of the policy as it is, (B, T)."""
+        config, head = self._config, self.policy.head
+        with torch.autocast(part.values.device.type, torch.bfloat16, enabled=config.precision is Precision.BFLOAT16):
+            traits = part.traits if part.traits.shape[-1] else None
+            output = self.evaluate(part.observations, part.active, part.ended, memory, traits)
+        scores, values = output
+        apart = head.log_prob(scores, part.actions) - part.log_probs
+        # Where nothing counts, nothing may flow: not even infinity times zero.
+        apart = torch.where(part.learns, apart, 0.0)
+        ratios = apart.exp()
+        clipped = ratios.clamp(1.0 - config.clip, 1.0 + config.clip)
+        policy_loss = -torch.minimum(ratios * normal, clipped * normal)
+        near = part.values + (values - part.values).clamp(-config.value_clip, config.value_clip)
+        value_loss = 0.5 * torch.maximum((values - returns) ** 2, (near - returns) ** 2)
+        entropy = head.entropy(scores)
+
+        def mean(x: Tensor) -> Tensor:
+            return _sum(x, part.learns) / total
+
+        loss = mean(policy_loss + config.value_weight * value_loss - self._entropy_weight(part) * entropy)
+        with torch.no_grad():
+            divergence = mean(ratios - 1.0 - apart)
+            is_beyond = mean(((ratios - 1.0).abs() > config.clip).float())
+        parts = (mean(policy_loss).detach(), mean(value_loss).detach(), mean(entropy).detach(), divergence, is_beyond)
+        return loss, parts, ratios, values
+
+    def _advantages(self, part: Segment) -> Tensor:
+        return advantages(
+            part.rewards,
+            part.values,
+            part.last_values,
+            part.final_values,
+            part.goes_on,
+            part.ratios,
+            self._trait(part, "discount", self._config.discount),
+            self._config,
+        )
+
+    def _entropy_weight(self, part: Segment) -> Tensor | float:
+        return self._trait(part, "entropy", self._config.entropy)
+
+    def _trait(self, part: Segment, name: str, default: float) -> Tensor | float:
+        """(B, T) a trait's value, or the one that is the same for all."""
+        traits = self.policy.config.traits
+        if name not in traits.names:
+            return default
+        low, high = getattr(traits, name)
+        return low + (high - low) * part.traits[..., traits.names.index(name)]
+
+    def _deal(self, segment: Segment, number: int) -> list[Tensor]:
+        """The rows of each minibatch of a pass: every row once, or drawn by how much there is to learn from it."""
+        count = len(segment.rewards) // self._shards
+        size = count // self._config.minibatches
+        generator = torch.Generator().manual_seed((self._seed * 1_000_003 + number) % (1 << 63))
+        if self._config.priority > 0.0:
+            return self._deal_by_priority(segment, count, size, generator)
+        order = torch.randperm(count, generator=generator).to(segment.rewards.device)
+        starts = [shard * count for shard in range(self._shards)]
+        return [
+            torch.cat([order[k * size : (k + 1) * size] + start for start in starts])
+            for k in range(self._config.minibatches)
+        ]
+
+    def _deal_by_priority(self, segment: Segment, count: int, size: int, generator: torch.Generator) -> list[Tensor]:
+        gained = torch.where(segment.learns, self._advantages(segment).abs(), 0.0).sum(1)
+        weights = (gained**self._config.priority + 1e-6).unflatten(0, (self._shards, count))
+        summed = weights.double().cumsum(1)
+        dealt = []
+        for _ in range(self._config.minibatches):
+            drawn = torch.rand(self._shards, size, generator=generator, dtype=torch.float64).to(summed.device)
+            rows = torch.searchsorted(summed, drawn * summed[:, -1:]).clamp(max=count - 1)
+            dealt.append((rows + count * torch.arange(self._shards, device=rows.device)[:, None]).flatten())
+        return dealt
+
+    @torch.no_grad()
+    def _explained_variance(self, segment: Segment) -> Tensor:
+        """How much of the returns' variance the values explain, over the steps that count."""
+        gained = self._advantages(segment)
+        returns = gained + segment.values
+        total = self._processes.sum(segment.learns.sum()).clamp(min=1)
+        mean = self._processes.sum(_sum(returns, segment.learns)) / total
+        spread = self._processes.sum(_sum((returns - mean) ** 2, segment.learns))
+        bias = self._processes.sum(_sum(gained, segment.learns)) / total
+        missed = self._processes.sum(_sum((gained - bias) ** 2, segment.learns))
+        return 1.0 - missed / spread.clamp(min=1e-8)
+
+
+def _sum(x: Tensor, mask: Tensor) -> Tensor:
+    return torch.where(mask, x, 0.0).sum()
+
+
+def state_of(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """An optimiser's tensors by name, for a file."""
+    state: dict[int, dict[str, Any]] = optimizer.state_dict()["state"]
+    return {
+        f"{number}.{name}": torch.as_tensor(value).detach().cpu().contiguous()
+        for number, values in state.items()
+        for name, value in values.items()
+    }
+
+
+def put_state(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
+    """Put what `state_of` wrote back."""
+    whole = optimizer.state_dict()
+    state: dict[int, dict[str, Any]] = {}
+    for key, tensor in tensors.items():
+        number, name = key.split(".", 1)
+        state.setdefault(int(number), {})[name] = tensor
+    optimizer.load_state_dict({"state": state, "param_groups": whole["param_groups"]})

@@ -1,0 +1,45 @@
+"""Processes: sums over all that train together (torchrun), or nothing where there is one."""
+
+from __future__ import annotations
+
+import os
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+
+class Processes:
+    """This process among those that train together."""
+
+    def __init__(self) -> None:
+        """Join the others, if torchrun started any."""
+        self.count = int(os.environ.get("WORLD_SIZE", "1"))
+        self.rank = int(os.environ.get("RANK", "0"))
+        if self.count > 1 and not dist.is_initialized():
+            dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+
+    @property
+    def is_first(self) -> bool:
+        return self.rank == 0
+
+    def sum(self, x: Tensor) -> Tensor:
+        """The sum over all processes."""
+        if self.count > 1:
+            x = x.clone()
+            dist.all_reduce(x)
+        return x
+
+    def sum_gradients(self, module: nn.Module) -> None:
+        """Add up all processes' gradients, in one message."""
+        if self.count == 1:
+            return
+        gradients = [p.grad for p in module.parameters() if p.grad is not None]
+        flat = torch.cat([g.flatten() for g in gradients])
+        dist.all_reduce(flat)
+        for gradient, part in zip(gradients, flat.split([g.numel() for g in gradients]), strict=True):
+            gradient.copy_(part.view_as(gradient))
+
+    def close(self) -> None:
+        if self.count > 1 and dist.is_initialized():
+            dist.destroy_process_group()

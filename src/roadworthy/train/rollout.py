@@ -1,0 +1,162 @@
+"""Collector: lets the policy drive and writes down what the learner needs, without a copy to the host on a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from roadworthy.policy import noise
+from roadworthy.policy.coplayers import Coplayers
+from roadworthy.policy.network import Policy
+from roadworthy.sim.env import DriveEnv
+from roadworthy.sim.state import EGO, PARTNER, ROLE
+from roadworthy.train.config import PpoConfig, Precision
+from roadworthy.train.segment import Cut, make_segment
+
+
+class Collector:
+    """Collects segments of one env, one after another. Memory is cleared where an episode ends, and nowhere else."""
+
+    def __init__(
+        self, env: DriveEnv, policy: Policy, config: PpoConfig, coplayers: Coplayers, seed: int, first_row: int = 0
+    ) -> None:
+        """Get ready to drive an env.
+
+        first_row: the number of this env's first row among those of all processes.
+        """
+        self.env, self.policy, self.coplayers = env, policy, coplayers
+        self._config, self.device = config, policy.value.weight.device
+        is_half = config.precision is Precision.BFLOAT16
+        self._number = torch.bfloat16 if is_half else torch.float32
+        self.memory = policy.memory(env.row_count, self._number)
+        rows = torch.arange(first_row, first_row + env.row_count, device=self.device)
+        self._keys = noise.keys_of(seed, rows)
+        self.clock = torch.zeros(1, dtype=torch.int64, device=self.device)  # steps made so far
+        self.episode_counts = torch.zeros(env.row_count, dtype=torch.int64, device=self.device)
+        parts = 1 if policy.choices is not None and policy.config.actions.value == "joint" else 2
+        self._segment = make_segment(
+            config.horizon,
+            env.row_count,
+            policy.layout.size,
+            parts,
+            len(policy.config.traits.names),
+            self.device,
+            # A network computes with the rounded numbers anyway.
+            self._number if self.device.type == "cuda" else torch.float32,
+        )
+        self._place = torch.zeros(1, dtype=torch.int64, device=self.device)
+        self.act: Callable[..., Any] = policy.step  # may be replaced by its compiled form
+        self._graph: Any = None
+        self._is_warm = False
+
+    def start(self) -> None:
+        """Begin anew: all episodes of the env, with no memory of any."""
+        self.env.reset()
+        self.policy.reset(self.memory, torch.ones(self.env.row_count, dtype=torch.bool, device=self.device))
+        self.coplayers.start(self.env, self.device)
+
+    @torch.no_grad()
+    def collect(self) -> Cut:
+        """The next segment; the one before is overwritten."""
+        before = type(self.memory)(*(tensor.clone() for tensor in self.memory))
+        self._place.zero_()
+        for _ in range(self._config.horizon):
+            self._advance()
+        last = self.policy.sequence(
+            self._seen()[:, None],
+            self._active()[:, None],
+            self._active()[:, None],
+            self.memory,
+            self._traits()[:, None],
+        )
+        self._segment.last_values.copy_(last.values[:, 0])
+        self._segment.ratios.fill_(1.0)
+        return Cut(self._segment, before)
+
+    def _advance(self) -> None:
+        """One step: on a GPU, from the second segment on, a captured graph of policy, draws and simulator together."""
+        if self.device.type != "cuda" or not self._is_warm:
+            self._step()
+            self._is_warm = self._is_warm or int(self._place) == self._config.horizon
+            return
+        if self._graph is None:
+            self._graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(self._graph):
+                self._step()
+        self._graph.replay()
+
+    def _step(self) -> None:
+        env, policy, head = self.env, self.policy, self.policy.head
+        observations, active, traits = self._seen(), self._active().clone(), self._traits()
+        is_ego = self._marks()[ROLE] == EGO
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self._config.precision is Precision.BFLOAT16):
+            output = self.act(observations, active, self.memory, traits)
+        drawn = noise.uniform(self._keys, self.clock, noise.ACTION)
+        actions = head.sample(output.scores, drawn)
+        self._write(
+            observations=observations,
+            traits=traits,
+            actions=actions,
+            log_probs=head.log_prob(output.scores, actions),
+            values=output.values,
+            active=active,
+            learns=active & is_ego,
+        )
+        driven = head.to_env(actions)
+        if self.coplayers:
+            partner = self._clocks()[:, PARTNER].repeat_interleave(env.rows_per_world)
+            told = noise.uniform(self._keys, self.episode_counts, noise.TRAIT)
+            driven = self.coplayers.act(driven, observations, active & ~is_ego, partner, drawn, told)
+        env.step(driven.numpy() if self.device.type == "cpu" else driven)
+        signals = env.signals
+        ended, trial_ended, timed_out, active_now = (
+            torch.as_tensor(x) for x in (signals.episode_ended, signals.trial_ended, signals.timed_out, signals.active)
+        )
+        self._write(
+            rewards=torch.as_tensor(env.rewards),
+            ended=ended,
+            goes_on=active_now & ~ended & ~trial_ended,
+            final_values=self._final_values(timed_out, traits),
+        )
+        policy.reset(self.memory, ended)
+        self.coplayers.reset(ended)
+        self.episode_counts.add_(ended)
+        self.clock.add_(1)
+        self._place.add_(1)
+
+    def _final_values(self, timed_out: Tensor, traits: Tensor) -> Tensor:
+        """(R,) what the last observation was worth, where the time was up and that is to count; else 0."""
+        if not self._config.bootstrap_timeouts:
+            return torch.zeros_like(timed_out, dtype=torch.float32)
+        seen = torch.as_tensor(self.env.final_observation, dtype=torch.float32)
+        last = self.policy.sequence(seen[:, None], timed_out[:, None], timed_out[:, None], self.memory, traits[:, None])
+        return torch.where(timed_out, last.values[:, 0], 0.0)
+
+    def _write(self, **columns: Tensor) -> None:
+        for name, column in columns.items():
+            target = getattr(self._segment, name)
+            target.index_copy_(1, self._place, column[:, None].to(target.dtype))
+
+    def _seen(self) -> Tensor:
+        return torch.as_tensor(self.env.observations)
+
+    def _active(self) -> Tensor:
+        return torch.as_tensor(self.env.signals.active)
+
+    def _traits(self) -> Tensor:
+        """(R, traits) drawn once for each row's episode, as places in their ranges."""
+        count = len(self.policy.config.traits.names)
+        if not count:
+            return torch.zeros(self.env.row_count, 0, device=self.device)
+        return noise.uniform(self._keys, self.episode_counts, noise.TRAIT, count)
+
+    def _marks(self) -> Tensor:
+        """(lines, R) of state.Worlds.marks."""
+        marks = torch.as_tensor(self.env.batch.worlds.marks)[:, :, : self.env.rows_per_world]
+        return marks.transpose(0, 1).reshape(marks.shape[1], -1)
+
+    def _clocks(self) -> Tensor:
+        return torch.as_tensor(self.env.batch.worlds.clocks)
