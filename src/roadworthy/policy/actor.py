@@ -20,11 +20,11 @@ from roadworthy.policy import noise
 from roadworthy.policy.checkpoint import load_policy
 from roadworthy.policy.experts import DriveExpert, LogExpert
 from roadworthy.policy.fit import Fitting
-from roadworthy.policy.network import Policy
+from roadworthy.policy.network import Output, Policy
 from roadworthy.sim.env import DriveEnv
 
 BASELINES = Path(__file__).parents[1] / "baselines"
-BLOCK = 256  # rows that a network handles at once: always so many, so that its arithmetic never depends on the rest
+BLOCK = 256  # rows that a network handles at once on a GPU
 
 
 class Actor(Protocol):
@@ -48,7 +48,12 @@ class Actor(Protocol):
 
 
 class NeuralActor:
-    """Lets a network drive."""
+    """Lets a network drive.
+
+    It handles rows in blocks of one size. On a CPU a block is a world: how a matrix product rounds depends on a row's
+    place in it (with some shapes, on several cores with nearly all), and an agent's place in its world is the only one
+    that does not depend on what else runs. A GPU needs larger blocks to be of use.
+    """
 
     def __init__(
         self,
@@ -75,9 +80,9 @@ class NeuralActor:
                 "(None: continuous); set env.model and env.actions to what it was trained with"
             )
         self._fit = Fitting(env.observation_layout, self.policy.layout, self.device)
-        self._blocks = -(-env.row_count // BLOCK)
         self._rows = env.row_count
-        self._memories = [self.policy.memory(BLOCK) for _ in range(self._blocks)]
+        self._block = env.rows_per_world if self.device.type == "cpu" else BLOCK
+        self._memories = [self.policy.memory(self._block) for _ in range(0, self._rows, self._block)]
         self._agents = torch.arange(env.row_count, device=self.device) % env.rows_per_world
 
     @torch.no_grad()
@@ -92,21 +97,40 @@ class NeuralActor:
         uniform = noise.uniform(keys, steps, noise.ACTION)
         traits = self._told(keys)
         actions = torch.zeros(self._rows, 2, device=self.device)
-        for k, memory in enumerate(self._memories):
-            rows = slice(k * BLOCK, min((k + 1) * BLOCK, self._rows))
-            block_traits = None if traits is None else _padded(traits[rows])
-            output = self.policy.step(_padded(seen[rows]), _padded(is_active[rows]), memory, block_traits)
-            head, count = self.policy.head, rows.stop - rows.start
-            chosen = (
-                head.greedy(output.scores) if self._is_greedy else head.sample(output.scores, _padded(uniform[rows]))
-            )
-            actions[rows] = head.to_env(chosen)[:count]
+        head = self.policy.head
+        for k, rows in enumerate(self._slices()):
+            if self._is_at_rest(k, is_active[rows]):
+                continue
+            told = None if traits is None else self._padded(traits[rows])
+            scores = self._step(k, self._padded(seen[rows]), self._padded(is_active[rows]), told).scores
+            chosen = head.greedy(scores) if self._is_greedy else head.sample(scores, self._padded(uniform[rows]))
+            actions[rows] = head.to_env(chosen)[: rows.stop - rows.start]
         return actions.numpy() if self.device.type == "cpu" else actions
 
     def reset(self, mask: NDArray[np.bool_]) -> None:
         ended = torch.as_tensor(mask, device=self.device).bool()
-        for k, memory in enumerate(self._memories):
-            self.policy.reset(memory, _padded(ended[k * BLOCK : (k + 1) * BLOCK]))
+        for memory, rows in zip(self._memories, self._slices(), strict=True):
+            self.policy.reset(memory, self._padded(ended[rows]))
+
+    def _slices(self) -> list[slice]:
+        """The rows of each block."""
+        starts = range(0, self._rows, self._block)
+        return [slice(start, min(start + self._block, self._rows)) for start in starts]
+
+    def _is_at_rest(self, block: int, active: Tensor) -> bool:
+        """Whether nobody is there and nothing is remembered: then a step changes nothing. A GPU is not asked."""
+        return self.device.type == "cpu" and not active.any() and not self._memories[block].length.any()
+
+    def _step(self, block: int, seen: Tensor, active: Tensor, traits: Tensor | None) -> Output:
+        """One step of a block of rows, which its memory keeps."""
+        return self.policy.step(seen, active, self._memories[block], traits)
+
+    def _padded(self, rows: Tensor) -> Tensor:
+        """Rows of a block, filled up with zeros to its size: a tensor of their own, for rounding depends on where in
+        memory a matrix begins too."""
+        whole = rows.new_zeros(self._block, *rows.shape[1:])
+        whole[: len(rows)] = rows
+        return whole
 
     def _told(self, keys: Tensor) -> Tensor | None:
         """(rows, traits) the traits of each row, as places in their ranges; drawn once for each agent and episode."""
@@ -178,9 +202,9 @@ def load_actor(
         if spec.partition(":")[2] not in names:
             raise UsageError(f"there is no {spec!r}; known baselines: {', '.join(names) or 'none'}")
         spec = str(BASELINES / spec.partition(":")[2])
-    elif ":" in spec and not Path(spec).exists():
+    elif ":" in spec and not spec.startswith("expert:") and not Path(spec).expanduser().exists():
         return _made_by(spec)
-    elif spec.startswith("expert") or not Path(spec).expanduser().exists():
+    elif not Path(spec).expanduser().exists():
         raise UsageError(
             f"policy {spec!r} is no checkpoint; expected a checkpoint's folder, baseline:NAME, "
             f"{', '.join(scripted)}, or module:Class"
@@ -211,9 +235,3 @@ def _trait_places(policy: Policy, given: Mapping[str, float]) -> list[float | No
             raise UsageError(f"trait {name} is {given[name]}, expected {low} to {high}, as it was trained")
         places.append((given[name] - low) / (high - low) if name in given else None)
     return places
-
-
-def _padded(rows: Tensor) -> Tensor:
-    """Rows filled up with zeros to a whole block."""
-    missing = BLOCK - len(rows)
-    return rows if missing == 0 else torch.cat([rows, rows.new_zeros(missing, *rows.shape[1:])])

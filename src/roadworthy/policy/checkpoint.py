@@ -25,7 +25,7 @@ from torch import Tensor
 
 from roadworthy import __version__
 from roadworthy.config import parse, plain
-from roadworthy.errors import CheckpointError, ConfigError
+from roadworthy.errors import CheckpointError, UsageError
 from roadworthy.policy.config import PolicyConfig
 from roadworthy.policy.network import Policy
 from roadworthy.revision import revision
@@ -75,6 +75,7 @@ def save_policy(
         "roadworthy": __version__,
         "revision": revision(),
         "weights_sha256": hashlib.sha256(weights).hexdigest(),
+        "files_sha256": {name: hashlib.sha256(data).hexdigest() for name, data in (files or {}).items()},
         "counters": dict(counters or {}),
         "policy": plain(policy.config),
         "action_choices": list(policy.choices) if policy.choices else None,
@@ -89,17 +90,28 @@ def load_policy(path: str | Path) -> Checkpoint:
     """Read a checkpoint: its folder, or one of the two files in it."""
     folder = Path(path).expanduser()
     folder = folder.parent if folder.name in (WEIGHTS, ABOUT) else folder
+    try:
+        return _load(folder)
+    except _Damaged as error:
+        raise CheckpointError(f"{error}{_offer(folder)}") from error
+
+
+class _Damaged(CheckpointError):
+    """A checkpoint in whose place another one could be taken."""
+
+
+def _load(folder: Path) -> Checkpoint:
     about, weights = _read_about(folder), _read(folder / WEIGHTS)
     if hashlib.sha256(weights).hexdigest() != about.get("weights_sha256"):
-        raise CheckpointError(f"{folder / WEIGHTS} is damaged: its checksum is not the one in {ABOUT}{_offer(folder)}")
+        raise _Damaged(f"{folder / WEIGHTS} is damaged: its checksum is not the one in {ABOUT}")
     try:
         tensors = parse_weights(weights)
         config = parse(about["policy"], PolicyConfig, str(folder / ABOUT))
         layout = _layout(about["observation_layout"])
         choices = about["action_choices"]
         policy = Policy(config, layout, (int(choices[0]), int(choices[1])) if choices else None)
-    except (KeyError, TypeError, ValueError, ConfigError, SafetensorError) as error:
-        raise CheckpointError(f"{folder} can't be read as a checkpoint: {error}{_offer(folder)}") from error
+    except (LookupError, TypeError, ValueError, UsageError, SafetensorError) as error:
+        raise _Damaged(f"{folder} can't be read as a checkpoint: {error}") from error
     put_weights(policy, tensors, str(folder))
     meaning = json.dumps([about["policy"], about["observation_layout"], about["action_choices"]], sort_keys=True)
     return Checkpoint(policy.eval(), folder, about, hashlib.sha256(weights + meaning.encode()).hexdigest())
@@ -122,8 +134,7 @@ def put_weights(policy: Policy, tensors: Mapping[str, Tensor], source: str) -> N
 
 def newest(folder: Path) -> Path | None:
     """The checkpoint of a folder with the most recorded steps; damaged ones are passed over."""
-    found = [(step, path) for path in folder.glob("*/") if (step := _recorded_step(path)) is not None]
-    return max(found)[1] if found else None
+    return next((path for _, path in _by_steps(folder) if _is_whole(path)), None)
 
 
 def write_folder(folder: Path, contents: Mapping[str, bytes]) -> Path:
@@ -147,6 +158,12 @@ def write_folder(folder: Path, contents: Mapping[str, bytes]) -> Path:
     return folder
 
 
+def _by_steps(folder: Path) -> list[tuple[int, Path]]:
+    """The checkpoints of a folder, those with the most recorded steps first; what was left half written is hidden."""
+    found = [(step, path) for path in folder.glob("[!.]*/") if (step := _recorded_step(path)) is not None]
+    return sorted(found, reverse=True)
+
+
 def _recorded_step(folder: Path) -> int | None:
     try:
         return int(_read_about(folder)["counters"]["step"])
@@ -158,10 +175,10 @@ def _read_about(folder: Path) -> dict[str, Any]:
     try:
         about = json.loads(_read(folder / ABOUT))
     except ValueError as error:
-        raise CheckpointError(f"{folder / ABOUT} is damaged: {error}{_offer(folder)}") from error
+        raise _Damaged(f"{folder / ABOUT} is damaged: {error}") from error
     version = about.get("schema_version") if isinstance(about, dict) else None
     if not isinstance(version, int):
-        raise CheckpointError(f"{folder / ABOUT} has no schema_version: it is not of a checkpoint")
+        raise _Damaged(f"{folder / ABOUT} has no schema_version: it is not of a checkpoint")
     if version > SCHEMA_VERSION:
         raise CheckpointError(
             f"{folder} is of schema version {version}, this is Roadworthy {__version__}, which reads up to "
@@ -174,20 +191,28 @@ def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise CheckpointError(f"can't read {path}: {error.strerror}; a checkpoint is a folder with {ABOUT}") from error
+        told = f"can't read {path}: {error.strerror}; a checkpoint is a folder with {ABOUT} and {WEIGHTS}"
+        raise _Damaged(told) from error
 
 
 def _offer(folder: Path) -> str:
-    """Which checkpoint beside a damaged one could be taken instead."""
-    others = [path for path in folder.parent.glob("*/") if path.name != folder.name and _is_whole(path)]
-    steps = {path: _recorded_step(path) for path in others}
-    known = [(step, path) for path, step in steps.items() if step is not None]
-    return f"; the one before it is whole: {max(known)[1]}" if known else ""
+    """Which checkpoint beside a damaged one could be taken instead: the last one before it, if that can be told."""
+    step = _recorded_step(folder)
+    others = [(other, path) for other, path in _by_steps(folder.parent) if path.name != folder.name]
+    if step is not None:
+        others = [(other, path) for other, path in others if other <= step]
+    whole = next((path for _, path in others if _is_whole(path)), None)
+    if whole is None:
+        return ""
+    return f"; {'the newest whole one beside it' if step is None else 'the last whole one before it'} is {whole}"
 
 
 def _is_whole(folder: Path) -> bool:
+    """Whether all files of a checkpoint are as they were written."""
     try:
-        return hashlib.sha256(_read(folder / WEIGHTS)).hexdigest() == _read_about(folder).get("weights_sha256")
+        about = _read_about(folder)
+        sums = {WEIGHTS: about.get("weights_sha256"), **about.get("files_sha256", {})}
+        return all(hashlib.sha256(_read(folder / name)).hexdigest() == known for name, known in sums.items())
     except CheckpointError:
         return False
 

@@ -24,6 +24,7 @@ class Fitting:
         foreign = [name for name in foreign if given[name.split(".")[0]].entries]
         if foreign:
             raise UsageError(f"the policy observes {', '.join(foreign)}, which the env does not show")
+        _require_same_scales(given, wanted)
         # One more column, of zeros, is where absent entries come from.
         self._columns = torch.tensor([names.get(name, given.size) for name in wanted_names], device=device)
         counts = wanted["counts"]
@@ -41,6 +42,21 @@ class Fitting:
         seen = torch.round(fitted[..., self._counts] * self._given_scale)
         fitted[..., self._counts] = torch.minimum(seen, self._most) / self._wanted_scale
         return fitted
+
+
+def _require_same_scales(given: ObservationLayout, wanted: ObservationLayout) -> None:
+    """A number means the same only if it was divided by the same; counts alone may differ: those are converted."""
+    for block in wanted.blocks:
+        if block.name == "counts" or not (block.entries and given[block.name].entries):
+            continue
+        shown = {feature.name: feature for feature in given[block.name].features}
+        for feature in block.features:
+            if feature.scale != shown[feature.name].scale:
+                raise UsageError(
+                    f"the policy observes {block.name}.{feature.name} in units of {feature.scale:g} {feature.unit}, "
+                    f"which the env shows in units of {shown[feature.name].scale:g}; "
+                    "run it with the version of Roadworthy that it was trained with"
+                )
 
 
 def _full_names(layout: ObservationLayout) -> list[str]:

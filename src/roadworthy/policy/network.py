@@ -61,8 +61,13 @@ class Policy(nn.Module):
         self.core.reset(memory, mask)
 
     def _encoded(self, observations: Tensor, active: Tensor, traits: Tensor | None) -> Tensor:
-        """(..., H) of active rows; 0 of others, so that nothing in their observations reaches any output."""
-        return torch.where(active[..., None], self.encoder(observations, traits), 0.0)
+        """(..., H) of active rows; 0 of others, so that nothing in their observations reaches any output or gradient.
+
+        Both ends are masked: 0 in place of what they observe keeps a NaN there from reaching the weights' gradients,
+        in which it would be multiplied by 0; 0 in place of what the encoder makes of it says nothing.
+        """
+        is_active = active[..., None]
+        return torch.where(is_active, self.encoder(torch.where(is_active, observations, 0.0), traits), 0.0)
 
     def _output(self, x: Tensor) -> Output:
         return Output(self.head(x), self.value(x).float().squeeze(-1))

@@ -36,7 +36,7 @@ class Progress:
     trials: int  # in an episode
     rate: float  # of learning
     losses: dict[str, float]  # see ppo.Losses, and explained_variance
-    figures: dict[str, float | None]  # see DriveEnv.figures; {} between reports
+    figures: dict[str, float | None]  # see DriveEnv.figures, not older than a second
     memory_bytes: int  # peak on the GPU; 0 on a CPU
 
 
@@ -53,8 +53,15 @@ class Trainer:
         env = self._make_env(trials_at(config, 0.0))
         self.policy = Policy(config.policy, layout(config.env), env.action_choices, config.seed).to(config.device)
         self.learner = Learner(self.policy, config.ppo, config.seed, self.processes)
+        wish = config.ppo.compile
+        self._compiles = wish is Compile.ON or (wish is Compile.AUTO and config.device != "cpu")
+        if self._compiles:
+            self.learner.loss = torch.compile(self.learner.loss, fullgraph=True, dynamic=False)
+            self.learner.estimate = torch.compile(self.learner.estimate, fullgraph=True, dynamic=False)
         self.epoch = self.step = 0
         self._trace = Trace(trace) if trace else None
+        self._figures_due = 0.0
+        self._last_figures: dict[str, float | None] = {}
         self._take_env(env)
 
     def run(self, report: Callable[[Progress], None], should_stop: Callable[[], bool] = lambda: False) -> Path:
@@ -74,8 +81,15 @@ class Trainer:
             if self.epoch % config.checkpoint_interval == 0:
                 self.save()
             if self.epoch % config.coplayers.reread_interval == 0 and self.coplayers.reread():
-                self.coplayers.start(self.env, self.collector.device)
+                self.collector.take_coplayers()
         return self.save()
+
+    def _figures(self, seconds: float) -> dict[str, float | None]:
+        """The env's figures, at most once a second: on a GPU they are a copy to the host."""
+        if seconds >= self._figures_due or self.step >= self.config.steps:
+            self._figures_due = seconds + 1.0
+            self._last_figures = self.env.figures()
+        return self._last_figures
 
     def save(self) -> Path:
         """Write a checkpoint, from which training can go on."""
@@ -112,10 +126,8 @@ class Trainer:
         self.env = env
         first_row = self.processes.rank * env.row_count
         self.collector = Collector(env, self.policy, self.config.ppo, self.coplayers, self.config.seed, first_row)
-        is_cuda = self.config.device != "cpu"
-        if self.config.ppo.compile is Compile.ON or (self.config.ppo.compile is Compile.AUTO and is_cuda):
+        if self._compiles:
             self.collector.act = torch.compile(self.policy.step, fullgraph=True, dynamic=False)
-            self.learner.evaluate = torch.compile(self.policy.sequence, fullgraph=True, dynamic=False)
         self.collector.start()
 
     def _progress(self, clock: _Clock, learned: int, rate: float, losses: dict[str, Any]) -> Progress:
@@ -130,7 +142,7 @@ class Trainer:
             trials=self.env.config.episode.trials,
             rate=rate,
             losses=told,
-            figures=self.env.figures(),
+            figures=self._figures(seconds),
             memory_bytes=torch.cuda.max_memory_allocated() if self.config.device != "cpu" else 0,
         )
 

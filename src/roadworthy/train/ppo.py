@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from roadworthy.policy.cores import Memory
-from roadworthy.policy.network import Output, Policy
+from roadworthy.policy.network import Policy
 from roadworthy.train.advantage import advantages
 from roadworthy.train.config import PpoConfig, Precision
 from roadworthy.train.processes import Processes
@@ -43,7 +43,9 @@ class Learner:
         self._processes, self._shards = processes, shards
         is_cuda = policy.value.weight.is_cuda
         self.optimizer = torch.optim.Adam(policy.parameters(), lr=config.learning_rate, eps=1e-5, fused=is_cuda)
-        self.evaluate: Callable[..., Output] = policy.sequence  # may be replaced by its compiled form
+        # May be replaced by their compiled forms.
+        self.loss: Callable[..., tuple[Tensor, tuple[Tensor, ...], Tensor, Tensor]] = self._loss
+        self.estimate: Callable[..., Tensor] = advantages
 
     def update(self, cut: Cut, epoch: int, rate: float) -> dict[str, Tensor]:
         """Learn from a segment, with a learning rate; `epoch` is the number of the update. Nothing waits for a GPU."""
@@ -53,25 +55,27 @@ class Learner:
         sums: Losses | None = None
         count = 0
         for k in range(self._config.passes):
-            for rows in self._deal(cut.segment, epoch * self._config.passes + k):
-                losses = self._learn(cut, rows)
+            # A row's advantages depend on its own ratios alone, and it is learned from once in a pass.
+            gained = self._advantages(cut.segment)
+            for rows in self._deal(cut.segment, gained, epoch * self._config.passes + k):
+                losses = self._learn(cut, gained, rows)
                 sums = losses if sums is None else Losses(*(a + b for a, b in zip(sums, losses, strict=True)))
                 count += 1
         assert sums is not None
         return {name: value / count for name, value in sums._asdict().items()} | {"explained_variance": explained}
 
-    def _learn(self, cut: Cut, rows: Tensor) -> Losses:
-        """One update of the weights, from some rows."""
+    def _learn(self, cut: Cut, all_gained: Tensor, rows: Tensor) -> Losses:
+        """One update of the weights, from some rows; all_gained: (R, T) advantages."""
         part = Segment(*(tensor.index_select(0, rows) for tensor in cut.segment))
         memory = type(cut.memory)(*(tensor.index_select(0, rows) for tensor in cut.memory))
-        gained = self._advantages(part)
+        gained = all_gained.index_select(0, rows)
         returns = gained + part.values
         counted = part.learns.sum()
         total = self._processes.sum(counted).clamp(min=1)
         mean = self._processes.sum(_sum(gained, part.learns)) / total
         spread = self._processes.sum(_sum((gained - mean) ** 2, part.learns)) / total
         normal = (gained - mean) / (spread.sqrt() + 1e-8)
-        loss, losses, ratios, values = self._loss(part, memory, normal, returns, total)
+        loss, losses, ratios, values = self.loss(part, memory, normal, returns, total)
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
         self._processes.sum_gradients(self.policy)
@@ -89,8 +93,7 @@ class Learner:
         config, head = self._config, self.policy.head
         with torch.autocast(part.values.device.type, torch.bfloat16, enabled=config.precision is Precision.BFLOAT16):
             traits = part.traits if part.traits.shape[-1] else None
-            output = self.evaluate(part.observations, part.active, part.ended, memory, traits)
-        scores, values = output
+            scores, values = self.policy.sequence(part.observations, part.active, part.ended, memory, traits)
         apart = head.log_prob(scores, part.actions) - part.log_probs
         # Where nothing counts, nothing may flow: not even infinity times zero.
         apart = torch.where(part.learns, apart, 0.0)
@@ -111,8 +114,9 @@ class Learner:
         parts = (mean(policy_loss).detach(), mean(value_loss).detach(), mean(entropy).detach(), divergence, is_beyond)
         return loss, parts, ratios, values
 
+    @torch.no_grad()
     def _advantages(self, part: Segment) -> Tensor:
-        return advantages(
+        return self.estimate(
             part.rewards,
             part.values,
             part.last_values,
@@ -134,13 +138,13 @@ class Learner:
         low, high = getattr(traits, name)
         return low + (high - low) * part.traits[..., traits.names.index(name)]
 
-    def _deal(self, segment: Segment, number: int) -> list[Tensor]:
+    def _deal(self, segment: Segment, gained: Tensor, number: int) -> list[Tensor]:
         """The rows of each minibatch of a pass: every row once, or drawn by how much there is to learn from it."""
         count = len(segment.rewards) // self._shards
         size = count // self._config.minibatches
         generator = torch.Generator().manual_seed((self._seed * 1_000_003 + number) % (1 << 63))
         if self._config.priority > 0.0:
-            return self._deal_by_priority(segment, count, size, generator)
+            return self._deal_by_priority(torch.where(segment.learns, gained.abs(), 0.0).sum(1), count, size, generator)
         order = torch.randperm(count, generator=generator).to(segment.rewards.device)
         starts = [shard * count for shard in range(self._shards)]
         return [
@@ -148,9 +152,9 @@ class Learner:
             for k in range(self._config.minibatches)
         ]
 
-    def _deal_by_priority(self, segment: Segment, count: int, size: int, generator: torch.Generator) -> list[Tensor]:
-        gained = torch.where(segment.learns, self._advantages(segment).abs(), 0.0).sum(1)
-        weights = (gained**self._config.priority + 1e-6).unflatten(0, (self._shards, count))
+    def _deal_by_priority(self, sizes: Tensor, count: int, size: int, generator: torch.Generator) -> list[Tensor]:
+        """Rows drawn by the sizes of their advantages, (R,)."""
+        weights = (sizes**self._config.priority + 1e-6).unflatten(0, (self._shards, count))
         summed = weights.double().cumsum(1)
         dealt = []
         for _ in range(self._config.minibatches):

@@ -56,7 +56,12 @@ class Collector:
         """Begin anew: all episodes of the env, with no memory of any."""
         self.env.reset()
         self.policy.reset(self.memory, torch.ones(self.env.row_count, dtype=torch.bool, device=self.device))
+        self.take_coplayers()
+
+    def take_coplayers(self) -> None:
+        """Let the co-players, who may be others than before, get ready."""
         self.coplayers.start(self.env, self.device)
+        self._graph = None
 
     @torch.no_grad()
     def collect(self) -> Cut:
@@ -65,14 +70,9 @@ class Collector:
         self._place.zero_()
         for _ in range(self._config.horizon):
             self._advance()
-        last = self.policy.sequence(
-            self._seen()[:, None],
-            self._active()[:, None],
-            self._active()[:, None],
-            self.memory,
-            self._traits()[:, None],
-        )
-        self._segment.last_values.copy_(last.values[:, 0])
+        with self._arithmetic():
+            last = self._look_ahead(self._seen(), self._active(), self._traits())
+        self._segment.last_values.copy_(last)
         self._segment.ratios.fill_(1.0)
         return Cut(self._segment, before)
 
@@ -92,13 +92,13 @@ class Collector:
         env, policy, head = self.env, self.policy, self.policy.head
         observations, active, traits = self._seen(), self._active().clone(), self._traits()
         is_ego = self._marks()[ROLE] == EGO
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self._config.precision is Precision.BFLOAT16):
+        with self._arithmetic():
             output = self.act(observations, active, self.memory, traits)
         drawn = noise.uniform(self._keys, self.clock, noise.ACTION)
         actions = head.sample(output.scores, drawn)
         self._write(
             observations=observations,
-            traits=traits,
+            **({} if traits is None else {"traits": traits}),
             actions=actions,
             log_probs=head.log_prob(output.scores, actions),
             values=output.values,
@@ -127,13 +127,22 @@ class Collector:
         self.clock.add_(1)
         self._place.add_(1)
 
-    def _final_values(self, timed_out: Tensor, traits: Tensor) -> Tensor:
+    def _final_values(self, timed_out: Tensor, traits: Tensor | None) -> Tensor:
         """(R,) what the last observation was worth, where the time was up and that is to count; else 0."""
         if not self._config.bootstrap_timeouts:
             return torch.zeros_like(timed_out, dtype=torch.float32)
-        seen = torch.as_tensor(self.env.final_observation, dtype=torch.float32)
-        last = self.policy.sequence(seen[:, None], timed_out[:, None], timed_out[:, None], self.memory, traits[:, None])
-        return torch.where(timed_out, last.values[:, 0], 0.0)
+        seen = torch.as_tensor(self.env.final_observation)
+        with self._arithmetic():
+            return torch.where(timed_out, self._look_ahead(seen, timed_out, traits), 0.0)
+
+    def _look_ahead(self, seen: Tensor, active: Tensor, traits: Tensor | None) -> Tensor:
+        """(R,) values of what is seen next, of which memory keeps nothing."""
+        ended, told = torch.zeros_like(active), None if traits is None else traits[:, None]
+        output = self.policy.sequence(seen[:, None], active[:, None], ended[:, None], self.memory, told)
+        return output.values[:, 0]
+
+    def _arithmetic(self) -> torch.autocast:
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self._config.precision is Precision.BFLOAT16)
 
     def _write(self, **columns: Tensor) -> None:
         for name, column in columns.items():
@@ -146,11 +155,11 @@ class Collector:
     def _active(self) -> Tensor:
         return torch.as_tensor(self.env.signals.active)
 
-    def _traits(self) -> Tensor:
+    def _traits(self) -> Tensor | None:
         """(R, traits) drawn once for each row's episode, as places in their ranges."""
         count = len(self.policy.config.traits.names)
         if not count:
-            return torch.zeros(self.env.row_count, 0, device=self.device)
+            return None
         return noise.uniform(self._keys, self.episode_counts, noise.TRAIT, count)
 
     def _marks(self) -> Tensor:

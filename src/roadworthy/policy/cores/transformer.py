@@ -64,7 +64,7 @@ class TransformerCore(nn.Module):
             memory.keys[rows, k, :, slot] = key[:, :, 0].to(memory.keys.dtype)
             memory.values[rows, k, :, slot] = value[:, :, 0].to(memory.values.dtype)
             keys, values = memory.keys[:, k].to(query.dtype), memory.values[:, k].to(query.dtype)
-            x = block.finish(x[:, None], scaled_dot_product_attention(query, keys, values, attn_mask=mask))[:, 0]
+            x = block.finish(x[:, None], block.attend(query, keys, values, mask))[:, 0]
         memory.is_kept[rows, slot] = active
         memory.length.add_(active | (memory.length > 0))
         return self.norm(x)
@@ -77,7 +77,7 @@ class TransformerCore(nn.Module):
             query, key, value = block.project(x)
             keys = torch.cat([memory.keys[:, k].to(key.dtype), key], 2)
             values = torch.cat([memory.values[:, k].to(value.dtype), value], 2)
-            x = block.finish(x, scaled_dot_product_attention(query, keys, values, attn_mask=mask))
+            x = block.finish(x, block.attend(query, keys, values, mask))
         return self.norm(x)
 
     def reset(self, memory: TransformerMemory, mask: Tensor) -> None:
@@ -99,6 +99,17 @@ class TransformerCore(nn.Module):
         return torch.cat([sees_cache, sees_steps], -1)
 
 
+class Attention(nn.Module):
+    """What queries gather from values. A module of its own, so that it can be looked at (see policy/inspect)."""
+
+    def forward(self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
+        """(R, N, T, D) from T queries (R, N, T, D) and S keys and values (R, N, S, D).
+
+        mask: (R, 1, T, S) whether a query sees a key.
+        """
+        return scaled_dot_product_attention(query, keys, values, attn_mask=mask)
+
+
 class _Block(nn.Module):
     """Attention, then an MLP, each on the normalised input and added to it."""
 
@@ -107,6 +118,7 @@ class _Block(nn.Module):
         self.heads = heads
         self.norm = nn.LayerNorm(hidden)
         self.mix = nn.Linear(hidden, 3 * hidden)
+        self.attend = Attention()
         self.out = nn.Linear(hidden, hidden)
         self.mlp_norm = nn.LayerNorm(hidden)
         self.widen = nn.Linear(hidden, 4 * hidden)
