@@ -10,8 +10,8 @@ from PIL import Image as Pillow
 
 from roadworthy.errors import UsageError
 from roadworthy.render import DARK, LIGHT, BirdView, Camera, MapLayer, Show, draw, play, save_png
-from roadworthy.render.agents import parked_agents
 from roadworthy.render.lights import lamp_color
+from roadworthy.render.motion import parked_agents
 from roadworthy.scenario.schema import AgentType, LightState
 from tests.render.town_square import LANE, build_map, build_scenario
 

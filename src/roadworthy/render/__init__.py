@@ -5,7 +5,7 @@ from roadworthy.render.camera import Camera
 from roadworthy.render.map_layer import MapLayer
 from roadworthy.render.sheet import Tile, contact_sheet
 from roadworthy.render.style import DARK, LIGHT, THEMES, Theme
-from roadworthy.render.video import write_gif, write_mp4
+from roadworthy.render.video import Mp4Writer, write_gif, write_mp4
 
 __all__ = [
     "DARK",
@@ -14,6 +14,7 @@ __all__ = [
     "BirdView",
     "Camera",
     "MapLayer",
+    "Mp4Writer",
     "Show",
     "Theme",
     "Tile",

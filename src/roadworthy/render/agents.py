@@ -7,106 +7,99 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from roadworthy.render.motion import LEAP_MPS, Motion
 from roadworthy.render.shapes import Sketch
 from roadworthy.render.strokes import Polyline, placed, rounded_boxes
-from roadworthy.render.style import Color, Theme
-from roadworthy.scenario.schema import AgentType, Scenario
+from roadworthy.render.style import Theme
 
-PARKED_BELOW_M = 0.5  # an agent that never gets further than this from where it first was is parked
 SMALLEST_PX = 6.0  # agents are drawn at least this large, so that a pedestrian is seen on a map of a town
 FUTURE_LINE_PX = 1.4
 FUTURE_ALPHA = 0.55
 TRAIL_ALPHA = 0.6
 LORRY_LENGTH_M = 7.0  # vehicles from this length on have no rear window
+VEIL_ALPHA = 0.55
 
 
 class AgentLayer:
-    """The agents of a scenario, ready to be drawn at any step."""
+    """Moving agents, ready to be drawn at any step."""
 
-    def __init__(self, scenario: Scenario, theme: Theme) -> None:
-        self._scenario = scenario
+    def __init__(self, motion: Motion, theme: Theme) -> None:
+        self._motion = motion
         self._theme = theme
-        self._positions = scenario.positions[:, :, :2].astype(np.float64)
-        self._headings = scenario.headings.astype(np.float64)
-        self.is_parked = parked_agents(scenario)
         self._coats: list[_Coat] | None = None
         self._coats_scale = 0.0
-        colors = [self._color(agent) for agent in range(scenario.agent_count)]
-        self._colors = np.array(colors, np.float32).reshape(-1, 3)
-
-    def _color(self, agent: int) -> Color:
-        theme, kind = self._theme, self._scenario.agent_types[agent]
-        if agent == self._scenario.sdc:
-            return theme.sdc
-        if self.is_parked[agent]:
-            return theme.parked
-        by_type = {
-            AgentType.VEHICLE: theme.vehicle,
-            AgentType.PEDESTRIAN: theme.pedestrian,
-            AgentType.CYCLIST: theme.cyclist,
-        }
-        return by_type.get(AgentType(int(kind)), theme.other)
+        steps = np.diff(motion.positions, axis=1)
+        # (A, T - 1) whether the way from one step to the next was driven: the agent was there, moved and did not leap.
+        self._is_driven = (
+            (np.abs(steps).max(axis=2, initial=0.0) > 0.01)
+            & (np.hypot(steps[..., 0], steps[..., 1]) < LEAP_MPS * motion.dt)
+            & motion.valid[:, :-1]
+            & motion.valid[:, 1:]
+        )
 
     def draw_trails(self, sketch: Sketch, step: int, steps_back: int, meters_per_pixel: float) -> None:
         """Where moving agents were: a ribbon that gets narrower and fainter with age."""
-        scenario = self._scenario
+        motion = self._motion
         first = max(0, step - steps_back)
-        seen = np.flatnonzero(scenario.valid[:, step] & ~self.is_parked)
+        seen = np.flatnonzero(motion.valid[:, step] & ~motion.is_parked)
         if first == step or len(seen) == 0:
             return
-        positions, headings = self._positions[seen, first : step + 1], self._headings[seen, first : step + 1]
+        positions, headings = motion.positions[seen, first : step + 1], motion.headings[seen, first : step + 1]
         youth = 1.0 - np.arange(step - first, -1, -1) / steps_back  # 0 where the trail begins, 1 at the agent
-        half = np.maximum(0.5 * scenario.sizes[seen, 1:2] * (0.25 + 0.45 * youth), 0.7 * meters_per_pixel)
+        half = np.maximum(0.5 * motion.sizes[seen, 1:2] * (0.25 + 0.45 * youth), 0.7 * meters_per_pixel)
         left, right = _sides(positions, headings, half)
         quads = np.stack([left[:, :-1], left[:, 1:], right[:, 1:], right[:, :-1]], axis=2)
-        moved = np.abs(np.diff(positions, axis=1)).max(axis=2) > 0.01
-        valid = scenario.valid[seen, first : step + 1]
-        drawn = moved & valid[:, :-1] & valid[:, 1:]
-        colors = np.broadcast_to(self._colors[seen][:, None], (*drawn.shape, 3))
+        drawn = self._is_driven[seen, first:step]
+        colors = np.broadcast_to(motion.colors[seen][:, None], (*drawn.shape, 3))
         alphas = np.broadcast_to(TRAIL_ALPHA * (0.5 * (youth[:-1] + youth[1:])) ** 1.3, drawn.shape)
         sketch.polygons(quads[drawn], colors[drawn], alphas[drawn])
 
     def draw_futures(self, sketch: Sketch, step: int, meters_per_pixel: float) -> None:
         """Where moving agents will be while they are there without a break: one thin line each."""
-        scenario = self._scenario
-        seen = np.flatnonzero(scenario.valid[:, step] & ~self.is_parked)
-        if step + 1 >= scenario.steps or len(seen) == 0:
+        motion = self._motion
+        seen = np.flatnonzero(motion.valid[:, step] & ~motion.is_parked)
+        if step + 1 >= motion.steps or len(seen) == 0:
             return
-        ahead = np.logical_and.accumulate(scenario.valid[seen, step:], axis=1).sum(axis=1) - 1
+        ahead = np.logical_and.accumulate(motion.valid[seen, step:], axis=1).sum(axis=1) - 1
         # Beyond its last step an agent's line repeats the last point, which adds no area.
-        steps = step + np.minimum(np.arange(scenario.steps - step)[None, :], ahead[:, None])
-        positions, headings = self._positions[seen[:, None], steps], self._headings[seen[:, None], steps]
-        is_sdc = (seen == scenario.sdc)[:, None]
-        half = 0.5 * meters_per_pixel * FUTURE_LINE_PX * np.where(is_sdc, 1.6, 1.0)
+        steps = step + np.minimum(np.arange(motion.steps - step)[None, :], ahead[:, None])
+        positions, headings = motion.positions[seen[:, None], steps], motion.headings[seen[:, None], steps]
+        is_marked = (seen == motion.marked)[:, None]
+        half = 0.5 * meters_per_pixel * FUTURE_LINE_PX * np.where(is_marked, 1.6, 1.0)
         left, right = _sides(positions, headings, np.broadcast_to(half, steps.shape))
-        alphas = np.where(is_sdc[:, 0], 0.9, FUTURE_ALPHA)
-        sketch.polygons(np.concatenate([left, right[:, ::-1]], axis=1), self._colors[seen], alphas)
+        alphas = np.where(is_marked[:, 0], 0.9, FUTURE_ALPHA)
+        sketch.polygons(np.concatenate([left, right[:, ::-1]], axis=1), motion.colors[seen], alphas)
 
     def draw_bodies(self, sketch: Sketch, step: int, meters_per_pixel: float) -> None:
         """The agents that are there at a step."""
         if self._coats is None or self._coats_scale != meters_per_pixel:
             self._coats, self._coats_scale = self._make_coats(meters_per_pixel), meters_per_pixel
-        positions, headings, valid = self._positions[:, step], self._headings[:, step], self._scenario.valid[:, step]
+        motion = self._motion
+        positions, headings, valid = motion.positions[:, step], motion.headings[:, step], motion.valid[:, step]
         for coat in self._coats:
-            shown = valid[coat.agents]
+            shown = (motion.is_faded[:, step] if coat.is_veil else valid)[coat.agents]
             agents = coat.agents[shown]
             outlines = placed(coat.outlines[shown], positions[agents], headings[agents]) + coat.shift
             sketch.polygons(outlines, coat.colors[shown], coat.alphas[shown])
 
     def _make_coats(self, meters_per_pixel: float) -> list[_Coat]:
-        scenario, theme = self._scenario, self._theme
+        motion, theme = self._motion, self._theme
         smallest = SMALLEST_PX * meters_per_pixel
-        lengths = np.maximum(scenario.sizes[:, 0].astype(np.float64), smallest)
-        widths = np.maximum(scenario.sizes[:, 1].astype(np.float64), smallest)
-        is_vehicle = scenario.agent_types == AgentType.VEHICLE
+        lengths, widths = np.maximum(motion.sizes, smallest).T
+        is_vehicle = motion.is_vehicle
         radii = np.where(is_vehicle, 0.24, 0.5) * np.minimum(lengths, widths)
         rim = max(0.09, 0.7 * meters_per_pixel)
-        every = np.ones(scenario.agent_count, bool)
-        is_sdc = np.arange(scenario.agent_count) == scenario.sdc
-        muted = np.where(self.is_parked, 0.6, 1.0)
+        every = np.ones(motion.agent_count, bool)
+        is_marked = np.arange(motion.agent_count) == motion.marked
+        muted = np.where(motion.is_parked, 0.6, 1.0)
 
         def coat(
-            outlines: Polyline, agents: NDArray[np.bool_], colors: ArrayLike, alphas: ArrayLike, shift: float = 0.0
+            outlines: Polyline,
+            agents: NDArray[np.bool_],
+            colors: ArrayLike,
+            alphas: ArrayLike,
+            shift: float = 0.0,
+            is_veil: bool = False,
         ) -> _Coat:
             chosen = np.flatnonzero(agents)
             return _Coat(
@@ -115,6 +108,7 @@ class AgentLayer:
                 np.broadcast_to(np.asarray(colors, np.float32), (len(agents), 3))[chosen],
                 np.broadcast_to(np.asarray(alphas, np.float32), len(agents))[chosen],
                 shift * np.array([1.0, -1.5]),
+                is_veil,
             )
 
         def grown(by: float) -> Polyline:
@@ -123,12 +117,13 @@ class AgentLayer:
         windscreens, rear_windows = _windows(lengths, widths)
         return [
             coat(grown(2 * rim), every, (0, 0, 0), theme.shadow_alpha, shift=rim),
-            coat(grown(max(0.75, 4.0 * meters_per_pixel)), is_sdc, theme.sdc, 0.28),
+            coat(grown(max(0.75, 4.0 * meters_per_pixel)), is_marked, motion.colors, 0.28),
             coat(grown(rim), every, theme.casing, muted),
-            coat(grown(0.0), every, self._colors, 1.0),
+            coat(grown(0.0), every, motion.colors, 1.0),
             coat(windscreens, is_vehicle, theme.glass, theme.glass_alpha * muted),
             coat(rear_windows, is_vehicle & (lengths < LORRY_LENGTH_M), theme.glass, theme.glass_alpha * muted),
             coat(_noses(lengths, widths), ~is_vehicle, theme.casing, 0.95),
+            coat(grown(0.0), every, theme.road, VEIL_ALPHA, is_veil=True),
         ]
 
 
@@ -141,18 +136,7 @@ class _Coat:
     colors: NDArray[np.float32]  # (n, 3)
     alphas: NDArray[np.float32]  # (n,)
     shift: Polyline  # (2,) in the map's frame
-
-
-def parked_agents(scenario: Scenario) -> NDArray[np.bool_]:
-    """(A,) vehicles other than the self-driving car that stay where they are for as long as they are there."""
-    first = np.argmax(scenario.valid, axis=1)
-    start = np.take_along_axis(scenario.positions, first[:, None, None], axis=1)
-    distance = np.hypot(*np.moveaxis((scenario.positions - start)[..., :2], -1, 0))
-    parked: NDArray[np.bool_] = np.where(scenario.valid, distance, 0.0).max(axis=1, initial=0.0) < PARKED_BELOW_M
-    parked &= scenario.agent_types == AgentType.VEHICLE
-    if scenario.sdc >= 0:
-        parked[scenario.sdc] = False
-    return parked
+    is_veil: bool  # laid over those alone that have nothing left to do
 
 
 def _sides(positions: Polyline, headings: Polyline, half: Polyline) -> tuple[Polyline, Polyline]:

@@ -16,14 +16,15 @@ from roadworthy.render.agents import AgentLayer
 from roadworthy.render.camera import Camera, Size
 from roadworthy.render.lights import LightLayer
 from roadworthy.render.map_layer import MapLayer
-from roadworthy.render.overlay import Overlay, legend_entries
+from roadworthy.render.motion import recorded_motion
+from roadworthy.render.overlay import Overlay
 from roadworthy.render.raster import Image, Painter
 from roadworthy.render.shapes import Sketch
 from roadworthy.render.style import LIGHT, Theme
 from roadworthy.scenario.schema import Scenario
 
 View = Literal["bev", "ego"]
-VIEWS: tuple[View, ...] = ("bev", "ego")
+VIEWS: tuple[View, ...] = ("bev", "ego")  # of recordings; of traces there is one more, see render.config
 
 
 @dataclass(frozen=True)
@@ -47,9 +48,10 @@ class BirdView:
         self.scenario = scenario
         self.theme = theme
         self.show = show
-        self._agents = AgentLayer(scenario, theme)
+        motion = recorded_motion(scenario, theme)
+        self._agents = AgentLayer(motion, theme)
         self._lights = LightLayer(scenario, theme)
-        self._legend = legend_entries(scenario, self._agents.is_parked, theme)
+        self._legend = motion.legend
         self._map_layer: MapLayer | None = None
         self._painter: Painter | None = None
 
@@ -97,10 +99,10 @@ class BirdView:
         self._painter.paint(image, self._lights.shapes(step, scale), camera.transform)
         if show.caption:
             self._overlay.caption(image, scenario, step)
-        if show.legend:
-            self._overlay.legend(image, self._legend)
+        if show.legend and self._legend:
+            self._overlay.legend(self._legend).lay_on(image)
         if show.scale_bar:
-            self._overlay.scale_bar(image, scale)
+            self._overlay.scale_bar(scale).lay_on(image)
         return image
 
 

@@ -67,13 +67,13 @@ class Camera:
         offsets = np.asarray(pixels, np.float64) - transform[:, 2]
         return offsets @ np.linalg.inv(transform[:, :2]).T
 
-    def snapped(self) -> Camera:
-        """The camera moved by less than a pixel, so that the map's origin is at a corner of pixels.
+    def snapped(self, pixels: int = 1) -> Camera:
+        """The camera moved a little, so that the map's origin is at a corner of pixels, or of squares of so many.
 
         Pictures of all snapped cameras of one scale and rotation share their pixel grid, and so can share a background.
         """
         shift = self.transform[:, 2]
-        center = self.to_map(0.5 * np.array(self.size) + shift - np.round(shift))
+        center = self.to_map(0.5 * np.array(self.size) + shift - pixels * np.round(shift / pixels))
         return replace(self, center=(float(center[0]), float(center[1])))
 
 

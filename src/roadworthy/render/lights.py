@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from roadworthy.render.shapes import Shapes, Sketch
 from roadworthy.render.strokes import Polyline, arrow, disc, placed, without_repeats
@@ -32,10 +33,13 @@ class _Place:
 
 
 class LightLayer:
-    """The lights of a scenario, ready to be drawn at any step."""
+    """The lights of a scenario, ready to be drawn at any step.
 
-    def __init__(self, scenario: Scenario, theme: Theme) -> None:
-        self._states = scenario.light_states
+    states: (L, T) what they show, if it is something else than what was recorded.
+    """
+
+    def __init__(self, scenario: Scenario, theme: Theme, states: NDArray[np.uint8] | None = None) -> None:
+        self._states = scenario.light_states if states is None else states
         self._theme = theme
         self._places = _places(scenario)
         self._kept: tuple[tuple[bytes, float], Shapes] | None = None

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -11,10 +14,53 @@ from roadworthy.render.camera import Camera
 from roadworthy.render.map_shapes import map_shapes
 from roadworthy.render.raster import Image, Painter
 from roadworthy.render.style import LIGHT, US_PAINT, RoadPaint, Theme
+from roadworthy.render.yuv import Plane, to_yuv420
 from roadworthy.scenario.schema import RoadMap
 
 TILE_PX = 512
-KEPT_BYTES = 96 * 2**20  # tiles beyond this are forgotten, the least recently seen first
+KEPT_TILES = 80  # of 1.1 MB; more are forgotten, the least recently seen first
+
+
+@dataclass(frozen=True, eq=False)
+class Tile:
+    """A square of a background, as a picture and as the planes of a video's frame."""
+
+    image: Image  # (TILE_PX, TILE_PX, 3)
+    luma: Plane  # (TILE_PX, TILE_PX)
+    blue: Plane  # (TILE_PX / 2, TILE_PX / 2)
+    red: Plane
+
+    @classmethod
+    def of(cls, image: Image) -> Tile:
+        half = TILE_PX // 2
+        planes = [np.empty((side, side), np.uint8) for side in (TILE_PX, half, half)]
+        to_yuv420(image, *planes)
+        return cls(image, *planes)
+
+
+class Ground(Protocol):
+    """Anything that pictures can be drawn on, in tiles."""
+
+    def tiles(self, camera: Camera) -> Iterator[tuple[int, int, Tile]]:
+        """The tiles that a snapped camera sees: column and row of their upper left corner in the picture, and they."""
+
+
+class PictureGround:
+    """A picture that stays as it is, for cameras of its size."""
+
+    def __init__(self, image: Image) -> None:
+        height, width = image.shape[:2]
+        self._tiles = []
+        for top in range(0, height, TILE_PX):
+            for left in range(0, width, TILE_PX):
+                tile = np.zeros((TILE_PX, TILE_PX, 3), np.uint8)
+                part = image[top : top + TILE_PX, left : left + TILE_PX]
+                tile[: part.shape[0], : part.shape[1]] = part
+                self._tiles.append((left, top, Tile.of(tile)))
+
+    def tiles(self, camera: Camera) -> Iterator[tuple[int, int, Tile]]:
+        """All of them, wherever the camera is."""
+        return iter(self._tiles)
 
 
 class MapLayer:
@@ -31,36 +77,41 @@ class MapLayer:
         self.theme = theme
         self._shapes = map_shapes(road_map, meters_per_pixel, theme, paint)
         self._painter = Painter(TILE_PX, TILE_PX)
-        self._tiles: OrderedDict[tuple[float, int, int], Image] = OrderedDict()
+        self._tiles: OrderedDict[tuple[float, int, int], Tile] = OrderedDict()
 
     def background(self, camera: Camera) -> Image:
         """(h, w, 3) a fresh picture of the map alone, as this snapped camera sees it."""
+        width, height = camera.size
+        image = np.empty((height, width, 3), np.uint8)
+        for x, y, tile in self.tiles(camera):
+            x0, x1 = max(x, 0), min(x + TILE_PX, width)
+            y0, y1 = max(y, 0), min(y + TILE_PX, height)
+            image[y0:y1, x0:x1] = tile.image[y0 - y : y1 - y, x0 - x : x1 - x]
+        return image
+
+    def tiles(self, camera: Camera) -> Iterator[tuple[int, int, Tile]]:
+        """The tiles that a snapped camera sees: column and row of their upper left corner in the picture, and they."""
         if camera.meters_per_pixel != self.meters_per_pixel:
             raise UsageError(
                 f"this layer was made for {self.meters_per_pixel} m per pixel, the camera has {camera.meters_per_pixel}"
             )
         width, height = camera.size
-        image = np.empty((height, width, 3), np.uint8)
         left, top = np.round(-camera.transform[:, 2]).astype(int).tolist()  # of the picture, seen from the map's origin
         for row in range(top // TILE_PX, (top + height - 1) // TILE_PX + 1):
             for column in range(left // TILE_PX, (left + width - 1) // TILE_PX + 1):
-                x, y = column * TILE_PX - left, row * TILE_PX - top  # of the tile in the picture
-                x0, x1 = max(x, 0), min(x + TILE_PX, width)
-                y0, y1 = max(y, 0), min(y + TILE_PX, height)
-                image[y0:y1, x0:x1] = self._tile(camera, column, row)[y0 - y : y1 - y, x0 - x : x1 - x]
-        return image
+                yield column * TILE_PX - left, row * TILE_PX - top, self._tile(camera, column, row)
 
-    def _tile(self, camera: Camera, column: int, row: int) -> Image:
+    def _tile(self, camera: Camera, column: int, row: int) -> Tile:
         key = (camera.rotation_rad, column, row)
         tile = self._tiles.get(key)
         if tile is None:
-            tile = np.empty((TILE_PX, TILE_PX, 3), np.uint8)
-            tile[:] = self.theme.land
+            image = np.empty((TILE_PX, TILE_PX, 3), np.uint8)
+            image[:] = self.theme.land
             transform = camera.transform
             transform[:, 2] = -column * TILE_PX, -row * TILE_PX
-            self._painter.paint(tile, self._shapes, transform)
-            self._tiles[key] = tile
-            while len(self._tiles) * tile.nbytes > KEPT_BYTES:
+            self._painter.paint(image, self._shapes, transform)
+            tile = self._tiles[key] = Tile.of(image)
+            while len(self._tiles) > KEPT_TILES:
                 self._tiles.popitem(last=False)
         self._tiles.move_to_end(key)
         return tile

@@ -174,10 +174,16 @@ def _paint(image, winding, first, last, points, ring_starts, shape_rings, colors
 @kernel
 def blend_patch(image, patch, left, top):
     """Lay a patch (h, w, 4) over an image: red, green, blue times opacity, and what it lets through (0 to 255)."""
+    first, last = max(left, 0), min(left + patch.shape[1], image.shape[1])
+    if last <= first:
+        return
     for row in range(max(top, 0), min(top + patch.shape[0], image.shape[0])):
-        for column in range(max(left, 0), min(left + patch.shape[1], image.shape[1])):
-            through = np.int32(patch[row - top, column - left, 3])
+        below, above = image[row, first:last], patch[row - top, first - left : last - left]
+        for column in range(len(below)):
+            through = np.int32(above[column, 3])
             for channel in range(3):
-                below = np.int32(image[row, column, channel])
-                value = patch[row - top, column - left, channel] + (below * through + 127) // 255
-                image[row, column, channel] = np.uint8(min(value, 255))
+                # The product divided by 255 and rounded, without a division.
+                scaled = np.int32(below[column, channel]) * through + np.int32(128)
+                scaled = (scaled + (scaled >> np.int32(8))) >> np.int32(8)
+                value = np.int32(above[column, channel]) + scaled
+                below[column, channel] = np.uint8(min(value, np.int32(255)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -106,11 +108,17 @@ def rounded_boxes(
     half = 0.5 * np.stack(np.broadcast_arrays(np.asarray(lengths, np.float64), np.asarray(widths, np.float64)), axis=-1)
     half = np.atleast_2d(half)
     radius = np.minimum(np.broadcast_to(np.asarray(radii, np.float64), half.shape[:1]), half.min(axis=1))
-    quarter = np.linspace(0.0, 0.5 * np.pi, corner_points)
-    angles = (quarter[None, :] + np.arange(4)[:, None] * 0.5 * np.pi).reshape(-1)
-    signs = np.repeat([[1, 1], [-1, 1], [-1, -1], [1, -1]], corner_points, axis=0)
-    arcs = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    signs, arcs = _corners(corner_points)
     return (half - radius[:, None])[:, None, :] * signs + radius[:, None, None] * arcs
+
+
+@lru_cache(maxsize=8)
+def _corners(points: int) -> tuple[Polyline, Polyline]:
+    """(4 * points, 2) the quadrant of each point of four round corners, and its place on a circle."""
+    quarter = np.linspace(0.0, 0.5 * np.pi, points)
+    angles = (quarter[None, :] + np.arange(4)[:, None] * 0.5 * np.pi).reshape(-1)
+    signs = np.repeat([[1.0, 1.0], [-1.0, 1.0], [-1.0, -1.0], [1.0, -1.0]], points, axis=0)
+    return signs, np.stack([np.cos(angles), np.sin(angles)], axis=1)
 
 
 def disc(radius: float, points: int = 24) -> Polyline:

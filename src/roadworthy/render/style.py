@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 Color = tuple[int, int, int]
 
+WHITE: Color = (255, 255, 255)
+BLACK: Color = (24, 28, 34)
+
 
 def rgb(code: str) -> Color:
     """A colour from its web code, such as '#1f6fb5'."""
@@ -29,7 +32,9 @@ class Theme:
     lane_arrow: Color
     lane_arrow_alpha: float
     sdc: Color
+    coplayer: Color
     vehicle: Color
+    reactive: Color
     parked: Color
     cyclist: Color
     pedestrian: Color
@@ -63,7 +68,9 @@ LIGHT = Theme(
     lane_arrow=rgb("#ffffff"),
     lane_arrow_alpha=0.38,
     sdc=rgb("#d9480f"),
+    coplayer=rgb("#c98a00"),
     vehicle=rgb("#1f6fb5"),
+    reactive=rgb("#3f9fd8"),
     parked=rgb("#7c8794"),
     cyclist=rgb("#00876a"),
     pedestrian=rgb("#b0488c"),
@@ -92,7 +99,9 @@ DARK = Theme(
     lane_arrow=rgb("#aab4c0"),
     lane_arrow_alpha=0.22,
     sdc=rgb("#ff7a3d"),
+    coplayer=rgb("#f0b429"),
     vehicle=rgb("#4ba3ee"),
+    reactive=rgb("#8fd0ff"),
     parked=rgb("#6f7a88"),
     cyclist=rgb("#2fc29b"),
     pedestrian=rgb("#e386bd"),

@@ -1,13 +1,14 @@
-"""Moving pictures: H.264 in MP4, and GIF. Frames are streamed, so memory does not grow with length."""
+"""Moving pictures: H.264 in MP4, and GIF. Frames are streamed to the disk and not kept."""
 
 from __future__ import annotations
 
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from fractions import Fraction
 from pathlib import Path
+from types import TracebackType
 
 import av
 import numpy as np
@@ -16,62 +17,116 @@ from PIL import Image as Pillow
 
 from roadworthy.errors import RoadworthyError, UsageError
 from roadworthy.render.raster import Image
-from roadworthy.render.yuv import to_yuv420
+from roadworthy.render.yuv import Planes, to_yuv420
 
-# Drawn pictures are easy to predict: looking ahead and frames predicted from the future take three times as long as all
-# the rest, and save no more than half of files that are small anyway.
-X264_SETTINGS = "rc-lookahead=0:mbtree=0:bframes=0"
+# Drawn pictures are easy to predict: looking ahead, frames predicted from the future and motion finer than a pixel take
+# three times as long as all the rest, and save no more than half of files that are small anyway.
+X264_SETTINGS = "rc-lookahead=0:mbtree=0:bframes=0:scenecut=0:weightp=0:subme=0"
 PALETTE_FRAMES = 12  # a GIF's colours are chosen from this many frames
+
+
+class Mp4Writer:
+    """An H.264 video that plays everywhere, written frame by frame: `with Mp4Writer(path, fps) as video: video.add(f)`.
+
+    Frames (h, w, 3) go to the disk as they come, so any number of writers may be open side by side; what stays in
+    memory is the file's index, 0.2 kB a frame. The file appears, whole, when the block ends; if it ends with an error,
+    there is none.
+
+    quality: x264's constant rate factor: 18 can't be told from the original, 28 is small. An odd width or height loses
+    its last column or row, since the format halves its colour planes.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], fps: float, quality: int = 20, threads: int = 1) -> None:
+        self.path = Path(path)
+        self.count = 0  # of the frames so far
+        self._rate = _rate(fps)
+        self._partial = self.path.with_name(f".{self.path.name}.{os.getpid()}.partial.mp4")
+        self._is_open = True
+        try:
+            with _errors_named(self.path):
+                self._container = av.open(str(self._partial), "w", options={"movflags": "+faststart"})
+                self._stream = self._container.add_stream("libx264", rate=self._rate)
+        except BaseException:
+            self.discard()
+            raise
+        self._stream.pix_fmt = "yuv420p"
+        self._stream.options = {"preset": "superfast", "crf": str(quality), "x264-params": X264_SETTINGS}
+        context = self._stream.codec_context
+        context.thread_count = threads
+        context.colorspace, context.color_range = Colorspace.ITU709, ColorRange.MPEG
+        context.color_primaries = context.color_trc = 1  # BT.709
+
+    def add(self, picture: Image | Planes) -> None:
+        """Append a frame: (h, w, 3), or what a canvas has made."""
+        shape = picture.luma.shape if isinstance(picture, Planes) else picture.shape
+        height, width = (side - side % 2 for side in shape[:2])
+        if self.count == 0:
+            self._stream.width, self._stream.height = width, height
+            # One frame for all: the encoder copies it, and a fresh one each time would be paged in each time.
+            self._frame = av.VideoFrame(width, height, "yuv420p")
+            self._frame.colorspace, self._frame.color_range = Colorspace.ITU709, ColorRange.MPEG
+        elif (self._stream.width, self._stream.height) != (width, height):
+            raise UsageError(
+                f"frame {self.count} of {self.path} is {width} x {height} pixels, the first one was "
+                f"{self._stream.width} x {self._stream.height}; all frames of a video must have one size"
+            )
+        with _errors_named(self.path):
+            _fill(self._frame, picture)
+            self._frame.pts, self._frame.time_base = self.count, 1 / self._rate
+            self._container.mux(self._stream.encode(self._frame))
+        self.count += 1
+
+    def close(self) -> None:
+        """Write what is left and put the file in its place."""
+        if not self._is_open:
+            return
+        try:
+            _require_frames(self.count, self.path)
+            with _errors_named(self.path):
+                self._container.mux(self._stream.encode(None))
+                self._container.close()
+                os.replace(self._partial, self.path)
+        finally:
+            self.discard()
+
+    def discard(self) -> None:
+        """Leave nothing behind, unless the file is in its place already."""
+        self._is_open = False
+        container = getattr(self, "_container", None)
+        if container is not None:
+            with suppress(OSError, av.FFmpegError, ValueError):  # a disk that is full is so when the end is written too
+                container.close()
+        self._partial.unlink(missing_ok=True)
+
+    def __enter__(self) -> Mp4Writer:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.discard()
 
 
 def write_mp4(
     path: str | os.PathLike[str], frames: Iterable[Image], fps: float, quality: int = 20, threads: int = 1
 ) -> int:
-    """Write frames (h, w, 3) as an H.264 video that plays everywhere; returns how many there were.
-
-    Quality is x264's constant rate factor: 18 can't be told from the original, 28 is small. An odd width or height
-    loses its last column or row, since the format halves its colour planes. The file appears whole or not at all.
-    """
-    rate = _rate(fps)
-    with (
-        _appearing_whole(path, ".mp4") as partial,
-        _errors_named(path),
-        av.open(str(partial), "w", options={"movflags": "+faststart"}) as container,
-    ):
-        stream = container.add_stream("libx264", rate=rate)
-        stream.pix_fmt = "yuv420p"
-        stream.options = {"preset": "superfast", "crf": str(quality), "x264-params": X264_SETTINGS}
-        context = stream.codec_context
-        context.thread_count = threads
-        context.colorspace, context.color_range = Colorspace.ITU709, ColorRange.MPEG
-        context.color_primaries = context.color_trc = 1  # BT.709
-        count = 0
+    """Write frames (h, w, 3) as an H.264 video, see Mp4Writer; returns how many there were."""
+    with Mp4Writer(path, fps, quality, threads) as video:
         for image in frames:
-            height, width = (side - side % 2 for side in image.shape[:2])
-            if count == 0:
-                stream.width, stream.height = width, height
-            elif (stream.width, stream.height) != (width, height):
-                raise UsageError(
-                    f"frame {count} of {path} is {width} x {height} pixels, the first one was "
-                    f"{stream.width} x {stream.height}; all frames of a video must have one size"
-                )
-            frame = _to_frame(image, width, height)
-            frame.pts, frame.time_base = count, 1 / rate
-            container.mux(stream.encode(frame))
-            count += 1
-        _require_frames(count, path)
-        container.mux(stream.encode(None))
-    return count
+            video.add(image)
+    return video.count
 
 
-def _to_frame(image: Image, width: int, height: int) -> av.VideoFrame:
-    frame = av.VideoFrame(width, height, "yuv420p")
-    frame.colorspace, frame.color_range = Colorspace.ITU709, ColorRange.MPEG
+def _fill(frame: av.VideoFrame, picture: Image | Planes) -> None:
     planes = [
         np.frombuffer(memoryview(plane), np.uint8).reshape(plane.height, plane.line_size) for plane in frame.planes
     ]
-    to_yuv420(image, *planes)
-    return frame
+    if isinstance(picture, Planes):
+        for plane, given in zip(planes, (picture.luma, picture.blue, picture.red), strict=True):
+            plane[: given.shape[0], : given.shape[1]] = given
+    else:
+        to_yuv420(np.ascontiguousarray(picture), *planes)
 
 
 def write_gif(path: str | os.PathLike[str], frames: Iterable[Image], fps: float) -> int:

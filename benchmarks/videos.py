@@ -1,0 +1,121 @@
+"""Films of traces: how fast they are drawn and encoded, and how much memory that takes."""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.runner import Measurements, Sizes, resident_bytes
+from roadworthy.evaluate.carry_out import carry_out, one_by_one
+from roadworthy.evaluate.ledger import Owed, plan_ledger
+from roadworthy.record import EpisodeResult
+from roadworthy.render.config import VIEWS
+from roadworthy.render.film import Sight, shoot
+from roadworthy.render.reenact import Reenactment, light_states
+from roadworthy.render.tally import telling_agent
+from roadworthy.render.video import Mp4Writer
+from roadworthy.render.views import Story
+from roadworthy.scenario.generate.producer import produce
+from roadworthy.scenario.pack import Pack, PackWriter
+from roadworthy.sim.config import AtGoal, EpisodeConfig, GoalConfig, Mode, OpenConfig, SimConfig
+from roadworthy.sim.env import DriveEnv
+
+FULL_HD = (1920, 1080)
+SMALL = (320, 180)
+
+
+class _Cruise:
+    """Keeps going straight on, at a speed that grows slowly."""
+
+    name = "cruise"
+
+    def start(self, env: DriveEnv) -> None:
+        self._action = np.array(env.action_choices, np.float32) // 2
+
+    def act(self, observations: Any, active: Any, episode_seeds: Any, episode_steps: Any) -> Any:
+        return self._action + np.outer(episode_steps % 40 == 0, (1.0, 0.0))
+
+    def reset(self, mask: Any) -> None:
+        pass
+
+
+def speed(found: Measurements, sizes: Sizes) -> None:
+    """Frames per second of one core's time at 1080p, drawn and encoded, for each view."""
+    with tempfile.TemporaryDirectory() as folder:
+        scene = _Scene(Path(folder), sizes["steps"])
+        rates: dict[str, list[float]] = {view: [] for view in VIEWS}
+        shoot(scene.story, {view: Path(folder) / f"{view}.mp4" for view in VIEWS}, 2, FULL_HD, 1.0, scene.sight())
+        for _ in range(sizes["repeats"]):
+            for view in VIEWS:
+                began = time.process_time()
+                with found.stage(view):
+                    (video,) = shoot(scene.story, {view: Path(folder) / "film.mp4"}, 10**6, FULL_HD, 1.0, scene.sight())
+                rates[view].append(video.frames / (time.process_time() - began))
+        for name, each in rates.items():
+            found.figures[f"{name}: frames a second"] = round(statistics.median(each), 1)
+            found.figures[f"{name}: the slowest film"] = round(min(each), 1)
+
+
+def memory(found: Measurements, sizes: Sizes) -> None:
+    """What is resident while many long films are made: one after another, and all at once."""
+    with tempfile.TemporaryDirectory() as folder:
+        scene, resident = _Scene(Path(folder), sizes["steps"]), []
+        rounds = -(-sizes["videos"] // len(VIEWS))
+        with found.stage("one after another"):
+            for number in range(rounds):
+                paths = {view: Path(folder) / f"{number}_{view}.mp4" for view in VIEWS}
+                shoot(scene.story, paths, 10**6, SMALL, 1.0, scene.sight())
+                resident.append(resident_bytes() or 0)
+        found.figures["frames of each"] = scene.story.trace.frame_count
+        found.figures["MB after the first films"] = round(resident[0] / 1e6, 1)
+        found.figures["MB after the last"] = round(resident[-1] / 1e6, 1)
+        found.figures["MB at most"] = round(max(resident) / 1e6, 1)
+        slope = np.add.outer(np.arange(SMALL[1]), np.arange(SMALL[0])).astype(np.uint8)
+        pictures = [np.stack([slope, slope, slope + shift], axis=2) for shift in (0, 60)]
+        resident = []
+        with found.stage("all at once"), ExitStack() as stack:
+            writers = [stack.enter_context(Mp4Writer(Path(folder) / f"{k}.mp4", 10)) for k in range(sizes["videos"])]
+            for step, picture in zip(range(sizes["steps"]), itertools.cycle(pictures), strict=False):
+                for writer in writers:
+                    writer.add(picture)
+                if step % 100 == 99 or step == sizes["steps"] - 1:
+                    resident.append(resident_bytes() or 0)
+        found.figures["at once: MB after 100 frames"] = round(resident[0] / 1e6, 1)
+        found.figures["at once: MB after all"] = round(resident[-1] / 1e6, 1)
+
+
+class _Scene:
+    """An episode in a town, long enough to be filmed for a while."""
+
+    def __init__(self, folder: Path, steps: int) -> None:
+        with PackWriter(folder / "town.pack") as writer:
+            writer.add(produce(7, "protected_left", 0, 91))
+        pack = Pack(folder / "town.pack")
+        config = SimConfig(
+            mode=Mode.OPEN,
+            episode=EpisodeConfig(trial_steps=steps),
+            open=OpenConfig(agents=16, traffic=16),
+            goal=GoalConfig(at_goal=AtGoal.NEW_GOAL),
+        )
+        self._owed: Owed = plan_ledger(pack, [0], 1, 0).episodes[0]
+        results: list[EpisodeResult] = []
+        env = DriveEnv(pack, 1, config, sampling=False, threads=1)
+        carry_out(env, _Cruise(), one_by_one([self._owed]), results.append)
+        trace = results[0].trace
+        assert trace is not None
+        self._reenactment = Reenactment(pack, config)
+        lights = light_states(pack[0], 0, self._owed.seed, trace, config, self._reenactment)
+        self.story = Story(trace, pack[0], lights, telling_agent(trace), config.goal.radius_m, "a benchmark")
+
+    def sight(self) -> Sight:
+        """What was seen, from the first frame on."""
+        seen: Iterator[Any] = self._reenactment.observations(self.story.trace, 0, self._owed.seed)
+        return Sight(self._reenactment.layout, seen)

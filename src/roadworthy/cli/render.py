@@ -1,0 +1,125 @@
+"""`roadworthy render`: videos of a run's episodes, made afterwards from their traces."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from roadworthy.cli.output import JsonFlag, examples, note, say_error, tell, tell_json
+from roadworthy.cli.progress import progress
+from roadworthy.errors import UsageError
+
+if TYPE_CHECKING:
+    from roadworthy.record import Run
+    from roadworthy.render.config import RenderConfig
+    from roadworthy.render.film import Video
+
+SOME = 10  # so many of those that failed are filmed if nothing is said
+LONGEST = 10_000
+
+EXAMPLES = examples(
+    "roadworthy render runs/town/20260801-120000-baseline-1f3c --failed",
+    "roadworthy render RUN --worst 3 --view bev,ego,obs --size 1920x1080",
+    "roadworthy render RUN --episode 7-merge-0003-r0 --view obs --agent 4 --out films",
+    "",
+    "Exit codes: 0 all were made, 1 some were not, 2 usage",
+)
+
+
+def render(
+    folder: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.", show_default=False)],
+    failed: Annotated[
+        bool, typer.Option("--failed", help=f"Episodes in which an ego failed, the {SOME} worst.")
+    ] = False,
+    worst: Annotated[int | None, typer.Option(metavar="N", min=1, help="The N worst episodes.")] = None,
+    first: Annotated[int | None, typer.Option(metavar="N", min=1, help="The first N of the ledger.")] = None,
+    random: Annotated[int | None, typer.Option(metavar="N", min=1, help="N at random; see --seed.")] = None,
+    episode: Annotated[list[str] | None, typer.Option(metavar="ID", help="This episode; may be given again.")] = None,
+    number: Annotated[int, typer.Option("--number", metavar="N", min=1, help="How many with --failed.")] = SOME,
+    view: Annotated[str, typer.Option(metavar="VIEWS", help="Some of bev, ego, obs, with commas.")] = "bev",
+    out: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Where to write (RUN/videos).")] = None,
+    size: Annotated[str, typer.Option(metavar="WxH", help="Pixels, both even.")] = "1280x720",
+    max_steps: Annotated[int, typer.Option(metavar="N", min=1, help="At most so many steps of each.")] = LONGEST,
+    speed_up: Annotated[float, typer.Option(metavar="X", help="Plays so many times faster than life.")] = 1.0,
+    agent: Annotated[int | None, typer.Option(metavar="N", min=0, help="Whom to follow (the worst ego).")] = None,
+    seed: Annotated[int, typer.Option(metavar="N", help="Of --random.")] = 0,
+    json: JsonFlag = False,
+) -> int:
+    """Make videos of a run's episodes from their traces; the policy is not needed.
+
+    Views: bev shows the whole map, ego what is around one agent, obs what that agent's policy is given.
+    """
+    from roadworthy.config import parse
+    from roadworthy.evaluate.recorded import take_up
+    from roadworthy.record import Run
+    from roadworthy.render.config import RenderConfig
+    from roadworthy.render.run_videos import film_run
+
+    asked = {"failed": failed, "worst": worst, "first": first, "random": random, "episode": episode}
+    given = [name for name, value in asked.items() if value]
+    if len(given) != 1:
+        told = f"{' and '.join(f'--{name}' for name in given)} were given" if given else "none was given"
+        raise UsageError(
+            f"which episodes? {told}; give one of --failed, --worst N, --first N, --random N, --episode ID"
+        )
+    run = Run(folder)
+    wanted: dict[str, Any] = {
+        "choose": tuple(episode) if episode else given[0],
+        "views": tuple(name.strip() for name in view.split(",")),
+        "max_steps": max_steps,
+        "size": _size(size),
+        "speed_up": speed_up,
+        "seed": seed,
+    }
+    wanted |= {} if episode else {"episodes": worst or first or random or number}
+    wanted |= {} if agent is None else {"agent": agent}
+    config = parse(wanted, RenderConfig, "the command line")
+    if episode:
+        _require_owed(run, episode)
+    with progress("filming") as report:
+        videos = film_run(run, config, take_up(run).env, folder=out, progress=report)
+    _tell(run, config, videos, json)
+    return 0 if all(video.path for video in videos) else 1
+
+
+def _size(text: str) -> tuple[int, ...]:
+    sides = text.lower().split("x")
+    if len(sides) != 2 or not all(side.isdecimal() for side in sides):
+        raise UsageError(f"--size is {text!r}, expected width x height in pixels, as in 1920x1080")
+    return tuple(int(side) for side in sides)
+
+
+def _require_owed(run: Run, ids: list[str]) -> None:
+    from roadworthy.plugins import nearest
+
+    owed = run.ledger["episode_id"].to_pylist()
+    for id in ids:
+        if id not in owed:
+            some = nearest(id, owed) if len(owed) <= SOME else f"it owes {len(owed)}, such as {', '.join(owed[:3])}"
+            raise UsageError(f"{run.folder}: the run owes no episode {id!r}; {some}")
+
+
+def _tell(run: Run, config: RenderConfig, videos: list[Video], is_json: bool) -> None:
+    made = [video for video in videos if video.path is not None]
+    if is_json:
+        rows = [
+            {
+                "episode_id": video.episode_id,
+                "view": video.view,
+                "path": str(video.path) if video.path else None,
+                "error": video.error,
+                "frames": video.frames,
+            }
+            for video in videos
+        ]
+        tell_json({"run": str(run.folder), "videos": rows})
+    else:
+        for video in made:
+            tell(str(video.path))
+        if not videos:
+            note("no episode failed" if config.choose == "failed" else "no episode has ended")
+    for video in videos:
+        if video.error:
+            say_error(f"{video.episode_id or 'the choice of episodes'}, {video.view or 'all views'}: {video.error}")

@@ -1,0 +1,89 @@
+"""What has happened up to each frame of a trace: goals, infractions and metres, of one agent or of several together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roadworthy.sim.state import EGO, EVENT_COLLISION, EVENT_GOAL, EVENT_OFF_ROAD, EVENT_RED_LIGHT, EVENT_STOP_SIGN
+
+if TYPE_CHECKING:
+    from roadworthy.record.traces import Trace
+
+INFRACTIONS = {
+    "collision": EVENT_COLLISION,
+    "off road": EVENT_OFF_ROAD,
+    "red light": EVENT_RED_LIGHT,
+    "stop sign": EVENT_STOP_SIGN,
+}
+# Those that an episode's figure `infractions` counts.
+COUNTED_BITS = EVENT_COLLISION | EVENT_OFF_ROAD | EVENT_RED_LIGHT
+LONG_AGO = 1 << 30
+NEVER = 1 << 30
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """F frames; everything counts from the start of the frame's trial."""
+
+    infractions: NDArray[np.int64]  # (F, len(INFRACTIONS)) how many so far
+    since: NDArray[np.int64]  # (F, len(INFRACTIONS)) frames since the last one, LONG_AGO for none
+    goals: NDArray[np.int64]  # (F,) reached so far
+    goal_count: int
+    distance_m: NDArray[np.float64]  # (F,) driven so far
+
+
+def happened(trace: Trace) -> NDArray[np.uint16]:
+    """(F, A) the events of each frame. An agent that has stopped driving keeps its last ones; they happened once."""
+    events: NDArray[np.uint16] = np.where(trace.active, trace.events, np.uint16(0))
+    return events
+
+
+def tally(trace: Trace, agents: NDArray[np.int64]) -> Tally:
+    """Count for these agents together."""
+    events = happened(trace)[:, agents]
+    begun = np.stack([((events & bit) != 0).sum(axis=1) for bit in INFRACTIONS.values()], axis=1)
+    reached = ((events & EVENT_GOAL) != 0).sum(axis=1)
+    steps = np.hypot(np.diff(trace.x[:, agents], axis=0), np.diff(trace.y[:, agents], axis=0)).astype(np.float64)
+    metres = np.concatenate([[0.0], np.where(trace.active[1:, agents], steps, 0.0).sum(axis=1)])
+    parts: list[tuple[NDArray[np.int64], ...]] = []
+    distances = []
+    for trial in range(trace.trial_count):
+        frames = trace.trial(trial)
+        driven = metres[frames].copy()
+        driven[:1] = 0.0  # the way from one trial's end to the next one's start is none
+        distances.append(np.cumsum(driven))
+        numbers = np.arange(len(driven))[:, None]
+        last = np.maximum.accumulate(np.where(begun[frames] > 0, numbers, -LONG_AGO), axis=0)
+        since = np.where(last < 0, LONG_AGO, numbers - last)
+        parts.append((np.cumsum(begun[frames], axis=0), since, np.cumsum(reached[frames])))
+    counts, since, goals = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return Tally(counts, since, goals, int(trace.goal_counts[agents].sum()), np.concatenate(distances))
+
+
+def egos(trace: Trace) -> NDArray[np.int64]:
+    """The agents that the policy under test drives."""
+    return np.flatnonzero(trace.roles == EGO)
+
+
+def first_infraction(trace: Trace) -> int:
+    """The first frame in which an ego commits an infraction; NEVER if none does."""
+    frames = np.flatnonzero(((happened(trace)[:, egos(trace)] & COUNTED_BITS) != 0).any(axis=1))
+    return int(frames[0]) if len(frames) else NEVER
+
+
+def telling_agent(trace: Trace, scores: dict[int, float] | None = None) -> int:
+    """The ego that is worth following: the lowest score, then the earliest infraction, then the lowest number."""
+    candidates = egos(trace)
+    if len(candidates) == 0:
+        return 0
+    bad = (happened(trace)[:, candidates] & COUNTED_BITS) != 0
+    first = np.where(bad.any(axis=0), bad.argmax(axis=0), NEVER)
+    order = [
+        ((scores or {}).get(int(agent), 0.0), int(frame), int(agent))
+        for agent, frame in zip(candidates, first, strict=True)
+    ]
+    return min(order)[2]

@@ -1,0 +1,97 @@
+"""Real episodes to film: towns driven by a scripted policy, recorded the way that evaluations record them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from roadworthy.evaluate.carry_out import carry_out, one_by_one
+from roadworthy.evaluate.ledger import plan_ledger
+from roadworthy.record import EpisodeResult, Run, RunWriter
+from roadworthy.render.reenact import light_states
+from roadworthy.render.tally import telling_agent
+from roadworthy.render.views import Story
+from roadworthy.scenario.pack import Pack
+from roadworthy.sim.config import Control, ControlConfig, DisturbConfig, EpisodeConfig, Mode, OpenConfig, SimConfig
+from roadworthy.sim.env import DriveEnv
+
+TRIALS = SimConfig(episode=EpisodeConfig(trials=3, trial_steps=14), control=ControlConfig(who=Control.SDC))
+OPEN = SimConfig(
+    mode=Mode.OPEN,
+    episode=EpisodeConfig(trials=2, trial_steps=25),
+    open=OpenConfig(agents=5, traffic=4),
+    disturb=DisturbConfig(blind_rate=1.0, dropout=0.2, action_noise=0.1),
+)
+VEHICLES = SimConfig(episode=EpisodeConfig(trial_steps=40), control=ControlConfig(rows=8))
+
+
+class Straight:
+    """Speeds up and holds the wheel a little to one side, so that it leaves the road sooner or later.
+
+    It keeps what it was given: a list with one entry for each step of (observations, active).
+    """
+
+    name = "straight"
+
+    def __init__(self) -> None:
+        self.given: list[tuple[np.ndarray, np.ndarray]] = []
+
+    def start(self, env: DriveEnv) -> None:
+        self._choices = env.action_choices
+
+    def reset(self, mask: Any) -> None:
+        pass
+
+    def act(self, observations: Any, active: Any, episode_seeds: Any, episode_steps: Any) -> Any:
+        self.given.append((observations.copy(), active.copy()))
+        along, across = self._choices
+        side = across // 2 + 1 + (episode_steps // 6) % 2
+        return np.stack([np.full(len(side), along - 2), side], axis=1).astype(np.float32)
+
+
+def drive(pack: Pack, config: SimConfig, scenario: int = 0) -> tuple[EpisodeResult, Straight]:
+    """One episode and the policy that drove it."""
+    env, policy, results = DriveEnv(pack, 1, config, sampling=False, threads=1), Straight(), []
+    carry_out(
+        env,
+        policy,
+        one_by_one(list(plan_ledger(pack, range(len(pack)), 1, 5))[scenario : scenario + 1]),
+        results.append,
+    )
+    return results[0], policy
+
+
+def story_of(pack: Pack, config: SimConfig, scenario: int = 0) -> Story:
+    """What a film of such an episode is about. Lights are of recorded worlds."""
+    result, _ = drive(pack, config, scenario)
+    trace = result.trace
+    assert trace is not None
+    lights = light_states(pack[scenario], scenario, result.episode.seed, trace, config, None)
+    return Story(trace, pack[scenario], lights, telling_agent(trace), config.goal.radius_m, "a subtitle")
+
+
+def record_run(root: Path, pack: Pack, config: SimConfig, replicates: int = 1) -> Run:
+    """A sealed run folder with an episode of each scenario."""
+    ledger = plan_ledger(pack, range(len(pack)), replicates, 5)
+    header = {
+        "config": {"type": "multi_scenario", "scenarios": str(pack.path), **_settings(config)},
+        "checkpoint": None,
+        "epoch": 4,
+        "step": 2000,
+    }
+    with RunWriter.start(
+        root, "towns", "straight", header, ledger.table(), pack=pack.path, scenarios=range(len(pack))
+    ) as writer:
+        env = DriveEnv(writer.pack, 2, config, sampling=False, threads=1)
+        carry_out(env, Straight(), one_by_one(ledger), writer.append, evaluator="towns")
+        writer.seal({"figures": []})
+    return Run(writer.folder)
+
+
+def _settings(config: SimConfig) -> dict[str, Any]:
+    from roadworthy.config import plain
+
+    env = plain(config)
+    return {"episode": env.pop("episode"), "env": env}
