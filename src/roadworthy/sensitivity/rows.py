@@ -1,9 +1,9 @@
 """Episode rows as arrays: factors in units, one outcome, and how densely each place was sampled.
 
-Rows come from a run folder (`episodes.parquet` or `episodes.jsonl`), from a file of either kind, or as dicts. A row
-holds its factors under `factors` or `arena_env_args`, its results under `outcomes`, and may hold `density`: the
-density that its factors were drawn with, one number or one for each factor. Rows that can't be used are left out by
-name, never silently.
+Rows come from a run folder (`episodes.parquet` or `episodes.jsonl`), from a file of either kind, from the output folder
+of jobs (`jobs.json`: all of their runs), or as dicts. A row holds its factors under `factors` or `arena_env_args`, its
+results under `outcomes`, and may hold `density`: the density that its factors were drawn with, one number or one for
+each factor. Rows that can't be used are left out by name, never silently.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from roadworthy.sensitivity.factors import Factor
 
 Array = NDArray[np.float64]
 
+JOBS = "jobs.json"
 FOLDER_FILES = ("episodes.parquet", "episodes.jsonl", "episode_summary.jsonl")
 ENDINGS = (".jsonl", ".parquet")
 
@@ -100,8 +101,11 @@ def load_rows(path: str | Path) -> list[dict[str, Any]]:
     path = Path(path)
     if path.is_dir():
         present = [path / name for name in FOLDER_FILES if (path / name).is_file()]
+        if not present and (path / JOBS).is_file():
+            return [row for run in _runs_of_jobs(path) for row in load_rows(run)]
         if not present:
-            raise UsageError(f"folder {str(path)!r} holds none of {', '.join(FOLDER_FILES)}; name a run folder")
+            known = ", ".join((*FOLDER_FILES, JOBS))
+            raise UsageError(f"folder {str(path)!r} holds none of {known}; name a run folder, or that of jobs")
         path = present[0]
     if path.suffix.lower() not in ENDINGS:
         raise UsageError(f"{str(path)!r} is neither a folder nor ends in {' or '.join(ENDINGS)}")
@@ -231,6 +235,13 @@ def _name(row: Mapping[str, Any], number: int) -> str:
     return f"row {number}"
 
 
+def _runs_of_jobs(folder: Path) -> list[Path]:
+    """The run folders of all jobs of an output folder that have any episodes."""
+    entries = json.loads((folder / JOBS).read_text(encoding="utf-8"))["jobs"]
+    runs = [folder / entry["run"] for entry in entries if entry.get("run")]
+    return [run for run in runs if any((run / name).is_file() for name in FOLDER_FILES)]
+
+
 def _load_jsonl(path: Path) -> list[dict[str, Any]]:
     rows = []
     with path.open(encoding="utf-8") as file:
@@ -258,4 +269,5 @@ def _load_parquet(path: Path) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = pyarrow.parquet.read_table(path).to_pylist()
     except (pyarrow.ArrowException, OSError) as error:
         raise UsageError(f"{path}: can't be read as parquet: {error}") from error
-    return rows
+    # Fields beyond the columns of a run's table, such as the density, stand together as JSON.
+    return [{**row, **json.loads(row["more"])} if isinstance(row.get("more"), str) else row for row in rows]

@@ -1,0 +1,168 @@
+"""Envs side by side, whatever they are: how episodes begin in them and how they are stepped.
+
+There are two kinds. Where each env can be reset by itself, any env takes the next episode that is owed, with that
+episode's own seed: rows are the same however many envs there are. Where envs reset themselves, each has its share of
+the episodes assigned beforehand, and all of them are run to their end: nobody is preferred for being quick.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from gymnasium import Env, Space
+from numpy.typing import NDArray
+
+from roadworthy.evaluate.ledger import Owed
+
+Picture = NDArray[np.uint8]
+MakeEnv = Callable[[Mapping[str, Any]], "Env[Any, Any]"]  # factors that the env can't be given at reset
+
+
+@dataclass(frozen=True)
+class Begun:
+    """The start of an episode."""
+
+    observation: Any
+    info: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A step of an episode; the observation is what was seen after it, also where the episode ended."""
+
+    observation: Any
+    reward: float
+    is_terminated: bool
+    is_truncated: bool
+    info: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Broken:
+    """An env raised an error."""
+
+    error: str
+    traceback: str
+
+    @classmethod
+    def of(cls, error: BaseException) -> Broken:
+        lines = traceback.format_exception(error)
+        return cls(f"{type(error).__name__}: {error}", "".join(lines))
+
+
+@dataclass(frozen=True)
+class Change:
+    """What one step brought to one env: a move, the start of another episode, or an error."""
+
+    moved: Moved | None = None
+    begun: Begun | None = None
+    broken: Broken | None = None
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What one env of a batch is like."""
+
+    observation_space: Space[Any]
+    action_space: Space[Any]
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+class EnvBatch(Protocol):
+    """Envs side by side."""
+
+    count: int
+    traits: Traits
+    resets_itself: bool  # an episode follows the other, and `begin` can't choose when
+    shows_last_state: bool  # render() shows the state in which an episode ended
+
+    def begin(self, episodes: Mapping[int, Owed]) -> dict[int, Begun | Broken]:
+        """Start episodes in these envs; where envs reset themselves, once and in all of them."""
+
+    def step(self, actions: Mapping[int, Any]) -> dict[int, Change]:
+        """Make a step in these envs."""
+
+    def render(self, envs: list[int]) -> dict[int, Picture]:
+        """What render() shows of these envs; nothing where they don't draw."""
+
+    def close(self) -> None:
+        """Let go of everything."""
+
+
+class SingleEnvs:
+    """Separate envs, each with its own episode; one that raises is thrown away, and the others don't notice."""
+
+    resets_itself = False
+    shows_last_state = True
+
+    def __init__(self, make: MakeEnv, count: int) -> None:
+        self.count = count
+        self._make = make
+        self._envs: dict[int, Env[Any, Any]] = {0: make({})}
+        self._built_with: dict[int, Mapping[str, Any]] = {0: {}}
+        first = self._envs[0]
+        self.traits = Traits(first.observation_space, first.action_space, dict(first.metadata))
+
+    def env(self, number: int) -> Env[Any, Any]:
+        """One of them."""
+        return self._envs[number]
+
+    def begin(self, episodes: Mapping[int, Owed]) -> dict[int, Begun | Broken]:
+        begun: dict[int, Begun | Broken] = {}
+        for number, owed in episodes.items():
+            try:
+                begun[number] = self._begin(number, owed)
+            except Exception as error:  # whatever an env of somebody's own does
+                begun[number] = self._broken(number, error)
+        return begun
+
+    def step(self, actions: Mapping[int, Any]) -> dict[int, Change]:
+        changes = {}
+        for number, action in actions.items():
+            try:
+                seen, reward, terminated, truncated, info = self._envs[number].step(action)
+                changes[number] = Change(Moved(seen, float(reward), bool(terminated), bool(truncated), info))
+            except Exception as error:
+                changes[number] = Change(broken=self._broken(number, error))
+        return changes
+
+    def render(self, envs: list[int]) -> dict[int, Picture]:
+        drawn = {number: self._envs[number].render() for number in envs if number in self._envs}
+        return {number: np.asarray(picture) for number, picture in drawn.items() if picture is not None}
+
+    def close(self) -> None:
+        for env in self._envs.values():
+            env.close()
+        self._envs = {}
+
+    def _begin(self, number: int, owed: Owed) -> Begun:
+        at_reset, at_build = split_factors(owed.factors, self.traits.metadata)
+        if number not in self._envs or self._built_with[number] != at_build:
+            if number in self._envs:
+                self._envs.pop(number).close()
+            self._envs[number] = self._make(at_build)
+            self._built_with[number] = at_build
+        options = {"factors": dict(at_reset)} if at_reset else None
+        observation, info = self._envs[number].reset(seed=owed.seed, options=options)
+        return Begun(observation, info)
+
+    def _broken(self, number: int, error: Exception) -> Broken:
+        """An env that raised is in a state that nobody knows, so the next episode gets another one."""
+        env = self._envs.pop(number, None)
+        if env is not None:
+            try:
+                env.close()
+            except Exception as closing:
+                error.add_note(f"closing the env failed as well: {type(closing).__name__}: {closing}")
+        return Broken.of(error)
+
+
+def split_factors(factors: Mapping[str, Any], metadata: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Factors that reset takes, as the env's metadata say under `factors`, and those that it is built with."""
+    names = metadata.get("factors", ())
+    at_reset = {name: value for name, value in factors.items() if name in names}
+    return at_reset, {name: value for name, value in factors.items() if name not in names}

@@ -1,0 +1,139 @@
+"""Jobs files: TOML of our own, and the JSON form that other evaluation tools for robots write, unchanged.
+
+[defaults]                      {"jobs": [{"name": "dim", "policy_type": "zero_action", "num_episodes": 20,
+envs = 4                                   "arena_env_args": {"environment": "table_top", "num_envs": 4,
+[[jobs]]                                                      "light_intensity": 200}}]}
+name = "dim"
+...
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from roadworthy.config import Layer, read, resolve
+from roadworthy.errors import ConfigError
+from roadworthy.jobs.job import Job, Status
+
+# The JSON form's names for what a job has here.
+_SAME = {
+    "name": "name",
+    "policy_type": "policy",
+    "policy_config_dict": "policy_config",
+    "policy_args": "policy_config",
+    "num_envs": "envs",
+    "num_steps": "steps",
+    "num_episodes": "episodes",
+    "num_rebuilds": "rebuilds",
+    "language_instruction": "instruction",
+    "seed": "seed",
+}
+_WORDS = {"zero_action": "zero", "random_action": "random"}  # policies that go by another name there
+
+
+@dataclass(frozen=True)
+class JobsFile:
+    """The jobs of a file in its order, and what in it was not understood."""
+
+    path: Path
+    jobs: tuple[Job, ...]
+    notes: tuple[str, ...] = ()
+
+
+def read_jobs(path: str | Path) -> JobsFile:
+    """Read a jobs file; its ending says which form it has. All faults are told at once."""
+    path = Path(path)
+    ending = path.suffix.lower()
+    notes: list[str] = []
+    if ending == ".toml":
+        entries = _toml_entries(path)
+    elif ending == ".json":
+        entries, notes = _json_entries(path)
+    else:
+        raise ConfigError(f"jobs file {str(path)!r} ends in {ending or 'nothing'!r}, expected .toml or .json")
+    jobs: list[Job] = []
+    faults: list[str] = []
+    for layers in entries:
+        try:
+            jobs.append(resolve(Job, layers).config)
+        except ConfigError as error:
+            faults.append(str(error))
+    names = [job.name for job in jobs]
+    faults += [
+        f"{path}: {names.count(name)} jobs have the name {name!r}; each needs one of its own"
+        for name in dict.fromkeys(names)
+        if names.count(name) > 1
+    ]
+    if not entries:
+        faults.append(f"{path}: there are no jobs in it; expected a list `jobs`")
+    if faults:
+        raise ConfigError("\n".join(faults))
+    return JobsFile(path, tuple(jobs), tuple(notes))
+
+
+def _toml_entries(path: Path) -> list[list[Layer]]:
+    values = dict(read(path).values)
+    defaults, jobs = values.pop("defaults", {}), values.pop("jobs", [])
+    if values:
+        raise ConfigError(f"{path}: {next(iter(values))} is unknown; known: defaults, jobs")
+    if not isinstance(defaults, Mapping) or not _is_list_of_tables(jobs):
+        raise ConfigError(f"{path}: expected tables [[jobs]], and [defaults] for what they share")
+    shared = Layer(f"{path} [defaults]", defaults)
+    return [[shared, Layer(f"{path}, job {_called(entry, k)}", entry)] for k, entry in enumerate(jobs)]
+
+
+def _json_entries(path: Path) -> tuple[list[list[Layer]], list[str]]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"can't read jobs file {str(path)!r}: {error.strerror}") from error
+    except ValueError as error:
+        raise ConfigError(f"{path}: not JSON: {error}") from error
+    if not isinstance(content, Mapping) or not _is_list_of_tables(content.get("jobs")):
+        raise ConfigError(f'{path}: expected {{"jobs": [...]}} with an object for each job')
+    notes = [f"{path}: {key} is not used" for key in content if key != "jobs"]
+    entries = []
+    for number, entry in enumerate(content["jobs"]):
+        source = f"{path}, job {_called(entry, number)}"
+        values, unknown = _from_json_form(entry, source)
+        notes += [f"{source}: {key} is not used" for key in unknown]
+        entries.append([Layer(source, values)])
+    return entries, notes
+
+
+def _from_json_form(entry: Mapping[str, Any], source: str) -> tuple[dict[str, Any], list[str]]:
+    """A job's values under our names, and the keys that are not known. Ours are taken as well, beside the others."""
+    own = {field.name for field in fields(Job)}
+    values = {_SAME.get(key, key): value for key, value in entry.items() if value is not None}
+    status = values.pop("status", Status.PENDING.value)
+    arguments = dict(values.pop("arena_env_args", {})) | dict(values.get("arguments", {}))
+    if arguments.get("environment") is not None:
+        values.setdefault("environment", arguments.pop("environment"))
+    count = arguments.pop("num_envs", None)
+    if count is not None:
+        values.setdefault("envs", count)
+    if values.pop("variations", None):
+        arguments["variations"] = entry["variations"]
+    values["arguments"] = {name: value for name, value in arguments.items() if value is not None}
+    if values.get("policy") in _WORDS:
+        values["policy"] = _WORDS[values["policy"]]
+    known = [member.value for member in Status]
+    if status not in known:
+        raise ConfigError(f"{source}: status is {status!r}, expected one of {', '.join(known)}")
+    if status in (Status.COMPLETED.value, Status.SKIPPED.value):
+        values["skip"] = True
+    unknown = [key for key in values if key not in own]
+    return {key: value for key, value in values.items() if key in own}, unknown
+
+
+def _called(entry: Mapping[str, Any], number: int) -> str:
+    name = entry.get("name")
+    return repr(name) if isinstance(name, str) and name else str(number)
+
+
+def _is_list_of_tables(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(entry, Mapping) for entry in value)

@@ -1,0 +1,139 @@
+"""The record of a job, `job.json` in its run folder: what was asked for, what became of it and where everything is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from roadworthy.config import plain
+from roadworthy.jobs.job import Job, Status
+from roadworthy.record import EpisodeResult, Run
+from roadworthy.record.files import read_json, write_json
+from roadworthy.record.origin import now
+from roadworthy.record.schema import VERSION, require_readable
+
+FILE = "job.json"
+
+
+@dataclass(frozen=True)
+class JobRecord:
+    """One job and what became of it. Paths of files are relative to the run folder."""
+
+    schema_version: str
+    name: str
+    status: Status
+    digest: str  # of all that decides its episodes
+    folder: Path  # the run folder
+    task: str | None
+    embodiment: str | None
+    environment: str
+    arguments: Mapping[str, Any]
+    policy: str
+    policy_config: Mapping[str, Any]
+    instructions: tuple[str, ...]  # that were given, each once
+    error: str | None
+    traceback: str | None
+    owed: int  # episodes, or stretches of steps
+    ended: int  # of them, failed ones too
+    failed: int
+    metrics: Mapping[str, Any] | None  # metrics.json; None where the job did not get so far
+    boundaries: tuple[Mapping[str, Any], ...]  # of every episode: where in the job's steps it lies
+    videos: tuple[str, ...]
+    artifact_errors: Mapping[str, str]  # "EPISODE NAME": why a file is missing
+    written: str  # when
+    wall_s: float  # of the last session
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        job: Job,
+        folder: Path,
+        status: Status,
+        error: str | None,
+        details: str | None,
+        wall_s: float,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> JobRecord:
+        """The record of a job from its run folder."""
+        run, metadata = Run(folder), metadata or {}
+        results = list(run.results())
+        rows = [result.episode for result in results]
+        artifacts = {(row.episode_id, name): path for row in rows for name, path in row.artifacts.items()}
+        errors = {(row.episode_id, name): text for row in rows for name, text in row.artifact_errors.items()}
+        for artifact in run.artifacts:
+            key = artifact.episode_id or "", artifact.name
+            artifacts.pop(key, None)
+            errors.pop(key, None)
+            if artifact.path is not None:
+                artifacts[key] = artifact.path
+            elif artifact.error is not None:
+                errors[key] = artifact.error
+        is_there = {key: (folder / path).is_file() for key, path in artifacts.items()}
+        errors |= {key: f"{artifacts[key]} is gone" for key, found in is_there.items() if not found}
+        told = {str(row.more["instruction"]): None for row in rows if row.more.get("instruction")}
+        boundaries = [bounds for result in results for bounds in _boundaries(job, result)]
+        return cls(
+            schema_version=VERSION,
+            name=job.name,
+            status=status,
+            digest=job.digest,
+            folder=folder,
+            task=job.task or _text(metadata.get("task")) or job.environment,
+            embodiment=job.embodiment or _text(job.arguments.get("embodiment")) or _text(metadata.get("embodiment")),
+            environment=job.environment,
+            arguments=plain(job.arguments),
+            policy=job.policy,
+            policy_config=plain(job.policy_config),
+            instructions=tuple(told) or ((job.instruction,) if job.instruction else ()),
+            error=error,
+            traceback=details,
+            owed=len(run.ledger),
+            ended=len(rows),
+            failed=sum(row.status == "failed" for row in rows),
+            metrics=run.metrics,
+            boundaries=tuple(boundaries),
+            videos=tuple(sorted(path for key, path in artifacts.items() if is_there[key] and path.endswith(".mp4"))),
+            artifact_errors={f"{id} {name}".strip(): text for (id, name), text in sorted(errors.items())},
+            written=now(),
+            wall_s=wall_s,
+        )
+
+    def as_plain(self) -> dict[str, Any]:
+        """For files; the folder is where the file lies."""
+        told = asdict(self) | {"status": self.status.value}
+        del told["folder"]
+        return {**told.pop("more"), **told}
+
+
+def write_record(record: JobRecord) -> Path:
+    """Write a job's record into its run folder."""
+    path = record.folder / FILE
+    write_json(path, record.as_plain())
+    return path
+
+
+def read_record(folder: str | Path) -> JobRecord:
+    """The record in a run folder; fields of a later minor version are kept."""
+    folder = Path(folder)
+    values = read_json(folder / FILE)
+    require_readable(values.get("schema_version"), folder / FILE)
+    known = {name: values.pop(name) for name in JobRecord.__dataclass_fields__ if name in values}
+    for name in ("instructions", "boundaries", "videos"):
+        known[name] = tuple(known[name])
+    return JobRecord(**{**known, "status": Status(known["status"])}, folder=folder, more=values)
+
+
+def _boundaries(job: Job, result: EpisodeResult) -> list[dict[str, Any]]:
+    """Where the episodes of a row lie in its env's steps: one, or those of a stretch."""
+    row = result.episode
+    parts = [(row.episode_id, row.first_step, row.last_step)]
+    if job.steps is not None:
+        parts = [(f"{row.episode_id}-{part.attempt}", part.first_step, part.last_step) for part in result.agents]
+    return [{"episode": name, "env": row.world, "first_step": first, "last_step": last} for name, first, last in parts]
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None

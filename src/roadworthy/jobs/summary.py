@@ -1,0 +1,83 @@
+"""The episode summary: one JSONL file of the episodes of many jobs, for sensitivity analysis and for other tools."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from roadworthy.config import plain
+from roadworthy.errors import UsageError
+from roadworthy.jobs.job import Job
+from roadworthy.record import Run
+from roadworthy.record.files import naming
+
+
+def summary_rows(job: Job, folder: Path) -> Iterator[dict[str, Any]]:
+    """The rows of one job's run: an episode each, with its factors among the arguments of the environment."""
+    run = Run(folder)
+    shared = {
+        "job_name": job.name,
+        "run": run.header["run_id"],
+        "policy_type": job.policy,
+        "language_instruction": job.instruction,
+    }
+    arguments = {"environment": job.environment, **plain(job.arguments)}
+    number = 0
+    for result in run.results():
+        row = result.episode
+        rest = {
+            "episode_id": row.episode_id,
+            "arena_env_args": {**arguments, **row.factors},
+            "status": row.status,
+            "error": row.error,
+            "seed": row.seed,
+            "env": row.world,
+        }
+        rest |= {"density": row.more["density"]} if row.more.get("density") else {}
+        rest |= {"language_instruction": row.more["instruction"]} if row.more.get("instruction") else {}
+        parts = [(row.episode_id, row.steps, row.outcomes)]
+        if job.steps is not None:
+            parts = [
+                (f"{row.episode_id}-{part.attempt}", part.last_step - part.first_step + 1, part.figures)
+                for part in result.agents
+            ]
+        for name, steps, outcomes in parts:
+            told = {"episode_id": name, "steps": steps, "outcomes": dict(outcomes)}
+            yield {**shared, "episode_idx": number, **rest, **told}
+            number += 1
+
+
+def append_summary(path: Path, job: Job, folder: Path) -> int:
+    """Append the episodes of a run that are not in the file yet; returns how many there were."""
+    known = {(row.get("job_name"), row.get("run"), row.get("episode_id")) for row in _read(path)}
+    rows = [row for row in summary_rows(job, folder) if (row["job_name"], row["run"], row["episode_id"]) not in known]
+    if rows:
+        with naming(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            text = "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
+            with path.open("ab", buffering=0) as file:
+                file.truncate(_whole_lines(path))
+                file.write(text.encode())
+    return len(rows)
+
+
+def _read(path: Path) -> Iterator[dict[str, Any]]:
+    if not path.exists():
+        return
+    with path.open("rb") as file:
+        for line in file:
+            try:
+                row = json.loads(line) if line.strip() else None
+            except ValueError:
+                continue  # half a line of a killed writer
+            if row is not None and not isinstance(row, dict):
+                raise UsageError(f"{path} is no episode summary: a line of it is no JSON object; name another file")
+            if row is not None:
+                yield row
+
+
+def _whole_lines(path: Path) -> int:
+    """How many bytes of a file are whole lines; what a killed writer left of its last one comes after them."""
+    return path.read_bytes().rfind(b"\n") + 1

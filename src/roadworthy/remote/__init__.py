@@ -1,0 +1,1 @@
+"""Policies on other machines: a server and a client that speak msgpack over a websocket."""

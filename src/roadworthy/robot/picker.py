@@ -1,0 +1,104 @@
+"""A scripted policy for the table-top task: look once, then reach, grasp, lift, carry and let go.
+
+It fails for reasons that can be told from an episode's outcomes: it does not move if it saw nothing (too dark, or
+overexposed), it grasps beside the object if the camera does not stand where it was calibrated or the object lies out of
+reach, and it loses a slippery object on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roadworthy.robot.perception import Sighting, find, object_named
+from roadworthy.robot.scene import (
+    HOME_M,
+    OPENING_M,
+    REACH_HIGH_M,
+    REACH_LOW_M,
+    REACH_YAW_RAD,
+    THINGS,
+    TRAY_AT_M,
+)
+
+ABOVE_M, CARRY_M, RELEASE_M = 0.13, 0.16, 0.035
+NEAR_M, NEAR_RAD = 0.008, 0.08
+PATIENCE = 30  # steps that a stage may take before the next one is tried all the same
+CLOSING_STEPS, OPENING_STEPS = 10, 8
+
+Action = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One part of the plan: where to be, how far to open, and how long to stay there at least."""
+
+    place: tuple[float, float, float, float]  # x, y, z, yaw
+    opening: float
+    steps: int = 0
+
+
+class ScriptedPicker:
+    """Plays table-top envs side by side; each has its own plan."""
+
+    def __init__(self) -> None:
+        self._wanted: dict[int, str | None] = {}
+        self._plans: dict[int, list[Stage]] = {}
+        self._waited: dict[int, int] = {}
+
+    def reset(self, env: int, seed: int, instruction: str | None) -> None:
+        """A new episode begins: read what is asked for; the plan is made when the first picture is there."""
+        self._wanted[env] = object_named(instruction or "")
+        self._plans.pop(env, None)
+        self._waited[env] = 0
+
+    def act(self, envs: Sequence[int], observations: Sequence[Any]) -> list[Action]:
+        """The next target of each env's gripper."""
+        return [self._act(env, observation) for env, observation in zip(envs, observations, strict=True)]
+
+    def _act(self, env: int, observation: dict[str, NDArray[Any]]) -> Action:
+        if env not in self._plans:
+            name = self._wanted[env]
+            seen = find(observation["first_picture"], name) if name else None
+            self._plans[env] = [] if name is None or seen is None else plan(name, seen)
+        stages, at = self._plans[env], observation["gripper"]
+        if not stages:
+            return action((*HOME_M, 0.0), OPENING_M[1])
+        stage = stages[0]
+        self._waited[env] += 1
+        away = np.abs(at[:4] - stage.place)
+        has_arrived = bool((away[:3] < NEAR_M).all() and away[3] < NEAR_RAD)
+        if len(stages) > 1 and self._waited[env] > (stage.steps if has_arrived else PATIENCE):
+            stages.pop(0)
+            self._waited[env] = 0
+        return action(stage.place, stage.opening)
+
+
+def plan(name: str, seen: Sighting) -> list[Stage]:
+    """From above the object to the tray and away from it."""
+    x, y = seen.x, seen.y
+    yaw, shut, wide = seen.yaw, OPENING_M[0], OPENING_M[1]
+    grasp_z = max(REACH_LOW_M[2], THINGS[name].height - 0.012)
+    tray_x, tray_y = TRAY_AT_M
+    return [
+        Stage((x, y, ABOVE_M, yaw), wide),
+        Stage((x, y, grasp_z, yaw), wide),
+        Stage((x, y, grasp_z, yaw), shut, CLOSING_STEPS),
+        Stage((x, y, CARRY_M, yaw), shut),
+        Stage((tray_x, tray_y, CARRY_M, 0.0), shut),
+        Stage((tray_x, tray_y, grasp_z + RELEASE_M - 0.02, 0.0), shut),
+        Stage((tray_x, tray_y, grasp_z + RELEASE_M - 0.02, 0.0), wide, OPENING_STEPS),
+        Stage((tray_x, tray_y, CARRY_M, 0.0), wide),
+    ]
+
+
+def action(place: Sequence[float], opening: float) -> Action:
+    """A place and an opening as the env takes them, from -1 to 1 each; what is out of reach is cut off."""
+    low = np.array([*REACH_LOW_M, -REACH_YAW_RAD, OPENING_M[0]])
+    high = np.array([*REACH_HIGH_M, REACH_YAW_RAD, OPENING_M[1]])
+    scaled = 2.0 * (np.array([*place, opening]) - low) / (high - low) - 1.0
+    return np.clip(scaled, -1.0, 1.0).astype(np.float32)

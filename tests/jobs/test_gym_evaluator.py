@@ -1,0 +1,59 @@
+"""The evaluator `gym`: a section of an evaluation that runs episodes of any Gymnasium environment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from roadworthy.evaluate.sections import read_sections
+from roadworthy.evaluate.suite import evaluate_sections
+from tests.plugin_package import install
+
+SECTIONS = """
+[eval.corridor]
+type = "gym"
+environment = "tests.jobs.arenas:Corridor"
+policy = "tests.jobs.arenas:Remembering"
+episodes = 20
+worlds = 4
+metrics = ["tests.jobs.arenas:half_of_the_steps"]
+
+[eval.vector]
+inherits = "corridor"
+type = "gym"
+environment = "tests.jobs.arenas:corridors"
+arguments = { mode = "SAME_STEP" }
+
+[eval.broken]
+inherits = "corridor"
+type = "gym"
+arguments = { breaks_at = "build" }
+
+[eval.drawn]
+inherits = "corridor"
+type = "gym"
+render.max_steps = 5
+render.episodes = 1
+"""
+
+
+@pytest.mark.row("EVAL-2")
+def test_sections_of_type_gym_are_evaluated_each_failing_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = {"gym": "roadworthy.evaluate.evaluators.gym:Gym"}
+    install(tmp_path / "site", monkeypatch, "roadworthy.evaluators", parts, "", name="gym_part")
+    path = tmp_path / "eval.toml"
+    path.write_text(SECTIONS)
+    outcomes = {o.name: o for o in evaluate_sections(read_sections(path), None, tmp_path / "runs")}
+    for name in ("corridor", "vector"):
+        outcome = outcomes[name]
+        assert outcome.is_complete, outcome.error
+        assert outcome.run is not None
+        assert outcome.run.metrics is not None
+        by_name = {figure["name"]: figure for figure in outcome.run.metrics["figures"]}
+        assert by_name["success"]["n"] == 20
+        assert by_name["half_of_the_steps"]["value"] == by_name["steps"]["value"] / 2.0
+    assert "no such corridor" in str(outcomes["broken"].error)
+    assert outcomes["broken"].run is not None
+    assert outcomes["broken"].run.status == "failed"
+    assert "render is for driving" in str(outcomes["drawn"].error)

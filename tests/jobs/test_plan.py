@@ -1,0 +1,87 @@
+"""What a job owes: numbers, seeds and factors of its episodes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import qmc
+
+from roadworthy.errors import ConfigError
+from roadworthy.jobs.job import Job, SweepConfig
+from roadworthy.jobs.plan import densities, plan
+
+FACTORS = {
+    "light": {"type": "continuous", "range": [0, 2000]},
+    "object": {"type": "categorical", "choices": ["box", "can", "ball"]},
+}
+
+
+def job(**settings: Any) -> Job:
+    return Job(**{"name": "j", "environment": "e", "policy": "zero", "episodes": 4, **settings})
+
+
+@pytest.mark.parametrize("count", [9, 10, 11, 25, 101, 12_345])
+def test_episodes_keep_their_order_however_they_are_sorted(count: int) -> None:
+    ids = [owed.episode_id for owed in plan(job(episodes=count))]
+    assert ids == sorted(ids)
+    assert [int(id) for id in ids] == list(range(count))
+
+
+def test_a_seed_depends_on_the_jobs_seed_and_the_episodes_number_alone() -> None:
+    few, many = plan(job(episodes=5)), plan(job(episodes=20_000, envs=7, rebuilds=1))
+    assert [owed.seed for owed in few] == [owed.seed for owed in many][:5]
+    assert [owed.seed for owed in plan(job(seed=1))] != [owed.seed for owed in plan(job(seed=2))]
+    seeds = {owed.seed for owed in many}
+    assert len(seeds) > 19_990
+    assert max(seeds) < 2**31
+
+
+def test_rebuilds_owe_as_many_episodes_each_with_seeds_of_their_own() -> None:
+    ledger = plan(job(episodes=3, rebuilds=2))
+    assert len({owed.seed for owed in ledger}) == len(ledger) == 6
+
+
+def test_a_job_of_steps_owes_a_stretch_for_each_env() -> None:
+    ledger = plan(job(episodes=None, steps=100, envs=3))
+    assert [owed.scenario_id for owed in ledger] == ["env0000", "env0001", "env0002"]
+
+
+@pytest.mark.row("JOB-6")
+@pytest.mark.parametrize("design", ["sobol", "random"])
+def test_a_sweep_covers_ranges_and_choices_evenly(design: Any) -> None:
+    ledger = plan(job(episodes=600, sweep=SweepConfig(FACTORS, design)))
+    light = np.array([float(owed.factors["light"]) for owed in ledger]) / 2000.0
+    counts = [sum(owed.factors["object"] == name for owed in ledger) for name in ("box", "can", "ball")]
+    assert light.min() >= 0.0
+    assert light.max() <= 1.0
+    assert min(counts) > 150
+    assert len(np.unique(light)) == 600
+    again = plan(job(episodes=600, sweep=SweepConfig(FACTORS, design)))
+    assert again.hash == ledger.hash
+
+
+@pytest.mark.row("JOB-6")
+def test_a_sobol_sequence_is_more_even_than_chance() -> None:
+    def unevenness(design: Any) -> float:
+        ledger = plan(job(episodes=256, sweep=SweepConfig(FACTORS, design)))
+        return float(qmc.discrepancy(np.array([[float(owed.factors["light"]) / 2000.0] for owed in ledger])))
+
+    assert unevenness("sobol") < unevenness("random") / 10.0
+
+
+@pytest.mark.row("JOB-6")
+def test_a_grid_has_every_combination_equally_often() -> None:
+    ledger = plan(job(episodes=24, sweep=SweepConfig(FACTORS, "grid", levels=4)))
+    points = [(owed.factors["light"], owed.factors["object"]) for owed in ledger]
+    assert len(set(points)) == 12
+    assert all(points.count(point) == 2 for point in points)
+    assert len(plan(job(episodes=None, sweep=SweepConfig(FACTORS, "grid", levels=2)))) == 6
+    with pytest.raises(ConfigError, match="the grid has 12 points, and 25 episodes can't be shared evenly"):
+        plan(job(episodes=25, sweep=SweepConfig(FACTORS, "grid", levels=4)))
+
+
+def test_densities_are_those_of_even_sampling() -> None:
+    assert densities(SweepConfig(FACTORS)) == pytest.approx({"light": 1.0 / 2000.0, "object": 1.0 / 3.0})
+    assert densities(None) == {}

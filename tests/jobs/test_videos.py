@@ -1,0 +1,168 @@
+"""Videos of Gymnasium episodes: frame i is the state after i steps, for every env and camera, the last one included."""
+
+from __future__ import annotations
+
+import resource
+from pathlib import Path
+from typing import Any
+
+import av
+import pytest
+
+from roadworthy.errors import UsageError
+from roadworthy.jobs.batch import Begun
+from roadworthy.jobs.environments import open_envs
+from roadworthy.jobs.episode import Underway
+from roadworthy.jobs.job import Job, Status, VideoConfig
+from roadworthy.jobs.plan import plan
+from roadworthy.jobs.record import JobRecord
+from roadworthy.jobs.run import run_job
+from roadworthy.jobs.videos import Crew
+from roadworthy.record import Run
+from tests.jobs.arenas import number_in
+
+CINEMA, VECTOR = "tests.jobs.arenas:Cinema", "tests.jobs.arenas:corridors"
+
+
+def filmed(folder: Path, **settings: Any) -> JobRecord:
+    values = {"name": "j", "environment": CINEMA, "policy": "zero", "episodes": 4, "envs": 2, **settings}
+    return run_job(Job(**{"videos": VideoConfig(episodes=2, max_steps=100), **values}), folder)
+
+
+def numbers(path: Path) -> list[int]:
+    """What the frames of a video show, read by a decoder."""
+    with av.open(str(path)) as container:
+        return [number_in(frame.to_ndarray(format="rgb24")) for frame in container.decode(video=0)]
+
+
+@pytest.mark.row("VID-2")
+@pytest.mark.parametrize("arguments", [{}, {"mode": "DISABLED"}, {"mode": "NEXT_STEP"}])
+def test_frame_i_is_step_i_for_every_camera_and_render(arguments: dict[str, Any], tmp_path: Path) -> None:
+    environment = VECTOR if arguments else CINEMA
+    more = {"env": "Cinema", "render_mode": "rgb_array"} if arguments else {}
+    record = filmed(tmp_path, environment=environment, arguments={**arguments, **more, "length": 21})
+    assert record.status is Status.COMPLETED, record.traceback
+    cameras = ("render", "cameras.left", "cameras.right") if not arguments else ("cameras.left", "cameras.right")
+    names = {f"videos/{episode}_{camera}.mp4" for episode in ("0000", "0001") for camera in cameras}
+    assert names <= set(record.videos)
+    for name in names:
+        shown = numbers(record.folder / name)
+        assert shown == [255 - k if "right" in name else k for k in range(22)]
+
+
+@pytest.mark.row("VID-2")
+def test_where_envs_reset_in_the_same_step_cameras_have_the_last_frame_and_render_says_that_it_has_not(
+    tmp_path: Path,
+) -> None:
+    arguments = {"mode": "SAME_STEP", "env": "Cinema", "render_mode": "rgb_array", "length": 9}
+    config = VideoConfig(episodes=1, max_steps=50, cameras=("cameras.left", "render"))
+    record = filmed(tmp_path, environment=VECTOR, arguments=arguments, videos=config)
+    assert numbers(record.folder / "videos/0000_cameras.left.mp4") == list(range(10))
+    assert numbers(record.folder / "videos/0000_render.mp4") == list(range(9))
+    assert "the last frame is missing" in record.artifact_errors["0000 video_render"]
+
+
+@pytest.mark.row("VID-2")
+def test_a_failed_episode_keeps_its_frames(tmp_path: Path) -> None:
+    config = VideoConfig(episodes=1, max_steps=50, cameras=("render",))
+    record = filmed(tmp_path, arguments={"breaks_at": 7}, videos=config)
+    assert record.status is Status.FAILED
+    assert numbers(record.folder / "videos/0000_render.mp4") == list(range(7))
+
+
+def test_what_is_longer_than_asked_for_is_cut(tmp_path: Path) -> None:
+    config = VideoConfig(episodes=1, max_steps=5, cameras=("render",))
+    record = filmed(tmp_path, videos=config)
+    assert numbers(record.folder / "videos/0000_render.mp4") == list(range(6))
+
+
+@pytest.mark.row("VID-3")
+@pytest.mark.parametrize(
+    "choose", ["first", "random", "failed", "worst", (5, 3)], ids=["first", "random", "failed", "worst", "numbers"]
+)
+def test_episodes_are_chosen(choose: Any, tmp_path: Path) -> None:
+    config = VideoConfig(episodes=2, max_steps=20, choose=choose, cameras=("render",))
+    record = filmed(tmp_path, episodes=12, videos=config)
+    assert record.status is Status.COMPLETED, record.traceback
+    files = sorted(path.name for path in (record.folder / "videos").glob("*"))
+    assert [f"videos/{name}" for name in files] == list(record.videos)
+    shown = [name.partition("_")[0] for name in files]
+    assert len(shown) == 2
+    success = dict(
+        zip(*Run(record.folder).episodes(["episode_id", "outcomes.success"]).to_pydict().values(), strict=True)
+    )
+    if choose in ("failed", "worst"):
+        assert all(success[name] == 0.0 for name in shown)
+    if choose == "first":
+        assert shown == ["0000", "0001"]
+    if choose == (5, 3):
+        assert shown == ["0003", "0005"]
+
+
+@pytest.mark.row("VID-3")
+def test_the_worst_are_chosen_from_all_builds_of_a_job(tmp_path: Path) -> None:
+    config = VideoConfig(episodes=2, max_steps=20, choose="worst", cameras=("render",))
+    record = filmed(tmp_path, episodes=5, rebuilds=3, videos=config)
+    assert record.ended == 15
+    assert len(record.videos) == 2
+
+
+@pytest.mark.row("VID-2")
+def test_a_cap_on_open_files_drops_films_with_a_clear_word(tmp_path: Path) -> None:
+    config = VideoConfig(episodes=4, max_steps=20, cameras=("cameras.left", "cameras.right"), encoders=3)
+    record = filmed(tmp_path, envs=4, videos=config)
+    assert record.status is Status.COMPLETED
+    assert len(record.videos) == 3
+    assert len(record.artifact_errors) == 5
+    assert all("as many as videos.encoders allows; raise it" in words for words in record.artifact_errors.values())
+
+
+@pytest.mark.parametrize(
+    ("environment", "settings", "words"),
+    [
+        ("tests.jobs.arenas:Corridor", {}, "neither draws"),
+        (CINEMA, {"choose": (99,)}, "videos.choose names episode 99, but the job has episodes 0 to 3"),
+        (CINEMA, {"cameras": ("top",)}, "camera 'top' is unknown; known: render, cameras.left, cameras.right"),
+    ],
+)
+def test_videos_of_what_can_not_be_seen_are_refused(
+    environment: str, settings: dict[str, Any], words: str, tmp_path: Path
+) -> None:
+    config = VideoConfig(episodes=1, max_steps=5, **settings)
+    assert words in (filmed(tmp_path, environment=environment, videos=config).error or "")
+
+
+def test_a_crew_leaves_no_unfinished_files(tmp_path: Path) -> None:
+    config = VideoConfig(episodes=1, max_steps=5, choose=(0,), cameras=("render",))
+    job = Job(name="j", environment=CINEMA, policy="zero", episodes=1, videos=config)
+    batch, owed = open_envs(job), list(plan(job))
+    crew = Crew(config, tmp_path, owed, 0)
+    crew.watch(batch)
+    begun = batch.begin({0: owed[0]})[0]
+    assert isinstance(begun, Begun)
+    episode = Underway(owed[0], 0, 0, None, begun)
+    crew.begin(episode)
+    crew.follow([episode])
+    crew.close()
+    assert not list(tmp_path.rglob("*.mp4"))
+    with pytest.raises(UsageError, match="counted in steps"):
+        Crew(config, tmp_path, None, 0)
+
+
+@pytest.mark.row("VID-2")
+@pytest.mark.long
+def test_ten_envs_with_two_cameras_and_500_steps_are_filmed_in_little_memory(tmp_path: Path) -> None:
+    def run(name: str, length: int) -> tuple[JobRecord, int]:
+        config = VideoConfig(episodes=10, max_steps=1000, cameras=("cameras.left", "cameras.right"))
+        arguments = {"length": length, "side": 256}
+        record = filmed(tmp_path, name=name, arguments=arguments, episodes=10, envs=10, videos=config)
+        return record, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    _, short = run("short", 50)
+    record, long = run("long", 500)
+    assert len(record.videos) == 20
+    for name in record.videos:
+        shown = numbers(record.folder / name)
+        assert len(shown) == 501
+        assert shown == [(255 - k % 256 if "right" in name else k % 256) for k in range(501)]
+    assert long - short < 40 * 1024  # KiB: ten times the frames, and 1.9 GB of them

@@ -1,0 +1,45 @@
+"""Sees to it that MuJoCo can draw: installs what is missing where it may, and says what to install where it may not."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+
+from roadworthy.errors import DeviceError
+from roadworthy.robot.graphics import INSTALL, Studio
+
+
+def main() -> int:
+    """Draw one picture; if that fails, install Debian's packages as root, and try again."""
+    fault = _fault()
+    if fault is None:
+        return 0
+    may_install = shutil.which("apt-get") is not None and os.geteuid() == 0
+    if not may_install:
+        print(f"{fault}\nAs root on Debian or Ubuntu: {INSTALL}", file=sys.stderr)
+        return 1
+    print(f"MuJoCo can't draw yet: {INSTALL}")
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    for command in (["apt-get", "update", "-qq"], [*INSTALL.split(), "-qq"]):
+        if subprocess.run(command, env=environment, check=False).returncode:
+            print(f"{' '.join(command)} failed; install these packages by hand: {INSTALL}", file=sys.stderr)
+            return 1
+    # Libraries that were not there when this process looked for them are found by a fresh one.
+    fault = None if subprocess.run([sys.executable, __file__, "--check"], check=False).returncode == 0 else fault
+    if fault is not None:
+        print(fault, file=sys.stderr)
+    return int(fault is not None)
+
+
+def _fault() -> str | None:
+    try:
+        Studio("<mujoco/>", 16)
+    except DeviceError as error:
+        return str(error)
+    return None
+
+
+if __name__ == "__main__":
+    sys.exit(int(_fault() is not None) if "--check" in sys.argv else main())
