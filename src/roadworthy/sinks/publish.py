@@ -1,0 +1,135 @@
+"""Handing a run's figures and videos to every configured sink; one that fails is named, and the others go on.
+
+Each table `[sinks.NAME]` of a config file switches a sink on. Names are `{evaluator}/{metric}` for figures and
+`{evaluator}/render/{view}` for videos.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+from roadworthy.config import Layer, resolve
+from roadworthy.errors import ConfigError
+from roadworthy.plugins import load
+
+GROUP = "roadworthy.sinks"
+COUNTS = ("num_agents_evaluated", "num_scenarios", "num_episodes", "eval_seconds")
+
+
+@dataclass(frozen=True)
+class Publication:
+    """What a run hands to sinks."""
+
+    evaluator: str
+    step: int
+    # Agent-steps that the policy was trained for.
+    epoch: int
+    figures: Mapping[str, float | None]
+    # What has no data is None, and is left out.
+    videos: Mapping[str, Sequence[Path]] = field(default_factory=dict)
+    # Files by view.
+
+    def named_figures(self) -> dict[str, float]:
+        """Figures that have data, by the names that sinks show."""
+        given = {name: value for name, value in self.figures.items() if value is not None and math.isfinite(value)}
+        return {f"{self.evaluator}/{name}": float(value) for name, value in given.items()}
+
+    def named_videos(self) -> dict[str, Path]:
+        """Videos by the names that sinks show; of several of one view, the second is `.../1`."""
+        return {
+            f"{self.evaluator}/render/{view}" + (f"/{number}" if number else ""): path
+            for view, paths in self.videos.items()
+            for number, path in enumerate(paths)
+        }
+
+
+class Sink(Protocol):
+    """Takes publications. A class with this shape, declared as an entry point of `roadworthy.sinks`, is one."""
+
+    config_type: ClassVar[type]
+    # A frozen dataclass: the keys of its table.
+
+    def __init__(self, config: Any, folder: Path) -> None:
+        """Get ready; folder is where the runs go, for sinks that write files."""
+
+    @classmethod
+    def check(cls, config: Any, folder: Path) -> str:
+        """Whether it could be opened, without leaving anything behind: what was found, or an error."""
+
+    def write(self, publication: Publication) -> None:
+        """Take a publication; it is safe when this returns."""
+
+    def close(self) -> None:
+        """Finish."""
+
+
+def read_sinks(layer: Layer) -> dict[str, tuple[type[Sink], Any]]:
+    """The sinks that a config file switches on, by name, each with its settings; all faults are told at once."""
+    tables = layer.values.get("sinks", {})
+    if not isinstance(tables, Mapping):
+        raise ConfigError(f"{layer.source}: sinks is {tables!r}, expected tables [sinks.<name>]")
+    found: dict[str, tuple[type[Sink], Any]] = {}
+    faults: list[str] = []
+    for name, values in tables.items():
+        source = f"{layer.source} [sinks.{name}]"
+        try:
+            if not isinstance(values, Mapping):
+                raise ConfigError(f"{source}: sinks.{name} is {values!r}, expected a table")
+            sink = load(GROUP, name, "sink")
+            found[name] = sink, resolve(sink.config_type, [Layer(source, values)]).config
+        except ConfigError as error:
+            faults.append(str(error))
+    if faults:
+        raise ConfigError("\n".join(faults))
+    return found
+
+
+class Sinks:
+    """All sinks of a run. They are opened when there is something to publish; what fails is tried again next time."""
+
+    def __init__(self, settings: Mapping[str, tuple[type[Sink], Any]], folder: Path) -> None:
+        self._settings, self._folder = dict(settings), folder
+        self._open: dict[str, Sink] = {}
+
+    def publish(self, publication: Publication) -> dict[str, str]:
+        """Hand it to every sink; what went wrong comes back by sink, for the run's artifact errors."""
+        errors: dict[str, str] = {}
+        for name, (sink, config) in self._settings.items():
+            try:
+                if name not in self._open:
+                    self._open[name] = sink(config, self._folder)
+                self._open[name].write(publication)
+            except Exception as error:  # a sink is somebody else's code and network: nothing of it may end a run
+                errors[name] = f"{type(error).__name__}: {error}"
+        return errors
+
+    def close(self) -> dict[str, str]:
+        """Finish all sinks; errors by sink."""
+        errors: dict[str, str] = {}
+        for name, sink in self._open.items():
+            try:
+                sink.close()
+            except Exception as error:  # as above
+                errors[name] = f"{type(error).__name__}: {error}"
+        self._open.clear()
+        return errors
+
+    def __enter__(self) -> Sinks:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def figures_of(metrics: Mapping[str, Any], *, intervals: bool = False) -> dict[str, float | None]:
+    """The figures of `metrics.json` by name, and how much they rest on; with intervals, NAME_low and NAME_high too."""
+    figures: dict[str, float | None] = {}
+    for figure in metrics.get("figures", ()):
+        figures[figure["name"]] = figure["value"]
+        if intervals:
+            figures |= {f"{figure['name']}_low": figure.get("low"), f"{figure['name']}_high": figure.get("high")}
+    return figures | {name: metrics[name] for name in COUNTS if name in metrics}

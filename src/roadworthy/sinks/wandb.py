@@ -1,0 +1,101 @@
+"""The Weights & Biases sink: figures and videos as history of one run there."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import wandb
+
+from roadworthy.errors import RoadworthyError
+from roadworthy.sinks.publish import Publication
+
+
+@dataclass(frozen=True)
+class WandbConfig:
+    """The table `[sinks.wandb]`."""
+
+    project: str = "roadworthy"
+    # The project that the run goes into.
+    entity: str | None = None
+    # The team or user; none: the account's own.
+    name: str | None = None
+    # The run's name; none: one that W&B makes up.
+    group: str | None = None
+    # Runs of one group are shown together.
+    id: str | None = None
+    # Go on with the run of this id, or begin it; none: a run of its own.
+    mode: Literal["online", "offline"] | None = None
+    # offline: written to the folder of the runs, for `wandb sync`; none: as WANDB_MODE says, else online.
+    timeout_s: int = 60
+    # How long to wait for the server at the start.
+
+
+class WandbSink:
+    """Logs to the run that this process has under way, or to one of its own.
+
+    W&B drops what is logged with a step lower than the last one, but evaluations beside training end late. So the step
+    is a figure, `step`, that everything else is drawn over.
+    """
+
+    config_type: ClassVar[type] = WandbConfig
+
+    def __init__(self, config: WandbConfig, folder: Path) -> None:
+        self._is_own = wandb.run is None
+        self._defined: set[str] = set()
+        self._run: Any = wandb.run if wandb.run is not None else _begin(config, folder)
+
+    @classmethod
+    def check(cls, config: WandbConfig, folder: Path) -> str:
+        if not _is_online(config):
+            return f"runs are written to {folder / 'wandb'}, for `wandb sync`"
+        _require_key(config)
+        return f"logged in; runs go to the project {config.project!r}"
+
+    def write(self, publication: Publication) -> None:
+        if publication.evaluator not in self._defined:
+            self._run.define_metric("step", hidden=True)
+            self._run.define_metric(f"{publication.evaluator}/*", step_metric="step")
+            self._defined.add(publication.evaluator)
+        values: dict[str, Any] = dict(publication.named_figures())
+        missing = [path for path in publication.named_videos().values() if not path.is_file()]
+        for name, path in publication.named_videos().items():
+            if path not in missing:
+                values[name] = wandb.Video(str(path), format="mp4")
+        self._run.log({**values, "step": publication.step, "epoch": publication.epoch})
+        if missing:
+            raise RoadworthyError(f"there is no video {missing[0]}; the figures were logged")
+
+    def close(self) -> None:
+        if self._is_own:
+            self._run.finish()
+
+
+def _begin(config: WandbConfig, folder: Path) -> Any:
+    if _is_online(config):
+        _require_key(config)
+    folder.mkdir(parents=True, exist_ok=True)
+    return wandb.init(
+        project=config.project,
+        entity=config.entity,
+        name=config.name,
+        group=config.group,
+        id=config.id,
+        resume="allow" if config.id else None,
+        mode=config.mode,
+        dir=str(folder),
+        job_type="evaluate",
+        settings=wandb.Settings(console="off", silent=True, init_timeout=config.timeout_s),
+    )
+
+
+def _is_online(config: WandbConfig) -> bool:
+    return (config.mode or os.environ.get("WANDB_MODE") or "online") == "online"
+
+
+def _require_key(config: WandbConfig) -> None:
+    """The client would ask for a key, and wait for the answer for ever."""
+    if not wandb.login(prompt=False, timeout=config.timeout_s):
+        raise RoadworthyError('W&B knows no API key; run `wandb login`, set WANDB_API_KEY, or set mode = "offline"')
