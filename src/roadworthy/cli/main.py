@@ -13,7 +13,22 @@ from typing import Annotated
 import typer
 
 from roadworthy import __version__
-from roadworthy.cli import bench, realism, scenarios, sensitivity
+from roadworthy.cli import (
+    audit,
+    bench,
+    config,
+    doctor,
+    evaluate,
+    jobs,
+    realism,
+    render,
+    replay,
+    rescore,
+    scenarios,
+    sensitivity,
+    sweep,
+    train,
+)
 from roadworthy.cli.output import note, say_error
 from roadworthy.errors import RoadworthyError
 
@@ -29,9 +44,10 @@ app = typer.Typer(
     epilog=EXIT_CODES,
 )
 app.add_typer(scenarios.app, name="scenarios")
-app.add_typer(realism.app, name="realism")
-app.add_typer(bench.app, name="bench")
-app.command(epilog=sensitivity.EXAMPLES)(sensitivity.sensitivity)
+for verb in (train, evaluate, rescore, replay, audit, render, sweep, sensitivity, doctor):
+    app.command(epilog=verb.EXAMPLES)(getattr(verb, verb.__name__.rpartition(".")[2]))
+for group in (config, realism, jobs, bench):
+    app.add_typer(group.app, name=group.__name__.rpartition(".")[2])
 
 
 def _show_version(wanted: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -17,6 +18,9 @@ from roadworthy.cli.progress import progress
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from roadworthy.config import Layer
+    from roadworthy.train.config import TrainConfig
+    from roadworthy.train.grid import Point
     from roadworthy.train.loop import Progress
 
 EXAMPLES = examples(
@@ -24,8 +28,11 @@ EXAMPLES = examples(
     "roadworthy train default --set seed=2 --set ppo.entropy=0.02",
     "roadworthy train my.toml --out runs/mine --trace boundaries.jsonl",
     "torchrun --nproc-per-node 2 -m roadworthy train default",
+    "roadworthy train fast --grid policy.core=mlp,lstm --grid seed=1,2,3",
+    "roadworthy train fast --grid seed=1,2,3 --grid-index $SLURM_ARRAY_TASK_ID",
 )
 LINE_EVERY_S = 5.0
+INTERRUPTED, SOME_FAILED = 130, 1
 
 
 def train(
@@ -34,28 +41,105 @@ def train(
     overrides: Annotated[list[str] | None, typer.Option("--set", help="key=value, over the file's.")] = None,
     new: Annotated[bool, typer.Option("--new", help="Begin anew, even if the folder has a run to go on with.")] = False,
     trace: Annotated[Path | None, typer.Option(help="Write where memory is cleared and value chains stop.")] = None,
+    grid: Annotated[
+        list[str] | None,
+        typer.Option("--grid", metavar="KEY=V,V,...", help="Train with each of these values; all pairs of several."),
+    ] = None,
+    grid_index: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="Of a grid, the N-th run alone, from 0: for clusters.")
+    ] = None,
     json: JsonFlag = False,
-) -> None:
+) -> int:
     """Train a policy; the same command goes on where it stopped. Ctrl-C writes a checkpoint first."""
-    from roadworthy.config import load
-    from roadworthy.sources import parse_source
+    from roadworthy.config import parse_overrides, read, resolve
+    from roadworthy.errors import UsageError
     from roadworthy.train.config import TrainConfig
-    from roadworthy.train.run import preset_path, train
+    from roadworthy.train.run import preset_path
 
     path = preset_path(config)
-    settings = load(path, TrainConfig, overrides or [])
+    layers = [read(path), parse_overrides(overrides or [])]
+    if grid:
+        if grid_index is None and (trace or "WORLD_SIZE" in os.environ):
+            raise UsageError("--trace and torchrun are for one run at a time; say with --grid-index which of the grid")
+        folder = out or Path("runs") / "train" / f"{path.stem}-grid"
+        return _train_grid(layers, grid, grid_index, folder, new, trace, json)
+    if grid_index is not None:
+        raise UsageError("--grid-index is given without --grid")
     folder = out or Path("runs") / "train" / path.stem
+    settings = resolve(TrainConfig, layers).config
+    with _interruptible() as was_interrupted:
+        checkpoint = _train_one(settings, folder, new, trace, was_interrupted)
+    if was_interrupted():
+        _note_once(f"interrupted; the same command goes on from {checkpoint}")
+        return INTERRUPTED
+    if json and _is_first():
+        tell_json({"checkpoint": str(checkpoint)})
+    elif _is_first():
+        tell(f"trained: {checkpoint}")
+    return 0
+
+
+def _train_one(
+    settings: TrainConfig, folder: Path, is_new: bool, trace: Path | None, was_interrupted: Callable[[], bool]
+) -> Path:
+    from roadworthy.sources import parse_source
+    from roadworthy.train.run import train
+
     with progress("generating scenarios") as report:
         pack = parse_source(settings.scenarios).fetch(report)
-    with _interruptible() as was_interrupted, _shown() as show:
-        checkpoint = train(settings, pack, folder, is_new=new, trace=trace, report=show, should_stop=was_interrupted)
+    with _shown() as show:
+        return train(
+            settings,
+            pack,
+            folder,
+            is_new=is_new,
+            trace=trace,
+            report=show,
+            should_stop=was_interrupted,
+            warn=_note_once,
+        )
+
+
+def _train_grid(
+    layers: list[Layer], axes: list[str], index: int | None, out: Path, is_new: bool, trace: Path | None, as_json: bool
+) -> int:
+    """Train the runs of a grid, or one of them; the table is of all."""
+    from roadworthy.cli.grids import grid_table, seeds_table
+    from roadworthy.errors import UsageError
+    from roadworthy.train.grid import TABLE, Status, outcomes_of, read_grid, run_grid, write_table
+
+    points = read_grid(axes, layers)
+    if index is not None and index >= len(points):
+        raise UsageError(f"--grid-index is {index}; the grid has {len(points)} runs, 0 to {len(points) - 1}")
+    chosen = points if index is None else [points[index]]
+    with _interruptible() as was_interrupted:
+
+        def run(point: Point, folder: Path) -> None:
+            _note_once(f"run {points.index(point) + 1} of {len(points)}: {point.name}")
+            _train_one(point.config, folder, is_new, trace, was_interrupted)
+
+        done = run_grid(chosen, out, run, was_interrupted, is_new=is_new)
+    outcomes = outcomes_of(points, out)
+    if _is_first():
+        write_table(outcomes, out / TABLE)
+    if as_json and _is_first():
+        tell_json({"table": str(out / TABLE), "runs": [outcome.row() for outcome in outcomes]})
+    elif _is_first():
+        tell(*grid_table(outcomes), *seeds_table(outcomes), f"table: {out / TABLE}")
     if was_interrupted():
-        note(f"interrupted; the same command goes on from {checkpoint}")
-        raise typer.Exit(130)
-    if json:
-        tell_json({"checkpoint": str(checkpoint)})
-    else:
-        tell(f"trained: {checkpoint}")
+        _note_once("interrupted; the same command goes on")
+        return INTERRUPTED
+    return SOME_FAILED if any(outcome.status is Status.FAILED for outcome in done) else 0
+
+
+def _is_first() -> bool:
+    """Whether this is the process that speaks, of those that torchrun started."""
+    return os.environ.get("RANK", "0") == "0"
+
+
+def _note_once(message: str) -> None:
+    if _is_first():
+        note(message)
 
 
 @contextmanager
@@ -68,7 +152,7 @@ def _interruptible() -> Iterator[Callable[[], bool]]:
         if wished:
             raise KeyboardInterrupt
         wished = True
-        note("finishing this update and writing a checkpoint; Ctrl-C again ends at once")
+        _note_once("finishing this update and writing a checkpoint; Ctrl-C again ends at once")
 
     before = signal.signal(signal.SIGINT, wish)
     try:
@@ -80,6 +164,9 @@ def _interruptible() -> Iterator[Callable[[], bool]]:
 @contextmanager
 def _shown() -> Iterator[Callable[[Progress], None]]:
     """A table that is drawn anew with every update on a terminal; a line every few seconds elsewhere."""
+    if not _is_first():
+        yield lambda _: None
+        return
     if sys.stderr.isatty():
         from rich.live import Live
 

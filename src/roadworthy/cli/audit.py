@@ -1,0 +1,65 @@
+"""`roadworthy audit`: do the outcomes of a run depend on how it was carried out?"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from roadworthy.cli.output import JsonFlag, examples, tell, tell_json
+from roadworthy.cli.progress import progress
+from roadworthy.cli.replay import Policy
+from roadworthy.cli.rescore import RunPath
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from roadworthy.evaluate.audit import Audited
+
+EXAMPLES = examples(
+    "roadworthy audit runs/town/20260101T120000Z-best-1f2e3d4c",
+    "roadworthy audit runs/town/20260101T120000Z-best-1f2e3d4c --episodes 200 --json",
+    "",
+    "Exit codes: 0 no outcome flips, 1 some do, 2 usage, 3 another checkpoint",
+)
+FLIPS = 1
+
+
+def audit(
+    run: RunPath,
+    episodes: Annotated[int, typer.Option(metavar="N", min=1, help="How many episodes to run again.")] = 50,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Which ones are drawn.")] = 0,
+    workers: Annotated[int, typer.Option(metavar="N", min=0, help="Processes, where they are used; 0: not.")] = 2,
+    checkpoint: Policy = None,
+    json: JsonFlag = False,
+) -> int:
+    """Run a sample of episodes again with other batch sizes, slots, orders and engines; count outcomes that flip."""
+    from roadworthy.evaluate.audit import audit as run_again
+    from roadworthy.evaluate.recorded import take_up
+    from roadworthy.record import Run
+
+    with progress("auditing") as report:
+        audited = run_again(
+            take_up(Run(run)), episodes, seed=seed, workers=workers, checkpoint=checkpoint, progress=report
+        )
+    flips = sum(len(way.flips) for way in audited)
+    if json:
+        tell_json({"run": str(run), "flips": flips, "ways": [asdict(way) for way in audited]})
+    else:
+        tell(_table(audited))
+    return FLIPS if flips else 0
+
+
+def _table(audited: list[Audited]) -> Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("carried out in")
+    for name in ("episodes", "flips", "other rows", "other motion"):
+        table.add_column(name, justify="right")
+    for way in audited:
+        counts = (way.episodes, len(way.flips), len(way.other_rows), len(way.other_motion))
+        table.add_row(way.way, *map(str, counts))
+    return table

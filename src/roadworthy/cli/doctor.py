@@ -1,0 +1,74 @@
+"""`roadworthy doctor`: is everything there that an evaluation needs, and what will it take?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from roadworthy.cli.output import JsonFlag, examples, note, tell, tell_json
+from roadworthy.errors import RoadworthyError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from roadworthy.evaluate.doctor import Finding
+
+EXAMPLES = examples(
+    "roadworthy doctor",
+    "roadworthy doctor town --checkpoint runs/best",
+    "roadworthy doctor suite.toml --checkpoint expert:drive --set worlds=64 --json",
+    "",
+    "Exit codes: 0 no faults (warnings are told), 1 an evaluation would fail, 2 the file can't be read",
+)
+
+
+def doctor(
+    config: Annotated[
+        str | None,
+        typer.Argument(metavar="CONFIG", help="A file with evaluators, or the name of a suite.", show_default=False),
+    ] = None,
+    checkpoint: Annotated[
+        str | None, typer.Option("--checkpoint", metavar="POLICY", help="The policy to be tried.", show_default=False)
+    ] = None,
+    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Where runs will go.")] = Path("runs"),
+    overrides: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set one key of the sections; repeatable.")
+    ] = None,
+    json: JsonFlag = False,
+) -> None:
+    """Check the machine, and all that a config names: packs, policies, sinks, one step; estimate memory and time."""
+    findings = []
+    for finding in _examine(config, checkpoint, out, overrides or []):
+        findings.append(finding)
+        if not json:
+            _show(finding)
+    faults = sum(finding.state.value == "fault" for finding in findings)
+    if json:
+        rows = [{"what": f.what, "state": f.state.value, "told": f.told, **f.figures} for f in findings]
+        tell_json({"findings": rows, "faults": faults})
+    if faults:
+        raise RoadworthyError(f"{faults} of {len(findings)} findings are faults: an evaluation would fail")
+
+
+def _examine(config: str | None, checkpoint: str | None, out: Path, overrides: list[str]) -> Iterator[Finding]:
+    from roadworthy.evaluate.doctor import State, examine_machine, examine_suite
+
+    for finding in examine_machine(out):
+        if finding.what == "kernels" and finding.state is State.WARNING and config is not None:
+            note("trying a step will compile the simulator first")
+        yield finding
+    if config is not None:
+        yield from examine_suite(config, out, policy=checkpoint, overrides=overrides)
+
+
+def _show(finding: Finding) -> None:
+    """A line as soon as it is known: what follows may take long."""
+    from rich.text import Text
+
+    style = {"ok": "green", "warning": "yellow", "fault": "red"}[finding.state.value]
+    first, *more = finding.told.splitlines()
+    tell(Text.assemble((f"{finding.state.value:<8}", style), (f"{finding.what}: ", "bold"), first))
+    for line in more:
+        tell(Text(f"{'':<8}{line}"))

@@ -1,0 +1,110 @@
+"""Figures with their intervals, as tables that fit a screen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+# What a screen has room for, of many figures: the rest is in metrics.json and in the report.
+FIRST = (
+    "score",
+    "completion_rate",
+    "goal_rate",
+    "collision_rate",
+    "off_road_rate",
+    "red_light_rate",
+    "timed_out_rate",
+    "distance_per_infraction_m",
+    "comfort",
+)
+COLUMNS = ("score", "collision_rate", "off_road_rate")
+GAIN = "ada_delta_trial_"
+MOST_LINES = 18
+
+
+def figures_table(name: str, metrics: Mapping[str, Any]) -> Table:
+    """The figures of one run, a line each."""
+    counts = f"{metrics['num_episodes']} episodes of {metrics['num_scenarios']} scenarios"
+    failed = metrics.get("num_failed_episodes") or 0
+    failures = f", {failed} failed" if failed else ""
+    table = _table(f"{name}: {counts}{failures}, {metrics['eval_seconds']:.1f} s")
+    table.add_column("figure", no_wrap=True)
+    for column in ("value", "from", "to", "n"):
+        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("per", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    for figure in _chosen(metrics):
+        low, high = (shown(figure, end) for end in ("low", "high"))
+        note = (figure.get("note") or "").partition(":")[0]  # how much would be enough is in metrics.json
+        table.add_row(figure["name"], shown(figure, "value"), low, high, f"{figure['n']:,g}", figure["per"], note)
+    return table
+
+
+def sections_table(runs: Mapping[str, Mapping[str, Any]]) -> Table:
+    """The main figures of several runs, a line each."""
+    table = _table("figures with their 95% intervals; more are in metrics.json of each run")
+    named = {name: {figure["name"]: figure for figure in metrics["figures"]} for name, metrics in runs.items()}
+    columns = _columns(list(named.values()))
+    table.add_column("evaluator", no_wrap=True)
+    table.add_column("n", justify="right")
+    for column in columns:
+        table.add_column(_heading(column), justify="right", no_wrap=True)
+    for name, figures in named.items():
+        cells = [with_interval(figures[column]) if column in figures else "–" for column in columns]
+        n = next((f"{figures[column]['n']:,g}" for column in columns if column in figures), "–")  # of the first figure
+        table.add_row(name, n, *cells)
+    return table
+
+
+def _columns(runs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The three figures that say most; the gain of the last trial is one of them where there are several trials."""
+    known = [name for name in COLUMNS if any(name in figures for figures in runs)]
+    gains = [name for figures in runs for name in figures if name.startswith(GAIN)]
+    if gains:
+        return [*known[:2], max(gains, key=_trial)]
+    return known or list(dict.fromkeys(name for figures in runs for name in figures))[: len(COLUMNS)]
+
+
+def _heading(name: str) -> str:
+    return f"gain by trial {_trial(name) + 1}" if name.startswith(GAIN) else name.replace("_", " ")
+
+
+def _trial(gain: str) -> int:
+    """The later trial of a gain, counted from 0."""
+    return int(gain.removeprefix(GAIN).partition("_")[0])
+
+
+def with_interval(figure: Mapping[str, Any]) -> str:
+    """A rate or a gain and its interval in one cell."""
+    if figure["value"] is None:
+        return "–"
+    sign, between = ("+", " ") if str(figure["name"]).startswith(GAIN) else ("", "–")
+    value = f"{figure['value']:{sign}.2f}"
+    return value if figure["low"] is None else f"{value} {figure['low']:{sign}.2f}{between}{figure['high']:{sign}.2f}"
+
+
+def shown(figure: Mapping[str, Any], part: str) -> str:
+    """A number of a figure with as many digits as it deserves."""
+    value = figure[part]
+    if value is None:
+        return "–"
+    return f"{value:.3f}" if abs(value) < 10 else f"{value:,.1f}"
+
+
+def _chosen(metrics: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    by_name = {figure["name"]: figure for figure in metrics["figures"]}
+    names = [name for name in FIRST if name in by_name]
+    names += [name for name in by_name if name.startswith(("trial_", GAIN)) and name not in names]
+    if len(names) > MOST_LINES:  # of many trials, the last gains say what came of all
+        names = names[: MOST_LINES // 2] + names[-MOST_LINES // 2 :]
+    return [by_name[name] for name in names] or list(metrics["figures"])[:MOST_LINES]
+
+
+def _table(title: str) -> Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    return Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)

@@ -1,0 +1,82 @@
+"""The tables of a grid of training runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from roadworthy.train.grid import Outcome
+
+FIGURES = ("score", "collision_rate", "off_road_rate")
+
+
+def grid_table(outcomes: Sequence[Outcome]) -> list[Table | str]:
+    """A line per run, and why some failed."""
+    figures = _figures(outcomes)
+    keys = list(outcomes[0].point.values)
+    table = _table("figures of the last episodes in training; all of them are in grid.csv")
+    for heading in ("run", *keys):
+        table.add_column(heading, no_wrap=heading == "run")
+    table.add_column("status", no_wrap=True)
+    for heading in ("steps", *(_heading(name) for name in figures), "n"):
+        table.add_column(heading, justify="right")
+    for number, outcome in enumerate(outcomes):
+        told = outcome.figures
+        cells = [_shown(told.get(name)) for name in figures]
+        steps, n = f"{outcome.progress.get('step', 0):,}", f"{told.get('n') or 0:,}"
+        table.add_row(str(number), *outcome.point.values.values(), outcome.status.value, steps, *cells, n)
+    failed = [f"run {k} failed: {outcome.error}" for k, outcome in enumerate(outcomes) if outcome.error]
+    return [table, *failed]
+
+
+def seeds_table(outcomes: Sequence[Outcome]) -> list[Table]:
+    """Means over seeds with the lowest and the highest, where a grid has several seeds."""
+    from roadworthy.train.grid import over_seeds
+
+    groups = {name: over_seeds(outcomes, name) for name in _figures(outcomes)}
+    settings = list(dict.fromkeys(setting for found in groups.values() for setting in found))
+    most = max((len(values) for found in groups.values() for values in found.values()), default=0)
+    if "seed" not in outcomes[0].point.values or most < 2:
+        return []
+    table = _table("means over seeds, and the lowest and the highest")
+    for key in outcomes[0].point.values:
+        if key != "seed":
+            table.add_column(key)
+    table.add_column("seeds", justify="right")
+    for name in groups:
+        table.add_column(_heading(name), justify="right")
+    for setting in settings:
+        told = [found.get(setting, []) for found in groups.values()]
+        table.add_row(*setting, str(max(map(len, told))), *map(_spread, told))
+    return [table]
+
+
+def _figures(outcomes: Sequence[Outcome]) -> list[str]:
+    """What a screen has room for."""
+    known = dict.fromkeys(name for outcome in outcomes for name in outcome.figures)
+    deltas = [name for name in known if name.startswith("ada_delta")]
+    return [*FIGURES, *deltas[-1:]]
+
+
+def _heading(name: str) -> str:
+    return name.replace("ada_delta_trial_", "delta ").replace("_", " ")
+
+
+def _shown(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
+
+
+def _spread(values: Sequence[float]) -> str:
+    if not values:
+        return "–"
+    return f"{sum(values) / len(values):.3f} ({min(values):.3f}–{max(values):.3f})"
+
+
+def _table(title: str) -> Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    return Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)

@@ -1,0 +1,263 @@
+"""`roadworthy inspect`: what goes on in a policy while it drives, step by step, as files, pictures and a video."""
+
+from __future__ import annotations
+
+import json as json_format
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from roadworthy.cli.output import JsonFlag, examples, note, tell, tell_json
+from roadworthy.cli.progress import progress
+from roadworthy.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from roadworthy.evaluate.ledger import Owed
+    from roadworthy.policy.checkpoint import Checkpoint
+    from roadworthy.policy.inspect import Onlooker, WorldKind
+    from roadworthy.record import EpisodeResult
+    from roadworthy.scenario.pack import Pack
+    from roadworthy.sim.config import SimConfig
+
+EXAMPLES = examples(
+    "roadworthy inspect runs/train/adaptive/checkpoints/step_000200000000 --pack town.pack -o look",
+    "roadworthy inspect baseline:adaptive --pack town.pack --worlds ego,replay --agents 0,3 --steps 120 -o look",
+    "roadworthy inspect CHECKPOINT --pack town.pack --worlds coplayers --coplayer OTHER --set episode.trials=3 -o look",
+    "",
+    "Exit codes: 0 done, 1 some video could not be made, 2 usage, 3 bad data",
+)
+LONGEST = 1_000_000
+
+
+def inspect(
+    checkpoint: Annotated[
+        str, typer.Argument(metavar="CHECKPOINT", help="A checkpoint, or baseline:NAME.", show_default=False)
+    ],
+    pack: Annotated[Path, typer.Option("--pack", metavar="PACK", help="A pack file.", show_default=False)],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FOLDER", help="Where to write; a folder per kind of world.")
+    ],
+    scenario: Annotated[str, typer.Option(metavar="ID", help="The scenario's id, or its number.")] = "0",
+    worlds: Annotated[str, typer.Option(metavar="KINDS", help="Some of ego, replay, coplayers, with commas.")] = "ego",
+    agents: Annotated[
+        str | None,
+        typer.Option(metavar="NUMBERS", help="Egos of the world, with commas; the first.", show_default=False),
+    ] = None,
+    steps: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Keep so many; all of the episode's.", show_default=False)
+    ] = None,
+    coplayers: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--coplayer", metavar="POLICY", help="Who drives co-players (this policy); repeatable.", show_default=False
+        ),
+    ] = None,
+    overrides: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of the simulation; repeatable.")
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Of the episode.")] = 0,
+    greedy: Annotated[bool, typer.Option("--greedy", help="Take the likeliest action, draw none.")] = False,
+    video: Annotated[bool, typer.Option("--video/--no-video", help="Whether to film the episode.")] = True,
+    json: JsonFlag = False,
+) -> int:
+    """Look into a policy while it drives one episode.
+
+    Per agent and step: observation, action, value, length of the memory, mask and attention weights, as .jsonl and
+    .npz; attention maps, bars per head and the effect of the inactive mask as pictures; a video beside them. The
+    simulation is that of the training, without disturbances. ego: the policy drives everybody who can be driven;
+    replay: the self-driving car among recorded traffic; coplayers: half of them, other policies the rest.
+    """
+    from roadworthy.policy.actor import BASELINES
+    from roadworthy.policy.checkpoint import load_policy
+    from roadworthy.scenario.pack import Pack
+
+    kinds, numbers = _kinds(worlds), _numbers(agents)
+    folder = BASELINES / checkpoint.partition(":")[2] if checkpoint.startswith("baseline:") else Path(checkpoint)
+    loaded = load_policy(folder)
+    written: dict[str, list[str]] = {}
+    errors: list[str] = []
+    with Pack(pack) as opened:
+        episode = _episode(opened, scenario, seed)
+        for kind in kinds:
+            config = _simulation(loaded, kind, coplayers, overrides or ())
+            onlooker, result = _drive(loaded, opened, episode, config, numbers, steps, greedy, coplayers)
+            place = out / kind.value
+            files = _write(onlooker, place)
+            if video:
+                made, failed = _film(result, opened, episode, config, onlooker, place, steps)
+                files, errors = files + made, errors + failed
+            files.append(_write_about(place, loaded, opened, episode, kind, config, files))
+            written[kind.value] = list(map(str, files))
+            if not json:
+                tell(_summary(kind, onlooker, result, place))
+    for error in errors:
+        note(f"no video: {error}")
+    if json:
+        tell_json({"checkpoint": str(folder), "scenario": episode.scenario_id, "files": written, "errors": errors})
+    return 1 if errors else 0
+
+
+def _kinds(worlds: str) -> list[WorldKind]:
+    from roadworthy.policy.inspect import WorldKind
+
+    known = [kind.value for kind in WorldKind]
+    names = [name.strip() for name in worlds.split(",")]
+    wrong = [name for name in names if name not in known]
+    if wrong:
+        raise UsageError(f"--worlds {wrong[0]!r} is unknown; known: {', '.join(known)}")
+    return [WorldKind(name) for name in dict.fromkeys(names)]
+
+
+def _numbers(agents: str | None) -> list[int] | None:
+    if agents is None:
+        return None
+    parts = [part.strip() for part in agents.split(",")]
+    if not all(part.isdecimal() for part in parts):
+        raise UsageError(f"--agents is {agents!r}, expected numbers with commas between them, as in 0,3")
+    return list(dict.fromkeys(map(int, parts)))
+
+
+def _episode(pack: Pack, scenario: str, seed: int) -> Owed:
+    from roadworthy.evaluate.ledger import Owed
+
+    number = int(scenario) if scenario.isdecimal() and scenario not in pack.ids else pack.number(scenario)
+    if not number < len(pack):
+        raise UsageError(f"scenario {number} was asked for; {pack.path} has scenarios 0 to {len(pack) - 1}")
+    name = pack.ids[number]
+    return Owed(f"{name}-seed{seed}", number, name, seed, 0)
+
+
+def _simulation(
+    checkpoint: Checkpoint, kind: WorldKind, coplayers: Sequence[str] | None, overrides: Sequence[str]
+) -> SimConfig:
+    """The simulation that the policy was trained in, as a kind of world and the command line change it."""
+    from roadworthy.config import Layer, parse_overrides, resolve
+    from roadworthy.policy.inspect import world_layer
+    from roadworthy.sim.config import SimConfig
+
+    trained = checkpoint.about.get("train", {}).get("env", {})
+    layers = [Layer(str(checkpoint.path), trained), world_layer(kind, max(len(coplayers or ()), 1))]
+    return resolve(SimConfig, [*layers, parse_overrides(overrides)]).config
+
+
+def _drive(
+    checkpoint: Checkpoint,
+    pack: Pack,
+    episode: Owed,
+    config: SimConfig,
+    agents: list[int] | None,
+    steps: int | None,
+    is_greedy: bool,
+    coplayers: Sequence[str] | None,
+) -> tuple[Onlooker, EpisodeResult]:
+    """Let the policy drive the episode; who looked on, and what became of it."""
+    from functools import partial
+
+    from roadworthy.evaluate.carry_out import carry_out, one_by_one
+    from roadworthy.evaluate.crew import Crew
+    from roadworthy.policy.actor import load_actor
+    from roadworthy.policy.inspect import Onlooker
+    from roadworthy.sim.env import DriveEnv
+
+    env = DriveEnv(pack, 1, config, threads=1, sampling=False)
+    name = checkpoint.path.name
+    onlooker = Onlooker(checkpoint.policy, name, agents=agents, steps=steps, is_greedy=is_greedy)
+    partners = coplayers or [str(checkpoint.path)]
+    crew = Crew(lambda: onlooker, [partial(load_actor, spec) for spec in partners])
+    results: list[EpisodeResult] = []
+    with progress("driving") as report:
+        report(0, 1)
+        carry_out(env, crew, one_by_one([episode]), results.append, evaluator="inspect")
+        report(1, 1)
+    if results[0].episode.error is not None:
+        raise UsageError(f"{episode.scenario_id}: {results[0].episode.error}")
+    return onlooker, results[0]
+
+
+def _write(onlooker: Onlooker, folder: Path) -> list[Path]:
+    """The files and pictures of every agent."""
+    from roadworthy.policy.inspect import write_inspection
+    from roadworthy.policy.inspect.pictures import pictures
+
+    written: list[Path] = []
+    for agent, inspection in onlooker.inspections.items():
+        stem = folder / f"agent_{agent}"
+        written += write_inspection(inspection, stem)
+        for name, data in pictures(inspection).items():
+            path = folder / f"agent_{agent}_{name}.png"
+            path.write_bytes(data)
+            written.append(path)
+    return written
+
+
+def _film(
+    result: EpisodeResult,
+    pack: Pack,
+    episode: Owed,
+    config: SimConfig,
+    onlooker: Onlooker,
+    folder: Path,
+    steps: int | None,
+) -> tuple[list[Path], list[str]]:
+    """A video that follows each agent; the paths of those that were made, and why others were not."""
+    from roadworthy.render.film import shoot
+    from roadworthy.render.reenact import Reenactment, light_states
+    from roadworthy.render.views import Story
+    from roadworthy.sim.config import Mode
+
+    assert result.trace is not None
+    scenario = pack[episode.scenario]
+    reenactment = Reenactment(pack, config) if config.mode is Mode.OPEN else None
+    lights = light_states(scenario, episode.scenario, episode.seed, result.trace, config, reenactment)
+    made: list[Path] = []
+    errors: list[str] = []
+    with progress("filming") as report:
+        for done, agent in enumerate(onlooker.inspections):
+            report(done, len(onlooker.inspections))
+            story = Story(result.trace, scenario, lights, agent, config.goal.radius_m, f"agent {agent}")
+            (film,) = shoot(story, {"ego": folder / f"agent_{agent}.mp4"}, steps or LONGEST)
+            made += [film.path] if film.path else []
+            errors += [film.error] if film.error else []
+        report(len(onlooker.inspections), len(onlooker.inspections))
+    return made, errors
+
+
+def _write_about(
+    folder: Path,
+    checkpoint: Checkpoint,
+    pack: Pack,
+    episode: Owed,
+    kind: WorldKind,
+    config: SimConfig,
+    files: list[Path],
+) -> Path:
+    """What was looked at, and the name of every number of an observation."""
+    from roadworthy.config import plain
+
+    about: dict[str, Any] = {
+        "checkpoint": str(checkpoint.path),
+        "sha256": checkpoint.sha256,
+        "step": checkpoint.step,
+        "pack": str(pack.path),
+        "scenario_id": episode.scenario_id,
+        "seed": episode.seed,
+        "worlds": kind.value,
+        "env": plain(config),
+        "observation_columns": checkpoint.policy.layout.columns(),
+        "files": [path.name for path in files],
+    }
+    path = folder / "about.json"
+    path.write_text(json_format.dumps(about, indent=1) + "\n", encoding="utf-8")
+    return path
+
+
+def _summary(kind: WorldKind, onlooker: Onlooker, result: EpisodeResult, folder: Path) -> str:
+    told = []
+    for agent, inspection in onlooker.inspections.items():
+        away = int((~inspection.active).sum())
+        told.append(f"agent {agent}: {len(inspection.trial)} steps" + (f", {away} of them away" if away else ""))
+    trials = f"{result.episode.trials} trial{'s' if result.episode.trials > 1 else ''}"
+    return f"{kind.value}: {trials}, {'; '.join(told)}\n{folder}"

@@ -1,0 +1,65 @@
+"""`roadworthy replay`: run an episode of a run again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from roadworthy.cli.output import JsonFlag, examples, tell, tell_json
+from roadworthy.cli.rescore import RunPath
+
+if TYPE_CHECKING:
+    from roadworthy.record import EpisodeResult
+
+EXAMPLES = examples(
+    "roadworthy replay runs/town/20260101T120000Z-best-1f2e3d4c town-0007-r0 --verify",
+    "",
+    "Exit codes: 0 done (with --verify: the motion is the same), 1 it differs, 2 usage, 3 another checkpoint",
+)
+Policy = Annotated[
+    str | None,
+    typer.Option(
+        "--checkpoint", metavar="POLICY", help="Where the run's policy is, if it has moved.", show_default=False
+    ),
+]
+DIFFERS = 1
+
+
+def replay(
+    run: RunPath,
+    episode: Annotated[str, typer.Argument(metavar="EPISODE", help="An episode's id.", show_default=False)],
+    verify: Annotated[bool, typer.Option("--verify", help="Compare the motion with the recorded one.")] = False,
+    checkpoint: Policy = None,
+    json: JsonFlag = False,
+) -> int:
+    """Run an episode again with its policy; say whether the motion is identical, and where it first differs."""
+    from roadworthy.evaluate.recorded import take_up
+    from roadworthy.evaluate.replay import first_difference
+    from roadworthy.evaluate.replay import replay as run_again
+    from roadworthy.record import Run
+
+    opened = Run(run)
+    before = opened.trace(episode) if verify else None
+    result = run_again(take_up(opened), episode, checkpoint)
+    told: dict[str, Any] = {"run": str(run), "episode": episode, "outcomes": dict(result.episode.outcomes)}
+    lines = [_outcome(result)]
+    difference = None
+    if before is not None and result.trace is not None:
+        difference = first_difference(before, result.trace)
+        told |= {"identical": difference is None, "first_difference": vars(difference) if difference else None}
+        same = f"the motion is identical: {before.frame_count} frames of {before.agent_count} agents"
+        lines.append(same if difference is None else f"the motion differs, first at {difference}")
+    if json:
+        tell_json(told)
+    else:
+        tell(*lines)
+    return DIFFERS if difference is not None else 0
+
+
+def _outcome(result: EpisodeResult) -> str:
+    row = result.episode
+    if row.status == "failed":
+        return f"{row.episode_id}: failed: {row.error}"
+    score = row.outcomes.get("score")
+    return f"{row.episode_id}: {row.steps} steps, score {'none' if score is None else f'{score:.3f}'}"

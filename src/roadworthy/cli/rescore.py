@@ -1,0 +1,82 @@
+"""`roadworthy rescore`: every figure of a run once more, from its traces."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from roadworthy.cli.output import JsonFlag, examples, tell, tell_json
+from roadworthy.cli.progress import progress
+
+if TYPE_CHECKING:
+    from roadworthy.evaluate.rescore import FigureChange, Rescored
+
+EXAMPLES = examples(
+    "roadworthy rescore runs/town/20260101T120000Z-best-1f2e3d4c",
+    "",
+    "Exit codes: 0 everything agrees, 1 something differs, 2 usage",
+)
+RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.", show_default=False)]
+DIFFERS = 1
+
+
+def rescore(run: RunPath, json: JsonFlag = False) -> int:
+    """Judge the motion of all traced episodes anew, by the simulator's own rules, and compare every row and figure.
+
+    The policy is not needed. A metric that was defined anew since the run is named with both versions.
+    """
+    from roadworthy.evaluate.recorded import take_up
+    from roadworthy.evaluate.rescore import rescore as judge_anew
+    from roadworthy.record import Run
+
+    with progress("rescoring") as report:
+        result = judge_anew(take_up(Run(run)), report)
+    if json:
+        tell_json({"run": str(run), **_plain(result)})
+    else:
+        tell(*_lines(result))
+    return 0 if result.agrees else DIFFERS
+
+
+def _plain(result: Rescored) -> dict[str, Any]:
+    return {
+        "agrees": result.agrees,
+        "episodes": result.episodes,
+        "untraced": list(result.untraced),
+        "differing": list(result.differing),
+        "moved": list(result.moved),
+        "changes": [
+            {
+                "figure": change.name,
+                "recorded": change.recorded,
+                "recomputed": change.recomputed,
+                "is_other_version": change.is_other_version,
+            }
+            for change in result.changes
+        ],
+    }
+
+
+def _lines(result: Rescored) -> list[str]:
+    lines = [f"{result.episodes} episodes re-scored; {len(result.differing)} differ from their rows"]
+    lines += [f"  {name}" for name in result.differing[:5]]
+    if result.untraced:
+        lines.append(f"{len(result.untraced)} have no trace; their rows were taken as they are")
+    if result.moved:
+        lines.append(f"{len(result.moved)} would move otherwise on this machine; what was traced is what was judged")
+    lines += [_change(change) for change in result.changes]
+    return [*lines, "everything agrees" if result.agrees else "this is not what the run recorded"]
+
+
+def _change(change: FigureChange) -> str:
+    before, after = change.recorded, change.recomputed
+    if before is None or after is None:
+        return f"{change.name}: {'not recorded' if before is None else 'is no figure any more'}"
+    if change.is_other_version:
+        return (
+            f"{change.name}: {after['value']} by version {after['version']} of the metric, "
+            f"recorded was {before['value']} by version {before['version']}"
+        )
+    return f"{change.name}: {after['value']}, recorded was {before['value']}"

@@ -1,0 +1,93 @@
+"""`roadworthy scenarios hardness`: where a policy fails most, from its runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from roadworthy.cli.files import make_folder, require_suffix
+from roadworthy.cli.output import JsonFlag, examples, tell, tell_json
+from roadworthy.errors import UsageError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from roadworthy.evaluate.hardness import Hardness
+
+EXAMPLES = examples(
+    "roadworthy scenarios hardness runs/town/20260101T120000Z-best-1f2e3d4c --csv hard.csv",
+    "roadworthy scenarios hardness hard.csv --from town.pack --hardest 50 --pack hard.pack",
+)
+_SHOWN = 10
+
+
+def hardness(
+    sources: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RUN...", help="Run folders of one policy, or one CSV: id, n, rate, low, high.", show_default=False
+        ),
+    ],
+    csv: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the CSV there.", callback=require_suffix(".csv"), show_default=False),
+    ] = None,
+    pack: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PACK",
+            help="Write a pack of the hardest there.",
+            callback=require_suffix(".pack"),
+            show_default=False,
+        ),
+    ] = None,
+    count: Annotated[int, typer.Option("--hardest", metavar="N", min=1, help="How many go into the pack.")] = 50,
+    source: Annotated[
+        Path | None,
+        typer.Option("--from", metavar="PACK", help="Where scenarios are taken from (the run's).", show_default=False),
+    ] = None,
+    json: JsonFlag = False,
+) -> None:
+    """Score scenarios by how often a policy fails there, and make a pack of the hardest."""
+    from roadworthy.evaluate.hardness import hardness_of, read_hardness, write_hardest, write_hardness
+    from roadworthy.record import Run
+
+    is_table = sources[0].suffix.lower() == ".csv"
+    if is_table and len(sources) > 1:
+        raise UsageError(f"{sources[0]} and {len(sources) - 1} more were given; expected one CSV, or run folders")
+    scenarios = read_hardness(sources[0]) if is_table else hardness_of(map(Run, sources))
+    told: dict[str, Any] = {"scenarios": len(scenarios)}
+    if csv is not None:
+        write_hardness(make_folder(csv), scenarios)
+        told["csv"] = str(csv)
+    if pack is not None:
+        if source is None and (is_table or len(sources) > 1):
+            raise UsageError("a pack of the hardest takes scenarios from a pack; name it with --from")
+        told["hardest"] = write_hardest(source or Run(sources[0]).pack, scenarios, count, make_folder(pack))
+        told["pack"] = str(pack)
+    if json:
+        tell_json(told)
+    else:
+        tell(_table(scenarios), *(str(path) for path in (csv, pack) if path is not None))
+
+
+def _table(scenarios: list[Hardness]) -> Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    shown = min(_SHOWN, len(scenarios))
+    table = Table(
+        title=f"the {shown} hardest of {len(scenarios)} scenarios",
+        title_justify="left",
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+    )
+    table.add_column("scenario")
+    for name in ("episodes", "failed", "from", "to"):
+        table.add_column(name, justify="right")
+    for scenario in scenarios[:_SHOWN]:
+        rates = (f"{value:.3f}" for value in (scenario.rate, scenario.low, scenario.high))
+        table.add_row(scenario.id, str(scenario.n), *rates)
+    return table

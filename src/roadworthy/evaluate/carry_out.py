@@ -1,0 +1,68 @@
+"""The loop that carries out owed episodes: the one for all engines."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from roadworthy.evaluate.capture import on_host
+from roadworthy.evaluate.ledger import Owed
+from roadworthy.evaluate.underway import NextOwed, OnResult, UnderWay
+from roadworthy.sim.env import DriveEnv
+
+if TYPE_CHECKING:
+    from roadworthy.policy.actor import Actor
+
+
+def carry_out(
+    env: DriveEnv,
+    actor: Actor,
+    next_owed: NextOwed,
+    on_result: OnResult,
+    *,
+    evaluator: str = "",
+    slot: int = 0,
+    keeps_traces: bool = True,
+) -> None:
+    """Drive until nothing is owed any more; a world whose episode ends takes the next one at once.
+
+    env: without sampling, so that its worlds rest until they are given something; what runs there is cut short.
+    slot: the number of the process that does it, for the rows.
+    """
+    env.reset()
+    actor.start(env)
+    under_way = UnderWay(env, evaluator, slot, keeps_traces)
+    with _one_thread():
+        actor.reset(under_way.fill(next_owed, on_result))
+        while under_way:
+            env.step(actor.act(env.observations, env.signals.active, under_way.seeds, under_way.steps))
+            ended = on_host(env.signals.episode_ended).copy()
+            under_way.after_step(on_result)
+            # Memory goes at each agent's own end; worlds that begin may use rows that had no agent before.
+            forgotten = ended | under_way.fill(next_owed, on_result)
+            if forgotten.any():
+                actor.reset(forgotten)
+    env.watch(None)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Let networks use one core: sums over several would depend on how many there are."""
+    torch = sys.modules.get("torch")  # whoever has a network has imported it
+    if torch is None:
+        yield
+        return
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def one_by_one(owed: Iterable[Owed]) -> NextOwed:
+    """Hand out episodes in their order."""
+    waiting = iter(owed)
+    return lambda _: next(waiting, None)

@@ -1,0 +1,83 @@
+"""The engine that carries out episodes in this process."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Sequence
+
+from roadworthy.evaluate.carry_out import carry_out
+from roadworthy.evaluate.engines.duties import Duties
+from roadworthy.evaluate.ledger import Owed
+from roadworthy.evaluate.probe import probe
+from roadworthy.evaluate.results import failed
+from roadworthy.evaluate.task import Task
+from roadworthy.evaluate.underway import OnResult
+from roadworthy.record.episodes import EpisodeResult
+from roadworthy.scenario.pack import Pack
+
+
+class InlineEngine:
+    """Carries out episodes here and now. A policy that never returns is not noticed: other processes can be timed."""
+
+    def __init__(self, *, retries: int = 1, threads: int | None = None) -> None:
+        self._retries, self._threads = retries, threads
+
+    def probe(self, task: Task) -> tuple[str, ...]:
+        """What is wrong with the policy of a task; one that can't be made to drive shows that in the run."""
+        try:
+            return probe(task)
+        except Exception:
+            return ()
+
+    def run(self, task: Task, owed: Sequence[Owed], on_result: OnResult, *, completed: int = 0) -> None:
+        """Hand over a result for every one of these episodes."""
+        running: dict[str, Owed] = {}
+        with Pack(task.pack) as pack:
+            tags = {episode.scenario: pack.tags(episode.scenario) for episode in owed}
+
+        def fail(episode: Owed, reason: str) -> None:
+            on_result(failed(episode, task.evaluator, reason, tags[episode.scenario]))
+
+        duties = Duties(owed, self._retries, fail, completed)
+
+        def take(_: int) -> Owed | None:
+            episode = duties.next(running.values())
+            if episode is not None:
+                running[episode.episode_id] = episode
+            return episode
+
+        def hand_over(result: EpisodeResult) -> None:
+            del running[result.episode.episode_id]
+            try:
+                on_result(result)
+                duties.complete()
+            except Exception as error:  # not the policy's fault: it ends the run
+                raise _NotWritten(error) from error
+
+        env = task.make_env(len(owed), self._threads)
+        while duties.is_waiting:
+            try:
+                actor = task.make_actor()
+                carry_out(env, actor, take, hand_over, evaluator=task.evaluator, keeps_traces=task.keeps_traces)
+            except _NotWritten as wrapped:
+                raise wrapped.error from None
+            except Exception as error:
+                if not running:
+                    raise
+                duties.lose(list(running.values()), reason_of(error))
+                running.clear()
+            finally:
+                env.watch(None)
+        duties.settle()
+
+
+class _NotWritten(Exception):
+    """A result could not be handed over."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+
+def reason_of(error: BaseException) -> str:
+    """What was raised, then where."""
+    return f"{type(error).__name__}: {error}\n{''.join(traceback.format_exception(error)).strip()}"

@@ -1,0 +1,97 @@
+"""A worker process: carries out whatever it is given, and writes what it says to a log."""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from roadworthy.evaluate.carry_out import carry_out
+from roadworthy.evaluate.engines.inline import reason_of
+from roadworthy.evaluate.ledger import Owed
+from roadworthy.evaluate.probe import probe
+from roadworthy.evaluate.task import Task
+
+# What a worker says to its pool, as (word, content).
+NEXT, RESULT, RAISED, DONE = "next", "result", "raised", "done"
+
+
+def serve(connection: Connection, number: int, log: str) -> None:
+    """Carry out tasks until there is nobody to work for; the main function of a worker process."""
+    _settle_in(Path(log))
+    while True:
+        try:
+            task = connection.recv()
+        except EOFError:
+            return
+        if task is None:
+            return
+        try:
+            if isinstance(task, Probe):
+                _probe(connection, task.task)
+            else:
+                _work(connection, number, task)
+        except Exception as error:
+            connection.send((RAISED, reason_of(error)))
+        else:
+            connection.send((DONE, None))
+
+
+@dataclass(frozen=True)
+class Probe:
+    """Asks for what is wrong with the policy of a task."""
+
+    task: Task
+
+
+def _probe(connection: Connection, task: Task) -> None:
+    task.make_env(1, threads=1)  # compiles
+    connection.send((NEXT, None))
+    connection.recv()
+    connection.send((RESULT, probe(task)))
+
+
+def _work(connection: Connection, number: int, task: Task) -> None:
+    def ask(_: int) -> Owed | None:
+        connection.send((NEXT, None))
+        return connection.recv()
+
+    carry_out(
+        task.make_env(threads=1),
+        task.make_actor(),
+        ask,
+        lambda result: connection.send((RESULT, result)),
+        evaluator=task.evaluator,
+        slot=number,
+        keeps_traces=task.keeps_traces,
+    )
+
+
+def _settle_in(log: Path) -> None:
+    """Be a session that can be ended as a whole, say everything to the log, and be the first to go without memory."""
+    with contextlib.suppress(OSError):
+        os.setsid()
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(descriptor, 1)
+    os.dup2(descriptor, 2)
+    faulthandler.enable(sys.stderr)
+    if hasattr(signal, "SIGUSR1"):
+        faulthandler.register(signal.SIGUSR1, sys.stderr, all_threads=False)  # where it is, when it takes too long
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000")
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """A process whose parent was killed has nobody left to work for."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

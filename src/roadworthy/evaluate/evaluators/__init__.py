@@ -1,0 +1,1 @@
+"""The evaluators that come with Roadworthy, each found through the entry point group `roadworthy.evaluators`."""

@@ -1,0 +1,92 @@
+"""`gym`: episodes in any Gymnasium environment, single or vector, as jobs run them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from roadworthy.config import plain
+from roadworthy.errors import ConfigError, RoadworthyError
+from roadworthy.evaluate.config import EvaluatorConfig
+from roadworthy.evaluate.evaluator import Order
+from roadworthy.jobs.figures import figures
+from roadworthy.jobs.job import Job, SweepConfig, VideoConfig
+from roadworthy.jobs.plan import plan
+from roadworthy.jobs.run import Errand
+from roadworthy.record import Run, RunWriter
+
+
+@dataclass(frozen=True, kw_only=True)
+class GymConfig(EvaluatorConfig):
+    """Settings of a job, beside those that all evaluators share: `worlds` are envs side by side."""
+
+    needs_scenarios: ClassVar[bool] = False
+
+    environment: str
+    # "gym:Ant-v5", "drive:town" or "drive:FILE.pack", "module:make_env", or a name that a package declares.
+    arguments: dict[str, Any] = field(default_factory=dict)
+    # Handed to whatever makes the environment.
+    policy: str | None = None
+    # As a job names it; none: the checkpoint that is evaluated.
+    policy_config: dict[str, Any] = field(default_factory=dict)
+    # Handed to the policy's class.
+    max_steps: int | None = None
+    # An episode ends after so many steps at the latest.
+    instruction: str | None = None
+    # What the policy is told to do; none: what the environment says.
+    metrics: tuple[str, ...] = ()
+    # "module:function" each: called with every ended episode.
+    videos: VideoConfig | None = None
+    # None: no videos.
+    sweep: SweepConfig | None = None
+    # Factors that vary between episodes.
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.episodes is None:
+            raise ConfigError("episodes is missing, expected how many to run")
+        if self.render is not None:
+            raise ConfigError("render is for driving; a section of type gym has videos instead")
+        if self.policy is not None and self.checkpoint is None:
+            object.__setattr__(self, "checkpoint", "zero")  # a section needs a policy, and this one has its own
+
+    def job(self, name: str, policy: str) -> Job:
+        """The job that the section describes."""
+        return Job(
+            name=name,
+            environment=self.environment,
+            arguments=self.arguments,
+            policy=self.policy or policy,
+            policy_config=self.policy_config,
+            episodes=self.episodes,
+            rebuilds=self.replicates,
+            envs=self.worlds,
+            max_steps=self.max_steps,
+            seed=self.seed,
+            instruction=self.instruction,
+            metrics=self.metrics,
+            videos=self.videos,
+            sweep=self.sweep,
+        )
+
+
+class Gym:
+    """Carries a job out as a section of an evaluation."""
+
+    config_type: ClassVar[type[EvaluatorConfig]] = GymConfig
+
+    def evaluate(self, order: Order) -> Run:
+        """Write the ledger, carry it out, and seal the run."""
+        assert isinstance(order.config, GymConfig)
+        job = order.config.job(order.name, order.subject.spec)
+        ledger = plan(job)
+        header = {**order.header(), "policy_spec": job.policy, "job": plain(job)}
+        name = order.subject.name if order.config.policy is None else job.policy
+        with RunWriter.start(order.out, order.name, name, header, ledger.table(), new=order.is_new) as writer:
+            order.on_begun(writer.folder)
+            errand = Errand(job, writer, len(ledger), order.progress)
+            errand.play(list(ledger))
+            writer.seal(figures)
+        if errand.metric_fault:
+            raise RoadworthyError(errand.metric_fault)
+        return Run(writer.folder)

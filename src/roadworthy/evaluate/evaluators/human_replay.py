@@ -1,0 +1,35 @@
+"""`human_replay`: the self-driving car among recorded traffic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from roadworthy.errors import ConfigError
+from roadworthy.evaluate.config import EvaluatorConfig
+from roadworthy.evaluate.evaluator import DrivingEvaluator
+from roadworthy.sim.config import Control, Mode, Others, SimConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class HumanReplayConfig(EvaluatorConfig):
+    """The worlds are what the evaluator's name says, whatever the training's were."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.coplayers:
+            raise ConfigError(
+                f"coplayers is {list(self.coplayers)}, but in human_replay everybody else is recorded; leave it out, "
+                "or take the type multi_scenario"
+            )
+
+
+class HumanReplay(DrivingEvaluator):
+    """The policy drives the self-driving car alone; everybody else moves as recorded."""
+
+    config_type: ClassVar[type[EvaluatorConfig]] = HumanReplayConfig
+
+    def env(self, config: EvaluatorConfig) -> SimConfig:
+        """Recorded worlds with the self-driving car as the only ego."""
+        control = replace(config.env.control, who=Control.SDC, others=Others.REPLAY, ego_share=1.0)
+        return replace(config.env, mode=Mode.REPLAY, control=control)

@@ -1,0 +1,55 @@
+"""A finished run, taken up again: its evaluator, its settings and its ledger, as run.json has them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from roadworthy.config import parse
+from roadworthy.errors import UsageError
+from roadworthy.evaluate.config import EvaluatorConfig
+from roadworthy.evaluate.evaluator import DrivingEvaluator
+from roadworthy.evaluate.ledger import Ledger
+from roadworthy.evaluate.sections import evaluator_class
+from roadworthy.evaluate.subject import Subject, actor_maker, recorded_subject
+from roadworthy.evaluate.task import Task
+from roadworthy.record import Run
+from roadworthy.sim.config import SimConfig
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A run of a driving evaluator."""
+
+    run: Run
+    name: str
+    evaluator: DrivingEvaluator
+    config: EvaluatorConfig
+    ledger: Ledger
+
+    @property
+    def env(self) -> SimConfig:
+        """The simulation of its worlds."""
+        return self.evaluator.env(self.config)
+
+    def task(self, checkpoint: str | None = None, worlds: int | None = None) -> Task:
+        """The task of the run; a checkpoint that has moved since is named anew."""
+        subject: Subject = recorded_subject(self.run.header, checkpoint)
+        maker = actor_maker(subject, self.config)
+        return Task(self.name, self.run.pack, self.env, maker, worlds or self.config.worlds, self.config.device)
+
+
+def take_up(run: Run) -> Recorded:
+    """The evaluator and the settings of a run."""
+    header: dict[str, Any] = run.header
+    settings = {**header.get("carried_out", {}), **header["config"]}
+    if "type" not in settings:
+        raise UsageError(f"{run.folder}: run.json has no config with a type; the run failed before it began")
+    evaluator = evaluator_class(settings["type"])()
+    if not isinstance(evaluator, DrivingEvaluator):
+        raise UsageError(
+            f"{run.folder} is a run of the evaluator {settings['type']!r}, which does not drive in the simulator; "
+            "this works for driving evaluators alone"
+        )
+    config = parse(settings, evaluator.config_type, f"{run.folder}/run.json")
+    return Recorded(run, header["evaluator"], evaluator, config, Ledger.from_table(run.ledger))

@@ -1,0 +1,125 @@
+"""The suites that come with Roadworthy: they resolve, and mean the same whatever a policy was trained with."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from roadworthy.config import Layer, plain
+from roadworthy.evaluate.config import EvaluatorConfig
+from roadworthy.evaluate.files import suite_names
+from roadworthy.evaluate.sections import chosen, read_sections
+from roadworthy.scenario.detect import BEHAVIORS
+from roadworthy.sim.config import (
+    Actions,
+    AtGoal,
+    Control,
+    ControlConfig,
+    DisturbConfig,
+    EpisodeConfig,
+    GoalConfig,
+    HiddenConfig,
+    InfractionConfig,
+    Mode,
+    Model,
+    ObserveConfig,
+    OnInfraction,
+    OpenConfig,
+    Others,
+    RewardConfig,
+    ScoreConfig,
+    SimConfig,
+)
+from tests.plugin_package import install_own
+
+SUITES = ("adaptation", "behaviors", "human_replay", "town")
+
+# Nothing in it is as it is by default.
+STRANGE = SimConfig(
+    mode=Mode.OPEN,
+    init_steps=3,
+    model=Model.JERK,
+    actions=Actions.CONTINUOUS,
+    episode=EpisodeConfig(trials=7, trial_steps=33),
+    control=ControlConfig(Control.AGENTS, Others.IDM, rows=200, ego_share=0.3),
+    open=OpenConfig(agents=100, traffic=3, goals=9, goal_spacing_m=11.0, spawn_gap_m=1.0),
+    goal=GoalConfig(AtGoal.STOP, radius_m=9.0, speed_mps=1.0),
+    infraction=InfractionConfig(OnInfraction.STOP, OnInfraction.STOP, OnInfraction.STOP),
+    reward=RewardConfig(goal=(0.0, 4.0), collision=-7.0),
+    score=ScoreConfig(((1, 0.1),)),
+    observe=ObserveConfig(partners=5, lanes=7),
+    disturb=DisturbConfig(blind_rate=0.1, phantom_brake_rate=0.2, dropout=0.3, action_noise=0.4),
+    hidden=HiddenConfig((0.5, 0.6), (0.5, 0.6), (0.5, 0.6), (0.5, 0.6)),
+)
+STRANGE = replace(STRANGE, log=replace(STRANGE.log, report_interval=5))
+
+
+@pytest.fixture(autouse=True)
+def own_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install_own(tmp_path, monkeypatch)
+
+
+def configs(suite: str, *overrides: str, training: Layer | None = None) -> dict[str, EvaluatorConfig]:
+    """What a suite runs."""
+    return {s.name: s.config for s in chosen(read_sections(suite, training=training, overrides=overrides))}
+
+
+def test_all_suites_are_found_by_name() -> None:
+    assert suite_names() == SUITES
+
+
+@pytest.mark.parametrize("suite", SUITES)
+@pytest.mark.row("EVAL-1")
+def test_every_section_of_a_suite_is_sound_and_clean(suite: str) -> None:
+    found = configs(suite)
+    assert found
+    for config in found.values():
+        assert config.clean
+        assert config.source.recipe is not None
+
+
+@pytest.mark.row("EVAL-2")
+def test_there_is_an_evaluator_for_each_behavior_class() -> None:
+    found = configs("behaviors")
+    assert tuple(found) == BEHAVIORS
+    assert {name: config.source.tag for name, config in found.items()} == {name: name for name in BEHAVIORS}
+    assert {config.type for config in found.values()} == {"behavior_class"}
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_a_pack_of_the_user_goes_in_by_one_key(suite: str) -> None:
+    before, after = configs(suite), configs(suite, "scenarios=my.pack")
+    for name, config in after.items():
+        assert config.source.path == Path("my.pack")
+        assert config.source.tag == before[name].source.tag
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_the_worlds_of_a_suite_do_not_depend_on_what_a_policy_was_trained_with(suite: str) -> None:
+    """Only what belongs to the policy does: what it sees, what its actions mean, what it was rewarded for."""
+    usual, strange = configs(suite), configs(suite, training=Layer("policy.json", {"env": plain(STRANGE)}))
+    for name in usual:
+        expected, env = usual[name].env, strange[name].env
+        assert (env.model, env.actions, env.observe) == (STRANGE.model, STRANGE.actions, STRANGE.observe)
+        of_policy = {"model": env.model, "actions": env.actions, "observe": env.observe, "reward": env.reward}
+        unused = {"log": env.log, "open": env.open, "init_steps": env.init_steps}
+        if expected.mode is Mode.OPEN:  # recordings play no part
+            del unused["open"]
+            unused["control"] = replace(expected.control, who=env.control.who, others=env.control.others)
+        else:
+            del unused["init_steps"]
+        assert replace(env, control=unused.get("control", env.control)) == replace(expected, **of_policy, **unused)
+
+
+@pytest.mark.row("TRIAL-9")
+def test_adaptation_has_something_to_adapt_to() -> None:
+    found = configs("adaptation")
+    for config in found.values():
+        assert config.episode.trials > 1
+        assert config.summary.figure == f"ada_delta_trial_{config.episode.trials - 1}_minus_0"
+    ranges = {name: plain(config.env.hidden) for name, config in found.items()}
+    assert len({str(hidden) for hidden in ranges.values()}) == len(found)
+    assert found["adaptation_partners"].env.hidden.partners > 1
+    assert found["adaptation_partners"].env.control.ego_share < 1.0
