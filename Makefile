@@ -12,20 +12,32 @@ PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile
 DEMO := demo
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long bench lint format rows clean
+.PHONY: help demo demo-scenarios demo-robot test test-long bench lint format rows clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(READY) ## generate towns with moving traffic, check them and draw them into demo/
+demo: $(READY) ## evaluate the shipped policy in twelve classes of situations and in towns; a report with videos
+	@mkdir -p $(DEMO)
+	$(BIN)/roadworthy evaluate examples/demo.toml --checkpoint baseline:town --workers 2 \
+	  --set eval.behaviors.episodes=4 --set eval.town.episodes=24 --out $(DEMO)/runs
+	@echo
+	@echo "Open $(DEMO)/runs/report.html in a browser"
+
+demo-scenarios: $(READY) ## generate towns with moving traffic, check them and draw them
 	@mkdir -p $(DEMO)
 	$(BIN)/roadworthy scenarios generate --count 24 --seed 7 -o $(DEMO)/town.pack
 	$(BIN)/roadworthy scenarios validate $(DEMO)/town.pack
-	$(BIN)/roadworthy scenarios info $(DEMO)/town.pack
 	$(BIN)/roadworthy scenarios sheet $(DEMO)/town.pack -o $(DEMO)/classes.png
-	$(BIN)/roadworthy scenarios show $(DEMO)/town.pack 7-roundabout-0000 -o $(DEMO)/town.png --gif $(DEMO)/town.gif --mp4 $(DEMO)/town.mp4
-	@echo
-	@echo "Look at $(DEMO)/town.mp4 (a town with moving traffic), $(DEMO)/town.gif, $(DEMO)/town.png and $(DEMO)/classes.png"
+	$(BIN)/roadworthy scenarios show $(DEMO)/town.pack 7-roundabout-0000 -o $(DEMO)/town.png --mp4 $(DEMO)/town.mp4
+	@echo "Look at $(DEMO)/town.mp4 (a town with moving traffic), $(DEMO)/town.png and $(DEMO)/classes.png"
+
+demo-robot: $(READY) ## a robot arm under varied light and objects: a sweep, and which of them decides success
+	@mkdir -p $(DEMO)/robot
+	$(BIN)/roadworthy sweep examples/factors.yaml --base examples/job.toml --episodes 600 --design sobol \
+	  --out $(DEMO)/robot --episode-summary $(DEMO)/robot/episodes.jsonl
+	$(BIN)/roadworthy sensitivity $(DEMO)/robot/episodes.jsonl --factors examples/factors.yaml --outcome success \
+	  --neural -o $(DEMO)/robot/report.html
 
 test: lint ## lint, then every test that is not marked long
 	$(PYTEST) $(TESTS)
@@ -57,4 +69,5 @@ $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --quiet -c constraints.txt torch
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+	-$(BIN)/python tools/graphics.py
 	@touch $@
