@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks import experts, generation, importing, packs, realism, sensitivity, simulation
+from benchmarks import coverage, experts, generation, importing, packs, realism, records, sensitivity, simulation
 from benchmarks.runner import Benchmark
 
 BENCHMARKS = (
@@ -109,5 +109,24 @@ BENCHMARKS = (
         code=realism.realism,
         sizes={"agents": 13, "rollouts": 32, "repeats": 15},
         goals={"score": 0.050},
+    ),
+    Benchmark(
+        name="record_write",
+        what="append episodes with traces to a run, seal it, read traces",
+        code=records.write_run,
+        sizes={"episodes": 1000, "agents": 32, "steps": 91},
+    ),
+    Benchmark(
+        name="record_summarize",
+        what="all figures with their intervals from the tables of a sealed run",
+        code=records.summarize,
+        sizes={"episodes": 1_000_000},
+        goals={"few scenarios": 5.0, "no scenario twice": 5.0},
+    ),
+    Benchmark(
+        name="interval_coverage",
+        what="how often intervals hold the truth, in percent; writes the tables of docs/statistics.md",
+        code=coverage.coverage,
+        sizes={"repeats": 4000},
     ),
 )

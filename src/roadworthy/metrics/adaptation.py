@@ -1,0 +1,64 @@
+"""The figures of episodes with several trials: how each trial went, and what later ones gain over the first.
+
+A gain is of the same ego in the same episode, so its interval is of pairs: what differs between scenarios falls out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from roadworthy.metrics.metric import Kind, Metric, figure, told
+from roadworthy.metrics.run_rows import RunRows
+from roadworthy.statistics import Clusters, paired_rate
+
+REACH_RATE = Metric("trial_goal_reach_rate", Kind.RATE, "goal_reached", "share", "trial", "reached all its goals")
+MEAN_LENGTH = Metric("trial_mean_length", Kind.MEAN, "length", "steps", "trial", "steps driven")
+COUNTS = tuple(
+    Metric(name, Kind.MEAN, name, "trials", "agent", what)
+    for name, what in (
+        ("n_trials_completed", "trials that ended"),
+        ("n_trials_goal_reached", "trials in which it reached all its goals"),
+        ("n_trials_timed_out", "trials in which it was under way when the time was up"),
+    )
+)
+
+
+def adaptation_figures(rows: RunRows) -> list[dict[str, Any]]:
+    """Counts of trials, the score of each, and the gain of each over the first."""
+    trials = rows.trials
+    figures = [figure(metric, rows.agents) for metric in COUNTS]
+    figures += [figure(MEAN_LENGTH, trials), figure(REACH_RATE, trials)]
+    scores = [Metric(f"trial_{k}_score", Kind.RATE, "score", "share", "agent", "") for k in range(rows.trial_count)]
+    numbers = trials.numbers("trial")
+    figures += [figure(metric, trials.where(numbers == k)) for k, metric in enumerate(scores)]
+    return figures + _gains(rows)
+
+
+def by_trial(rows: RunRows, metrics: Sequence[Metric]) -> list[dict[str, Any]]:
+    """The rates and the length of each trial, for a curve over trials."""
+    numbers = rows.trials.numbers("trial")
+    parts = [rows.trials.where(numbers == k) for k in range(rows.trial_count)]
+    return [
+        {"trial": k, "figures": [figure(metric, part) for metric in (*metrics, MEAN_LENGTH)]}
+        for k, part in enumerate(parts)
+    ]
+
+
+def _gains(rows: RunRows) -> list[dict[str, Any]]:
+    """Score in trial k minus score in trial 0, of every ego that has both."""
+    trials = rows.trials
+    egos, numbers = rows.pairs(trials)
+    count = int(egos.max(initial=-1)) + 1
+    scores = np.full((rows.trial_count, count), np.nan)
+    scores[numbers, egos] = trials.column("score")
+    codes = np.zeros(count, np.int64)
+    codes[egos] = trials.clusters.codes
+    clusters = Clusters(codes, trials.clusters.count)
+    figures = []
+    for k in range(1, rows.trial_count):
+        metric = Metric(f"ada_delta_trial_{k}_minus_0", Kind.RATE, "score", "share", "agent", "gain over the first")
+        figures.append(told(paired_rate(scores[k], scores[0], clusters), metric.name, metric.per, metric))
+    return figures

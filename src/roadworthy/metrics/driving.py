@@ -1,0 +1,113 @@
+"""The figures of a driving run: how egos drove, per trial, per agent, per kilometre and per scenario, and by class.
+
+Rates are of trials (with one trial per episode: of egos). Shares and means are of egos, each counting once, however
+long it drove. What happens per kilometre is a sum over a sum. All but these are told a second time per scenario, so
+that one with many egos weighs no more than one with few. Failed episodes are counted, outside of every denominator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from roadworthy.metrics.adaptation import adaptation_figures, by_trial
+from roadworthy.metrics.metric import Kind, Metric, Rows, figure
+from roadworthy.metrics.run_rows import RunRows
+from roadworthy.record import Run
+
+TRIAL_METRICS = (
+    Metric("score", Kind.RATE, "score", "share", "trial", "reached its goals without collision or leaving the road"),
+    Metric("completion_rate", Kind.RATE, "goal_reached", "share", "trial", "reached all its goals"),
+    Metric("collision_rate", Kind.RATE, "collisions", "share", "trial", "touched another agent"),
+    Metric("off_road_rate", Kind.RATE, "departures", "share", "trial", "left the road"),
+    Metric("red_light_rate", Kind.RATE, "red_lights", "share", "trial", "ran a red light"),
+    Metric("stop_sign_rate", Kind.RATE, "stop_signs", "share", "trial", "passed a stop sign without stopping"),
+    Metric("timed_out_rate", Kind.RATE, "timed_out", "share", "trial", "was under way when the time was up"),
+)
+AGENT_METRICS = (
+    Metric("goal_rate", Kind.SHARE, "goal_rate", "share", "agent", "share of its goals that it reached"),
+    Metric("comfort", Kind.SHARE, "comfort", "share", "agent", "share of its steps within the limits of comfort"),
+    Metric("lane_aligned", Kind.SHARE, "lane_aligned", "share", "agent", "share of its steps on a lane along it"),
+    Metric("lane_centred", Kind.SHARE, "lane_centred", "share", "agent", "share of its steps near a lane's centre"),
+    Metric("wrong_way", Kind.SHARE, "wrong_way", "share", "agent", "share of its steps on a lane against it"),
+    Metric("distance_m", Kind.MEAN, "distance_m", "m", "agent", "distance driven"),
+    Metric("length", Kind.MEAN, "length", "steps", "agent", "steps driven"),
+    Metric("return", Kind.MEAN, "return", "1", "agent", "sum of rewards"),
+)
+_KM = 1e-3
+RATIO_METRICS = (
+    Metric(
+        "distance_per_infraction_m",
+        Kind.RATIO,
+        "infractions",
+        "m",
+        "infraction",
+        "distance driven per collision, departure from the road or red light run",
+        "distance_m",
+        is_inverse=True,
+    ),
+    *(
+        Metric(name, Kind.RATIO, column, "1/km", "kilometre", what, "distance_m", _KM)
+        for name, column, what in (
+            ("infractions_per_km", "infractions", "collisions, departures from the road and red lights run"),
+            ("collisions_per_km", "collisions", "contacts with another agent"),
+            ("departures_per_km", "departures", "departures from the road"),
+            ("red_lights_per_km", "red_lights", "red lights run"),
+            ("stop_signs_per_km", "stop_signs", "stop signs passed without stopping"),
+        )
+    ),
+)
+
+
+def driving_metrics(run: Run) -> dict[str, Any]:
+    """What metrics.json holds of a run whose episodes have all ended."""
+    rows = RunRows(run)
+    per_trial = rate_metrics(rows.trial_count)
+    main = ((per_trial, rows.trials), (AGENT_METRICS, rows.agents), (RATIO_METRICS, rows.agents))
+    figures = [figure(metric, part) for metrics, part in main for metric in metrics]
+    figures += [figure(metric, part, per_scenario=True) for metrics, part in main[:2] for metric in metrics]
+    if rows.trial_count > 1:
+        figures += adaptation_figures(rows)
+    return {
+        "num_episodes": rows.episode_count,
+        "num_failed_episodes": rows.episode_count - int(rows.is_completed.sum()),
+        "num_scenarios": rows.scenario_count,
+        "num_agents_evaluated": len(rows.agents),
+        "num_failed_spawns": rows.failed_spawns,
+        "eval_seconds": eval_seconds(run),
+        "gaps": rows.gaps(),
+        "figures": figures,
+        "by_class": {name: _of_class(rows, name, per_trial) for name in rows.classes},
+        "by_trial": by_trial(rows, per_trial) if rows.trial_count > 1 else [],
+        "by_scenario": rows.by_scenario(per_trial, AGENT_METRICS[:1]),
+    }
+
+
+def rate_metrics(trial_count: int) -> Sequence[Metric]:
+    """The rates, and whether they count trials or, with one trial per episode, egos."""
+    return TRIAL_METRICS if trial_count > 1 else [replace(metric, per="agent") for metric in TRIAL_METRICS]
+
+
+def _of_class(rows: RunRows, name: str, per_trial: Sequence[Metric]) -> dict[str, Any]:
+    """The figures of the scenarios of a behaviour class."""
+    trials, agents = rows.of_class(name)
+    main: tuple[tuple[Sequence[Metric], Rows], ...] = (
+        (per_trial, trials),
+        (AGENT_METRICS, agents),
+        (RATIO_METRICS, agents),
+    )
+    return {
+        **rows.counts_of_class(name),
+        "figures": [figure(metric, part) for metrics, part in main for metric in metrics],
+    }
+
+
+def eval_seconds(run: Run) -> float:
+    """How long processes have worked on a run, one after another; the one that is still at it, until now."""
+    seconds = 0.0
+    for session in run.header["sessions"]:
+        ended = datetime.now(UTC) if session["ended"] is None else datetime.fromisoformat(session["ended"])
+        seconds += max((ended - datetime.fromisoformat(session["started"])).total_seconds(), 0.0)
+    return round(seconds, 3)

@@ -1,0 +1,18 @@
+"""Run folders: what an evaluation writes and everything else reads."""
+
+from roadworthy.record.episodes import AgentRow, EpisodeResult, EpisodeRow, TrialRow
+from roadworthy.record.run import Run
+from roadworthy.record.traces import Trace, read_trace, write_trace
+from roadworthy.record.writer import RunWriter
+
+__all__ = [
+    "AgentRow",
+    "EpisodeResult",
+    "EpisodeRow",
+    "Run",
+    "RunWriter",
+    "Trace",
+    "TrialRow",
+    "read_trace",
+    "write_trace",
+]

@@ -1,0 +1,68 @@
+"""`artifacts.jsonl`: files that belong to a run or to one of its episodes, and why others are missing.
+
+Videos, reports and sinks come after an episode has ended, some after the run was sealed. They never change a result, so
+they are listed beside it: one line each, of which the last one for an episode and name counts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from roadworthy.errors import UsageError
+from roadworthy.record.files import naming
+from roadworthy.record.schema import VERSION, require_readable
+
+FILE = "artifacts.jsonl"
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """A file, or why it is missing."""
+
+    episode_id: str | None  # None: of the run as a whole
+    name: str
+    path: str | None  # relative to the run folder, with slashes
+    error: str | None
+
+
+def add_artifact(
+    folder: Path, episode_id: str | None, name: str, path: str | Path | None = None, error: str | None = None
+) -> Artifact:
+    """List a file of a run folder, or the error that it is missing for. Needs no lock: a line is one write."""
+    if (path is None) == (error is None):
+        raise UsageError(f"artifact {name!r} has path {path!r} and error {error!r}; give one of the two")
+    relative = None
+    if path is not None:
+        place = Path(os.path.normpath(folder / path))
+        if not place.is_relative_to(folder):
+            raise UsageError(f"artifact {name!r} lies at {path}, outside of its run folder {folder}; write it there")
+        relative = place.relative_to(folder).as_posix()
+        if not place.exists():
+            relative, error = None, f"{relative} was not written"
+    artifact = Artifact(episode_id, name, relative, error)
+    line = json.dumps({"schema_version": VERSION, **asdict(artifact)}, ensure_ascii=False)
+    with naming(folder / FILE), open(folder / FILE, "ab", buffering=0) as file:
+        # A newline before it as well: what a killed writer left of its line then spoils nothing.
+        file.write(f"\n{line}\n".encode())
+    return artifact
+
+
+def read_artifacts(folder: Path) -> list[Artifact]:
+    """All that are listed, the last one for each episode and name; half a line of a killed writer is passed over."""
+    found: dict[tuple[str | None, str], Artifact] = {}
+    path = folder / FILE
+    lines = path.read_bytes().splitlines() if path.exists() else []
+    for number, line in enumerate(lines, 1):
+        try:
+            values = json.loads(line) if line.strip() else None
+        except ValueError:
+            continue
+        if values is None:
+            continue
+        require_readable(values["schema_version"], f"{path}, line {number}")
+        artifact = Artifact(values["episode_id"], values["name"], values["path"], values["error"])
+        found[artifact.episode_id, artifact.name] = artifact
+    return list(found.values())

@@ -1,0 +1,203 @@
+"""Rows of a run: what became of each episode, of each ego in it, and of each of its trials.
+
+In memory a result is a tree: an episode with its agents and trials. On disk it is one line of `episodes.jsonl`, in
+which the agents' and trials' figures stand column by column, each name once. A number that is no number (NaN) is no
+data: null in files, None in rows. Fields that a later minor version adds are kept under `more`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
+
+import numpy as np
+
+from roadworthy.errors import UsageError
+from roadworthy.record.schema import VERSION, require_readable
+from roadworthy.record.traces import Trace
+
+Status = Literal["completed", "failed"]
+Figures = Mapping[str, float | None]
+
+# Fields that tell where and when an episode ran. All others are the same whichever engine carried it out.
+PLACE_FIELDS = ("world", "slot", "first_step", "last_step", "wall_s")
+
+
+@dataclass(frozen=True)
+class EpisodeRow:
+    """One ended episode of a world."""
+
+    episode_id: str  # unique in the run
+    evaluator: str
+    scenario_id: str
+    seed: int  # uint64, of all draws in the episode
+    replicate: int
+    world: int  # of the batch that it ran in
+    slot: int  # of the engine that carried it out: which process
+    first_step: int  # of that batch, counted from its reset
+    last_step: int  # inclusive
+    steps: int  # made in the episode, all trials together
+    trials: int  # that have ended
+    status: Status
+    wall_s: float  # from its first step to its end; worlds side by side share that time
+    error: str | None = None  # why it failed
+    tags: tuple[str, ...] = ()  # of the scenario: its behaviour classes
+    factors: Mapping[str, float | str] = field(default_factory=dict)  # asked for and hidden ones
+    outcomes: Figures = field(default_factory=dict)  # means over its egos
+    artifacts: Mapping[str, str] = field(default_factory=dict)  # name: path relative to the run folder
+    artifact_errors: Mapping[str, str] = field(default_factory=dict)  # name: why it is missing
+    more: Mapping[str, Any] = field(default_factory=dict)  # fields of a later minor version
+
+
+@dataclass(frozen=True)
+class AgentRow:
+    """One ego and its own episode, which may end before the world's; with `respawn` each further one is an attempt."""
+
+    episode_id: str
+    agent: int  # its slot in the world
+    attempt: int  # 0, and more with respawn
+    first_step: int  # of the world's episode
+    last_step: int  # inclusive
+    figures: Figures  # sim.logs.figure_names
+
+
+@dataclass(frozen=True)
+class TrialRow:
+    """One ego in one trial."""
+
+    episode_id: str
+    agent: int
+    attempt: int
+    trial: int
+    first_step: int  # of the world's episode
+    last_step: int  # inclusive
+    figures: Figures  # sim.logs.TRIAL_FIGURES
+
+
+@dataclass(frozen=True)
+class EpisodeResult:
+    """All that an engine hands over when an episode has ended."""
+
+    episode: EpisodeRow
+    agents: tuple[AgentRow, ...] = ()
+    trials: tuple[TrialRow, ...] = ()
+    trace: Trace | None = None
+
+
+AGENT_NUMBERS = ("agent", "attempt", "first_step", "last_step")
+TRIAL_NUMBERS = ("agent", "attempt", "trial", "first_step", "last_step")
+EPISODE_FIELDS = tuple(f.name for f in fields(EpisodeRow) if f.name != "more")
+_KNOWN_FIELDS = frozenset((*EPISODE_FIELDS, "schema_version", "agent_rows", "trial_rows"))
+
+
+def line_values(result: EpisodeResult, artifacts: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """What a line of `episodes.jsonl` holds of a result, with further artifacts; its trace is not part of it."""
+    row = result.episode
+    strangers = {agent.episode_id for agent in result.agents} | {trial.episode_id for trial in result.trials}
+    strangers -= {row.episode_id}
+    if strangers:
+        raise UsageError(f"the result of episode {row.episode_id!r} holds rows of episode {min(strangers)!r}")
+    values = {"schema_version": VERSION, **{name: getattr(row, name) for name in EPISODE_FIELDS}, **row.more}
+    values["outcomes"] = {name: _number(value) for name, value in row.outcomes.items()}
+    values["factors"] = {name: v if isinstance(v, str) else _number(v) for name, v in row.factors.items()}
+    values["artifacts"] = {**row.artifacts, **(artifacts or {})}
+    values["artifact_errors"] = dict(row.artifact_errors)
+    values["agent_rows"] = _columns(result.agents, AGENT_NUMBERS)
+    values["trial_rows"] = _columns(result.trials, TRIAL_NUMBERS)
+    return values
+
+
+def encode_line(values: Mapping[str, Any]) -> bytes:
+    """A line of `episodes.jsonl`."""
+    try:
+        text = json.dumps(values, separators=(",", ":"), ensure_ascii=False, allow_nan=False, default=_plain)
+    except ValueError:
+        raise UsageError(
+            f"episode {values['episode_id']!r} has {_infinite(values)}; expected a finite number, or none"
+        ) from None
+    return f"{text}\n".encode()
+
+
+def parse_line(line: bytes, where: str) -> dict[str, Any] | None:
+    """The values of a line of `episodes.jsonl`; None where it is no episode, or half of one."""
+    try:
+        values: dict[str, Any] = json.loads(line)
+        version, _ = values["schema_version"], values["episode_id"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    require_readable(version, where)
+    return values
+
+
+def decode_line(values: Mapping[str, Any]) -> EpisodeResult:
+    """The result that the values of a line hold, without its trace."""
+    known = {name: values[name] for name in EPISODE_FIELDS if name in values}
+    episode = EpisodeRow(**{**known, "tags": tuple(known.get("tags", ()))}, more=more_fields(values))
+    agents = tuple(AgentRow(episode.episode_id, **part) for part in _rows(values.get("agent_rows"), AGENT_NUMBERS))
+    trials = tuple(TrialRow(episode.episode_id, **part) for part in _rows(values.get("trial_rows"), TRIAL_NUMBERS))
+    return EpisodeResult(episode, agents, trials)
+
+
+def more_fields(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a line that this version does not know."""
+    return {name: value for name, value in values.items() if name not in _KNOWN_FIELDS}
+
+
+def _columns(rows: Sequence[AgentRow] | Sequence[TrialRow], numbers: Sequence[str]) -> dict[str, Any]:
+    first = rows[0].figures if rows else {}
+    names = list(first)
+    if any(row.figures.keys() != first.keys() for row in rows):
+        names = list(dict.fromkeys(name for row in rows for name in row.figures))
+    values = np.array([[row.figures.get(name) for name in names] for row in rows], np.float64)  # NaN for None
+    columns: list[Any] = values.reshape(len(rows), len(names)).T.tolist()
+    if np.isnan(values).any():
+        columns = [[None if value != value else value for value in column] for column in columns]
+    return {
+        **{name: [int(getattr(row, name)) for row in rows] for name in numbers},
+        "figures": dict(zip(names, columns, strict=True)),
+    }
+
+
+def _rows(columns: Mapping[str, Any] | None, numbers: Sequence[str]) -> list[dict[str, Any]]:
+    if not columns:
+        return []
+    figures = columns["figures"]
+    return [
+        {
+            **{name: columns[name][place] for name in numbers},
+            "figures": {name: values[place] for name, values in figures.items()},
+        }
+        for place in range(len(columns[numbers[0]]))
+    ]
+
+
+def _number(value: Any) -> float | None:
+    """A figure for a file, also of NumPy's types; none where there is no data."""
+    if value is None or value != value:
+        return None
+    return float(value)
+
+
+def _plain(value: Any) -> Any:
+    """What JSON does not know: numbers of NumPy, tuples of words, mappings."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    if hasattr(value, "item"):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} can't be written to a row")
+
+
+def _infinite(values: Any, name: str = "") -> str:
+    """The first number in a tree that is not finite, with its name."""
+    if isinstance(values, float) and not math.isfinite(values):
+        return f"{name} = {values}"
+    if isinstance(values, list):
+        return next((found for value in values if (found := _infinite(value, name))), "")
+    for key, value in values.items() if isinstance(values, Mapping) else ():
+        found = _infinite(value, f"{name}.{key}" if name else key)
+        if found:
+            return found
+    return ""

@@ -1,0 +1,102 @@
+"""Files of a run folder: written whole or not at all, with names that every system takes and errors that help."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from roadworthy.errors import RoadworthyError
+
+TEMPORARY_PREFIX, TEMPORARY_SUFFIX = ".", ".tmp"
+_LONGEST_NAME = 160  # of 255 bytes that systems allow; an ending and more words may follow
+
+
+def safe_name(text: str) -> str:
+    """A file's name for an id: the id itself if it is plain, else quoted; different ids get different names."""
+    name = quote(text, safe=" +,=@").replace(" ", "%20")
+    if name.startswith((".", "~", "-")):
+        name = f"%{ord(name[0]):02X}{name[1:]}"
+    if len(name) > _LONGEST_NAME:
+        name = f"{name[:_LONGEST_NAME]}%{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    return name or "%"
+
+
+def write_whole(path: Path, block: bytes) -> None:
+    """Write a file under another name and let it take its own when it is complete."""
+    name = str(path)
+    folder, slash, base = name.rpartition(os.sep)
+    temporary = f"{folder}{slash}{TEMPORARY_PREFIX}{base}.{secrets.token_hex(4)}{TEMPORARY_SUFFIX}"
+    try:
+        with naming(path):
+            with open(temporary, "xb", buffering=0) as file:
+                rest = memoryview(block)
+                while rest:
+                    rest = rest[file.write(rest) :]
+            os.replace(temporary, name)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write a JSON file for people and programs, whole or not at all, and have it outlast a power failure."""
+    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+    write_whole(path, f"{text}\n".encode())
+    sync(path)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON file that holds an object."""
+    try:
+        value = json.loads(path.read_bytes())
+    except OSError as error:
+        raise RoadworthyError(f"{path}: can't be read: {error.strerror}") from error
+    except ValueError as error:
+        raise RoadworthyError(f"{path}: is damaged: it is no JSON ({error})") from error
+    if not isinstance(value, dict):
+        raise RoadworthyError(f"{path}: is damaged: it holds no JSON object")
+    return value
+
+
+def sync(*paths: Path) -> None:
+    """Have files and folders outlast a power failure, where the system knows how."""
+    for path in paths:
+        with suppress(OSError):
+            descriptor = os.open(path, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove what a killed writer left half-written; only for the one who holds the folder's lock."""
+    for path in folder.glob(f"{TEMPORARY_PREFIX}*{TEMPORARY_SUFFIX}"):
+        with suppress(OSError):
+            path.unlink()
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Turn a system's error while writing into one that names the file and says what to do."""
+    try:
+        yield
+    except OSError as error:
+        raise writing_error(path, error) from error
+
+
+def writing_error(path: Path, error: OSError) -> RoadworthyError:
+    """What to tell when a file of a run can't be written."""
+    advice = "mend that and give the same command again: it goes on where it stopped"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        advice = "make room and give the same command again: it goes on where it stopped"
+    return RoadworthyError(f"{path}: can't be written: {error.strerror or error}; {advice}")

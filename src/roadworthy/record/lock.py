@@ -1,0 +1,177 @@
+"""The lock of a run folder: one writer at a time, and a dead one never in the way.
+
+Whoever wants to write puts a file `.lock-<token>` of its own into the folder and then looks whether another one is
+there whose owner lives. If so it takes its own back; two who come at the same moment see each other, both step back and
+try again. Nobody ever takes a lock over, so there is no moment at which two could do that.
+
+An owner is known by its process number, the moment at which the process started, the boot of the machine and the
+namespace of process numbers. Where the last two are ours we can see whether the process lives. Where they are not (a
+shared folder, another container) an owner lives as long as it renews its lock, by the clock of the file system: it does
+so every 15 s and counts as dead after 120 s. One that was only asleep finds its lock gone before it writes again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import secrets
+import socket
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from roadworthy.errors import RoadworthyError
+from roadworthy.record.files import naming
+
+RENEWAL_S = 15.0
+LEASE_S = 120.0
+_PREFIX = ".lock-"
+_ATTEMPTS = 5
+
+
+@dataclass(frozen=True)
+class Owner:
+    """A process that holds a lock."""
+
+    pid: int
+    started: str | None  # when the process started, as the kernel counts; None where it does not tell
+    boot: str | None  # which boot of which machine and which namespace of processes; None where unknown
+    host: str
+
+    def is_alive(self, age_s: float) -> bool:
+        """Whether the process lives, or may live; age_s: how long ago it renewed its lock."""
+        if self.boot is not None and self.boot == _boot():
+            return self.started is not None and _started(self.pid) == self.started
+        return age_s < LEASE_S
+
+    def __str__(self) -> str:
+        return f"process {self.pid} on {self.host}"
+
+
+class Lock:
+    """Holds a folder from `Lock(folder)` until `release()`; raises if a living process holds it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._token = secrets.token_hex(8)
+        self._stop = threading.Event()
+        for attempt in range(_ATTEMPTS):
+            self._write()
+            other = self._living_other()
+            if other is None:
+                break
+            self._path.unlink(missing_ok=True)
+            if attempt + 1 == _ATTEMPTS or other[1] > RENEWAL_S:
+                raise self._refusal(*other)
+            time.sleep(random.uniform(0.01, 0.05) * (attempt + 1))
+        self._thread = threading.Thread(target=self._renew, name="run folder lock", daemon=True)
+        self._thread.start()
+
+    @property
+    def _path(self) -> Path:
+        return self.folder / f"{_PREFIX}{self._token}"
+
+    def require_held(self) -> None:
+        """Raise if somebody found this process dead, which it was not, and removed its lock."""
+        if not self._path.exists():
+            raise RoadworthyError(
+                f"{self.folder}: this process was taken for dead and may no longer write there; another one goes on"
+            )
+
+    def follow(self, folder: Path) -> None:
+        """The folder was renamed."""
+        self.folder = folder
+
+    def release(self) -> None:
+        """Let others write."""
+        self._stop.set()
+        with suppress(OSError):
+            self._path.unlink(missing_ok=True)
+
+    def _write(self) -> None:
+        """The file appears with its content: a lock that can't be read would be one nobody can judge."""
+        temporary = self.folder / f".{self._token}.tmp"
+        with naming(self._path):
+            temporary.write_text(json.dumps(vars(_self())), encoding="utf-8")
+            os.replace(temporary, self._path)
+
+    def _renew(self) -> None:
+        while not self._stop.wait(RENEWAL_S):
+            with suppress(OSError):
+                os.utime(self._path)
+
+    def _living_other(self) -> tuple[Owner, float] | None:
+        """Another owner that lives, and the age of its lock; the locks of dead ones are removed."""
+        now = self._path.stat().st_mtime
+        for path, owner, age in _locks(self.folder, now):
+            if path == self._path:
+                continue
+            if owner.is_alive(age):
+                return owner, age
+            path.unlink(missing_ok=True)
+        return None
+
+    def _refusal(self, owner: Owner, age_s: float) -> RoadworthyError:
+        away = owner.boot != _boot()
+        advice = f"; if it is dead, try again in {LEASE_S - age_s:.0f} s" if away else ""
+        return RoadworthyError(
+            f"{self.folder}: {owner} is writing to this run; wait for it, stop it, or begin another run (--new){advice}"
+        )
+
+
+def living_owner(folder: Path) -> Owner | None:
+    """Who writes to a folder, as far as a reader can tell."""
+    now = time.time()
+    return next((owner for _, owner, age in _locks(folder, now) if owner.is_alive(age)), None)
+
+
+def is_abandoned(folder: Path) -> bool:
+    """Whether a folder was locked by processes that are all dead."""
+    found = _locks(folder, time.time())
+    return bool(found) and not any(owner.is_alive(age) for _, owner, age in found)
+
+
+def _locks(folder: Path, now: float) -> list[tuple[Path, Owner, float]]:
+    """The locks in a folder with their owners and ages."""
+    found = []
+    for path in folder.glob(f"{_PREFIX}*"):
+        try:
+            age = now - path.stat().st_mtime
+            values: dict[str, Any] = json.loads(path.read_bytes())
+            owner = Owner(values["pid"], values["started"], values["boot"], values["host"])
+        except OSError:
+            continue  # it was released a moment ago
+        except (ValueError, KeyError, TypeError):
+            owner = Owner(0, None, None, "an unknown machine")  # damaged: judged by its age alone
+        found.append((path, owner, age))
+    return found
+
+
+def _self() -> Owner:
+    pid = os.getpid()
+    return Owner(pid, _started(pid), _boot(), socket.gethostname())
+
+
+@cache
+def _boot() -> str | None:
+    """This boot of this machine, and the namespace in which process numbers mean something."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot} {os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return None
+
+
+def _started(pid: int) -> str | None:
+    """When a living process started, in ticks since the boot; None for one that is gone or waits to be buried."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    fields = stat[stat.rindex(")") + 2 :].split()  # the name before it may hold anything
+    return None if fields[0] in "ZX" else fields[19]

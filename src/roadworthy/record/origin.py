@@ -1,0 +1,86 @@
+"""Where a run comes from: moment, machine, versions, and the scenarios that it uses."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import socket
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from roadworthy.revision import revision
+
+_PACKAGES = ("roadworthy", "numpy", "numba", "torch", "pyarrow", "scipy")
+
+
+def now() -> str:
+    """The time, as records write it."""
+    return _text(datetime.now(UTC))
+
+
+def when(path: Path) -> str:
+    """The time at which a file was last written."""
+    return _text(datetime.fromtimestamp(path.stat().st_mtime, UTC))
+
+
+def origin() -> dict[str, Any]:
+    """Which code runs on which machine."""
+    return {
+        "host": socket.gethostname(),
+        "pid": os.getpid(),
+        "system": platform.platform(),
+        "processor": platform.machine(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "revision": revision(),
+        "versions": {"python": sys.version.split()[0], **{name: _version(name) for name in _PACKAGES}},
+    }
+
+
+def hash_values(values: Any) -> str:
+    """A hash of plain values: equal for equal ones, whatever the order of their keys."""
+    text = json.dumps(values, sort_keys=True, separators=(",", ":"), default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def hash_table(table: pa.Table) -> str:
+    """A hash of a table's columns and rows."""
+    return hash_values([table.column_names, table.to_pydict()])
+
+
+def copy_scenarios(source: str | Path, numbers: Sequence[int], target: Path) -> None:
+    """Write these scenarios of a pack to another one, in this order, with their maps and the maps' tables."""
+    # Imported here: whoever only reads records needs no compiler.
+    from roadworthy.scenario.pack import Pack, PackWriter, encode_scenario
+    from roadworthy.scenario.pack.bundle import encode_bundle
+    from roadworthy.scenario.schema import MAP_ARRAYS
+
+    with Pack(source) as pack, PackWriter(target) as writer:
+        maps: dict[int, int] = {}
+        for number in numbers:
+            place = pack.map_number(number)
+            if place not in maps:
+                road_map = pack.map(place)
+                # As encode_map does it, but the tables are there already.
+                arrays = {name: getattr(road_map, name) for name in MAP_ARRAYS}
+                block = encode_bundle({"tables": pack.packed_tables(place).words, **arrays}, {})
+                maps[place] = writer.add_encoded_map(block)
+            writer.add_encoded(encode_scenario(pack[number]), maps[place])
+
+
+def _text(moment: datetime) -> str:
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

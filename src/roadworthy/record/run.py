@@ -1,0 +1,184 @@
+"""Run folders, read: what was owed, what became of it, and the figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from roadworthy.errors import RoadworthyError, UsageError
+from roadworthy.record.artifacts import Artifact, add_artifact, read_artifacts
+from roadworthy.record.episodes import EpisodeResult, decode_line
+from roadworthy.record.files import read_json, safe_name
+from roadworthy.record.journal import Journal
+from roadworthy.record.lock import living_owner
+from roadworthy.record.schema import require_readable
+from roadworthy.record.tables import batches, read_schema, read_table, table_schema
+from roadworthy.record.traces import Trace, read_trace
+
+RUN, LEDGER, JOURNAL, METRICS, PACK = "run.json", "ledger.parquet", "episodes.jsonl", "metrics.json", "scenarios.pack"
+TRACES = "traces"
+STATUSES = ("running", "completed", "failed", "interrupted")
+
+
+class Run:
+    """A run folder opened for reading, sealed or not.
+
+    The tables have one row per episode, per ego and per ego and trial. Tables within rows are columns with a prefix:
+    `factors.NAME` and `outcomes.NAME` of episodes, `figures.NAME` of agents and trials. Files are read when they are
+    asked for; what a running run appends later shows in a new Run.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder).absolute()
+        if not (self.folder / RUN).is_file():
+            there = "there is no such folder" if not self.folder.is_dir() else f"it holds no {RUN}"
+            raise UsageError(f"{self.folder}: is no run folder: {there}")
+        self.header: dict[str, Any] = read_json(self.folder / RUN)  # what run.json holds
+        require_readable(self.header.get("schema_version"), self.folder / RUN)
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.folder)!r}, {self.status})"
+
+    @property
+    def status(self) -> str:
+        """`running`, `completed`, `failed` or `interrupted`; a run whose writer died is interrupted."""
+        status = str(self.header.get("status"))
+        if status == "running" and living_owner(self.folder) is None:
+            return "interrupted"
+        return status
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether the tables are complete and final."""
+        return self.header.get("status") == "completed"
+
+    @cached_property
+    def ledger(self) -> pa.Table:
+        """The episodes owed."""
+        return read_table(self.folder / LEDGER)
+
+    @cached_property
+    def missing(self) -> tuple[str, ...]:
+        """Episodes that are owed and have not ended."""
+        ended = set(self.episodes(["episode_id"])["episode_id"].to_pylist())
+        return tuple(id for id in self.ledger["episode_id"].to_pylist() if id not in ended)
+
+    def column_names(self, table: str) -> tuple[str, ...]:
+        """The columns of `episodes`, `agents` or `trials`."""
+        path = self.folder / f"{table}.parquet"
+        schema = read_schema(path) if path.exists() else table_schema(table, self._journal.names)
+        return tuple(schema.names)
+
+    def episodes(self, columns: list[str] | None = None) -> pa.Table:
+        """One row per ended episode, or some columns of it."""
+        table = self._table("episodes", columns)
+        return self._with_artifacts(table) if "artifacts" in table.column_names else table
+
+    def agents(self, columns: list[str] | None = None) -> pa.Table:
+        """One row per ego and attempt, or some columns of it."""
+        return self._table("agents", columns)
+
+    def trials(self, columns: list[str] | None = None) -> pa.Table:
+        """One row per ego, attempt and trial, or some columns of it."""
+        return self._table("trials", columns)
+
+    def results(self) -> Iterator[EpisodeResult]:
+        """All ended episodes one by one with their agents and trials, without traces, in the order of the ledger."""
+        for line in self._journal.lines(self._order):
+            yield decode_line(line)
+
+    @property
+    def metrics(self) -> dict[str, Any] | None:
+        """What `metrics.json` holds; None before the run is sealed."""
+        path = self.folder / METRICS
+        if not path.exists():
+            return None
+        metrics = read_json(path)
+        require_readable(metrics.get("schema_version"), path)
+        return metrics
+
+    @property
+    def artifacts(self) -> list[Artifact]:
+        """Files beside the results, of episodes and of the run, and why others are missing."""
+        return read_artifacts(self.folder)
+
+    def add_artifact(
+        self, episode_id: str | None, name: str, path: str | Path | None = None, error: str | None = None
+    ) -> None:
+        """List a file that was made afterwards, or why it is missing."""
+        add_artifact(self.folder, episode_id, name, path, error)
+
+    @property
+    def pack(self) -> Path:
+        """The file of the scenarios that the run used."""
+        return self.folder / PACK
+
+    def trace(self, episode_id: str) -> Trace:
+        """The motion of an episode."""
+        path = self.folder / trace_path(episode_id)
+        if not path.exists():
+            known = episode_id in self.ledger["episode_id"].to_pylist()
+            raise UsageError(
+                f"{self.folder}: episode {episode_id!r} has no trace; it did not end, failed, or the run kept no traces"
+                if known
+                else f"{self.folder}: the run owes no episode {episode_id!r}"
+            )
+        trace = read_trace(path)
+        if trace.episode_id != episode_id:
+            raise RoadworthyError(f"{path}: holds episode {trace.episode_id!r}, not {episode_id!r}; was it renamed?")
+        return trace
+
+    @cached_property
+    def _journal(self) -> Journal:
+        return Journal(self.folder / JOURNAL)
+
+    @cached_property
+    def _order(self) -> list[str]:
+        ids: list[str] = self.ledger["episode_id"].to_pylist()
+        return ids
+
+    def _table(self, table: str, columns: list[str] | None) -> pa.Table:
+        path = self.folder / f"{table}.parquet"
+        if self.is_sealed or path.exists():
+            return read_table(path, columns)
+        names = self._journal.names
+        whole = pa.Table.from_batches(
+            batches(table, self._journal.lines(self._order), names), schema=table_schema(table, names)
+        )
+        return whole if columns is None else whole.select(columns)
+
+    def _with_artifacts(self, table: pa.Table) -> pa.Table:
+        """The table with the artifacts that were listed beside it."""
+        places = {id: place for place, id in enumerate(table["episode_id"].to_pylist())} if self.artifacts else {}
+        if not places:
+            return table
+        paths = [dict(row) for row in table["artifacts"].to_pylist()]
+        errors = [dict(row) for row in table["artifact_errors"].to_pylist()]
+        for artifact in self.artifacts:
+            place = places.get(artifact.episode_id or "")
+            if place is None:
+                continue
+            paths[place].pop(artifact.name, None)
+            errors[place].pop(artifact.name, None)
+            if artifact.path is not None:
+                paths[place][artifact.name] = artifact.path
+            else:
+                errors[place][artifact.name] = artifact.error
+        for name, rows in (("artifacts", paths), ("artifact_errors", errors)):
+            column = pa.array([list(row.items()) for row in rows], table.schema.field(name).type)
+            table = table.set_column(table.column_names.index(name), table.schema.field(name), column)
+        return table
+
+
+def trace_path(episode_id: str) -> str:
+    """Where the trace of an episode lies in its run folder."""
+    return f"{TRACES}/{safe_name(episode_id)}.trace"
+
+
+def run_folders(root: str | Path) -> list[Path]:
+    """The run folders below a folder, `<evaluator>/<run>`, in the order of their names."""
+    return sorted(path.parent for path in Path(root).glob(f"*/*/{RUN}"))

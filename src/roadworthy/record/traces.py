@@ -1,0 +1,257 @@
+"""Traces: the motion of all agents in one episode, exact to the bit, in a small compressed file.
+
+    8 bytes     b"RWTRACE" and a zero
+    uint32 x 3  version (major * 65536 + minor), bytes of the directory, CRC-32 of all that follows
+    directory   JSON: {"values": {...}, "columns": [[name, dtype, shape, coding], ...]}
+    columns     one after another, compressed together (zstd)
+
+The coding of a column is `plain`, or has its frames agent by agent, so that equal and smoothly changing numbers stand
+side by side: `bits` stores eight flags in a byte; `bytes` puts the first bytes of all numbers first, then all second
+ones, and so on; `steps` before that replaces the bits of each number by their difference, as whole numbers, from those
+a frame before. All of it is exact, for NaN as well. A reader takes the columns that it knows by name; others may be
+there.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from roadworthy.errors import RoadworthyError
+from roadworthy.record.files import write_whole
+
+Floats = NDArray[np.float32]
+
+_MAGIC = b"RWTRACE\0"
+_START = struct.Struct("<III")
+_MAJOR, _MINOR = 1, 0
+_LEVEL = 1  # of zstd: higher ones take longer and save little
+_EXTRA = "extra."
+
+# Columns of every frame and agent, and those of every agent, with the dtypes that they may have.
+_MOVING = {
+    "x": "<f4",
+    "y": "<f4",
+    "heading": "<f4",
+    "speed": "<f4",
+    "present": "|b1",
+    "active": "|b1",
+    "events": "<u2",
+    "actions": "<f4 |i1",
+}
+_STANDING = {
+    "trial_starts": "<i4",
+    "length": "<f4",
+    "width": "<f4",
+    "kinds": "|i1",
+    "roles": "|i1",
+    "sources": "<i4",
+    "goals": "<f4",
+    "goal_counts": "<i4",
+}
+
+
+@dataclass(frozen=True)
+class Trace:
+    """One episode: F frames of all its trials one after another, A agents of its world.
+
+    Frame 0 of a trial is its start state, the last one the state in which it ended.
+    """
+
+    episode_id: str
+    scenario_id: str
+    dt: float  # s
+    trial_starts: NDArray[np.int32]  # (trials + 1,) trial k has the frames trial_starts[k]:trial_starts[k + 1]
+    x: Floats  # (F, A) m
+    y: Floats
+    heading: Floats  # rad
+    speed: Floats  # m/s
+    present: NDArray[np.bool_]  # (F, A) in the world
+    active: NDArray[np.bool_]  # (F, A) driven by a policy at that moment
+    events: NDArray[np.uint16]  # (F, A) sim.state EVENT_ bits of the step that led to the frame
+    actions: NDArray[Any]  # (F, A, 2) float32 or int8, of the step that led to the frame; 0 in a trial's frame 0
+    length: Floats  # (A,) m
+    width: Floats  # (A,) m
+    kinds: NDArray[np.int8]  # (A,) AgentType
+    roles: NDArray[np.int8]  # (A,) sim.state ROLES
+    sources: NDArray[np.int32]  # (A,) number in the scenario's recording, -1 for none
+    goals: Floats  # (A, goals, 2) m
+    goal_counts: NDArray[np.int32]  # (A,) how many of them are meant
+    extra: Mapping[str, Floats] = field(default_factory=dict)  # (F, A) further state that re-scoring needs
+
+    @property
+    def frame_count(self) -> int:
+        return len(self.x)
+
+    @property
+    def agent_count(self) -> int:
+        return self.x.shape[1]
+
+    @property
+    def trial_count(self) -> int:
+        return len(self.trial_starts) - 1
+
+    def trial(self, number: int) -> slice:
+        """The frames of a trial."""
+        return slice(int(self.trial_starts[number]), int(self.trial_starts[number + 1]))
+
+    def fault(self) -> str | None:
+        """What does not fit together, if anything."""
+        frames, agents = self.x.shape if self.x.ndim == 2 else (-1, -1)
+        lengths = {"trial_starts": None, "goals": None, "actions": (frames, agents, 2)}
+        for name, dtypes in (_MOVING | _STANDING | {f"{_EXTRA}{name}": "<f4" for name in self.extra}).items():
+            array = self._column(name)
+            moving = name in _MOVING or name.startswith(_EXTRA)
+            shape = lengths.get(name, (frames, agents) if moving else (agents,))
+            if array.dtype.str not in dtypes.split():
+                return f"{name} is {array.dtype}, expected {' or '.join(str(np.dtype(t)) for t in dtypes.split())}"
+            if shape is not None and array.shape != shape:
+                return f"{name} has shape {array.shape}, expected {shape}"
+        if self.goals.ndim != 3 or self.goals.shape[::2] != (agents, 2):
+            return f"goals has shape {self.goals.shape}, expected ({agents}, goals, 2)"
+        starts = self.trial_starts
+        if starts.ndim != 1 or len(starts) < 2 or starts[0] != 0 or starts[-1] != frames or (np.diff(starts) < 1).any():
+            return f"trial_starts is {starts.tolist()}, expected frames that rise from 0 to {frames}"
+        return None
+
+    def _column(self, name: str) -> NDArray[Any]:
+        array = self.extra[name.removeprefix(_EXTRA)] if name.startswith(_EXTRA) else getattr(self, name)
+        return np.asarray(array)
+
+
+def write_trace(path: str | Path, trace: Trace) -> int:
+    """Write a trace, whole or not at all; returns the bytes of its file."""
+    block = encode_trace(trace)
+    write_whole(Path(path), block)
+    return len(block)
+
+
+def read_trace(path: str | Path) -> Trace:
+    """Read a trace; a file that is damaged, foreign or of a newer version is an error that names it."""
+    path = Path(path)
+    try:
+        return decode_trace(path.read_bytes())
+    except OSError as error:
+        raise RoadworthyError(f"{path}: can't be read: {error.strerror}") from error
+    except RoadworthyError as error:
+        raise RoadworthyError(f"{path}: {error}") from error
+
+
+def encode_trace(trace: Trace) -> bytes:
+    """A trace as the bytes of its file; equal traces give equal bytes."""
+    fault = trace.fault()
+    if fault:
+        raise RoadworthyError(f"the trace of episode {trace.episode_id!r} can't be written: {fault}")
+    entries, pieces = [], []
+    for name in (*_MOVING, *(f"{_EXTRA}{extra}" for extra in trace.extra), *_STANDING):
+        array = trace._column(name)
+        coding = _coding(name, array)
+        entries.append([name, array.dtype.str, list(array.shape), coding])
+        pieces.append(_encode(array, coding))
+    values = {"episode_id": trace.episode_id, "scenario_id": trace.scenario_id, "dt": trace.dt}
+    directory = json.dumps({"values": values, "columns": entries}, separators=(",", ":"), allow_nan=False).encode()
+    plain = b"".join(pieces)
+    body = directory + struct.pack("<Q", len(plain)) + _codec().compress(plain, asbytes=True)
+    return _MAGIC + _START.pack(_MAJOR << 16 | _MINOR, len(directory), zlib.crc32(body)) + body
+
+
+def decode_trace(block: bytes) -> Trace:
+    """The trace that the bytes of a file hold; whatever doesn't fit is an error."""
+    values, columns = _columns(block)
+    missing = [name for name in (*_MOVING, *_STANDING) if name not in columns]
+    if missing:
+        raise RoadworthyError(f"the trace is damaged: {missing[0]} is missing")
+    extra = {name.removeprefix(_EXTRA): array for name, array in columns.items() if name.startswith(_EXTRA)}
+    try:
+        known = {name: columns[name] for name in (*_MOVING, *_STANDING)}
+        trace = Trace(values["episode_id"], values["scenario_id"], float(values["dt"]), **known, extra=extra)
+    except (KeyError, TypeError, ValueError):
+        raise RoadworthyError("the trace is damaged: its directory lacks the ids or dt") from None
+    fault = trace.fault()
+    if fault:
+        raise RoadworthyError(f"the trace is damaged: {fault}")
+    return trace
+
+
+def _columns(block: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """The values and the columns of a file."""
+    begin = len(_MAGIC) + _START.size
+    if not block.startswith(_MAGIC):
+        raise RoadworthyError("this is no trace of Roadworthy (it begins otherwise)")
+    if len(block) < begin:
+        raise RoadworthyError(f"the trace is cut off: {len(block)} bytes are there")
+    version, length, crc = _START.unpack_from(block, len(_MAGIC))
+    if version >> 16 > _MAJOR:
+        raise RoadworthyError(
+            f"the trace is of version {version >> 16}.{version & 0xFFFF}; this Roadworthy reads up to {_MAJOR}.x: "
+            "update it"
+        )
+    if zlib.crc32(memoryview(block)[begin:]) != crc:
+        raise RoadworthyError("the trace is cut off or damaged (its checksum is wrong)")
+    directory = json.loads(block[begin : begin + length])
+    (size,) = struct.unpack_from("<Q", block, begin + length)
+    plain = _codec().decompress(block[begin + length + 8 :], decompressed_size=size, asbytes=True)
+    columns: dict[str, NDArray[Any]] = {}
+    offset = 0
+    for name, dtype, shape, coding in directory["columns"]:
+        array, offset = _decode(plain, offset, np.dtype(dtype), tuple(shape), coding)
+        columns[name] = array
+    return directory["values"], columns
+
+
+def _coding(name: str, array: NDArray[Any]) -> str:
+    """How a column is stored: what changes smoothly from frame to frame as differences."""
+    if name in _STANDING:
+        return "plain"
+    if array.dtype == np.bool_:
+        return "bits"
+    return "bytes" if name in ("actions", "events") else "steps bytes"
+
+
+def _encode(array: NDArray[Any], coding: str) -> bytes:
+    if coding == "plain":
+        return array.tobytes()
+    by_agent = array.transpose(*range(1, array.ndim), 0)
+    if coding == "bits":
+        return np.packbits(by_agent).tobytes()
+    whole = by_agent.view(f"<u{array.dtype.itemsize}").copy()
+    if coding == "steps bytes":
+        whole[..., 1:] -= whole[..., :-1].copy()
+    return whole.reshape(-1, 1).view(np.uint8).T.tobytes()
+
+
+def _decode(
+    plain: bytes, offset: int, dtype: np.dtype[Any], shape: tuple[int, ...], coding: str
+) -> tuple[NDArray[Any], int]:
+    """A column, and where the next one begins."""
+    count, by_agent = prod(shape), (*shape[1:], shape[0])
+    size = -(-count // 8) if coding == "bits" else count * dtype.itemsize
+    if coding == "plain":
+        return np.frombuffer(plain, dtype, count, offset).reshape(shape), offset + size
+    stored = np.frombuffer(plain, np.uint8, size, offset)
+    if coding == "bits":
+        array = np.unpackbits(stored, count=count).view(np.bool_).reshape(by_agent)
+    elif coding in ("bytes", "steps bytes"):
+        whole = np.ascontiguousarray(stored.reshape(dtype.itemsize, count).T).view(f"<u{dtype.itemsize}")
+        if coding == "steps bytes":
+            whole = np.cumsum(whole.reshape(by_agent), axis=-1, dtype=whole.dtype)
+        array = whole.view(dtype).reshape(by_agent)
+    else:
+        raise RoadworthyError(f"a column of the trace is coded as {coding!r}, which is unknown; update Roadworthy")
+    return np.ascontiguousarray(array.transpose(-1, *range(array.ndim - 1))), offset + size
+
+
+@cache
+def _codec() -> Any:
+    return pa.Codec("zstd", compression_level=_LEVEL)

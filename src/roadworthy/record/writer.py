@@ -1,0 +1,285 @@
+"""Run folders, written: begun whole, appended to episode by episode, sealed at the end.
+
+A folder is made under another name with all that is known beforehand and then takes its own name, which no other run
+ever has: whatever is named like a run is one. After that only `run.json` changes (whole, each time), lines are appended
+to `episodes.jsonl` and files are added.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import shutil
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import pyarrow as pa
+
+from roadworthy.errors import RoadworthyError, UsageError
+from roadworthy.record.artifacts import add_artifact
+from roadworthy.record.episodes import EpisodeResult, line_values
+from roadworthy.record.files import naming, read_json, remove_leftovers, safe_name, sync, write_json
+from roadworthy.record.journal import Journal
+from roadworthy.record.lock import Lock, is_abandoned
+from roadworthy.record.origin import copy_scenarios, hash_table, hash_values, now, origin, when
+from roadworthy.record.run import JOURNAL, LEDGER, METRICS, PACK, RUN, TRACES, Run, trace_path
+from roadworthy.record.schema import MAJOR, VERSION
+from roadworthy.record.tables import TABLES, batches, table_schema, with_version, write_table
+from roadworthy.record.traces import write_trace
+
+_logger = logging.getLogger(__name__)
+
+# What must be equal for a run to be gone on with.
+_IDENTITY = ("evaluator", "policy", "config_hash", "checkpoint_hash", "ledger_hash")
+_OWN_KEYS = (*_IDENTITY, "schema_version", "run_id", "status", "created", "ended", "owed", "sessions", "errors")
+_BEGINNING = ".beginning-"
+
+
+class RunWriter:
+    """The one writer of a run folder; it holds the folder's lock until the run is sealed, failed or interrupted.
+
+    As a context manager it marks a run that ends with an exception as failed, or interrupted by Ctrl-C.
+    """
+
+    def __init__(self, folder: Path, lock: Lock) -> None:
+        """For `start` and `resume`."""
+        self.folder = folder
+        self._lock = lock
+        self._is_open = True
+        self._header = read_json(folder / RUN)
+        self._owed: frozenset[str] = frozenset(Run(folder).ledger["episode_id"].to_pylist())
+        self._journal = Journal(folder / JOURNAL)
+        remove_leftovers(folder)
+        remove_leftovers(folder / TRACES)
+        self._journal.open()
+        for session in self._header["sessions"]:
+            if session["ended"] is None:  # it was killed
+                session |= {"ended": when(folder / JOURNAL), "status": "interrupted"}
+        self._header["sessions"].append({"started": now(), "ended": None, "status": "running", **origin()})
+        self._header |= {"status": "running", "ended": None}
+        write_json(folder / RUN, self._header)
+
+    @classmethod
+    def start(
+        cls,
+        root: str | Path,
+        evaluator: str,
+        policy_name: str,
+        header: Mapping[str, Any],
+        ledger_table: pa.Table,
+        *,
+        pack: str | Path | None = None,
+        scenarios: Sequence[int] = (),
+        new: bool = False,
+    ) -> RunWriter:
+        """Go on with the unfinished run of equal config, checkpoint and ledger, or begin one.
+
+        header: at least `config` (plain values) and `checkpoint` ({"path", "sha256", ...} or None); what else it holds
+        is kept in run.json.
+        pack, scenarios: `scenarios.pack` gets these scenarios of the pack, in this order; the ledger's `scenario` is
+        the number there.
+        new: begin another run whatever is there.
+        """
+        identity = _identity(evaluator, policy_name, header, ledger_table)
+        home = Path(root).absolute() / safe_name(evaluator)
+        if not new:
+            unfinished = _unfinished(home, identity)
+            if unfinished is not None:
+                return cls.resume(unfinished)
+        with naming(home):
+            home.mkdir(parents=True, exist_ok=True)
+        _sweep(home)
+        folder = home / f"{_BEGINNING}{secrets.token_hex(4)}"
+        with naming(folder):
+            folder.mkdir()
+        lock: Lock | None = None
+        try:
+            lock = Lock(folder)
+            run_id = secrets.token_hex(4)
+            if pack is not None:
+                copy_scenarios(pack, scenarios, folder / PACK)
+            write_table(folder / LEDGER, with_version(ledger_table).schema, [with_version(ledger_table)])
+            with naming(folder):
+                (folder / TRACES).mkdir()
+                (folder / JOURNAL).touch()
+            values = {
+                "schema_version": VERSION,
+                "run_id": run_id,
+                **identity,
+                "status": "running",
+                "created": now(),
+                "ended": None,
+                "owed": len(ledger_table),
+                **header,
+                "sessions": [],
+                "errors": [],
+            }
+            write_json(folder / RUN, values)
+            name = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{safe_name(policy_name)[:60]}-{run_id}"
+            with naming(home / name):
+                folder.rename(home / name)
+        except BaseException:
+            if lock is not None:
+                lock.release()
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        lock.follow(home / name)
+        sync(home)
+        return cls._opened(home / name, lock)
+
+    @classmethod
+    def resume(cls, folder: str | Path) -> RunWriter:
+        """Go on with a run that is not completed."""
+        run = Run(folder)
+        if run.is_sealed:
+            raise UsageError(f"{run.folder}: the run is completed; start a new one")
+        return cls._opened(run.folder, Lock(run.folder))
+
+    @classmethod
+    def _opened(cls, folder: Path, lock: Lock) -> RunWriter:
+        try:
+            return cls(folder, lock)
+        except BaseException:
+            lock.release()
+            raise
+
+    @property
+    def done(self) -> frozenset[str]:
+        """The ids of the episodes that have ended, failed ones too."""
+        return self._journal.ids
+
+    @property
+    def pack(self) -> Path:
+        """The file of the scenarios that the run uses."""
+        return self.folder / PACK
+
+    def append(self, result: EpisodeResult) -> None:
+        """Write down an ended episode, its trace first; a kill at any moment leaves it whole or not there."""
+        self._require_open()
+        id = result.episode.episode_id
+        if id not in self._owed:
+            raise UsageError(f"{self.folder}: the run owes no episode {id!r}; it owes {len(self._owed)}")
+        self._lock.require_held()
+        artifacts = {}
+        if result.trace is not None:
+            artifacts["trace"] = trace_path(id)
+            write_trace(self.folder / artifacts["trace"], result.trace)
+        self._journal.append(line_values(result, artifacts))
+
+    def add_artifact(
+        self, episode_id: str | None, name: str, path: str | Path | None = None, error: str | None = None
+    ) -> None:
+        """List a file of an episode, or of the run (None), or why it is missing."""
+        add_artifact(self.folder, episode_id, name, path, error)
+
+    def seal(self, metrics: Mapping[str, Any] | Callable[[Run], Mapping[str, Any]]) -> None:
+        """Write the tables, then metrics.json (a function gets the run with its tables), and call it completed."""
+        self._require_open()
+        self._lock.require_held()
+        missing = sorted(self._owed - self.done)
+        if missing:
+            raise UsageError(
+                f"{self.folder}: {len(missing)} of {len(self._owed)} owed episodes have not ended, such as "
+                f"{missing[0]!r}; carry them out, or call fail() or interrupt()"
+            )
+        run = Run(self.folder)
+        order = run.ledger["episode_id"].to_pylist()
+        for table in TABLES:
+            names = self._journal.names
+            parts = batches(table, self._journal.lines(order), names)
+            write_table(self.folder / f"{table}.parquet", table_schema(table, names), parts)
+        values = metrics(run) if callable(metrics) else metrics
+        write_json(self.folder / METRICS, {"schema_version": VERSION, **values})
+        self._journal.close()
+        sync(*(self.folder / f"{table}.parquet" for table in TABLES), self.folder)
+        self._end("completed")
+
+    def fail(self, error: BaseException | str) -> None:
+        """Call the run failed, with the reason; the same command goes on with it."""
+        self._require_open()
+        trace = "".join(traceback.format_exception(error)) if isinstance(error, BaseException) else None
+        text = f"{type(error).__name__}: {error}" if isinstance(error, BaseException) else error
+        self._header["errors"].append({"time": now(), "error": text, "traceback": trace})
+        self._end("failed")
+
+    def interrupt(self) -> None:
+        """Call the run interrupted; the same command goes on with it."""
+        self._require_open()
+        self._end("interrupted")
+
+    def __enter__(self) -> RunWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self._is_open:
+            return
+        if error is None or isinstance(error, KeyboardInterrupt):
+            self.interrupt()
+        else:
+            self.fail(error)
+
+    def _end(self, status: str) -> None:
+        """Write the status and let go. A disk that is full must not hide why a run failed."""
+        self._journal.close()
+        self._header |= {"status": status, "ended": now()}
+        self._header["sessions"][-1] |= {"status": status, "ended": now()}
+        try:
+            write_json(self.folder / RUN, self._header)
+        except RoadworthyError:
+            if status == "completed":
+                raise
+            _logger.warning("%s: the status %r could not be written", self.folder / RUN, status)
+        self._lock.release()
+        self._is_open = False
+
+    def _require_open(self) -> None:
+        if not self._is_open:
+            raise UsageError(f"{self.folder}: this writer has ended the run; start or resume it with another")
+
+
+def _identity(evaluator: str, policy: str, header: Mapping[str, Any], ledger: pa.Table) -> dict[str, Any]:
+    """What makes two runs the same."""
+    for key in ("config", "checkpoint"):
+        if key not in header:
+            raise UsageError(f"the header of a run lacks {key!r}; it has {', '.join(header) or 'nothing'}")
+    reserved = [key for key in header if key in _OWN_KEYS]
+    if reserved:
+        raise UsageError(f"the header of a run holds {reserved[0]!r}, which the writer fills in; leave it out")
+    if "episode_id" not in ledger.column_names or "scenario_id" not in ledger.column_names:
+        raise UsageError(f"a ledger needs episode_id and scenario_id; it has {', '.join(ledger.column_names)}")
+    checkpoint = header["checkpoint"]
+    return {
+        "evaluator": evaluator,
+        "policy": policy,
+        "config_hash": hash_values(header["config"]),
+        "checkpoint_hash": checkpoint["sha256"] if checkpoint is not None else None,
+        "ledger_hash": hash_table(ledger),
+    }
+
+
+def _unfinished(home: Path, identity: Mapping[str, Any]) -> Path | None:
+    """The newest run of this identity that is not completed."""
+    for path in sorted(home.glob(f"*/{RUN}"), reverse=True):
+        if path.parent.name.startswith("."):
+            continue
+        try:
+            values = read_json(path)
+        except RoadworthyError:
+            continue  # not ours to judge: another run is begun
+        is_readable = str(values.get("schema_version", "")).startswith(f"{MAJOR}.")
+        if is_readable and values.get("status") != "completed" and all(values.get(k) == identity[k] for k in _IDENTITY):
+            return path.parent
+    return None
+
+
+def _sweep(home: Path) -> None:
+    """Remove what processes that were killed while they began a run have left."""
+    for folder in home.glob(f"{_BEGINNING}*"):
+        if is_abandoned(folder):
+            shutil.rmtree(folder, ignore_errors=True)

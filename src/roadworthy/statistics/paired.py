@@ -1,0 +1,69 @@
+"""Intervals of differences between pairs of rows: the same ego in two trials, the same episode in two runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import sqrt
+
+import numpy as np
+from scipy import stats
+from scipy.optimize import brentq
+
+from roadworthy.errors import UsageError
+from roadworthy.statistics.clusters import Array, Clusters, sums
+from roadworthy.statistics.intervals import (
+    FEWEST_FOR_RATES,
+    LEVEL,
+    Interval,
+    effective_size,
+    mean,
+    normal_quantile,
+)
+
+_TINY = 1e-9
+
+
+def paired_rate(after: Array, before: Array, clusters: Clusters, level: float = LEVEL) -> Interval:
+    """The difference of two rates over pairs (n,) of 0, 1 and NaN: Tango's interval, clustered."""
+    differences = np.asarray(after, np.float64) - np.asarray(before, np.float64)
+    finite = differences[~np.isnan(differences)]
+    if finite.size and not np.isin(finite, (-1.0, 0.0, 1.0)).all():
+        raise UsageError("paired rates are of rows that are 0 or 1; of others, take paired_mean")
+    given = sums(differences, clusters)
+    found = Interval(given.value, given.rows, given.count, note=None if given.rows else "no data")
+    if found.value is None:
+        return found
+    changed = sums(np.abs(differences), clusters)
+    given = replace(given, minority=changed.total)
+    gains, losses = float((finite > 0.0).mean()), float((finite < 0.0).mean())
+    if given.is_one_each:
+        size, quantile, method = float(given.rows), normal_quantile(level), "Tango"
+    elif given.count < FEWEST_FOR_RATES:
+        note = f"not enough data: {given.count} scenarios with several rows each, an interval needs {FEWEST_FOR_RATES}"
+        return replace(found, note=note)
+    else:
+        size = effective_size(given, gains + losses - found.value**2)
+        quantile, method = float(stats.t.ppf(0.5 + level / 2.0, given.count - 1)), "clustered Tango"
+    low, high = tango(gains * size, losses * size, size, quantile)
+    return replace(found, low=low, high=high, level=level, method=method)
+
+
+def tango(gains: float, losses: float, n: float, quantile: float) -> tuple[float, float]:
+    """Tango's score interval of (gains - losses) / n, of n pairs: what Wilson's is to one rate."""
+    estimate = (gains - losses) / n
+
+    def deviation(delta: float) -> float:
+        """How many standard errors the estimate lies above a difference, the error being that of the difference."""
+        b = (2.0 * n - gains + losses) * delta - gains - losses
+        rate_of_losses = (sqrt(max(b * b + 8.0 * n * losses * delta * (1.0 - delta), 0.0)) - b) / (4.0 * n)
+        variance = n * (2.0 * rate_of_losses + delta * (1.0 - delta))
+        return (gains - losses - n * delta) / sqrt(max(variance, _TINY))
+
+    low = -1.0 if losses == n else float(brentq(lambda delta: deviation(delta) - quantile, _TINY - 1.0, estimate))
+    high = 1.0 if gains == n else float(brentq(lambda delta: deviation(delta) + quantile, estimate, 1.0 - _TINY))
+    return low, high
+
+
+def paired_mean(after: Array, before: Array, clusters: Clusters, level: float = LEVEL) -> Interval:
+    """The mean difference over pairs (n,), NaN for no data: the studentised bootstrap over scenarios."""
+    return mean(np.asarray(after, np.float64) - np.asarray(before, np.float64), clusters, level)

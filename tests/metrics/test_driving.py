@@ -1,0 +1,142 @@
+"""Figures of driving: what they count, what they are divided by, and what is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from roadworthy.metrics.driving import AGENT_METRICS, RATIO_METRICS, TRIAL_METRICS
+from roadworthy.sim.logs import EPISODE_FIGURES, TRIAL_FIGURES
+from tests.metrics.driven import by_name, episode, metrics_of
+
+
+def ego(score: float = 1.0, distance_m: float = 100.0, **others: float | None) -> list[Mapping[str, float | None]]:
+    counts = dict.fromkeys(("collisions", "departures", "red_lights", "stop_signs", "infractions"), 0.0)
+    return [{"score": score, "goal_reached": score, "timed_out": 0.0, "distance_m": distance_m, **counts, **others}]
+
+
+def test_every_metric_reads_a_figure_that_the_simulator_writes_and_says_what_it_is() -> None:
+    assert {metric.column for metric in TRIAL_METRICS} <= set(TRIAL_FIGURES)
+    assert {metric.column for metric in (*AGENT_METRICS, *RATIO_METRICS)} <= set(EPISODE_FIGURES)
+    assert {metric.over for metric in RATIO_METRICS} <= set(EPISODE_FIGURES)
+    assert all(metric.what and metric.unit and metric.version >= 1 for metric in (*TRIAL_METRICS, *AGENT_METRICS))
+
+
+@pytest.mark.row("EVAL-7")
+def test_agents_count_once_each_and_scenarios_once_each(tmp_path: Path) -> None:
+    crowd, alone = [ego(1.0)] * 3, [ego(0.0)]
+    metrics = metrics_of(tmp_path, [episode("a", crowd), episode("b", alone)])
+    found = by_name(metrics)
+    assert (found["score"]["value"], found["score"]["n"], found["score"]["per"]) == (0.75, 4, "agent")
+    per_scenario = found["score_per_scenario"]
+    assert (per_scenario["value"], per_scenario["n"], per_scenario["per"]) == (0.5, 2, "scenario")
+    assert (metrics["num_agents_evaluated"], metrics["num_scenarios"], metrics["num_episodes"]) == (4, 2, 2)
+    assert metrics["by_scenario"]["scenario_id"] == ["a", "b"]
+    assert metrics["by_scenario"]["figures"]["score"] == [1.0, 0.0]
+    assert metrics["by_scenario"]["agents"] == [3, 1]
+
+
+@pytest.mark.row("EVAL-7", "STAT-1")
+def test_every_figure_has_n_and_an_interval_or_says_why_not(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    rows = [
+        episode(f"town-{k:03}", [ego(float(rng.random() < 0.6), 50.0 + 100.0 * rng.random(), comfort=rng.random())])
+        for k in range(100)
+    ]
+    metrics = metrics_of(tmp_path, rows)
+    found = by_name(metrics)
+    yes = round(100 * found["score"]["value"])
+    expected = stats.binomtest(yes, 100).proportion_ci(method="wilson")
+    assert (found["score"]["low"], found["score"]["high"]) == pytest.approx((expected.low, expected.high))
+    assert found["comfort"]["low"] < found["comfort"]["value"] < found["comfort"]["high"]
+    assert found["distance_m"]["unit"] == "m"
+    for figure in found.values():
+        assert (figure["low"] is None) == (figure["high"] is None) == (figure["method"] is None)
+        assert (figure["low"] is None) == (figure["note"] is not None)
+    assert found["lane_aligned"]["note"] == "no data"  # no row has it
+
+
+@pytest.mark.row("EVAL-7")
+def test_what_happens_per_kilometre_is_a_sum_over_a_sum(tmp_path: Path) -> None:
+    short, long = ego(0.0, 100.0, collisions=2.0, infractions=2.0), ego(1.0, 900.0)
+    found = by_name(metrics_of(tmp_path, [episode("a", [short]), episode("b", [long])]))
+    assert (found["collisions_per_km"]["value"], found["collisions_per_km"]["n"]) == (2.0, 1.0)
+    assert (found["distance_per_infraction_m"]["value"], found["distance_per_infraction_m"]["n"]) == (500.0, 2.0)
+    assert found["collision_rate"]["value"] == 0.5
+
+
+@pytest.mark.row("EVAL-7")
+def test_distance_per_infraction_is_null_without_any(tmp_path: Path) -> None:
+    found = by_name(metrics_of(tmp_path, [episode("a", [ego()])]))["distance_per_infraction_m"]
+    assert (found["value"], found["low"], found["n"]) == (None, None, 0)
+    assert found["note"] == "no data: it never happened"
+
+
+def test_the_interval_of_distance_per_infraction_is_that_of_its_inverse(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    rows = [
+        episode(f"town-{k:03}", [ego(1.0, 100.0 + 100.0 * rng.random(), infractions=float(rng.poisson(0.5)))])
+        for k in range(60)
+    ]
+    found = by_name(metrics_of(tmp_path, rows))
+    way, per_km = found["distance_per_infraction_m"], found["infractions_per_km"]
+    assert way["low"] == pytest.approx(1000.0 / per_km["high"])
+    assert way["high"] == pytest.approx(1000.0 / per_km["low"])
+
+
+@pytest.mark.row("EVAL-7")
+def test_failed_episodes_and_failed_spawns_are_counted_outside_of_the_denominators(tmp_path: Path) -> None:
+    lost = episode("b", [ego(0.0)], status="failed", error="time limit")
+    metrics = metrics_of(tmp_path, [episode("a", [ego(1.0)]), lost, episode("a", [ego(1.0)], replicate=1)])
+    assert by_name(metrics)["score"]["value"] == 1.0
+    assert by_name(metrics)["score"]["n"] == 2
+    assert (metrics["num_episodes"], metrics["num_failed_episodes"], metrics["num_scenarios"]) == (3, 1, 1)
+    assert metrics["num_failed_spawns"] == 2
+    assert metrics["gaps"] == [{"scenario_id": "b", "owed": 1, "completed": 0, "failed": 1}]
+    assert metrics["by_scenario"]["failed"] == [0, 1]
+    assert metrics["by_scenario"]["figures"]["score"] == [1.0, None]
+
+
+@pytest.mark.row("EVAL-7")
+def test_a_scenario_that_was_not_covered_is_named(tmp_path: Path) -> None:
+    metrics = metrics_of(tmp_path, [episode("a", [ego()])], owed=[episode("c", []), episode("c", [], replicate=1)])
+    assert metrics["gaps"] == [{"scenario_id": "c", "owed": 2, "completed": 0, "failed": 0}]
+
+
+def test_classes_have_figures_of_their_own(tmp_path: Path) -> None:
+    rows = [
+        episode("a", [ego(1.0), ego(1.0)], tags=("merge",)),
+        episode("b", [ego(0.0)], tags=("merge", "cut_in")),
+        episode("c", [ego(0.0)]),
+    ]
+    classes = metrics_of(tmp_path, rows)["by_class"]
+    assert list(classes) == ["cut_in", "merge"]
+    scores = {name: by_name(part)["score"] for name, part in classes.items()}
+    assert (scores["merge"]["value"], scores["merge"]["n"], scores["merge"]["clusters"]) == (2 / 3, 3, 2)
+    assert (scores["cut_in"]["value"], classes["cut_in"]["episodes"], classes["cut_in"]["scenarios"]) == (0.0, 1, 1)
+
+
+def test_a_figure_that_an_ego_does_not_have_is_left_out_of_its_mean(tmp_path: Path) -> None:
+    found = by_name(metrics_of(tmp_path, [episode("a", [ego(comfort=0.5), ego(comfort=None)])]))
+    assert (found["comfort"]["value"], found["comfort"]["n"]) == (0.5, 1)
+
+
+def test_a_run_of_nothing_has_figures_without_values(tmp_path: Path) -> None:
+    metrics: dict[str, Any] = metrics_of(tmp_path, [])
+    assert metrics["num_episodes"] == 0
+    assert all(figure["value"] is None and figure["note"] for figure in metrics["figures"])
+
+
+def test_the_order_of_the_ledger_has_no_influence(tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    rows = [episode(f"town-{k}", [ego(1.0, 100.0 * rng.random())]) for k in range(60)]
+    one, other = metrics_of(tmp_path / "one", rows), metrics_of(tmp_path / "other", rows[::-1])
+    for name, figure in by_name(one).items():
+        again = by_name(other)[name]
+        for part in ("value", "low", "high"):
+            assert figure[part] == (again[part] and pytest.approx(again[part], rel=1e-12)), name

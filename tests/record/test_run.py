@@ -1,0 +1,346 @@
+"""Run folders: begun whole, gone on with after a kill, sealed once, readable wherever they are."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from roadworthy.errors import RoadworthyError, UsageError
+from roadworthy.record import Run, RunWriter
+from roadworthy.record.episodes import PLACE_FIELDS
+from roadworthy.record.files import safe_name
+from roadworthy.record.run import run_folders
+from roadworthy.scenario.pack import Pack, encode_map, encode_scenario
+from tests.record.made_up import HEADER, ids, ledger, result
+from tests.scenario.example import example_map, example_scenario
+from tests.sim.scenes import pack_of
+
+METRICS: dict[str, Any] = {"figures": []}
+
+
+def start(root: Path, **changes: Any) -> RunWriter:
+    given = {"evaluator": "town", "policy_name": "random", "header": HEADER, "ledger_table": ledger()} | changes
+    return RunWriter.start(root, **given)
+
+
+def completed(root: Path, order: int = 1, **changes: Any) -> Run:
+    """A sealed run whose episodes ended in the ledger's order, or the other way round."""
+    writer = start(root, **changes)
+    for name in ids(ledger())[::order]:
+        writer.append(result(name))
+    writer.seal(METRICS)
+    return Run(writer.folder)
+
+
+@pytest.mark.row("REC-1")
+def test_a_sealed_run_holds_what_was_appended(tmp_path: Path) -> None:
+    run = completed(tmp_path)
+    episodes, agents, trials = run.episodes().to_pylist(), run.agents().to_pylist(), run.trials().to_pylist()
+    assert (run.status, len(episodes), len(agents), len(trials)) == ("completed", 6, 12, 12)
+    assert [row["episode_id"] for row in episodes] == ids(run.ledger)
+    assert episodes[1] == {
+        **{name: value for name, value in vars(result("town-1-r0").episode).items() if name in episodes[1]},
+        "tags": ["merge", "hard_stop"],
+        "factors.grip": 0.8,
+        "factors.object": "box",
+        "outcomes.score": 1.0,
+        "outcomes.comfort": None,
+        "artifacts": [("trace", "traces/town-1-r0.trace")],
+        "artifact_errors": [],
+        "more": None,
+    }
+    assert (agents[3]["episode_id"], agents[3]["episode"], agents[3]["figures.distance_m"]) == ("town-1-r0", 1, 200.0)
+    assert run.trace("town-4-r0").episode_id == "town-4-r0"
+    assert run.metrics == {"schema_version": "1.0", "figures": []}
+    assert not [path for path in run.folder.rglob("*") if path.name.startswith(".")]
+
+
+@pytest.mark.row("REC-2")
+def test_tables_are_the_same_in_whatever_order_episodes_ended(tmp_path: Path) -> None:
+    one, other = completed(tmp_path / "one"), completed(tmp_path / "other", order=-1)
+    for table in ("episodes", "agents", "trials"):
+        assert getattr(one, table)().equals(getattr(other, table)())
+    assert set(PLACE_FIELDS) <= set(one.episodes().column_names)
+
+
+def test_an_unfinished_run_gives_the_same_tables_as_a_sealed_one(tmp_path: Path) -> None:
+    sealed, writer = completed(tmp_path / "one"), start(tmp_path / "other")
+    for name in ids(ledger())[::-1]:
+        writer.append(result(name))
+    running = Run(writer.folder)
+    assert running.status == "running"
+    for table in ("episodes", "agents", "trials"):
+        assert getattr(running, table)().equals(getattr(sealed, table)())
+        assert running.column_names(table) == sealed.column_names(table)
+    writer.interrupt()
+
+
+@pytest.mark.row("REC-3")
+def test_the_same_command_goes_on_with_the_unfinished_run(tmp_path: Path) -> None:
+    writer = start(tmp_path)
+    writer.append(result("town-2-r0"))
+    writer.interrupt()
+    assert Run(writer.folder).status == "interrupted"
+    again = start(tmp_path)
+    assert (again.folder, again.done) == (writer.folder, {"town-2-r0"})
+    for name in sorted(set(ids(ledger())) - again.done):
+        again.append(result(name))
+    again.seal(METRICS)
+    assert len(Run(again.folder).header["sessions"]) == 2
+    later = start(tmp_path)  # the first one is completed
+    assert later.folder != writer.folder
+    later.interrupt()
+
+
+@pytest.mark.row("REC-3")
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"header": {**HEADER, "config": {"episodes": 7}}},
+        {"header": {**HEADER, "checkpoint": {"path": "a.safetensors", "sha256": "b" * 64}}},
+        {"ledger_table": ledger(5)},
+        {"policy_name": "zero"},
+        {"new": True},
+    ],
+)
+def test_another_config_checkpoint_ledger_or_wish_begins_another_run(tmp_path: Path, change: dict[str, Any]) -> None:
+    first = start(tmp_path)
+    first.interrupt()
+    other = start(tmp_path, **change)
+    assert other.folder != first.folder
+    other.interrupt()
+    assert run_folders(tmp_path) == sorted([first.folder, other.folder])
+
+
+@pytest.mark.row("REC-5")
+def test_runs_that_start_in_the_same_moment_have_folders_of_their_own(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        writers = list(pool.map(lambda _: start(tmp_path, new=True), range(16)))
+    assert len({writer.folder for writer in writers}) == 16
+    for writer in writers:
+        writer.append(result("town-0-r0"))
+        writer.interrupt()
+    assert all(Run(folder).episodes().num_rows == 1 for folder in run_folders(tmp_path))
+
+
+@pytest.mark.row("REC-5")
+def test_a_run_that_is_being_written_is_refused_to_a_second_writer(tmp_path: Path) -> None:
+    writer = start(tmp_path)
+    with pytest.raises(RoadworthyError, match=r"is writing to this run; wait for it, stop it, or .*--new"):
+        start(tmp_path)
+    writer.interrupt()
+
+
+@pytest.mark.row("REC-1")
+def test_a_folder_can_be_moved_and_gone_on_with(tmp_path: Path) -> None:
+    writer = start(tmp_path / "here")
+    writer.append(result("town-2-r0"))
+    writer.interrupt()
+    (tmp_path / "there").mkdir()
+    shutil.move(tmp_path / "here" / "town", tmp_path / "there" / "town")
+    again = start(tmp_path / "there")
+    assert again.done == {"town-2-r0"}
+    assert Run(again.folder).trace("town-2-r0").scenario_id == "town-2"
+    again.interrupt()
+    assert str(tmp_path) not in (again.folder / "run.json").read_text()
+
+
+@pytest.mark.row("REC-1")
+def test_a_run_carries_its_scenarios_with_the_tables_of_their_maps(tmp_path: Path) -> None:
+    maps = [example_map(), example_map(10.0)]
+    scenarios = [example_scenario(f"town-{number}", road_map=maps[number % 2]) for number in range(4)]
+    pack = pack_of(tmp_path / "all.pack", *scenarios)
+    writer = start(tmp_path, pack=pack.path, scenarios=[3, 1])
+    writer.interrupt()
+    with Pack(writer.pack) as copy:
+        assert copy.ids == ("town-3", "town-1")
+        assert encode_scenario(copy[0]) == encode_scenario(pack[3])
+        assert encode_map(copy.map_of(1)) == encode_map(pack.map_of(1))
+        assert (copy.packed_tables(0).words == pack.packed_tables(pack.map_number(3)).words).all()
+
+
+def test_a_run_is_sealed_only_when_every_owed_episode_has_ended(tmp_path: Path) -> None:
+    with start(tmp_path) as writer:
+        writer.append(result("town-2-r0"))
+        with pytest.raises(UsageError, match="5 of 6 owed episodes have not ended, such as 'town-0-r0'"):
+            writer.seal(METRICS)
+        with pytest.raises(UsageError, match="the run owes no episode 'town-9-r0'; it owes 6"):
+            writer.append(result("town-9-r0"))
+    assert Run(writer.folder).missing == tuple(name for name in ids(ledger()) if name != "town-2-r0")
+
+
+@pytest.mark.row("REC-3")
+def test_a_failed_run_keeps_its_episodes_its_error_and_its_traceback(tmp_path: Path) -> None:
+    writer = start(tmp_path)
+    writer.append(result("town-2-r0"))
+    with pytest.raises(ZeroDivisionError), writer:
+        raise ZeroDivisionError("no road")
+    run = Run(writer.folder)
+    assert (run.status, run.episodes().num_rows) == ("failed", 1)
+    assert run.header["errors"][0]["error"] == "ZeroDivisionError: no road"
+    assert "raise ZeroDivisionError" in run.header["errors"][0]["traceback"]
+    with pytest.raises(UsageError, match="this writer has ended the run"):
+        writer.append(result("town-3-r0"))
+
+
+def test_a_metric_that_raises_leaves_a_run_that_can_be_sealed_later(tmp_path: Path) -> None:
+    def raising(run: Run) -> dict[str, Any]:
+        raise ValueError(f"{run.episodes().num_rows} rows are too many")
+
+    writer = start(tmp_path)
+    for name in ids(ledger()):
+        writer.append(result(name))
+    with pytest.raises(ValueError, match="6 rows"), writer:
+        writer.seal(raising)
+    assert Run(writer.folder).status == "failed"
+    again = start(tmp_path)
+    again.seal(METRICS)
+    assert (again.folder, Run(again.folder).status) == (writer.folder, "completed")
+
+
+@pytest.mark.row("REC-4")
+def test_artifacts_and_their_errors_stand_beside_results_also_after_the_seal(tmp_path: Path) -> None:
+    writer = start(tmp_path)
+    for name in ids(ledger()):
+        writer.append(result(name))
+    writer.add_artifact("town-1-r0", "bev", error="no encoder")
+    writer.add_artifact(None, "report", error="no space")
+    writer.seal(METRICS)
+    run = Run(writer.folder)
+    (run.folder / "videos").mkdir()
+    (run.folder / "videos" / "a.mp4").touch()
+    run.add_artifact("town-1-r0", "bev", run.folder / "videos" / "a.mp4")
+    run.add_artifact("town-2-r0", "bev", "videos/none.mp4")
+    rows = run.episodes().to_pylist()
+    assert dict(rows[1]["artifacts"])["bev"] == "videos/a.mp4"
+    assert dict(rows[1]["artifact_errors"]) == {}
+    assert dict(rows[2]["artifact_errors"]) == {"bev": "videos/none.mp4 was not written"}
+    assert [row["status"] for row in rows] == ["completed"] * 6
+    assert [(a.name, a.error) for a in run.artifacts if a.episode_id is None] == [("report", "no space")]
+    with pytest.raises(UsageError, match="outside of its run folder"):
+        run.add_artifact(None, "secret", "../../other.txt")
+
+
+def test_half_a_line_of_artifacts_spoils_no_other(tmp_path: Path) -> None:
+    run = completed(tmp_path)
+    run.add_artifact("town-1-r0", "bev", error="no encoder")
+    with open(run.folder / "artifacts.jsonl", "ab") as file:
+        file.write(b'{"schema_ver')
+    run.add_artifact("town-2-r0", "bev", error="no encoder")
+    assert [artifact.episode_id for artifact in run.artifacts] == ["town-1-r0", "town-2-r0"]
+
+
+@pytest.mark.row("REC-1")
+def test_unknown_fields_of_a_later_minor_version_live_through_a_resume_and_a_seal(tmp_path: Path) -> None:
+    writer = start(tmp_path)
+    writer.append(result("town-0-r0"))
+    writer.interrupt()
+    header = json.loads((writer.folder / "run.json").read_text()) | {"schema_version": "1.9", "site": {"name": "here"}}
+    (writer.folder / "run.json").write_text(json.dumps(header))
+    line = json.loads((writer.folder / "episodes.jsonl").read_text()) | {"schema_version": "1.9", "weather": "rain"}
+    (writer.folder / "episodes.jsonl").write_text(json.dumps(line) + "\n")
+    again = start(tmp_path)
+    for name in ids(ledger())[1:]:
+        again.append(result(name))
+    again.seal(METRICS)
+    run = Run(again.folder)
+    assert run.header["site"] == {"name": "here"}
+    assert json.loads(run.episodes()["more"][0].as_py()) == {"weather": "rain"}
+
+
+@pytest.mark.row("REC-1")
+def test_a_newer_major_version_is_refused_by_name_and_never_gone_on_with(tmp_path: Path) -> None:
+    writer = start(tmp_path)
+    writer.interrupt()
+    path = writer.folder / "run.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"schema_version": "2.0"}))
+    with pytest.raises(RoadworthyError, match=r"run\.json: is of version 2\.0, .* up to 1\.x; update Roadworthy"):
+        Run(writer.folder)
+    other = start(tmp_path)
+    assert other.folder != writer.folder
+    other.interrupt()
+
+
+def test_what_is_no_run_folder_says_so(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"is no run folder: it holds no run\.json"):
+        Run(tmp_path)
+    with pytest.raises(UsageError, match="is no run folder: there is no such folder"):
+        Run(tmp_path / "none")
+    run = completed(tmp_path)
+    with pytest.raises(UsageError, match="the run owes no episode 'x'"):
+        run.trace("x")
+
+
+@pytest.mark.parametrize("name", ["a/b", "..", ".hidden", "~x", "-rf", "", "ü" * 300, "a b%c", "con:1"])
+def test_any_id_becomes_a_name_of_its_own(name: str, tmp_path: Path) -> None:
+    safe = safe_name(name)
+    (tmp_path / f"{safe}.trace").touch()
+    assert [path.name for path in tmp_path.iterdir()] == [f"{safe}.trace"]
+    assert safe_name(f"{name}x") != safe
+
+
+WRITE = """
+import sys
+from pathlib import Path
+from roadworthy.record import RunWriter
+from tests.record.made_up import HEADER, ids, ledger, result
+owed = ledger(40)
+writer = RunWriter.start(sys.argv[1], "town", "random", HEADER, owed)
+print("started", flush=True)
+for name in sorted(set(ids(owed)) - writer.done):
+    writer.append(result(name))
+writer.seal({"figures": []})
+"""
+
+
+def _killed(root: Path, after_s: float | None) -> bool:
+    """Run the writing process and kill it after some time; whether it came to its end before."""
+    process = subprocess.Popen([sys.executable, "-c", WRITE, str(root)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    process.stdout.readline()
+    if after_s is not None:
+        time.sleep(after_s)
+        process.send_signal(signal.SIGKILL)
+    return process.wait(timeout=60) == 0
+
+
+@pytest.mark.row("REC-3")
+def test_a_writer_killed_again_and_again_ends_with_the_tables_of_an_undisturbed_one(tmp_path: Path) -> None:
+    assert _killed(tmp_path / "undisturbed", None)
+    for kill in range(5):
+        if _killed(tmp_path / "killed", 0.004 * (kill + 1)):
+            break
+    else:
+        assert _killed(tmp_path / "killed", None)
+    (expected,), runs = run_folders(tmp_path / "undisturbed"), run_folders(tmp_path / "killed")
+    assert len(runs) == 1
+    assert len(Run(runs[0]).header["sessions"]) >= 3
+    for table in ("episodes", "agents", "trials"):
+        assert getattr(Run(runs[0]), table)().equals(getattr(Run(expected), table)())
+    assert not [path for path in runs[0].rglob("*") if path.name.startswith(".")]
+
+
+def test_what_a_process_left_that_was_killed_while_it_began_is_swept_away(tmp_path: Path) -> None:
+    left = tmp_path / "town" / ".beginning-1234"
+    left.mkdir(parents=True)
+    (left / ".lock-0123").write_text(json.dumps({"pid": 1, "started": "0", "boot": _own_boot(), "host": "here"}))
+    (left / "scenarios.pack").write_bytes(bytes(100))
+    fresh = tmp_path / "town" / ".beginning-5678"  # made a moment ago, not locked yet
+    fresh.mkdir()
+    start(tmp_path).interrupt()
+    assert (left.exists(), fresh.exists()) == (False, True)
+
+
+def _own_boot() -> str | None:
+    from roadworthy.record.lock import _boot
+
+    return _boot()
