@@ -38,9 +38,9 @@ def cache_folder(part: str) -> Path:
         os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache"), "roadworthy"
     )
     root = Path(__file__).parent
-    digest = hashlib.sha256(
-        numba.__version__.encode() + Path(__file__).read_bytes() + Path(linking.__file__).read_bytes()
-    )
+    digest = hashlib.sha256(numba.__version__.encode())
+    for name in ("compile.py", "linking.py", "gpu.py"):  # how all of it is compiled
+        digest.update((root / name).read_bytes())
     for folder in sorted({*_CALLED.get(part, ("scenario",)), part}):
         for path in sorted((root / folder).rglob("*.py")):
             digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
@@ -93,6 +93,23 @@ def parallel(function: Function) -> Function:
 def gpu_kernel(function: Function) -> Function:
     """Compile a kernel that a GPU runs, cached on disk like everything else."""
     return _for_gpu(function, cache=True)
+
+
+def gpu_kernel_with(registers: int | None = None, is_small: bool = False) -> Callable[[Function], Function]:
+    """Compile a kernel that gets few registers per thread, so that more threads run at once, or for size.
+
+    is_small: loops are not unrolled, for a kernel that is too long to stay in a GPU's cache of instructions.
+    """
+
+    def compiled(function: Function) -> Function:
+        from roadworthy.gpu import IS_SIMULATED, make_small
+
+        if is_small:
+            make_small(function.__name__)
+        limit = {} if registers is None or IS_SIMULATED else {"max_registers": registers}
+        return _for_gpu(function, cache=True, **limit)
+
+    return compiled
 
 
 def gpu_part(function: Function) -> Function:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from typing import Any
 
@@ -39,8 +40,47 @@ def _teach_rounding() -> None:
         known.setdefault(function, {"f->f": lowered_to(name)})
 
 
+def _forget_negative_indices() -> None:
+    """Let an index be what it says: no rule counts from an array's end.
+
+    Asking whether it does is a seventh of the longest kernel, and a GPU waits for instructions as it does for data.
+    """
+    from numba.core import types
+    from numba.cuda.np import arrayobj  # type: ignore[import-not-found]
+
+    def as_it_is(context: Any, builder: Any, kind: Any, index: Any, size: Any) -> Any:
+        return context.cast(builder, index, kind, types.intp if kind.signed else types.uintp)
+
+    arrayobj.fix_integer_index = as_it_is
+
+
+_small: set[str] = set()  # names of kernels that are compiled for size
+
+
+def make_small(kernel: str) -> None:
+    """Let what is compiled for a kernel of this name be optimised for size (LLVM's `optsize`)."""
+    _small.add(kernel)
+
+
+def _teach_size() -> None:
+    """numba-cuda knows no such option; what it hands to CUDA's compiler, a text, says it for each function."""
+    from numba.cuda.cudadrv import nvvm
+
+    compile_ir = nvvm.compile_ir
+
+    def compile_some_small(modules: Any, **options: Any) -> Any:
+        modules = [modules] if isinstance(modules, str) else modules
+        if any(re.search(rf"^define void @.*?\d({'|'.join(_small)})B", module, re.MULTILINE) for module in modules):
+            modules = [re.sub(r"^(define .*\))([^()]*)$", r"\1 optsize\2", module, flags=re.M) for module in modules]
+        return compile_ir(modules, **options)
+
+    nvvm.compile_ir = compile_some_small
+
+
 if not IS_SIMULATED:
     _teach_rounding()
+    _teach_size()
+    _forget_negative_indices()
 
 
 def _make_load_eight() -> Any:
@@ -94,6 +134,11 @@ def _make_store_four() -> Any:
     return store_four
 
 
+def _natural(number: Any) -> Any:
+    """A whole number that the compiler knows not to be negative, which makes indices and divisions simpler."""
+    return np.int64(np.uint32(number))
+
+
 def _store_one_by_one(array: Any, k: Any, *numbers: Any) -> None:
     for place, number in enumerate(numbers, k):
         array[place] = number
@@ -106,4 +151,6 @@ def _load_one_by_one(table: Any, number: Any) -> Any:
 load_eight = _load_one_by_one if IS_SIMULATED else _make_load_eight()
 store_four = _store_one_by_one if IS_SIMULATED else cuda.jit(device=True)(_make_store_four())
 
-__all__ = ["IS_SIMULATED", "cuda", "load_eight", "store_four"]
+natural = _natural if IS_SIMULATED else cuda.jit(device=True)(_natural)
+
+__all__ = ["IS_SIMULATED", "cuda", "load_eight", "make_small", "natural", "store_four"]

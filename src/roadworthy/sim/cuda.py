@@ -12,18 +12,21 @@ import numpy as np
 from numba import int32
 from numpy.typing import NDArray
 
-from roadworthy.compile import gpu_kernel, gpu_part
-from roadworthy.gpu import cuda
+from roadworthy.compile import gpu_kernel, gpu_kernel_with, gpu_part
+from roadworthy.gpu import cuda, natural
 from roadworthy.scenario.schema import Floats, Ints, Longs
 from roadworthy.sim import traffic
 from roadworthy.sim.agenda import Agenda, Seeds, take_episode
+from roadworthy.sim.collision import collides
 from roadworthy.sim.disturb import obey
 from roadworthy.sim.dynamics import is_allowed
 from roadworthy.sim.dynamics import move as drive
-from roadworthy.sim.judge import judge, judge_start
+from roadworthy.sim.judge import conclude, judge_start
+from roadworthy.sim.lights import passes_stop_sign, runs_red_light
 from roadworthy.sim.logs import average_figure
 from roadworthy.sim.observe import show_agent
 from roadworthy.sim.replay import replay
+from roadworthy.sim.roads import edge_contact, locate
 from roadworthy.sim.routes import place_on_route
 from roadworthy.sim.start import cast, place_recorded, set_clock, start_agents
 from roadworthy.sim.state import (
@@ -31,6 +34,7 @@ from roadworthy.sim.state import (
     DRIVEN_COUNT,
     EGO,
     EPISODE_STEP,
+    EVENTS,
     HAS_ENDED,
     IDM,
     IS_BEGINNING,
@@ -65,6 +69,9 @@ from roadworthy.sim.trials import (
 _ZERO = np.float32(0.0)
 Settings = NDArray[np.void]
 
+TOGETHER, QUESTIONS = 32, 4  # agents that a block judges, blocks for each
+# Bits of what `judge_all` finds.
+_COLLIDES, _TOUCHES, _LEFT, _CAME_BACK, _RAN_RED, _PASSED_SIGN = 1, 2, 4, 8, 16, 32
 # Entries of Ended.counts.
 ENDED, STEPS, BAD_ACTIONS, BAD_ROW = range(4)
 
@@ -87,7 +94,7 @@ class Ended(NamedTuple):
 @gpu_kernel
 def place_driven(worlds: Worlds, maps: Maps, settings: Settings) -> None:
     """Where those whom policies drive are on their routes: traffic judges them by that."""
-    w, a = cuda.blockIdx.x, cuda.threadIdx.x
+    w, a = natural(cuda.blockIdx.x), natural(cuda.threadIdx.x)
     clock = worlds.clocks[w]
     if clock[SCENARIO] >= 0 and a < clock[DRIVEN_COUNT] < clock[AGENT_COUNT] and worlds.marks[w, IS_DRIVING, a]:
         place_on_route(worlds, maps, w, a)
@@ -96,7 +103,7 @@ def place_driven(worlds: Worlds, maps: Maps, settings: Settings) -> None:
 @gpu_kernel
 def plan_traffic(worlds: Worlds, maps: Maps, scenarios: Scenarios, settings: Settings) -> None:
     """What reactive agents want to do, from where all are."""
-    w, a = cuda.blockIdx.x, cuda.threadIdx.x
+    w, a = natural(cuda.blockIdx.x), natural(cuda.threadIdx.x)
     if _is_traffic(worlds, w, a):
         traffic.plan(worlds, maps, scenarios, w, a, settings[0])
 
@@ -104,7 +111,7 @@ def plan_traffic(worlds: Worlds, maps: Maps, scenarios: Scenarios, settings: Set
 @gpu_kernel
 def move(worlds: Worlds, rows: Rows, scenarios: Scenarios, ended: Ended, settings: Settings) -> None:
     """Everybody but reactive agents moves, those that policies drive as they were told."""
-    w, a = cuda.blockIdx.x, cuda.threadIdx.x
+    w, a = natural(cuda.blockIdx.x), natural(cuda.threadIdx.x)
     p, clock = settings[0], worlds.clocks[w]
     s = clock[SCENARIO]
     if s < 0:
@@ -118,6 +125,7 @@ def move(worlds: Worlds, rows: Rows, scenarios: Scenarios, ended: Ended, setting
                 cuda.atomic.add(ended.counts, BAD_ACTIONS, 1)
                 cuda.atomic.max(ended.counts, BAD_ROW, row)
                 action[0] = action[1] = _ZERO
+            marks[EVENTS, a] = 0
             obey(agents, marks, a, action, worlds.seeds[w], step, dt, p)
             drive(agents, marks, a, dt, worlds.hidden[w], p)
     elif a < clock[AGENT_COUNT] and marks[ROLE, a] == REPLAYED:
@@ -131,25 +139,42 @@ def move(worlds: Worlds, rows: Rows, scenarios: Scenarios, ended: Ended, setting
 @gpu_kernel
 def move_traffic(worlds: Worlds, maps: Maps, scenarios: Scenarios, settings: Settings) -> None:
     """Reactive agents move."""
-    w, a = cuda.blockIdx.x, cuda.threadIdx.x
+    w, a = natural(cuda.blockIdx.x), natural(cuda.threadIdx.x)
     if _is_traffic(worlds, w, a):
         traffic.move(worlds, maps, w, a, scenarios.dt[worlds.clocks[w, SCENARIO]], settings[0])
 
 
 @gpu_kernel
 def judge_all(worlds: Worlds, maps: Maps, scenarios: Scenarios, settings: Settings) -> None:
-    """What the step has brought to each."""
-    w, a = cuda.blockIdx.x, cuda.threadIdx.x
-    clock, marks = worlds.clocks[w], worlds.marks[w]
-    s, m, count, step = clock[SCENARIO], clock[MAP], clock[AGENT_COUNT], clock[STEP]
-    if s >= 0 and a < clock[DRIVEN_COUNT] and marks[IS_DRIVING, a]:
-        judge(worlds.agents[w], marks, a, count, maps, m, scenarios, s, step, worlds.seeds[w], settings[0])
+    """What the step has brought to each: what is found becomes bits of EVENTS, from which `close` concludes.
+
+    Block (w, y, q) has one of QUESTIONS for TOGETHER agents of world w. Blocks start in that order, so that those which
+    run side by side read the same instructions: mixed, they would wait for these a third of the time.
+    """
+    w, question = natural(cuda.blockIdx.x), cuda.blockIdx.z
+    a, p = natural(cuda.blockIdx.y) * TOGETHER + natural(cuda.threadIdx.x), settings[0]
+    agents, marks, clock = worlds.agents[w], worlds.marks[w], worlds.clocks[w]
+    if clock[SCENARIO] < 0 or a >= clock[DRIVEN_COUNT] or marks[IS_DRIVING, a] == 0:
+        return
+    m, s, found = natural(clock[MAP]), natural(clock[SCENARIO]), 0
+    if question == 0:
+        touches, crossing = edge_contact(maps, m, agents, a)
+        found = _TOUCHES * touches + _LEFT * (crossing > 0) + _CAME_BACK * (crossing < 0)
+    elif question == 1:
+        locate(maps, m, agents, marks, a)
+    elif question == 2:
+        found = _RAN_RED * runs_red_light(agents, a, scenarios, s, clock[STEP], worlds.seeds[w], p)
+        found += _PASSED_SIGN * passes_stop_sign(agents, marks, a, maps, m)
+    else:
+        found = _COLLIDES * collides(agents, marks, a, natural(clock[AGENT_COUNT]))
+    if found != 0:
+        cuda.atomic.or_(marks, (EVENTS, a), np.int32(found))
 
 
 @gpu_kernel
 def close(worlds: Worlds, logs: Logs, rows: Rows, agenda: Agenda, ended: Ended, settings: Settings) -> None:
     """Rewards, signals and figures; whether trials and episodes end."""
-    w, a = cuda.blockIdx.x, cuda.threadIdx.x
+    w, a = natural(cuda.blockIdx.x), natural(cuda.threadIdx.x)
     p, clock, marks, row_count = settings[0], worlds.clocks[w], worlds.marks[w], logs.trials.shape[1]
     row = w * row_count + a
     if w == 0 and a == 0:
@@ -162,6 +187,18 @@ def close(worlds: Worlds, logs: Logs, rows: Rows, agenda: Agenda, ended: Ended, 
     is_driven = a < clock[DRIVEN_COUNT]
     gained = _ZERO
     if is_driven and marks[IS_DRIVING, a]:
+        found = marks[EVENTS, a]
+        conclude(
+            worlds.agents[w],
+            marks,
+            a,
+            (found & _COLLIDES) != 0,
+            found & _TOUCHES,
+            (found & _LEFT) - (found & _CAME_BACK),
+            (found & _RAN_RED) != 0,
+            (found & _PASSED_SIGN) != 0,
+            p,
+        )
         gained = settle(worlds.agents[w], marks, a, p)
     is_ego_left = cuda.syncthreads_or(np.int32(is_driven and is_ego_driving_on(marks, a))) != 0
     is_over = is_trial_over(clock, is_ego_left, p)
@@ -184,7 +221,7 @@ def close(worlds: Worlds, logs: Logs, rows: Rows, agenda: Agenda, ended: Ended, 
 @gpu_kernel
 def show(worlds: Worlds, settings: Settings) -> None:
     """What others see of each agent, for observations before anything is carried on."""
-    w, a = cuda.blockIdx.x, cuda.threadIdx.x
+    w, a = natural(cuda.blockIdx.x), natural(cuda.threadIdx.x)
     if worlds.clocks[w, SCENARIO] >= 0 and a < worlds.clocks[w, AGENT_COUNT]:
         show_agent(worlds.agents[w], worlds.marks[w, TYPE], worlds.looks[w], a)
 
@@ -192,7 +229,7 @@ def show(worlds: Worlds, settings: Settings) -> None:
 @gpu_kernel
 def carry_on(worlds: Worlds, starts: Starts, maps: Maps, settings: Settings) -> None:
     """Fates come true, and trials that ended are followed by others."""
-    w, a = cuda.blockIdx.x, cuda.threadIdx.x
+    w, a = natural(cuda.blockIdx.x), natural(cuda.threadIdx.x)
     clock = worlds.clocks[w]
     if clock[SCENARIO] < 0 or clock[HAS_ENDED]:
         return
@@ -208,7 +245,7 @@ def carry_on(worlds: Worlds, starts: Starts, maps: Maps, settings: Settings) -> 
 @gpu_kernel
 def begin(worlds: Worlds, maps: Maps, scenarios: Scenarios, agenda: Agenda, settings: Settings) -> None:
     """Set up the next episode where one has ended. Agents that are recorded start; others do in `start_all`."""
-    w, a = cuda.blockIdx.x, cuda.threadIdx.x
+    w, a = natural(cuda.blockIdx.x), natural(cuda.threadIdx.x)
     agents, marks, clock, p = worlds.agents[w], worlds.marks[w], worlds.clocks[w], settings[0]
     has_ended = clock[HAS_ENDED]
     cuda.syncthreads()
@@ -232,23 +269,27 @@ def begin(worlds: Worlds, maps: Maps, scenarios: Scenarios, agenda: Agenda, sett
             place_recorded(worlds, maps, scenarios, w, a)
 
 
-@gpu_kernel
+@gpu_kernel_with(is_small=True)
 def start_all(
     worlds: Worlds, starts: Starts, maps: Maps, scenarios: Scenarios, settings: Settings, is_step: bool
 ) -> None:
-    """Places for those who need a free one: they are found one after another, so one thread of a block does it.
+    """Places for those who need a free one: they are found one after another, so a world has one thread.
 
+    A block serves as many worlds as it has threads: instructions, for which a single thread would wait most of the
+    time, are fetched for all of them at once.
     is_step: also for who waits in a world that runs; else only where an episode begins.
     """
-    w, clock = cuda.blockIdx.x, worlds.clocks[cuda.blockIdx.x]
-    if clock[SCENARIO] >= 0 and (clock[IS_BEGINNING] or (is_step and not clock[IS_OVER])):
-        start_agents(worlds, starts, maps, scenarios, w, settings[0])
+    w = natural(cuda.blockIdx.x) * natural(cuda.blockDim.x) + natural(cuda.threadIdx.x)
+    if w < worlds.clocks.shape[0]:
+        clock = worlds.clocks[w]
+        if clock[SCENARIO] >= 0 and (clock[IS_BEGINNING] or (is_step and not clock[IS_OVER])):
+            start_agents(worlds, starts, maps, scenarios, w, settings[0])
 
 
 @gpu_kernel
 def settle_in(worlds: Worlds, starts: Starts, maps: Maps, settings: Settings) -> None:
     """What is true of agents where they start; the start that trials go back to; what others see of each."""
-    w, a = cuda.blockIdx.x, cuda.threadIdx.x
+    w, a = natural(cuda.blockIdx.x), natural(cuda.threadIdx.x)
     agents, marks, clock = worlds.agents[w], worlds.marks[w], worlds.clocks[w]
     is_beginning, count = clock[IS_BEGINNING], clock[AGENT_COUNT]
     if clock[SCENARIO] < 0:
@@ -268,7 +309,7 @@ def settle_in(worlds: Worlds, starts: Starts, maps: Maps, settings: Settings) ->
 @gpu_kernel
 def cut(worlds: Worlds, logs: Logs, agenda: Agenda, ended: Ended, settings: Settings, is_cut: Ints) -> None:
     """Close the episodes under way in some worlds before their time; these worlds begin another with `carry_on`."""
-    w, a = cuda.blockIdx.x, cuda.threadIdx.x
+    w, a = natural(cuda.blockIdx.x), natural(cuda.threadIdx.x)
     clock = worlds.clocks[w]
     if not is_cut[w]:
         return

@@ -19,7 +19,7 @@ from roadworthy.sim.agenda import QUEUE_LENGTH, QUEUE_ROOM, QUEUE_START, RUN_SEE
 from roadworthy.sim.batch import bytes_of, make_logs, make_rows, make_worlds, rounded_up
 from roadworthy.sim.config import AtGoal, Mode, Others, SimConfig
 from roadworthy.sim.cuda import BAD_ACTIONS, BAD_ROW, ENDED, Ended
-from roadworthy.sim.device import lend, lend_one, ready_device, require_memory, upload
+from roadworthy.sim.device import lend, lend_one, processor_count, ready_device, require_memory, upload
 from roadworthy.sim.episodes import EndedEpisodes, Episode, Sampler
 from roadworthy.sim.layout import layout
 from roadworthy.sim.logs import TRIAL_FIGURES, figure_names
@@ -29,6 +29,8 @@ from roadworthy.sim.state import MAP, SCENARIO
 from roadworthy.sim.store import ScenarioStore
 
 _ROOM_FOR_EPISODES = 65_536
+# Warps that each processor runs to start agents, and worlds in one. More of these wait for each other.
+_STARTING_WARPS, _STARTING_TOGETHER = 4, 8
 _LINE = 32  # floats in 128 bytes, which a warp writes at once: rows of observations are padded to whole lines
 
 
@@ -38,14 +40,13 @@ class Kernel(NamedTuple):
     name: str
     function: Any
     arguments: tuple[Any, ...]
-    blocks: int | tuple[int, int]
+    blocks: int | tuple[int, ...]
     threads: int
-    shared_bytes: int = 0
 
     def launch(self) -> None:
         """Run it on torch's current stream."""
         stream = 0 if IS_SIMULATED else cuda.external_stream(torch.cuda.current_stream().cuda_stream)
-        self.function[self.blocks, self.threads, stream, self.shared_bytes](*self.arguments)
+        self.function[self.blocks, self.threads, stream](*self.arguments)
 
 
 class CudaBatch:
@@ -93,6 +94,8 @@ class CudaBatch:
         self._is_cut = torch.zeros(worlds, dtype=torch.int32, device=self._device)
         self.observations = self.rows.observations[:, : self._size]
         self.final_observations = self.rows.final_observations[:, : self._size]
+        seen, is_clean = config.observe, bool(self._params.blind_rate == 0 and self._params.dropout == 0)
+        self._observers = cuda_observe.observers(seen.partners, seen.lanes, seen.edges, seen.lights, is_clean)
         self._first, self._step = self._kernels_of_start(config), self._kernels_of_step(config)
         self.watcher: Callable[[], None] | None = None  # see DriveEnv.watch
         self._graphs: dict[str, Any] = {}
@@ -106,7 +109,7 @@ class CudaBatch:
                 self.sampler.rounds += 1  # from here on the device counts
         for tensor in (self.rows.rewards, self.rows.trial_ended, self.rows.episode_ended, self.rows.timed_out):
             tensor.zero_()
-        self._begin(range(self._world_count))
+        self.begin(range(self._world_count))
 
     def step(self, actions: Any) -> None:
         """One step of every world; those whose episode ended begin another. Nothing here waits for the GPU."""
@@ -159,7 +162,7 @@ class CudaBatch:
         ):
             tensor.copy_(torch.from_numpy(array))
         if len(now):
-            self._begin(now)
+            self.begin(now)
 
     def look(self, function: Any, *arguments: Any) -> None:
         """Refuse: what looks at everything, as scripted experts do, is compiled for the CPU."""
@@ -268,9 +271,10 @@ class CudaBatch:
         return Kernel(name, function, arguments, self._world_count, threads or self._threads)
 
     def _observing(self, name: str, function: Any) -> Kernel:
+        """A kernel that has a warp per row."""
         arguments = (*(self._lent[part] for part in ("Worlds", "Rows", "Maps", "Scenarios")), self._settings)
-        blocks, row_bytes = (self.rows_per_world, self._world_count), 4 * self.rows.observations.shape[1]
-        return Kernel(name, function, arguments, blocks, cuda_observe.WARP, row_bytes)
+        blocks = -(-self.rows_per_world // cuda_observe.WARPS), self._world_count
+        return Kernel(name, function, arguments, blocks, cuda_observe.WARPS * cuda_observe.WARP)
 
     def _kernels_of_step(self, config: SimConfig) -> list[Kernel]:
         """The kernels of a step, in order, without those for which the config has no use."""
@@ -283,15 +287,15 @@ class CudaBatch:
             *([self._kernel("plan traffic", kernels.plan_traffic, traffic)] if has_traffic else []),
             self._kernel("move", kernels.move, "Worlds Rows Scenarios Ended"),
             *([self._kernel("move traffic", kernels.move_traffic, traffic)] if has_traffic else []),
-            self._kernel("judge", kernels.judge_all, "Worlds Maps Scenarios", threads=rows),
+            self._judging(),
             self._kernel("close", kernels.close, "Worlds Logs Rows Agenda Ended", threads=rows),
             *([self._kernel("show", kernels.show, "Worlds")] if config.observe.final else []),
-            *([self._observing("observe last", cuda_observe.observe_last)] if config.observe.final else []),
+            *([self._observing("observe last", self._observers.observe_last)] if config.observe.final else []),
             self._kernel("carry on", kernels.carry_on, "Worlds Starts Maps"),
             self._kernel("begin", kernels.begin, "Worlds Maps Scenarios Agenda"),
             *([self._starting(is_step=True)] if needs_places else []),
             self._kernel("settle in", kernels.settle_in, "Worlds Starts Maps"),
-            self._observing("observe", cuda_observe.observe_all),
+            self._observing("observe", self._observers.observe_all),
         ]
 
     def _kernels_of_start(self, config: SimConfig) -> list[Kernel]:
@@ -301,18 +305,27 @@ class CudaBatch:
             self._kernel("begin", kernels.begin, "Worlds Maps Scenarios Agenda"),
             *([self._starting(is_step=False)] if config.mode is Mode.OPEN else []),
             self._kernel("settle in", kernels.settle_in, "Worlds Starts Maps"),
-            self._observing("observe", cuda_observe.observe_all),
+            self._observing("observe", self._observers.observe_all),
         ]
 
     def _starting(self, is_step: bool) -> Kernel:
-        return self._kernel("start", kernels.start_all, "Worlds Starts Maps Scenarios", is_step, threads=1)
+        """A kernel that has a thread per world; some share a block where there are more worlds than run at once."""
+        kernel = self._kernel("start", kernels.start_all, "Worlds Starts Maps Scenarios", is_step)
+        warps = _STARTING_WARPS * processor_count(self._device)
+        threads = min(-(-self._world_count // warps), _STARTING_TOGETHER)
+        return kernel._replace(blocks=-(-self._world_count // threads), threads=threads)
+
+    def _judging(self) -> Kernel:
+        kernel = self._kernel("judge", kernels.judge_all, "Worlds Maps Scenarios")
+        blocks = self._world_count, -(-self.rows_per_world // kernels.TOGETHER), kernels.QUESTIONS
+        return kernel._replace(blocks=blocks, threads=kernels.TOGETHER)
 
     def _launch(self, some: Sequence[Kernel]) -> None:
         for kernel in some:
             kernel.launch()
 
     def _play(self, name: str, some: Sequence[Kernel]) -> None:
-        """Launch kernels, from the second time on by a graph: the first time compiles them, which no graph could capture."""
+        """Launch kernels, from the second time on by a graph: the first time compiles them, which can't be captured."""
         if IS_SIMULATED or torch.cuda.is_current_stream_capturing():
             self._launch(some)
         elif name not in self._graphs:
@@ -325,7 +338,7 @@ class CudaBatch:
                     self._launch(some)
             self._graphs[name].replay()
 
-    def _begin(self, worlds: Sequence[int]) -> None:
+    def begin(self, worlds: Sequence[int]) -> None:
         """Begin the next episode of these worlds at once; what runs there is cut short."""
         self._is_cut.zero_()
         self._is_cut[torch.tensor(list(worlds), device=self._device)] = 1

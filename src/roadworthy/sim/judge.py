@@ -69,48 +69,65 @@ def judge(
     p: Params,
 ) -> None:
     """Find what the step just made has brought to agent a, and write EVENTS."""
-    events = 0
     is_colliding = collides(agents, marks, a, count)
-    if is_colliding and marks[IS_COLLIDING, a] == 0:
-        events |= EVENT_COLLISION
-    marks[IS_COLLIDING, a] = is_colliding
-
     touches, crossing = edge_contact(maps, m, agents, a)
-    if crossing != 0:
-        marks[IS_OUTSIDE, a] = crossing > 0
-    is_off_road = touches != 0 or marks[IS_OUTSIDE, a] != 0
-    if is_off_road and marks[IS_OFF_ROAD, a] == 0:
-        events |= EVENT_OFF_ROAD
-    marks[IS_OFF_ROAD, a] = is_off_road
-
-    if runs_red_light(agents, a, scenarios, s, step, seed, p):
-        events |= EVENT_RED_LIGHT
-    if passes_stop_sign(agents, marks, a, maps, m):
-        events |= EVENT_STOP_SIGN
-
+    runs_red = runs_red_light(agents, a, scenarios, s, step, seed, p)
+    passes_sign = passes_stop_sign(agents, marks, a, maps, m)
     locate(maps, m, agents, marks, a)
-    if marks[LANE, a] >= 0:
-        if abs(agents[LANE_OFFSET, a]) <= CENTRED_WITHIN:
+    conclude(agents, marks, a, is_colliding, touches, crossing, runs_red, passes_sign, p)
+
+
+@inlined
+def conclude(
+    agents: Floats,
+    marks: Ints,
+    a: int,
+    is_colliding: bool,
+    touches: int,
+    crossing: int,
+    runs_red: bool,
+    passes_sign: bool,
+    p: Params,
+) -> None:
+    """Write EVENTS of agent a, whose lane is found, from what was found about it: see `judge`."""
+    # All is read before anything is written: a GPU would wait for each number in turn.
+    was_colliding, was_outside, was_off_road = marks[IS_COLLIDING, a], marks[IS_OUTSIDE, a], marks[IS_OFF_ROAD, a]
+    lane, offset, lane_cos, speed = marks[LANE, a], agents[LANE_OFFSET, a], agents[LANE_COS, a], agents[SPEED, a]
+    acceleration, lateral, jerk = agents[ACCELERATION, a], agents[LATERAL, a], agents[JERK, a]
+    distance_before, distance = agents[GOAL_DISTANCE, a], distance_to_goal(agents, marks, a, p)
+
+    events = 0
+    if is_colliding and was_colliding == 0:
+        events |= EVENT_COLLISION
+    is_outside = was_outside != 0 if crossing == 0 else crossing > 0
+    is_off_road = touches != 0 or is_outside
+    if is_off_road and was_off_road == 0:
+        events |= EVENT_OFF_ROAD
+    if runs_red:
+        events |= EVENT_RED_LIGHT
+    if passes_sign:
+        events |= EVENT_STOP_SIGN
+    if lane >= 0:
+        if abs(offset) <= CENTRED_WITHIN:
             events |= EVENT_CENTRED
-        if agents[SPEED, a] >= MOVING:
+        if speed >= MOVING:
             events |= EVENT_ON_LANE
-            if agents[LANE_COS, a] >= ALIGNED_COS:
+            if lane_cos >= ALIGNED_COS:
                 events |= EVENT_ALIGNED
-            if agents[LANE_COS, a] <= WRONG_WAY_COS:
+            if lane_cos <= WRONG_WAY_COS:
                 events |= EVENT_WRONG_WAY
     if (
-        agents[ACCELERATION, a] > MOST_ACCELERATION
-        or agents[ACCELERATION, a] < -MOST_BRAKING
-        or abs(agents[LATERAL, a]) > MOST_LATERAL
-        or abs(agents[JERK, a]) > MOST_JERK
+        acceleration > MOST_ACCELERATION
+        or acceleration < -MOST_BRAKING
+        or abs(lateral) > MOST_LATERAL
+        or abs(jerk) > MOST_JERK
     ):
         events |= EVENT_UNCOMFORTABLE
 
-    distance = distance_to_goal(agents, marks, a, p)
-    agents[PROGRESS, a] = agents[GOAL_DISTANCE, a] - distance
+    marks[IS_COLLIDING, a], marks[IS_OUTSIDE, a], marks[IS_OFF_ROAD, a] = is_colliding, is_outside, is_off_road
+    agents[PROGRESS, a] = distance_before - distance
     agents[GOAL_DISTANCE, a] = distance
-    events |= goal_event(agents, marks, a, p)
-    marks[EVENTS, a] = events
+    marks[EVENTS, a] = events | goal_event(agents, marks, a, p)
 
 
 @inlined

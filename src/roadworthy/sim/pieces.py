@@ -90,7 +90,22 @@ def write_one(
 
     The first lines of the table are x, y, cos, sin and the further features; scales are what they are multiplied by.
     """
-    entry = load_entry(table, number)
+    write_entry(load_entry(table, number), scales, x, y, cos, sin, row, at, n)
+
+
+@inlined
+def write_entry(
+    entry: tuple[Real, ...],
+    scales: tuple[Real, ...],
+    x: Real,
+    y: Real,
+    cos: Real,
+    sin: Real,
+    row: Floats,
+    at: Whole,
+    n: Whole,
+) -> None:
+    """`write_one`, for who has loaded the entry."""
     dx, dy = entry[0] - x, entry[1] - y
     row[at] = clipped((dx * cos + dy * sin) * scales[0])
     row[at + n] = clipped((dy * cos - dx * sin) * scales[1])

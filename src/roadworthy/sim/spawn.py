@@ -129,22 +129,31 @@ def _find_place(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int
     """Put agent a on the first of the best places that are tried; False if none can be used.
 
     What the traffic says to a place costs far more than its score, so it is asked only about places that would be
-    taken: first about the perfect ones, of which most agents soon find one, then about any that beats those before.
+    taken: first about the perfect ones, of which most agents soon find one, then about any that beats those before. The
+    best of these is taken in the end.
+
+    On a GPU, threads for several worlds run this together: all look for a place that may do, and then all rate theirs,
+    and so on. And each rule is called in one place, since the compiler copies it there.
     """
     perfect = int(2 + 2 * p.goal_count)
-    for attempt in range(ATTEMPTS):
-        if _try_place(worlds, maps, w, a, key, attempt, perfect, p) > 0:
+    best, best_attempt, turn, end = 0, -1, 0, 2 * ATTEMPTS
+    while True:
+        attempt, least, is_clear = 0, 0, np.int64(-1)
+        while turn <= end and is_clear < 0:
+            attempt = turn % ATTEMPTS if turn < end else best_attempt
+            least = perfect if turn < ATTEMPTS else best + (turn < end)
+            if attempt >= 0:
+                is_clear = _try_place(worlds, maps, w, a, key, attempt, least, p)
+            turn += 1
+        if is_clear < 0:
+            return False
+        score = _rate_place(worlds, maps, w, a, key, is_clear, p)
+        is_first_pass, is_last = turn <= ATTEMPTS, turn > end
+        if score >= least and (is_first_pass or is_last or score < perfect):
             if join_traffic(worlds, maps, scenarios, w, a, _draw_pace(key, a, attempt), p):
-                return True
-    best, best_attempt = 0, -1
-    for attempt in range(ATTEMPTS):
-        score = _try_place(worlds, maps, w, a, key, attempt, best + 1, p)
-        if 0 < score < perfect and join_traffic(worlds, maps, scenarios, w, a, _draw_pace(key, a, attempt), p):
-            best, best_attempt = score, attempt
-    if best_attempt < 0:
-        return False
-    _try_place(worlds, maps, w, a, key, best_attempt, best, p)
-    return join_traffic(worlds, maps, scenarios, w, a, _draw_pace(key, a, best_attempt), p)
+                if is_first_pass or is_last:
+                    return True
+                best, best_attempt = score, attempt
 
 
 @rule
@@ -171,13 +180,12 @@ def _rest(agents: Floats, marks: Ints, a: int) -> None:
 
 @rule
 def _try_place(worlds: Worlds, maps: Maps, w: int, a: int, key: int, attempt: int, least: int, p: Params) -> Any:
-    """Put agent a on the place of an attempt, which may be no good: gives its score.
+    """Put agent a on the place of an attempt, on the first lanes of a route: 1 or 0 if it is not in a junction or is.
 
-    0 if it can't be used, or would score less than `least`. The score is 1, plus 2 for each goal that its route has
-    room for, plus 1 if it is not in a junction.
+    -1 if the place can't be used, or will score less than `least`.
     """
     agents, marks, clock = worlds.agents[w], worlds.marks[w], worlds.clocks[w]
-    m, nothing = clock[MAP], np.int64(0)
+    m, nothing = clock[MAP], np.int64(-1)
     road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
     points, count = road.points, maps.sizes[m, LANE_POINT_COUNT]
     if count == 0:
@@ -203,14 +211,24 @@ def _try_place(worlds: Worlds, maps: Maps, w: int, a: int, key: int, attempt: in
     is_clear = not (
         _is_in_junction(maps, m, marks, a, agents[X, a], agents[Y, a]) or _is_in_junction(maps, m, marks, a, x, y)
     )
-    if 1 + 2 * p.goal_count + is_clear < least:
-        return nothing
+    return np.int64(is_clear) if 1 + 2 * p.goal_count + is_clear >= least else nothing
+
+
+@rule
+def _rate_place(worlds: Worlds, maps: Maps, w: int, a: int, key: int, is_clear: Any, p: Params) -> Any:
+    """Draw the rest of the route of agent a, who was put on a place, and give the place's score.
+
+    That is 1, plus 2 for each goal that the route has room for, plus 1 if it is not in a junction; 0 if the route is
+    too short.
+    """
+    agents, marks, clock = worlds.agents[w], worlds.marks[w], worlds.clocks[w]
+    m = clock[MAP]
+    road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
     extend_route(maps, m, marks, a, key, clock[STEP], ROUTE_LANES)
-    room = _room_for_goals(road, agents, marks, a, marks[ROUTE_PLACE, a], arc)
+    room = _room_for_goals(road, agents, marks, a, marks[ROUTE_PLACE, a], agents[PATH_ARC, a])
     if not room > _SHORTEST_ROUTE_M:
-        return nothing
-    score = 1 + 2 * min(np.int64(room / p.goal_spacing), np.int64(p.goal_count)) + np.int64(is_clear)
-    return score if score >= least else nothing
+        return np.int64(0)
+    return 1 + 2 * min(np.int64(room / p.goal_spacing), np.int64(p.goal_count)) + is_clear
 
 
 @rule
