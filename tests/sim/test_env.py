@@ -129,6 +129,41 @@ def test_a_snapshot_goes_on_exactly(towns: Pack) -> None:
     assert futures[0] == futures[1] == futures[2]
 
 
+def test_a_watcher_sees_the_last_state_of_a_trial_and_changes_nothing(towns: Pack) -> None:
+    settings = SimConfig(mode=Mode.OPEN, episode=EpisodeConfig(2, 6), control=ControlConfig(rows=4), open=OpenConfig(4))
+    plain = DriveEnv(towns, 2, settings, seed=3)
+    watched = DriveEnv(towns, 2, settings, seed=3)
+    seen: list[Any] = []
+    watched.watch(lambda: seen.append((watched.trials.tolist(), watched.batch.worlds.agents[:, X, :4].copy())))
+    assert drive(plain, 14) == drive(watched, 14)
+    assert len(seen) == 14
+    assert [trials for trials, _ in seen[4:7]] == [[0, 0], [0, 0], [1, 1]], (
+        "step 6 ends the trial and is seen as its last"
+    )
+    # Cars move by less than 4 m in a step, but a trial's start is further from its end.
+    assert np.abs(seen[5][1] - seen[4][1]).max() < 4.0
+    watched.watch(None)
+    watched.step(np.zeros((watched.row_count, 2)))
+    assert len(seen) == 14
+
+
+def test_some_worlds_begin_anew_and_the_others_go_on(towns: Pack) -> None:
+    settings = SimConfig(
+        mode=Mode.OPEN, episode=EpisodeConfig(1, 50), control=ControlConfig(rows=4), open=OpenConfig(4)
+    )
+    env = DriveEnv(towns, 3, settings, seed=3)
+    drive(env, 5)
+    before, observed = env.episodes, env.observations.copy().reshape(3, 4, -1)
+    env.begin([1])
+    after, now = env.episodes, env.observations.reshape(3, 4, -1)
+    assert [one == other for one, other in zip(before, after, strict=True)] == [True, False, True]
+    assert np.array_equal(now[[0, 2]], observed[[0, 2]])
+    assert not np.array_equal(now[1], observed[1])
+    assert env.ended_episodes().is_cut.all()
+    with pytest.raises(UsageError, match="worlds 0 to 2"):
+        env.begin([3])
+
+
 @pytest.mark.row("SIM-3")
 @pytest.mark.row("SIM-1")
 def test_worlds_of_different_sizes_stand_side_by_side(tmp_path: Path) -> None:

@@ -59,6 +59,12 @@ class CpuBatch:
             array[:] = 0
         self._begin(worlds)
 
+    def begin(self, worlds: Sequence[int]) -> None:
+        """Begin the next episode of these worlds; those under way are cut short and logged so."""
+        numbers = np.asarray(worlds, np.int64)
+        self._cut(numbers)
+        self._begin(numbers)
+
     def step(self, actions: ArrayLike) -> None:
         """One step of every world; those whose episode ended begin another."""
         self.take(actions)
@@ -95,8 +101,7 @@ class CpuBatch:
         for world, scenario, seed in zip(worlds, scenarios, seeds, strict=True):
             self._waiting[world].append(Episode(-1, scenario, seed))
         if len(now):
-            self._cut(np.asarray(now, np.int64))
-            self._begin(np.asarray(now, np.int64))
+            self.begin(now)
 
     def look(self, function: Any, *arguments: Any) -> None:
         """Call a compiled function with all that there is: worlds, maps, scenarios, settings; then arguments."""

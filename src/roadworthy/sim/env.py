@@ -100,6 +100,12 @@ class DriveEnv:
         self.batch.reset()
         return self.observations
 
+    def begin(self, worlds: Sequence[int]) -> Array:
+        """Begin the next episode of some worlds at once; what runs there is cut short and logged so."""
+        self._require_started()
+        self.batch.begin(self._known_worlds(worlds))
+        return self.observations
+
     def step(self, actions: Array) -> tuple[Array, Array, Signals]:
         """One step of every world: observations, rewards and signals, as views."""
         self._require_started()
@@ -125,10 +131,7 @@ class DriveEnv:
         One that rests starts it at once; a running one when it is done, or now.
         """
         self._require_open()
-        worlds, seeds = np.atleast_1d(world).tolist(), [_seed(s) for s in np.atleast_1d(episode_seed).tolist()]
-        wrong = [w for w in worlds if not 0 <= w < self.world_count]
-        if wrong:
-            raise UsageError(f"world {wrong[0]} was given an episode; there are worlds 0 to {self.world_count - 1}")
+        worlds, seeds = self._known_worlds(world), [_seed(s) for s in np.atleast_1d(episode_seed).tolist()]
         numbers = self._known(np.atleast_1d(scenario).tolist())
         if not len(worlds) == len(numbers) == len(seeds):
             raise UsageError(f"{len(worlds)} worlds, {len(numbers)} scenarios and {len(seeds)} seeds were given")
@@ -276,6 +279,13 @@ class DriveEnv:
         clocks = self._host("clocks")
         driven = np.where(clocks[:, SCENARIO] >= 0, clocks[:, DRIVEN_COUNT], 0)
         return np.arange(self.rows_per_world) < driven[:, None]
+
+    def _known_worlds(self, worlds: int | Sequence[int]) -> list[int]:
+        numbers = np.atleast_1d(np.asarray(worlds, np.int64)).tolist()
+        wrong = [w for w in numbers if not 0 <= w < self.world_count]
+        if wrong:
+            raise UsageError(f"world {wrong[0]} was given an episode; there are worlds 0 to {self.world_count - 1}")
+        return numbers
 
     def _known(self, scenarios: Sequence[int]) -> list[int]:
         numbers = [int(number) for number in scenarios]
