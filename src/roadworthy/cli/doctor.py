@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from roadworthy.evaluate.doctor import Finding
 
 EXAMPLES = examples(
-    "roadworthy doctor",
     "roadworthy doctor town --checkpoint runs/best",
+    "roadworthy doctor",
     "roadworthy doctor suite.toml --checkpoint expert:drive --set worlds=64 --json",
     "",
     "Exit codes: 0 no faults (warnings are told), 1 an evaluation would fail, 2 the file can't be read",

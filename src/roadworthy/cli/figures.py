@@ -32,14 +32,14 @@ def figures_table(name: str, metrics: Mapping[str, Any]) -> Table:
     failures = f", {failed} failed" if failed else ""
     table = _table(f"{name}: {counts}{failures}, {metrics['eval_seconds']:.1f} s")
     table.add_column("figure", no_wrap=True)
-    for column in ("value", "from", "to", "n"):
+    for column in ("value", f"{'from':>7} {'to':>7}", "n"):
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("per", no_wrap=True)
-    table.add_column("", no_wrap=True)
     for figure in _chosen(metrics):
-        low, high = (shown(figure, end) for end in ("low", "high"))
-        note = (figure.get("note") or "").partition(":")[0]  # how much would be enough is in metrics.json
-        table.add_row(figure["name"], shown(figure, "value"), low, high, f"{figure['n']:,g}", figure["per"], note)
+        interval = f"{shown(figure, 'low'):>7} {shown(figure, 'high'):>7}"
+        if figure["low"] is None:
+            interval = (figure.get("note") or "–").partition(":")[0]  # how much would be enough is in metrics.json
+        table.add_row(figure["name"], shown(figure, "value"), interval, f"{figure['n']:,g}", figure["per"])
     return table
 
 

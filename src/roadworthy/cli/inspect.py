@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from roadworthy.sim.config import SimConfig
 
 EXAMPLES = examples(
-    "roadworthy inspect runs/train/adaptive/checkpoints/step_000200000000 --pack town.pack -o look",
-    "roadworthy inspect baseline:adaptive --pack town.pack --worlds ego,replay --agents 0,3 --steps 120 -o look",
-    "roadworthy inspect CHECKPOINT --pack town.pack --worlds coplayers --coplayer OTHER --set episode.trials=3 -o look",
+    "roadworthy inspect baseline:town --pack town.pack --agents 0,3",
+    "roadworthy inspect CHECKPOINT --pack town.pack --worlds ego,replay --steps 120 -o look",
+    "roadworthy inspect CHECKPOINT --pack town.pack --worlds coplayers --coplayer OTHER --set episode.trials=3",
     "",
     "Exit codes: 0 done, 1 some video could not be made, 2 usage, 3 bad data",
 )
@@ -39,7 +39,7 @@ def inspect(
     pack: Annotated[Path, typer.Option("--pack", metavar="PACK", help="A pack file.", show_default=False)],
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FOLDER", help="Where to write; a folder per kind of world.")
-    ],
+    ] = Path("inspection"),
     scenario: Annotated[str, typer.Option(metavar="ID", help="The scenario's id, or its number.")] = "0",
     worlds: Annotated[str, typer.Option(metavar="KINDS", help="Some of ego, replay, coplayers, with commas.")] = "ego",
     agents: Annotated[
@@ -65,10 +65,11 @@ def inspect(
 ) -> int:
     """Look into a policy while it drives one episode.
 
-    Per agent and step: observation, action, value, length of the memory, mask and attention weights, as .jsonl and
-    .npz; attention maps, bars per head and the effect of the inactive mask as pictures; a video beside them. The
-    simulation is that of the training, without disturbances. ego: the policy drives everybody who can be driven;
-    replay: the self-driving car among recorded traffic; coplayers: half of them, other policies the rest.
+    Observation, action, value, memory, mask and attention of every step go
+    into a .jsonl and an .npz file per agent; pictures and a video show them.
+
+    Worlds: ego, the policy drives all who can be driven; replay, it drives the
+    self-driving car among recorded traffic; coplayers, others drive half.
     """
     from roadworthy.policy.actor import BASELINES
     from roadworthy.policy.checkpoint import load_policy

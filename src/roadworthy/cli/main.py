@@ -5,12 +5,15 @@ from __future__ import annotations
 import shlex
 import signal
 import sys
+import textwrap
 import threading
 import traceback
 from collections.abc import Sequence
-from typing import Annotated
+from types import ModuleType
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from roadworthy import __version__
 from roadworthy.cli import (
@@ -19,10 +22,12 @@ from roadworthy.cli import (
     config,
     doctor,
     evaluate,
+    inspect,
     jobs,
     realism,
     render,
     replay,
+    report,
     rescore,
     scenarios,
     sensitivity,
@@ -36,18 +41,56 @@ INTERRUPTED = 130
 TERMINATED = 143
 EXIT_CODES = "Exit codes: 0 done, 1 failed, 2 usage, 3 bad data, 4 nothing found, 5 no device, 130 Ctrl-C"
 
+# Verbs in the order of a user's work, and what each is for in a few words.
+VERBS = {
+    scenarios: "make, list, draw and check packs of scenarios",
+    train: "train a policy; goes on where it stopped",
+    evaluate: "find out how good a policy is: runs with figures and a report",
+    report: "write the report of runs again, or of several together",
+    render: "make videos of a run's episodes",
+    rescore: "judge a run's recorded motion anew",
+    replay: "run an episode again and compare the motion",
+    audit: "run episodes again in other batches; count flipped outcomes",
+    inspect: "record what a policy sees, chooses and attends to",
+    config: "check evaluators, and explain where each setting comes from",
+    realism: "do simulated agents drive like recorded ones?",
+    jobs: "run policies in any Gymnasium environment",
+    sweep: "run a job with factors that vary between episodes",
+    sensitivity: "which factors decide an outcome?",
+    bench: "measure how fast the simulator is here",
+    doctor: "check the machine, and all that a config names",
+}
+
+
+class Verbs(TyperGroup):
+    """The verbs, with a help that fits a screen."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """One line per verb; each has its own help."""
+        lines = [f"  {_name(module):<13}{words}" for module, words in VERBS.items()]
+        codes = textwrap.wrap(EXIT_CODES, 78)
+        after = ["roadworthy VERB --help has examples; also: --version, --debug (shows tracebacks)"]
+        about = "Train driving policies in a simulator and find out, honestly, how good they are."
+        text = [f"Usage: {ctx.command_path} VERB [OPTIONS]", about, "", *lines, "", *after, *codes]
+        formatter.write("\n".join(text) + "\n")
+
+
+def _name(module: ModuleType) -> str:
+    return module.__name__.rpartition(".")[2]
+
+
 app = typer.Typer(
+    cls=Verbs,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog=EXIT_CODES,
 )
-app.add_typer(scenarios.app, name="scenarios")
-for verb in (train, evaluate, rescore, replay, audit, render, sweep, sensitivity, doctor):
-    app.command(epilog=verb.EXAMPLES)(getattr(verb, verb.__name__.rpartition(".")[2]))
-for group in (config, realism, jobs, bench):
-    app.add_typer(group.app, name=group.__name__.rpartition(".")[2])
+for verb in VERBS:
+    if hasattr(verb, "app"):
+        app.add_typer(verb.app, name=_name(verb))
+    else:
+        app.command(epilog=verb.EXAMPLES)(getattr(verb, _name(verb)))
 
 
 def _show_version(wanted: bool) -> None:

@@ -18,6 +18,7 @@ from roadworthy.cli.progress import progress
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from roadworthy.cli.evaluators import Evaluators
     from roadworthy.config import Layer
     from roadworthy.train.config import TrainConfig
     from roadworthy.train.grid import Point
@@ -43,7 +44,9 @@ def train(
     trace: Annotated[Path | None, typer.Option(help="Write where memory is cleared and value chains stop.")] = None,
     grid: Annotated[
         list[str] | None,
-        typer.Option("--grid", metavar="KEY=V,V,...", help="Train with each of these values; all pairs of several."),
+        typer.Option(
+            "--grid", metavar="KEY=V,V,...", help="Train with each of these values; several: every combination."
+        ),
     ] = None,
     grid_index: Annotated[
         int | None, typer.Option(metavar="N", min=0, help="Of a grid, the N-th run alone, from 0: for clusters.")
@@ -51,24 +54,27 @@ def train(
     json: JsonFlag = False,
 ) -> int:
     """Train a policy; the same command goes on where it stopped. Ctrl-C writes a checkpoint first."""
+    from roadworthy.cli.evaluators import Evaluators, split_overrides, without_evaluators
     from roadworthy.config import parse_overrides, read, resolve
     from roadworthy.errors import UsageError
     from roadworthy.train.config import TrainConfig
     from roadworthy.train.run import preset_path
 
     path = preset_path(config)
-    layers = [read(path), parse_overrides(overrides or [])]
+    of_training, of_evaluators = split_overrides(overrides or [])
+    layers = [without_evaluators(read(path)), parse_overrides(of_training)]
+    evaluators = Evaluators(path, tuple(of_evaluators))
     if grid:
         if grid_index is None and (trace or "WORLD_SIZE" in os.environ):
             raise UsageError("--trace and torchrun are for one run at a time; say with --grid-index which of the grid")
         folder = out or Path("runs") / "train" / f"{path.stem}-grid"
-        return _train_grid(layers, grid, grid_index, folder, new, trace, json)
+        return _train_grid(layers, grid, grid_index, folder, new, trace, evaluators, json)
     if grid_index is not None:
         raise UsageError("--grid-index is given without --grid")
     folder = out or Path("runs") / "train" / path.stem
     settings = resolve(TrainConfig, layers).config
     with _interruptible() as was_interrupted:
-        checkpoint = _train_one(settings, folder, new, trace, was_interrupted)
+        checkpoint = _train_one(settings, folder, new, trace, evaluators, was_interrupted)
     if was_interrupted():
         _note_once(f"interrupted; the same command goes on from {checkpoint}")
         return INTERRUPTED
@@ -80,14 +86,19 @@ def train(
 
 
 def _train_one(
-    settings: TrainConfig, folder: Path, is_new: bool, trace: Path | None, was_interrupted: Callable[[], bool]
+    settings: TrainConfig,
+    folder: Path,
+    is_new: bool,
+    trace: Path | None,
+    evaluators: Evaluators,
+    was_interrupted: Callable[[], bool],
 ) -> Path:
     from roadworthy.sources import parse_source
     from roadworthy.train.run import train
 
     with progress("generating scenarios") as report:
         pack = parse_source(settings.scenarios).fetch(report)
-    with _shown() as show:
+    with _shown() as show, evaluators.scheduled(settings, folder, _note_once) as evaluate:
         return train(
             settings,
             pack,
@@ -97,11 +108,19 @@ def _train_one(
             report=show,
             should_stop=was_interrupted,
             warn=_note_once,
+            evaluate=evaluate,
         )
 
 
 def _train_grid(
-    layers: list[Layer], axes: list[str], index: int | None, out: Path, is_new: bool, trace: Path | None, as_json: bool
+    layers: list[Layer],
+    axes: list[str],
+    index: int | None,
+    out: Path,
+    is_new: bool,
+    trace: Path | None,
+    evaluators: Evaluators,
+    as_json: bool,
 ) -> int:
     """Train the runs of a grid, or one of them; the table is of all."""
     from roadworthy.cli.grids import grid_table, seeds_table
@@ -116,7 +135,7 @@ def _train_grid(
 
         def run(point: Point, folder: Path) -> None:
             _note_once(f"run {points.index(point) + 1} of {len(points)}: {point.name}")
-            _train_one(point.config, folder, is_new, trace, was_interrupted)
+            _train_one(point.config, folder, is_new, trace, evaluators, was_interrupted)
 
         done = run_grid(chosen, out, run, was_interrupted, is_new=is_new)
     outcomes = outcomes_of(points, out)

@@ -56,7 +56,7 @@ class Schedule:
         sound = [s for s in self._sections if s.error is None and s.config.enabled]
         return [s for s in sound if is_last or (s.config.interval > 0 and epoch % s.config.interval == 0)]
 
-    def run(self, epoch: int, step: int, save: Callable[[], Path], *, is_last: bool = False) -> None:
+    def run(self, epoch: int, step: int, save: Callable[[], Path], is_last: bool = False) -> None:
         """Run what is due. `save` writes a checkpoint of the policy as it is; nothing is raised."""
         sections = self.due(epoch, is_last=is_last)
         if not sections:

@@ -110,7 +110,7 @@ def _load(folder: Path) -> Checkpoint:
         layout = _layout(about["observation_layout"])
         choices = about["action_choices"]
         policy = Policy(config, layout, (int(choices[0]), int(choices[1])) if choices else None)
-    except (LookupError, TypeError, ValueError, UsageError, SafetensorError) as error:
+    except (AttributeError, LookupError, TypeError, ValueError, UsageError, SafetensorError) as error:
         raise _Damaged(f"{folder} can't be read as a checkpoint: {error}") from error
     put_weights(policy, tensors, str(folder))
     meaning = json.dumps([about["policy"], about["observation_layout"], about["action_choices"]], sort_keys=True)

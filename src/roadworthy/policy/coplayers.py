@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from roadworthy.errors import UsageError
+from roadworthy.errors import RoadworthyError, UsageError
 from roadworthy.policy.checkpoint import ABOUT, WEIGHTS, Checkpoint, load_policy
 from roadworthy.policy.cores import Memory
 from roadworthy.policy.fit import Fitting
@@ -23,7 +23,7 @@ class Coplayers:
         self._paths = tuple(Path(path) for path in checkpoints)
         self._digests: tuple[str, ...] = ()
         self._loaded: dict[str, Checkpoint] = {}
-        self._drivers: list[_Driver] = []
+        self._drivers: dict[str, _Driver] = {}
         self.reread()
 
     def __len__(self) -> int:
@@ -35,19 +35,31 @@ class Coplayers:
         return len(set(self._digests))
 
     def reread(self) -> bool:
-        """Read files that were replaced; True if any was. Each content is read once, however many partners have it."""
-        digests = tuple(map(_digest, self._paths))
-        if digests == self._digests:
-            return False
-        fresh = {d: path for d, path in zip(digests, self._paths, strict=True) if d not in self._loaded}
-        self._loaded = {d: c for d, c in self._loaded.items() if d in digests}
-        self._loaded |= {d: load_policy(path) for d, path in fresh.items()}
+        """Read files that were replaced; True if any was. Each content is read once, however many partners have it.
+
+        While a file can't be read, as in the moment in which it is replaced, those that were read before stay.
+        """
+        try:
+            digests = tuple(map(_digest, self._paths))
+            if digests == self._digests:
+                return False
+            files = dict(zip(digests, self._paths, strict=True))
+            self._loaded = {d: self._loaded.get(d) or load_policy(path) for d, path in files.items()}
+        except RoadworthyError:
+            if self._loaded:
+                return False
+            raise
         self._digests = digests
         return True
 
     def start(self, env: DriveEnv, device: torch.device) -> None:
         """Get ready to drive rows of an env, with no memory of anything."""
-        self._drivers = []
+        self._drivers = {}
+        self.exchange(env, device)
+
+    def exchange(self, env: DriveEnv, device: torch.device) -> None:
+        """Let those that were read again drive; the others keep what they remember."""
+        before, self._drivers = self._drivers, {}
         for digest, checkpoint in self._loaded.items():
             policy = checkpoint.policy
             if policy.choices != env.action_choices:
@@ -56,7 +68,8 @@ class Coplayers:
                     "(None: continuous)"
                 )
             numbers = [k for k, other in enumerate(self._digests) if other == digest]
-            self._drivers.append(_Driver(checkpoint, numbers, env, device))
+            self._drivers[digest] = before.get(digest) or _Driver(checkpoint, env, device)
+            self._drivers[digest].numbers = torch.tensor(numbers, device=device)
 
     def act(
         self, driven: Tensor, observations: Tensor, mine: Tensor, partner: Tensor, noise: Tensor, traits: Tensor
@@ -69,27 +82,28 @@ class Coplayers:
         noise: (R, 2) uniform, to draw from.
         traits: (R, 2) uniform, the same throughout a row's episode: the places of its traits in their ranges.
         """
-        for driver in self._drivers:
+        for driver in self._drivers.values():
             driven = driver.act(driven, observations, mine & torch.isin(partner, driver.numbers), noise, traits)
         return driven
 
     def reset(self, mask: Tensor) -> None:
         """Clear the memory of rows whose episodes have ended."""
-        for driver in self._drivers:
+        for driver in self._drivers.values():
             driver.policy.reset(driver.memory, mask)
 
     @property
-    def memories(self) -> list[Memory]:
-        """What the partners remember, in the order of their contents."""
-        return [driver.memory for driver in self._drivers]
+    def memories(self) -> dict[str, Memory]:
+        """What the partners remember, by a hash of their contents."""
+        return {digest: driver.memory for digest, driver in self._drivers.items()}
 
 
 class _Driver:
     """One distinct policy and its memory of all rows."""
 
-    def __init__(self, checkpoint: Checkpoint, numbers: list[int], env: DriveEnv, device: torch.device) -> None:
+    numbers: Tensor  # of the partners that it is
+
+    def __init__(self, checkpoint: Checkpoint, env: DriveEnv, device: torch.device) -> None:
         self.policy = checkpoint.policy.to(device)
-        self.numbers = torch.tensor(numbers, device=device)
         self.memory = self.policy.memory(env.row_count)
         self._fit = Fitting(env.observation_layout, self.policy.layout, device)
         self._trait_count = len(self.policy.config.traits.names)

@@ -45,7 +45,8 @@ class Encoder(nn.Module):
         layers = self.entries[block.name]
         if self._is_shallow and _is_plain(observations):
             rows, linear = observations.flatten(0, -2), cast(nn.Linear, cast(nn.Sequential, layers)[0])
-            counts = count.flatten().int()
+            # The kernel reads as many entries as it is told: a number that is none must not lead it out of the row.
+            counts = count.flatten().nan_to_num().clamp(0, block.entries).int()
             strong = strongest(rows, linear.weight, linear.bias, block.start, block.entries, counts)
             return strong.unflatten(0, observations.shape[:-1])
         entries = observations[..., block.slice].unflatten(-1, (len(block.features), block.entries)).transpose(-1, -2)
@@ -55,8 +56,9 @@ class Encoder(nn.Module):
 
 
 def _is_plain(observations: Tensor) -> bool:
-    """Whether the kernels of pointmax.py can read them: float32 on a CPU, and not while torch compiles."""
+    """Whether the kernels of pointmax.py will do: float32 on a CPU that needs no gradient, and nothing is compiled."""
     is_plain = observations.device.type == "cpu" and observations.dtype is torch.float32
+    is_plain = is_plain and not observations.requires_grad
     return is_plain and not torch.compiler.is_compiling() and not torch.is_autocast_enabled("cpu")
 
 

@@ -61,13 +61,12 @@ class Policy(nn.Module):
         self.core.reset(memory, mask)
 
     def _encoded(self, observations: Tensor, active: Tensor, traits: Tensor | None) -> Tensor:
-        """(..., H) of active rows; 0 of others, so that nothing in their observations reaches any output or gradient.
+        """(..., H); rows that were not active count as having seen zeros.
 
-        Both ends are masked: 0 in place of what they observe keeps a NaN there from reaching the weights' gradients,
-        in which it would be multiplied by 0; 0 in place of what the encoder makes of it says nothing.
+        So nothing that stands in their observations, not even NaN, reaches an output or a gradient. (To mask what comes
+        out of the encoder instead would not do: NaN times 0 is NaN in the gradients of its weights.)
         """
-        is_active = active[..., None]
-        return torch.where(is_active, self.encoder(torch.where(is_active, observations, 0.0), traits), 0.0)
+        return self.encoder(torch.where(active[..., None], observations, 0.0), traits)
 
     def _output(self, x: Tensor) -> Output:
         return Output(self.head(x), self.value(x).float().squeeze(-1))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 
@@ -34,6 +34,9 @@ class PpoConfig:
     # Steps of each row that are learned from at once.
     minibatches: int = 8
     # Parts that the rows are dealt into; one update of the weights for each.
+    shards: int = 1
+    # Equal parts of the rows, of each of which a minibatch takes the same share; at least one per process. Two
+    # processes learn the same as one with two shards.
     passes: int = 1
     # How often all of them are gone through.
     learning_rate: float = 3e-4
@@ -68,7 +71,7 @@ class PpoConfig:
     # Whether networks are compiled.
 
     def __post_init__(self) -> None:
-        for name in ("horizon", "minibatches", "passes"):
+        for name in ("horizon", "minibatches", "shards", "passes"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} is {getattr(self, name)}, expected at least 1")
         for name in ("discount", "trace_decay"):
@@ -88,6 +91,10 @@ class CoplayerConfig:
     reread_interval: int = 20
     # Every so many updates, checkpoints whose files were replaced are read again.
 
+    def __post_init__(self) -> None:
+        if self.reread_interval < 1:
+            raise ConfigError(f"reread_interval is {self.reread_interval}, expected at least 1")
+
 
 @dataclass(frozen=True)
 class TrialsStage:
@@ -99,6 +106,8 @@ class TrialsStage:
     def __post_init__(self) -> None:
         if not 0.0 <= self.start < 1.0:
             raise ConfigError(f"start is {self.start}, expected a share of the training, from 0 up to 1")
+        if self.trials < 1:
+            raise ConfigError(f"trials is {self.trials}, expected at least 1")
 
 
 @dataclass(frozen=True)
@@ -135,5 +144,12 @@ class TrainConfig:
         starts = [stage.start for stage in self.trials]
         if starts and (starts[0] != 0.0 or starts != sorted(set(starts))):
             raise ConfigError(f"trials start at {starts}, expected ascending shares of the training from 0 on")
+        for stage in self.trials:  # what an env can't do is found out now, not when the stage is reached
+            replace(self.env, episode=replace(self.env.episode, trials=stage.trials))
+        if self.coplayers.checkpoints and self.env.control.ego_share == 1.0:
+            raise ConfigError(
+                "coplayers.checkpoints are given, but env.control.ego_share is 1: there is nobody for them to drive; "
+                "set it below 1"
+            )
         if self.ppo.bootstrap_timeouts and not self.env.observe.final:
             raise ConfigError("ppo.bootstrap_timeouts needs the last observations; set env.observe.final = true")

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from roadworthy.errors import ConfigError
 from roadworthy.policy.coplayers import Coplayers
 from roadworthy.policy.network import Policy
 from roadworthy.scenario.pack import Pack
@@ -44,30 +45,39 @@ class Trainer:
     """A training run: everything that changes in it."""
 
     def __init__(self, config: TrainConfig, pack: Pack | Path, folder: Path, trace: Path | None = None) -> None:
-        torch.set_num_threads(config.threads or torch.get_num_threads())
+        threads = config.threads or torch.get_num_threads()
+        torch.set_num_threads(threads)
         torch.set_float32_matmul_precision("highest" if config.device == "cpu" else "high")
         self.config, self.folder = config, folder
         self.pack = pack if isinstance(pack, Pack) else Pack(pack)
-        self.processes = Processes()
+        self.processes = Processes(config.device)
         self.coplayers = Coplayers(config.coplayers.checkpoints)
         env = self._make_env(trials_at(config, 0.0))
-        self.policy = Policy(config.policy, layout(config.env), env.action_choices, config.seed).to(config.device)
-        self.learner = Learner(self.policy, config.ppo, config.seed, self.processes)
+        self.policy = Policy(config.policy, layout(config.env), env.action_choices, config.seed)
+        self.policy.to(self.processes.device)
+        self.learner = Learner(self.policy, config.ppo, config.seed, self.processes, self._shards(env))
         wish = config.ppo.compile
         self._compiles = wish is Compile.ON or (wish is Compile.AUTO and config.device != "cpu")
         if self._compiles:
             self.learner.loss = torch.compile(self.learner.loss, fullgraph=True, dynamic=False)
             self.learner.estimate = torch.compile(self.learner.estimate, fullgraph=True, dynamic=False)
         self.epoch = self.step = 0
-        self._trace = Trace(trace) if trace else None
+        self._trace = Trace(trace, self.processes.rank, env.row_count) if trace else None
         self._figures_due = 0.0
         self._last_figures: dict[str, float | None] = {}
         self._take_env(env)
+        # Numba, which shares OpenMP with torch, has set this anew when it started its own threads.
+        torch.set_num_threads(threads)
 
-    def run(self, report: Callable[[Progress], None], should_stop: Callable[[], bool] = lambda: False) -> Path:
-        """Train to the end, or until told to stop; the last checkpoint's folder."""
+    def run(
+        self,
+        report: Callable[[Progress], None],
+        should_stop: Callable[[], bool] = lambda: False,
+        after: Callable[[Trainer], None] = lambda _: None,
+    ) -> Path:
+        """Train to the end, or until told to stop; the last checkpoint's folder. `after` follows each update."""
         config, clock = self.config, _Clock()
-        while self.step < config.steps and not should_stop():
+        while self.step < config.steps and not self.processes.any(should_stop()):
             self._enter_stage()
             cut = self.collector.collect()
             if self._trace:
@@ -81,7 +91,8 @@ class Trainer:
             if self.epoch % config.checkpoint_interval == 0:
                 self.save()
             if self.epoch % config.coplayers.reread_interval == 0 and self.coplayers.reread():
-                self.collector.take_coplayers()
+                self.collector.exchange_coplayers()
+            after(self)
         return self.save()
 
     def _figures(self, seconds: float) -> dict[str, float | None]:
@@ -101,12 +112,32 @@ class Trainer:
 
     def take_stage(self, trials: int) -> None:
         """Let episodes have so many trials from here on."""
+        clock = self.collector.clock
         self._take_env(self._make_env(trials))
+        self.collector.clock.copy_(clock)  # no draw is made twice
+        self.collector.begun.copy_(clock)
 
     def _enter_stage(self) -> None:
         trials = trials_at(self.config, self.step / self.config.steps)
         if trials != self.env.config.episode.trials:
             self.take_stage(trials)
+
+    def _shards(self, env: DriveEnv) -> int:
+        """Shards of this process's rows; all processes have equally many, and each shard a row for every minibatch."""
+        config, count = self.config, self.processes.count
+        shards = max(config.ppo.shards, count)
+        if shards % count or config.worlds % shards:
+            raise ConfigError(
+                f"worlds is {config.worlds} and ppo.shards {config.ppo.shards}, with {count} processes; expected "
+                "worlds that the shards, and shards that the processes can share equally"
+            )
+        rows = config.worlds * env.rows_per_world // shards
+        if rows < config.ppo.minibatches:
+            raise ConfigError(
+                f"ppo.minibatches is {config.ppo.minibatches}, but there are {rows} rows to deal into them"
+                f"{f' in each of {shards} shards' if shards > 1 else ''}; lower it, or raise worlds"
+            )
+        return shards // count
 
     def _make_env(self, trials: int) -> DriveEnv:
         config, processes = self.config, self.processes
@@ -116,7 +147,7 @@ class Trainer:
             worlds,
             env_config(config, trials),
             seed=config.seed,
-            device=config.device,
+            device=processes.device,
             threads=config.threads or None,
             first_world=processes.rank * worlds,
             world_total=config.worlds,

@@ -55,21 +55,21 @@ class Learner:
         sums: Losses | None = None
         count = 0
         for k in range(self._config.passes):
-            # A row's advantages depend on its own ratios alone, and it is learned from once in a pass.
+            # A row's advantages depend on its own ratios and values alone. Those are written anew as it is learned
+            # from, which a row that is drawn twice in a pass must not see half of.
             gained = self._advantages(cut.segment)
+            returns = gained + cut.segment.values
             for rows in self._deal(cut.segment, gained, epoch * self._config.passes + k):
-                losses = self._learn(cut, gained, rows)
+                losses = self._learn(cut, gained.index_select(0, rows), returns.index_select(0, rows), rows)
                 sums = losses if sums is None else Losses(*(a + b for a, b in zip(sums, losses, strict=True)))
                 count += 1
         assert sums is not None
         return {name: value / count for name, value in sums._asdict().items()} | {"explained_variance": explained}
 
-    def _learn(self, cut: Cut, all_gained: Tensor, rows: Tensor) -> Losses:
-        """One update of the weights, from some rows; all_gained: (R, T) advantages."""
+    def _learn(self, cut: Cut, gained: Tensor, returns: Tensor, rows: Tensor) -> Losses:
+        """One update of the weights, from some rows; gained, returns: (B, T) their advantages and returns."""
         part = Segment(*(tensor.index_select(0, rows) for tensor in cut.segment))
         memory = type(cut.memory)(*(tensor.index_select(0, rows) for tensor in cut.memory))
-        gained = all_gained.index_select(0, rows)
-        returns = gained + part.values
         counted = part.learns.sum()
         total = self._processes.sum(counted).clamp(min=1)
         mean = self._processes.sum(_sum(gained, part.learns)) / total
@@ -141,25 +141,23 @@ class Learner:
     def _deal(self, segment: Segment, gained: Tensor, number: int) -> list[Tensor]:
         """The rows of each minibatch of a pass: every row once, or drawn by how much there is to learn from it."""
         count = len(segment.rewards) // self._shards
-        size = count // self._config.minibatches
         generator = torch.Generator().manual_seed((self._seed * 1_000_003 + number) % (1 << 63))
         if self._config.priority > 0.0:
-            return self._deal_by_priority(torch.where(segment.learns, gained.abs(), 0.0).sum(1), count, size, generator)
+            return self._deal_by_priority(torch.where(segment.learns, gained.abs(), 0.0).sum(1), count, generator)
         order = torch.randperm(count, generator=generator).to(segment.rewards.device)
         starts = [shard * count for shard in range(self._shards)]
-        return [
-            torch.cat([order[k * size : (k + 1) * size] + start for start in starts])
-            for k in range(self._config.minibatches)
-        ]
+        parts = order.tensor_split(self._config.minibatches)
+        return [torch.cat([part + start for start in starts]) for part in parts]
 
-    def _deal_by_priority(self, sizes: Tensor, count: int, size: int, generator: torch.Generator) -> list[Tensor]:
-        """Rows drawn by the sizes of their advantages, (R,)."""
+    def _deal_by_priority(self, sizes: Tensor, count: int, generator: torch.Generator) -> list[Tensor]:
+        """Rows drawn by the sizes of their advantages, (R,); `count` of them are in each shard."""
         weights = (sizes**self._config.priority + 1e-6).unflatten(0, (self._shards, count))
         summed = weights.double().cumsum(1)
         dealt = []
         for _ in range(self._config.minibatches):
-            drawn = torch.rand(self._shards, size, generator=generator, dtype=torch.float64).to(summed.device)
-            rows = torch.searchsorted(summed, drawn * summed[:, -1:]).clamp(max=count - 1)
+            # Every shard draws with the same numbers, as every process does.
+            drawn = torch.rand(count // self._config.minibatches, generator=generator, dtype=torch.float64)
+            rows = torch.searchsorted(summed, drawn.to(summed.device) * summed[:, -1:]).clamp(max=count - 1)
             dealt.append((rows + count * torch.arange(self._shards, device=rows.device)[:, None]).flatten())
         return dealt
 

@@ -12,12 +12,16 @@ from torch import Tensor, nn
 class Processes:
     """This process among those that train together."""
 
-    def __init__(self) -> None:
-        """Join the others, if torchrun started any."""
+    def __init__(self, device: str = "cpu") -> None:
+        """Join the others, if torchrun started any; of several, each has a GPU of its own."""
         self.count = int(os.environ.get("WORLD_SIZE", "1"))
         self.rank = int(os.environ.get("RANK", "0"))
+        is_shared = self.count > 1 and device == "cuda"
+        self.device = f"cuda:{os.environ.get('LOCAL_RANK', '0')}" if is_shared else device
+        if is_shared:
+            torch.cuda.set_device(self.device)
         if self.count > 1 and not dist.is_initialized():
-            dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+            dist.init_process_group("gloo" if device == "cpu" else "nccl")
 
     @property
     def is_first(self) -> bool:
@@ -29,6 +33,10 @@ class Processes:
             x = x.clone()
             dist.all_reduce(x)
         return x
+
+    def any(self, wish: bool) -> bool:
+        """Whether any process wishes it: then all do, and none waits for one that has left."""
+        return bool(self.sum(torch.tensor(int(wish), device=self.device)) > 0) if self.count > 1 else wish
 
     def sum_gradients(self, module: nn.Module) -> None:
         """Add up all processes' gradients, in one message."""

@@ -3,13 +3,14 @@
 <run>/checkpoints/step_<agent-steps>/policy.safetensors  policy.json     see policy/checkpoint.py
                                      trainer.safetensors trainer.json    optimiser, memory, worlds, counters
 
-On a GPU the worlds are not kept: training goes on there with other episodes.
+On a GPU, and with several processes, the worlds are not kept: training goes on there with its first episodes again.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -74,17 +75,41 @@ def restore(trainer: Trainer, checkpoint: Path) -> None:
     collector = trainer.collector
     with torch.no_grad():
         collector.clock.copy_(tensors["clock"])
-        if trainer.config.device != "cpu" or trainer.processes.count > 1:
+        collector.begun.copy_(tensors["begun"])
+        if "env" not in facts or not _keeps_worlds(trainer):
             return
         collector.episode_counts.copy_(tensors["episode_counts"])
     copy_into(collector.memory, "memory", tensors)
-    for k, memory in enumerate(trainer.coplayers.memories):
-        copy_into(memory, f"partner{k}", tensors)
+    for digest, memory in trainer.coplayers.memories.items():
+        if f"{digest}.length" in tensors:  # else its file was replaced since, and it remembers nothing
+            copy_into(memory, digest, tensors)
     trainer.env.restore(_snapshot(tensors, facts["env"]))
 
 
 def checkpoints_of(folder: Path) -> Path:
     return folder / "checkpoints"
+
+
+def forget_from(path: Path, epoch: int) -> None:
+    """Drop the lines of a log that were written at this epoch or later, and one that was cut off."""
+    if not path.exists():
+        return
+    kept = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        try:
+            if json.loads(line)["epoch"] >= epoch:
+                break
+        except (ValueError, KeyError, TypeError):
+            break
+        kept.append(line)
+    replace_text(path, "".join(f"{line}\n" for line in kept))
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    partial = path.with_name(f".{path.name}.partial")
+    partial.write_text(text, encoding="utf-8")
+    os.replace(partial, path)
 
 
 def pack_digest(path: Path) -> str:
@@ -96,17 +121,17 @@ def pack_digest(path: Path) -> str:
 def _state(trainer: Trainer) -> tuple[dict[str, Tensor], dict[str, Any]]:
     collector = trainer.collector
     tensors = {f"optimizer.{name}": tensor for name, tensor in state_of(trainer.learner.optimizer).items()}
-    tensors["clock"] = collector.clock.cpu()
+    tensors["clock"], tensors["begun"] = collector.clock.cpu(), collector.begun.cpu()
     facts: dict[str, Any] = {
         "epoch": trainer.epoch,
         "step": trainer.step,
         "trials": trainer.env.config.episode.trials,
     }
-    if trainer.config.device == "cpu" and trainer.processes.count == 1:
+    if _keeps_worlds(trainer):
         tensors["episode_counts"] = collector.episode_counts
         tensors |= tensors_of(collector.memory, "memory")
-        for k, memory in enumerate(trainer.coplayers.memories):
-            tensors |= tensors_of(memory, f"partner{k}")
+        for digest, memory in trainer.coplayers.memories.items():
+            tensors |= tensors_of(memory, digest)
         snapshot = trainer.env.snapshot()
         tensors |= {f"env.{name}": _as_tensor(array) for name, array in snapshot.arrays.items()}
         tensors["env.rounds"] = torch.from_numpy(snapshot.rounds.copy())
@@ -118,6 +143,10 @@ def _state(trainer: Trainer) -> tuple[dict[str, Tensor], dict[str, Any]]:
             "types": {name: str(array.dtype) for name, array in snapshot.arrays.items()},
         }
     return tensors, facts
+
+
+def _keeps_worlds(trainer: Trainer) -> bool:
+    return trainer.config.device == "cpu" and trainer.processes.count == 1
 
 
 def _snapshot(tensors: dict[str, Tensor], facts: dict[str, Any]) -> Snapshot:

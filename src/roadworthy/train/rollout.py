@@ -32,9 +32,11 @@ class Collector:
         is_half = config.precision is Precision.BFLOAT16
         self._number = torch.bfloat16 if is_half else torch.float32
         self.memory = policy.memory(env.row_count, self._number)
+        self._first_row = first_row
         rows = torch.arange(first_row, first_row + env.row_count, device=self.device)
         self._keys = noise.keys_of(seed, rows)
         self.clock = torch.zeros(1, dtype=torch.int64, device=self.device)  # steps made so far
+        self.begun = torch.zeros_like(self.clock)  # the clock when this env's first episodes began
         self.episode_counts = torch.zeros(env.row_count, dtype=torch.int64, device=self.device)
         parts = 1 if policy.choices is not None and policy.config.actions.value == "joint" else 2
         self._segment = make_segment(
@@ -56,16 +58,18 @@ class Collector:
         """Begin anew: all episodes of the env, with no memory of any."""
         self.env.reset()
         self.policy.reset(self.memory, torch.ones(self.env.row_count, dtype=torch.bool, device=self.device))
-        self.take_coplayers()
-
-    def take_coplayers(self) -> None:
-        """Let the co-players, who may be others than before, get ready."""
         self.coplayers.start(self.env, self.device)
+        self._graph = None
+
+    def exchange_coplayers(self) -> None:
+        """Let co-players whose files were replaced take over; the others remember what they did."""
+        self.coplayers.exchange(self.env, self.device)
         self._graph = None
 
     @torch.no_grad()
     def collect(self) -> Cut:
         """The next segment; the one before is overwritten."""
+        self._spread_out()
         before = type(self.memory)(*(tensor.clone() for tensor in self.memory))
         self._place.zero_()
         for _ in range(self._config.horizon):
@@ -75,6 +79,29 @@ class Collector:
         self._segment.last_values.copy_(last)
         self._segment.ratios.fill_(1.0)
         return Cut(self._segment, before)
+
+    def _spread_out(self) -> None:
+        """Before each of the first segments, begin the episodes of some worlds anew.
+
+        Worlds that begin together would end together for good, and what is learned from would swing with them.
+        """
+        episode, segments = self.env.config.episode, int(self.clock - self.begun) // self._config.horizon
+        groups = episode.trials * episode.trial_steps // self._config.horizon
+        if not 0 < segments < groups:
+            return
+        first_world = self._first_row // self.env.rows_per_world
+        worlds = [w for w in range(self.env.world_count) if (first_world + w) % groups == segments]
+        if worlds:
+            self.env.begin(worlds)
+            mask = torch.zeros(self.env.world_count, dtype=torch.bool, device=self.device)
+            mask[torch.tensor(worlds, device=self.device)] = True
+            self._forget(mask.repeat_interleave(self.env.rows_per_world))
+
+    def _forget(self, ended: Tensor) -> None:
+        """Clear what is remembered of rows whose episodes have ended."""
+        self.policy.reset(self.memory, ended)
+        self.coplayers.reset(ended)
+        self.episode_counts.add_(ended)
 
     def _advance(self) -> None:
         """One step: on a GPU, from the second segment on, a captured graph of policy, draws and simulator together."""
@@ -89,7 +116,7 @@ class Collector:
         self._graph.replay()
 
     def _step(self) -> None:
-        env, policy, head = self.env, self.policy, self.policy.head
+        env, head = self.env, self.policy.head
         observations, active, traits = self._seen(), self._active().clone(), self._traits()
         is_ego = self._marks()[ROLE] == EGO
         with self._arithmetic():
@@ -118,12 +145,11 @@ class Collector:
         self._write(
             rewards=torch.as_tensor(env.rewards),
             ended=ended,
+            trial_ended=trial_ended,
             goes_on=active_now & ~ended & ~trial_ended,
             final_values=self._final_values(timed_out, traits),
         )
-        policy.reset(self.memory, ended)
-        self.coplayers.reset(ended)
-        self.episode_counts.add_(ended)
+        self._forget(ended)
         self.clock.add_(1)
         self._place.add_(1)
 

@@ -3,14 +3,15 @@
 <out>/config.json        the config, resolved
 <out>/progress.jsonl     a line per update
 <out>/checkpoints/       see resume.py
+<out>/before-<k>/        what an earlier run left there, which --new set aside
 """
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from dataclasses import asdict
+from itertools import count
 from pathlib import Path
 
 from roadworthy.config import plain
@@ -18,8 +19,10 @@ from roadworthy.errors import CheckpointError, UsageError
 from roadworthy.policy.checkpoint import newest
 from roadworthy.train.config import TrainConfig
 from roadworthy.train.loop import Progress, Trainer
-from roadworthy.train.resume import checkpoints_of
+from roadworthy.train.resume import checkpoints_of, forget_from, replace_text
 
+# Epoch, step, what writes a checkpoint of the policy as it is, and whether training has come to its end.
+Evaluate = Callable[[int, int, Callable[[], Path], bool], None]
 PRESETS = Path(__file__).parent / "presets"
 
 
@@ -42,20 +45,26 @@ def train(
     trace: Path | None = None,
     report: Callable[[Progress], None] = lambda _: None,
     should_stop: Callable[[], bool] = lambda: False,
+    warn: Callable[[str], None] = lambda _: None,
+    evaluate: Evaluate | None = None,
 ) -> Path:
     """Train, or go on where the run in this folder stopped; the last checkpoint's folder.
 
-    Where the newest checkpoint is damaged, the one before it is taken.
+    Where the newest checkpoint is damaged, `warn` is told and the one before it is taken.
+    is_new: begin anew; what an earlier run left in the folder is moved to a folder within.
+    evaluate: runs the evaluations that are due, at the start, after each update and at the end; in one process alone.
     """
-    last = None if is_new else newest(checkpoints_of(folder))
+    last = None if is_new else _newest(checkpoints_of(folder), warn)
     _require_same(config, folder, has_begun=last is not None)
     trainer = Trainer(config, pack, folder, trace)
     if last is not None:
         trainer.resume(last)
+    folder.mkdir(parents=True, exist_ok=True)
     if trainer.processes.is_first:
-        folder.mkdir(parents=True, exist_ok=True)
-        _write(folder / "config.json", json.dumps(plain(config), indent=1))
-        _forget_after(folder / "progress.jsonl", trainer.epoch)
+        if is_new:
+            _set_aside(folder)
+        replace_text(folder / "config.json", json.dumps(plain(config), indent=1))
+        forget_from(folder / "progress.jsonl", trainer.epoch + 1)
     try:
         with (folder / "progress.jsonl").open("a", encoding="utf-8") as log:
 
@@ -65,9 +74,39 @@ def train(
                     log.flush()
                 report(progress)
 
-            return trainer.run(told, should_stop)
+            if evaluate is None or not trainer.processes.is_first:
+                return trainer.run(told, should_stop)
+            if last is None:
+                evaluate(0, 0, trainer.save, False)
+            checkpoint = trainer.run(told, should_stop, lambda t: evaluate(t.epoch, t.step, t.save, False))
+            if trainer.step >= config.steps:
+                evaluate(trainer.epoch, trainer.step, lambda: checkpoint, True)
+            return checkpoint
     finally:
         trainer.processes.close()
+
+
+def _newest(checkpoints: Path, warn: Callable[[str], None]) -> Path | None:
+    """The newest whole checkpoint, None before the first; damaged ones that came after it are named."""
+    last = newest(checkpoints)
+    later = sorted(path for path in checkpoints.glob("step_*") if last is None or path.name > last.name)
+    if later and last is None:
+        raise CheckpointError(
+            f"all checkpoints in {checkpoints} are damaged; give --new to begin anew, or another --out"
+        )
+    if later:
+        warn(f"damaged: {', '.join(map(str, later))}; going on from the one before, {last}")
+    return last
+
+
+def _set_aside(folder: Path) -> None:
+    """Move what an earlier run left: its checkpoints would be taken for those of this one."""
+    left = [folder / name for name in ("config.json", "progress.jsonl", "checkpoints") if (folder / name).exists()]
+    if left:
+        place = next(path for k in count(1) if not (path := folder / f"before-{k}").exists())
+        place.mkdir()
+        for path in left:
+            path.rename(place / path.name)
 
 
 def _require_same(config: TrainConfig, folder: Path, has_begun: bool) -> None:
@@ -86,23 +125,3 @@ def _differences(one: object, other: object, key: str = "") -> set[str]:
         keys = one.keys() | other.keys()
         return set().union(*(_differences(one.get(k), other.get(k), f"{key}.{k}".strip(".")) for k in keys))
     return set() if one == other else {key}
-
-
-def _forget_after(path: Path, epoch: int) -> None:
-    """Drop lines of updates that were made after the checkpoint, and a line that was cut off."""
-    if not path.exists():
-        return
-    kept = []
-    for line in path.read_text(encoding="utf-8").splitlines():
-        try:
-            if json.loads(line)["epoch"] <= epoch:
-                kept.append(line)
-        except (ValueError, KeyError, TypeError):
-            break
-    _write(path, "".join(f"{line}\n" for line in kept))
-
-
-def _write(path: Path, text: str) -> None:
-    partial = path.with_name(f".{path.name}.partial")
-    partial.write_text(text, encoding="utf-8")
-    os.replace(partial, path)

@@ -22,6 +22,7 @@ class Segment(NamedTuple):
     active: Tensor  # (R, T) bool, the agent was active when it acted
     learns: Tensor  # (R, T) bool, ... and an ego: the step counts
     ended: Tensor  # (R, T) bool, its episode ended with the step: memory was cleared
+    trial_ended: Tensor  # (R, T) bool, its trial did: memory was kept
     goes_on: Tensor  # (R, T) bool, the value of the next observation belongs to the same chain
     final_values: Tensor  # (R, T) what stands for the future where the chain ends: 0, or a bootstrapped value
     ratios: Tensor  # (R, T) importance ratios of the policy as it is, 1 before the first update
@@ -59,6 +60,7 @@ def make_segment(
         active=flags(),
         learns=flags(),
         ended=flags(),
+        trial_ended=flags(),
         goes_on=flags(),
         final_values=floats(),
         ratios=floats(),

@@ -5,32 +5,42 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from roadworthy.train.resume import forget_from
 from roadworthy.train.segment import Cut
 
 
 class Trace:
     """A file of what happened at boundaries, appended segment by segment."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, rank: int = 0, row_count: int = 0) -> None:
+        """Get ready to write.
+
+        rank, row_count: the number of this process, and its rows. All but the first write to files of their own.
+        """
+        self._path = path.with_name(f"{path.name}.{rank}") if rank else path
+        self._first_row = rank * row_count
+        self._has_begun = False
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("")
 
     def write(self, cut: Cut, epoch: int) -> None:
-        """Add a segment's boundaries: those of rows that were active."""
+        """Add a segment's boundaries, in the order of its steps."""
+        if not self._has_begun:
+            self._has_begun = True
+            forget_from(self._path, epoch)  # of a run that is resumed, what was traced before stays
         segment = cut.segment
-        rows, steps = (segment.active & ~segment.goes_on).nonzero(as_tuple=True)
-        ended = segment.ended[rows, steps].tolist()
-        final_values = segment.final_values[rows, steps].tolist()
+        stops = segment.active & ~segment.goes_on
+        steps, rows = (stops | segment.ended | segment.trial_ended).T.nonzero(as_tuple=True)
+        columns = (stops, segment.ended, segment.trial_ended, segment.final_values)
+        told = zip(steps.tolist(), rows.tolist(), *(c[rows, steps].tolist() for c in columns), strict=True)
         with self._path.open("a", encoding="utf-8") as file:
-            for t, row, has_ended, value in zip(steps.tolist(), rows.tolist(), ended, final_values, strict=True):
+            for t, row, has_stopped, has_ended, trial_has_ended, value in told:
                 line = {
                     "epoch": epoch,
                     "step": t,
-                    "row": row,
-                    "event": "episode_ended" if has_ended else "trial_ended or away",
+                    "row": self._first_row + row,
+                    "event": "episode_ended" if has_ended else "trial_ended" if trial_has_ended else "away",
                     "memory": "cleared" if has_ended else "kept",
-                    "value_chain": "stops",
-                    "bootstrapped_value": value,
+                    "value_chain": "stops" if has_stopped else "stopped before",
+                    "final_value": value,
                 }
                 file.write(json.dumps(line) + "\n")

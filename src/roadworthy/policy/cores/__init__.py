@@ -2,7 +2,7 @@
 
 A core's memory is a NamedTuple of tensors with one row per agent. `step` changes it in place; `sequence` goes on from
 it and leaves it as it is. Both give the same outputs to rounding error. A step in which the row was inactive leaves no
-trace: its input is 0, and no other step sees it.
+trace: it is made as if nothing were to be seen, and no other step sees it.
 """
 
 from __future__ import annotations

@@ -44,8 +44,9 @@ class TransformerCore(nn.Module):
 
     def start(self, rows: int, like: Tensor) -> TransformerMemory:
         c = self.config
-        room = (rows, c.layers, c.heads, c.context, self.size // c.heads)
-        keys = torch.zeros(room, dtype=like.dtype, device=like.device)
+        # Rows come first, as in every memory, but each layer lies in one piece: it is read as a whole in every step.
+        room = (c.layers, rows, c.heads, c.context, self.size // c.heads)
+        keys = torch.zeros(room, dtype=like.dtype, device=like.device).transpose(0, 1)
         return TransformerMemory(
             torch.zeros(rows, dtype=torch.int32, device=like.device),
             torch.zeros(rows, c.context, dtype=torch.bool, device=like.device),

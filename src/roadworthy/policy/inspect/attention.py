@@ -1,0 +1,76 @@
+"""What a transformer attends to in one step, and what it would attend to if inactive steps were not masked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from roadworthy.policy.cores import Memory
+from roadworthy.policy.cores.transformer import Attention, TransformerMemory
+from roadworthy.policy.network import Output, Policy
+
+
+@dataclass(frozen=True)
+class Look:
+    """One step of R rows. A step's age is 0 for the step itself, 1 for the one before, and so on up to C - 1."""
+
+    output: Output
+    sees: Tensor  # (R, C) bool, by age
+    weights: Tensor  # (R, layers, heads, C) by age, of what is seen
+
+
+def look(policy: Policy, seen: Tensor, active: Tensor, memory: Memory, traits: Tensor | None) -> Look:
+    """What a step attends to; the memory stays as it is."""
+    scratch = type(memory)(*(tensor.clone() for tensor in memory))
+    with _watched(policy) as attended:
+        output = policy.step(seen, active, scratch, traits)
+    if not isinstance(memory, TransformerMemory):
+        rows = len(seen)
+        return Look(output, torch.zeros(rows, 0, dtype=torch.bool), torch.zeros(rows, 0, 0, 0))
+    slots = _slots_by_age(memory)
+    sees = memory.is_kept.gather(1, slots)
+    sees[:, 0] = True  # a step always sees itself
+    weights = torch.stack([layer[:, :, 0] for layer in attended], 1)
+    return Look(output, sees, weights.gather(-1, slots[:, None, None].expand_as(weights)))
+
+
+def without_mask(memory: TransformerMemory) -> TransformerMemory:
+    """A copy of the memory in which inactive steps of the episode count as much as active ones."""
+    slots = torch.arange(memory.is_kept.shape[1], device=memory.length.device)
+    return TransformerMemory(
+        memory.length.clone(), slots < memory.length[:, None], memory.keys.clone(), memory.values.clone()
+    )
+
+
+def attention_weights(query: Tensor, keys: Tensor, mask: Tensor) -> Tensor:
+    """(R, N, T, S) how much of each key's value a query gathers."""
+    scores = query @ keys.transpose(-1, -2) * query.shape[-1] ** -0.5
+    return scores.masked_fill(~mask, -torch.inf).softmax(-1)
+
+
+@contextmanager
+def _watched(policy: Policy) -> Iterator[list[Tensor]]:
+    """The attention weights of every layer that runs meanwhile, in order."""
+    attended: list[Tensor] = []
+
+    def keep(_: nn.Module, given: tuple[Tensor, Tensor, Tensor, Tensor], __: Tensor) -> None:
+        query, keys, _values, mask = given
+        attended.append(attention_weights(query, keys, mask))
+
+    hooks = [module.register_forward_hook(keep) for module in policy.modules() if isinstance(module, Attention)]
+    try:
+        yield attended
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def _slots_by_age(memory: TransformerMemory) -> Tensor:
+    """(R, C) the slot of the step that is being made, of the one before it, and so on around the ring."""
+    context = memory.is_kept.shape[1]
+    ages = torch.arange(context, device=memory.length.device)
+    return (memory.length.long()[:, None] - ages) % context

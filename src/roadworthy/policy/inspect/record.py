@@ -1,0 +1,162 @@
+"""What went on in a policy for one agent, step by step, as arrays, as JSON lines and as an .npz file."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float32]
+Flags = NDArray[np.bool_]
+Counts = NDArray[np.int32]
+
+
+@dataclass
+class StepRecord:
+    """One step of one agent. Ages: 0 is the step itself, 1 the one before it, and so on."""
+
+    agent: int
+    trial: int
+    attempt: int
+    is_active: bool
+    observation: Floats
+    scores: Floats
+    entropy: float
+    value: float
+    cache_length: int
+    sees: Flags  # (C,) by age
+    weights: Floats  # (layers, heads, C) by age
+    free_sees: Flags  # the same without the mask
+    free_weights: Floats
+    free_value_change: float
+    free_divergence: float
+    action: Floats = field(default_factory=lambda: np.zeros(2, np.float32))
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """T steps of one agent; L layers of N heads, none for cores without attention. S numbers are observed.
+
+    "Free" is what would have been, had the mask of inactive steps been lifted for this one step.
+    """
+
+    agent: int
+    trial: Counts  # (T,)
+    attempt: Counts  # (T,) the number of the agent's own episode: rises where memory was cleared
+    active: Flags  # (T,) whether the agent was there
+    observation: Floats  # (T, S)
+    action: Floats  # (T, 2) as DriveEnv.step takes it
+    scores: Floats  # (T, numbers) of the distribution that the action is from: see policy/heads.py
+    entropy: Floats  # (T,) of that distribution, nats
+    value: Floats  # (T,)
+    cache_length: Counts  # (T,) steps of the episode before this one: its position
+    mask: Flags  # (T, T) whether a step (first) sees another (second); also what is not remembered any more is unseen
+    attention: Floats  # (T, L, N, T) weights of what is seen, summing to 1
+    free_mask: Flags  # (T, T)
+    free_attention: Floats  # (T, L, N, T)
+    free_value_change: Floats  # (T,) by how much the value would be higher
+    free_divergence: Floats  # (T,) of the distribution of actions, nats
+
+    @property
+    def has_attention(self) -> bool:
+        return self.attention.size > 0
+
+    @classmethod
+    def of(cls, agent: int, records: Sequence[StepRecord]) -> Inspection:
+        """Join the steps of an agent."""
+
+        def column(name: str, kind: Any) -> NDArray[Any]:
+            return np.array([getattr(record, name) for record in records], kind)
+
+        return cls(
+            agent=agent,
+            trial=column("trial", np.int32),
+            attempt=column("attempt", np.int32),
+            active=column("is_active", np.bool_),
+            observation=column("observation", np.float32),
+            action=column("action", np.float32),
+            scores=column("scores", np.float32),
+            entropy=column("entropy", np.float32),
+            value=column("value", np.float32),
+            cache_length=column("cache_length", np.int32),
+            mask=_by_step([record.sees for record in records]),
+            attention=_by_step([record.weights for record in records]),
+            free_mask=_by_step([record.free_sees for record in records]),
+            free_attention=_by_step([record.free_weights for record in records]),
+            free_value_change=column("free_value_change", np.float32),
+            free_divergence=column("free_divergence", np.float32),
+        )
+
+    def lines(self) -> Iterator[dict[str, Any]]:
+        """Each step as plain values; attention as weights of the steps in `sees`, by layer and head."""
+        for t in range(len(self.trial)):
+            sees = np.flatnonzero(self.mask[t]).tolist()
+            free = np.flatnonzero(self.free_mask[t]).tolist()
+            yield {
+                "agent": self.agent,
+                "step": t,
+                "trial": int(self.trial[t]),
+                "attempt": int(self.attempt[t]),
+                "active": bool(self.active[t]),
+                "action": self.action[t].tolist(),
+                "scores": _short(self.scores[t]),
+                "entropy": _short(self.entropy[t]),
+                "value": _short(self.value[t]),
+                "cache_length": int(self.cache_length[t]),
+                "sees": sees,
+                "attention": _short(self.attention[t][..., sees]),
+                "free_sees": free,
+                "free_attention": _short(self.free_attention[t][..., free]),
+                "free_value_change": _short(self.free_value_change[t]),
+                "free_divergence": _short(self.free_divergence[t]),
+                "observation": _short(self.observation[t]),
+            }
+
+
+def write_inspection(inspection: Inspection, stem: Path) -> list[Path]:
+    """Write STEM.jsonl, a line per step, and STEM.npz, the arrays of Inspection by name."""
+    lines, arrays = stem.with_name(f"{stem.name}.jsonl"), stem.with_name(f"{stem.name}.npz")
+    named = {f.name: getattr(inspection, f.name) for f in fields(inspection)}
+
+    def write_lines(file: BinaryIO) -> None:
+        for line in inspection.lines():
+            file.write(json.dumps(line).encode() + b"\n")
+
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    _write_whole(lines, write_lines)
+    _write_whole(arrays, lambda file: np.savez_compressed(file, **named))
+    return [lines, arrays]
+
+
+def _write_whole(path: Path, write: Callable[[BinaryIO], None]) -> None:
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        with partial.open("wb") as file:
+            write(file)
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _by_step(by_age: list[NDArray[Any]]) -> NDArray[Any]:
+    """(T, ..., T) from (..., C) by age for each of T steps: what had age a at step t was step t - a."""
+    steps = len(by_age)
+    joined = np.zeros((steps, *by_age[0].shape[:-1], steps), by_age[0].dtype)
+    for t, values in enumerate(by_age):
+        count = min(t + 1, values.shape[-1])
+        joined[t, ..., t + 1 - count : t + 1] = values[..., :count][..., ::-1]
+    return joined
+
+
+def _short(values: Any) -> Any:
+    """Plain numbers of six digits; the .npz file has all of them."""
+    array = np.asarray(values)
+    if array.ndim:
+        return [_short(value) for value in array]
+    return float(f"{float(array):.6g}")

@@ -1,0 +1,52 @@
+"""Figures on a terminal: the ones that say most, on one screen."""
+
+from __future__ import annotations
+
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from roadworthy.cli.figures import MOST_LINES, figures_table, sections_table
+from tests.report.made_up import drive, make_run
+
+
+def screen(table: Any) -> list[str]:
+    """What a terminal of 80 columns shows of a table."""
+    console = Console(width=80, file=StringIO())
+    with console.capture() as shown:
+        console.print(table)
+    return shown.get().splitlines()
+
+
+@pytest.fixture
+def metrics(tmp_path: Path) -> dict[str, Any]:
+    """Of a run with twelve trials, the last of which go better."""
+    found = make_run(tmp_path, [drive(k, [[float(k % 3 == 0)] * 6 + [1.0] * 6]) for k in range(40)]).metrics
+    assert found is not None
+    return found
+
+
+def test_many_trials_fit_a_screen_and_the_last_gain_is_among_them(metrics: dict[str, Any]) -> None:
+    lines = screen(figures_table("adaptation", metrics))
+    assert len(lines) <= MOST_LINES + 6
+    assert any("ada_delta_trial_11_minus_0" in line for line in lines)
+    assert any(line.split()[:1] == ["score"] for line in lines)
+    assert not any("…" in line for line in lines), "nothing is cut off"
+
+
+def test_a_table_of_runs_has_the_gain_of_the_last_trial_with_its_sign(metrics: dict[str, Any]) -> None:
+    lines = screen(sections_table({"adaptation": metrics}))
+    head, line = (line for line in lines if "gain by" in line or "adaptation" in line)
+    assert "gain by trial 12" in head
+    gain = next(figure for figure in metrics["figures"] if figure["name"] == "ada_delta_trial_11_minus_0")
+    assert f"{gain['value']:+.2f} {gain['low']:+.2f} {gain['high']:+.2f}" in line
+
+
+def test_figures_that_nobody_knows_have_columns_too() -> None:
+    lifted = {"name": "lifted", "value": 0.5, "low": None, "high": None, "n": 3, "per": "episode"}
+    lines = screen(sections_table({"robot": {"figures": [lifted]}}))
+    assert any("lifted" in line for line in lines)
+    assert any("robot" in line and "0.50" in line for line in lines)

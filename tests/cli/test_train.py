@@ -1,0 +1,160 @@
+"""`roadworthy train`: from a file to a checkpoint, Ctrl-C, grids and errors."""
+
+from __future__ import annotations
+
+import csv
+import json
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from roadworthy.cli.main import main
+from roadworthy.cli.train import _figures, _line, _run_facts
+from roadworthy.policy.checkpoint import WEIGHTS, load_policy, newest
+from roadworthy.scenario.pack import Pack
+from roadworthy.train.config import TrainConfig
+from roadworthy.train.loop import Progress
+from roadworthy.train.resume import checkpoints_of
+from roadworthy.train.run import train
+from tests.train.small import as_toml, command_of, config, sim, streets
+
+
+@pytest.fixture(scope="session")
+def pack(tmp_path_factory: pytest.TempPathFactory) -> Pack:
+    return streets(tmp_path_factory.mktemp("streets") / "streets.pack")
+
+
+@pytest.fixture
+def settings(pack: Pack) -> TrainConfig:
+    return config(env=sim(2), steps=300, scenarios=str(pack.path))
+
+
+@pytest.fixture
+def file(settings: TrainConfig, tmp_path: Path) -> Path:
+    path = tmp_path / "mine.toml"
+    path.write_text(as_toml(settings))
+    return path
+
+
+@pytest.mark.row("PPO-4")
+def test_a_file_is_trained_with_lines_of_progress_and_a_checkpoint_at_the_end(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    assert main(["train", str(file), "--out", str(out), "--set", "seed=5", "--json"]) == 0
+    told = capsys.readouterr()
+    checkpoint = load_policy(json.loads(told.out.splitlines()[-1])["checkpoint"])
+    assert checkpoint.step >= 300
+    assert checkpoint.about["train"]["seed"] == 5
+    for word in ("of 300 agent-steps", "left", "entropy", "explained_variance", "score", "n "):
+        assert word in told.err
+    lines = [json.loads(line) for line in (out / "progress.jsonl").read_text().splitlines()]
+    assert lines[-1]["step"] == checkpoint.step
+    # The same command has nothing left to do, and says where the policy is.
+    assert main(["train", str(file), "--out", str(out), "--set", "seed=5"]) == 0
+    assert capsys.readouterr().out == f"trained: {checkpoint.path}\n"
+
+
+@pytest.mark.row("PPO-4")
+def test_ctrl_c_writes_a_checkpoint_and_exits_with_130(settings: TrainConfig, tmp_path: Path) -> None:
+    settings = replace(settings, steps=3000, checkpoint_interval=10_000)
+    out = tmp_path / "run"
+    command = [sys.executable, *command_of(settings, tmp_path), "--out", str(out)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    progress = out / "progress.jsonl"
+    while process.poll() is None and not (progress.exists() and progress.read_bytes().count(b"\n") >= 3):
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=120)
+    assert process.returncode == 130
+    checkpoint = newest(checkpoints_of(out))
+    assert checkpoint is not None
+    assert f"interrupted; the same command goes on from {checkpoint}" in told
+    assert load_policy(checkpoint).epoch >= 3
+    assert load_policy(checkpoint).step < settings.steps
+    gone_on = train(settings, Path(settings.scenarios), out)
+    at_once = train(settings, Path(settings.scenarios), tmp_path / "at-once")
+    assert (gone_on / WEIGHTS).read_bytes() == (at_once / WEIGHTS).read_bytes()
+
+
+@pytest.mark.row("PPO-7")
+def test_a_grid_runs_one_after_another_and_makes_one_table(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "grid"
+    grid = ["train", str(file), "--out", str(out), "--set", "steps=150", "--grid", "policy.core=mlp,lstm"]
+    grid += ["--grid", "seed=1,2"]
+    # On a cluster: one run by its number, here the third.
+    assert main([*grid, "--grid-index", "2"]) == 0
+    rows = list(csv.DictReader((out / "grid.csv").open()))
+    assert [row["status"] for row in rows] == ["pending", "pending", "completed", "pending"]
+    assert (rows[2]["policy.core"], rows[2]["seed"]) == ("lstm", "1")
+    capsys.readouterr()
+    assert main(grid) == 0
+    told = capsys.readouterr()
+    assert [line for line in told.err.splitlines() if line.startswith("run ")] == [
+        "run 1 of 4: policy.core=mlp,seed=1",
+        "run 2 of 4: policy.core=mlp,seed=2",
+        "run 4 of 4: policy.core=lstm,seed=2",
+    ]
+    assert told.out.count("completed") == 4
+    assert "means over seeds, and the lowest and the highest" in told.out
+    assert main([*grid, "--json"]) == 0
+    runs = json.loads(capsys.readouterr().out.splitlines()[-1])["runs"]
+    assert [run["status"] for run in runs] == ["completed"] * 4
+    assert {load_policy(run["checkpoint"]).policy.config.core.value for run in runs} == {"mlp", "lstm"}
+
+
+@pytest.mark.row("PPO-7")
+def test_a_run_of_a_grid_that_fails_ends_with_1_and_the_others_are_made(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "grid"
+    grid = ["train", str(file), "--out", str(out), "--set", "steps=150", "--grid", "ppo.minibatches=99,1"]
+    assert main(grid) == 1
+    told = capsys.readouterr().out
+    assert "run 0 failed: " in told
+    assert "ppo.minibatches is 99, but there are 16 rows to deal into them" in told
+    rows = list(csv.DictReader((out / "grid.csv").open()))
+    assert [row["status"] for row in rows] == ["failed", "completed"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["nowhere"], "there is no config 'nowhere'; expected a TOML file, or one of: adaptive, default, fast"),
+        (["fast", "--set", "ppo.klip=1"], "ppo.klip is unknown; did you mean ppo.clip?"),
+        (["fast", "--grid-index", "1"], "--grid-index is given without --grid"),
+        (["fast", "--grid", "seed=1,2", "--grid-index", "2"], "--grid-index is 2; the grid has 2 runs, 0 to 1"),
+        (["fast", "--grid", "seed=1,2", "--trace", "t"], "say with --grid-index which of the grid"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(
+    arguments: list[str], told: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert main(["train", *arguments, "--out", str(tmp_path / "run")]) == 2
+    assert told in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.row("PPO-4")
+@pytest.mark.row("TRIAL-8")
+def test_the_live_table_shows_throughput_losses_figures_trials_and_the_time_left() -> None:
+    figures = {"score": 0.5, "goal_rate": None, "trial_0_score": 0.25, "ada_delta_trial_1_minus_0": 0.125, "n": 12}
+    losses = {"entropy": 1.5, "explained_variance": 0.75}
+    told = Progress(3, 1000, 3000, 10.0, 100.0, 2, 1e-3, losses, figures, 0)
+    facts = dict(_run_facts(told))
+    assert facts["per second"] == "100"
+    assert facts["time left"] == "20 s"
+    assert facts["explained variance"] == "0.75"
+    shown = dict(_figures(told))
+    assert shown["agents with data (n)"] == "12"
+    assert shown["goal_rate"] == shown["collision_rate"] == "no data"
+    assert (shown["trial_0_score"], shown["ada_delta_trial_1_minus_0"]) == ("0.250", "0.125")
+    assert "score 0.500" in _line(told)
+    assert "collision_rate no data" in _line(told)

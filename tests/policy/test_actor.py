@@ -1,0 +1,277 @@
+"""Actors: what a row does depends on its episode alone, and memory lasts as long as the episode."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from roadworthy.errors import UsageError
+from roadworthy.policy.actor import Actor, BlindActor, NeuralActor, load_actor
+from roadworthy.policy.checkpoint import save_policy
+from roadworthy.policy.config import CoreKind, PolicyConfig, TraitConfig, TransformerConfig
+from roadworthy.policy.network import Policy
+from roadworthy.scenario.pack import Pack
+from roadworthy.sim.config import Actions, ControlConfig, EpisodeConfig, Model, ObserveConfig, SimConfig
+from roadworthy.sim.env import DriveEnv
+from roadworthy.sim.layout import layout
+from tests.policy.networks import OBSERVE, small_policy, strengthened
+from tests.sim import scenes
+from tests.sim.scenes import pack_of, scene
+
+TRIAL_STEPS = 8
+CONFIG = SimConfig(
+    observe=OBSERVE, control=ControlConfig(rows=3), episode=EpisodeConfig(trials=2, trial_steps=TRIAL_STEPS)
+)
+EVERY_CORE = pytest.mark.parametrize("core", CoreKind)
+
+
+@pytest.fixture(scope="module")
+def pack(tmp_path_factory: pytest.TempPathFactory) -> Pack:
+    """Two roads: on the first, one car of three is at its goal early and so inactive until the trial ends."""
+    soon = scenes.Actor(20.0, speed=3.0, last=14)
+    lane = [scenes.Actor(60.0), scenes.Actor(90.0, y=scenes.HALF_LANE, speed=8.0)]
+    first = scene(soon, *lane, id="first")
+    second = scene(*lane, id="second")
+    return pack_of(tmp_path_factory.mktemp("roads") / "roads.pack", first, second)
+
+
+def drive(
+    pack: Pack, actor: Actor, world: int, worlds: int, config: SimConfig = CONFIG, steps: int = 2 * TRIAL_STEPS
+) -> NDArray[np.float32]:
+    """(steps, rows, 2) actions of the first scenario with seed 7 in one world, while others run something else."""
+    env = DriveEnv(pack, worlds, config, sampling=False, threads=1)
+    for other in range(worlds):
+        env.assign(other, 0 if other == world else 1, 7 if other == world else 1000 + other)
+    env.reset()
+    actor.start(env)
+    seeds = np.array([7 if w == world else 1000 + w for w in env.world_of_row], np.uint64)
+    actions = []
+    for step in range(steps):
+        chosen = np.array(actor.act(env.observations, env.signals.active, seeds, np.full(env.row_count, step)))
+        actions.append(np.where(env.signals.active[:, None], chosen, -1)[env.world_of_row == world])
+        env.step(chosen)
+        actor.reset(env.signals.episode_ended)
+    return np.stack(actions)
+
+
+@pytest.mark.row("EVAL-6")
+@pytest.mark.parametrize("width", [8, 64])
+@EVERY_CORE
+def test_what_a_row_does_depends_on_its_episode_alone(pack: Pack, core: CoreKind, width: int) -> None:
+    """With a width of 8, matrix products round by a row's place: the reason for blocks of a world each."""
+    shape = TransformerConfig(heads=2, context=8)
+    config = PolicyConfig(core=core, encoder=width, hidden=2 * width, transformer=shape)
+    policy = strengthened(Policy(config, layout(CONFIG), (7, 13)))
+    said: list[torch.Tensor] = []
+
+    class Listening(NeuralActor):
+        """Keeps all that the network says about the world in question."""
+
+        listens_to = 0
+
+        def _step(self, block: int, *given: Any) -> Any:
+            output = super()._step(block, *given)
+            if block == self.listens_to:
+                said.append(torch.cat([output.scores, output.values[:, None]], -1))
+            return output
+
+    alone = drive(pack, Listening(policy), 0, 1)
+    expected, said = torch.stack(said), []
+    assert len(expected) == 2 * TRIAL_STEPS
+    assert len(np.unique(alone)) > 5
+    for world, worlds in ((0, 3), (6, 7)):
+        actor = Listening(policy)
+        actor.listens_to = world
+        said.clear()
+        assert np.array_equal(drive(pack, actor, world, worlds), alone)
+        assert torch.equal(torch.stack(said), expected)
+
+
+@pytest.mark.row("EVAL-8")
+@pytest.mark.parametrize("core", [CoreKind.LSTM, CoreKind.TRANSFORMER])
+def test_memory_is_kept_between_trials_and_cleared_with_the_episode(pack: Pack, core: CoreKind) -> None:
+    lengths: list[list[int]] = []
+
+    class Watched(NeuralActor):
+        """Tells how long the memory of its rows is before each step."""
+
+        def _step(self, block: int, *given: Any) -> Any:
+            lengths.append(self._memories[block].length.tolist())
+            return super()._step(block, *given)
+
+    env = DriveEnv(pack, 1, CONFIG, sampling=False, threads=1)
+    actor = Watched(small_policy(core, context=4))
+    env.assign(0, 1, 5)
+    env.reset()
+    actor.start(env)
+    active = []
+    for step in range(2 * TRIAL_STEPS + 3):
+        if step == 2 * TRIAL_STEPS:
+            env.assign(0, 1, 6)
+        active.append(env.signals.active.copy())
+        env.step(actor.act(env.observations, env.signals.active, np.full(3, 5, np.uint64), np.full(3, step)))
+        actor.reset(env.signals.episode_ended)
+    assert env.signals.active[:2].all()
+    assert np.all(active[TRIAL_STEPS][:2])
+    before = [length[0] for length in lengths]
+    assert before == [*range(2 * TRIAL_STEPS), 0, 1, 2]
+    assert all(length[2] == 0 for length in lengths), "a row without an agent has nothing to remember"
+
+
+@pytest.mark.row("EVAL-8")
+def test_a_world_that_rests_costs_nothing_and_one_in_limbo_counts_on(pack: Pack) -> None:
+    steps: list[int] = []
+
+    class Counting(NeuralActor):
+        """Counts the steps of its network."""
+
+        def _step(self, block: int, *given: Any) -> Any:
+            steps.append(block)
+            return super()._step(block, *given)
+
+    env = DriveEnv(pack, 2, CONFIG, sampling=False, threads=1)
+    actor = Counting(small_policy(context=4))
+    env.assign(1, 0, 5)
+    env.reset()
+    actor.start(env)
+    nobody = np.zeros(6, np.bool_)
+    for step in range(4):
+        active = env.signals.active if step < 2 else nobody
+        actor.act(env.observations, active, np.full(6, 5, np.uint64), np.full(6, step))
+    assert steps == [1, 1, 1, 1]
+    assert actor._memories[1].length.tolist() == [4, 4, 4]
+
+
+def test_draws_are_keyed_by_seed_agent_and_step(pack: Pack) -> None:
+    env = DriveEnv(pack, 2, CONFIG, sampling=False, threads=1)
+    for world in range(2):
+        env.assign(world, 0, 5)
+    env.reset()
+
+    def act(seeds: tuple[int, int], step: int) -> NDArray[Any]:
+        actor = NeuralActor(small_policy(CoreKind.MLP, choices=(7, 13)))
+        actor.start(env)
+        rows = np.repeat(np.array(seeds, np.uint64), 3)
+        return actor.act(env.observations, env.signals.active, rows, np.full(6, step)).reshape(2, 3, 2)
+
+    assert np.array_equal(*act((2**64 - 1, 2**64 - 1), 4))
+    assert not np.array_equal(*act((8, 9), 4))
+    assert not np.array_equal(act((8, 8), 4), act((8, 8), 5))
+
+
+def test_a_greedy_actor_takes_the_likeliest_action(pack: Pack) -> None:
+    policy = small_policy(CoreKind.MLP)
+    one, other = (drive(pack, NeuralActor(policy, is_greedy=True), 0, 1, steps=1) for _ in range(2))
+    env = DriveEnv(pack, 1, CONFIG, sampling=False, threads=1)
+    env.assign(0, 0, 7)
+    seen = torch.from_numpy(env.reset().copy())
+    with torch.no_grad():
+        scores = policy.step(seen, torch.ones(3, dtype=torch.bool), policy.memory(3)).scores
+    assert np.array_equal(one, other)
+    assert np.array_equal(one[0], policy.head.greedy(scores).numpy())
+
+
+@pytest.mark.row("PPO-3")
+def test_a_policy_drives_in_an_env_that_shows_more_than_its_own(pack: Pack) -> None:
+    more = SimConfig(observe=ObserveConfig(partners=9, lanes=30, edges=20, lights=4), control=CONFIG.control)
+    policy = small_policy(CoreKind.MLP)
+    own = SimConfig(observe=OBSERVE, control=CONFIG.control)
+    expected, fitted = (drive(pack, NeuralActor(policy), 0, 1, config, steps=8) for config in (own, more))
+    assert np.array_equal(expected, fitted)
+
+
+@pytest.mark.row("PPO-3")
+def test_traits_are_drawn_for_each_episode_or_taken_as_given(pack: Pack) -> None:
+    policy = small_policy(CoreKind.MLP, traits=TraitConfig(entropy=(0.0, 0.2), discount=(0.9, 1.0)))
+    told: list[torch.Tensor] = []
+
+    class Told(NeuralActor):
+        """Keeps the traits that the network is told."""
+
+        def _step(self, block: int, seen: Any, active: Any, traits: Any) -> Any:
+            told.append(traits)
+            return super()._step(block, seen, active, traits)
+
+    drive(pack, Told(policy, traits={"entropy": 0.05}), 0, 1, steps=3)
+    assert torch.equal(told[0], told[1])
+    assert torch.equal(told[1], told[2])
+    assert told[0][:, 0].tolist() == pytest.approx([0.25] * 3)
+    assert len(set(told[0][:, 1].tolist())) == 3, "each agent draws its own"
+    for given, wrong in (
+        ({"entropi": 0.1}, "'entropi' is unknown to this policy; it has: entropy, discount"),
+        ({"entropy": 0.3}, "entropy is 0.3, expected 0.0 to 0.2"),
+    ):
+        with pytest.raises(UsageError, match=wrong):
+            NeuralActor(policy, traits=given)
+
+
+def test_an_env_with_other_actions_is_refused(pack: Pack) -> None:
+    env = DriveEnv(pack, 1, SimConfig(model=Model.JERK), sampling=False)
+    with pytest.raises(UsageError, match=r"chooses among \(7, 13\), the env among \(4, 3\)"):
+        NeuralActor(small_policy()).start(env)
+
+
+@pytest.mark.parametrize("actions", Actions)
+def test_blind_actors_do_what_their_names_say(pack: Pack, actions: Actions) -> None:
+    config = SimConfig(actions=actions, observe=OBSERVE, control=CONFIG.control)
+    env = DriveEnv(pack, 2, config, sampling=False, threads=1)
+    drawn = []
+    for name in ("zero", "random"):
+        actor = load_actor(name)
+        assert isinstance(actor, BlindActor)
+        actor.start(env)
+        for step in range(200):
+            drawn.append(actor.act(None, None, np.arange(6, dtype=np.uint64), np.full(6, step)))
+    zero, random = np.stack(drawn[:200]), np.stack(drawn[200:])
+    choices = env.action_choices
+    assert (zero == ([0.0, 0.0] if choices is None else [3, 6])).all()
+    if choices is None:
+        assert random.min() < -0.95
+        assert random.max() > 0.95
+        assert np.abs(random).max() <= 1.0
+    else:
+        assert [sorted(set(random[..., k].ravel().tolist())) for k in range(2)] == [list(range(n)) for n in choices]
+
+
+class Standing:
+    """Somebody's own actor."""
+
+    name = "standing"
+
+    def start(self, env: DriveEnv) -> None:
+        self._rows = env.row_count
+
+    def act(self, observations: Any, active: Any, episode_seeds: Any, episode_steps: Any) -> Any:
+        return np.zeros((self._rows, 2), np.float32)
+
+    def reset(self, mask: Any) -> None:
+        pass
+
+
+def test_actors_are_found_by_word(pack: Pack, tmp_path: Path) -> None:
+    folder = save_policy(tmp_path / "mine", small_policy())
+    actor = load_actor(str(folder))
+    assert isinstance(actor, NeuralActor)
+    assert actor.name == "mine"
+    words = ["random", "zero", "expert:drive", "expert:log", f"{__name__}:Standing"]
+    assert [load_actor(word).name for word in words] == ["random", "zero", "expert-drive", "expert-log", "standing"]
+
+
+@pytest.mark.parametrize(
+    ("word", "told"),
+    [
+        ("nowhere", "'nowhere' is no checkpoint; expected a checkpoint's folder, baseline:NAME, random, zero"),
+        ("expert:drve", "'expert:drve' is no checkpoint"),
+        ("baseline:none", "there is no 'baseline:none'; known baselines"),
+        ("no_such_module:Class", "can't be imported: No module named 'no_such_module'"),
+        ("math:Class", "can't be imported: module 'math' has no attribute 'Class'"),
+    ],
+)
+def test_a_word_that_names_no_actor_is_an_error_that_says_what_would(word: str, told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        load_actor(word)

@@ -1,0 +1,191 @@
+"""Going on: the same bytes as without a break, wherever it came, and what becomes of damage."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from roadworthy.errors import CheckpointError
+from roadworthy.policy.checkpoint import ABOUT, WEIGHTS, load_policy, save_policy
+from roadworthy.policy.config import CoreKind, TraitConfig
+from roadworthy.scenario.pack import Pack
+from roadworthy.train.config import CoplayerConfig, TrainConfig, TrialsStage
+from roadworthy.train.loop import Progress
+from roadworthy.train.resume import TENSORS, checkpoints_of
+from roadworthy.train.run import train
+from tests.policy.networks import small_policy
+from tests.train.small import command_of, config, network, sim
+
+
+class Died(Exception):
+    """Stands for the end of a process at any place."""
+
+
+def dying_at(epoch: int) -> Callable[[Progress], None]:
+    def die(progress: Progress) -> None:
+        if progress.epoch == epoch:
+            raise Died
+
+    return die
+
+
+def run(settings: TrainConfig, pack: Pack, folder: Path, **keys: Any) -> bytes:
+    """Train to the end, or on to it; the bytes of the last checkpoint."""
+    return policy_bytes(train(settings, pack.path, folder, **keys))
+
+
+def policy_bytes(checkpoint: Path) -> bytes:
+    return (checkpoint / WEIGHTS).read_bytes() + (checkpoint / ABOUT).read_bytes()
+
+
+def spoil(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+def epochs(folder: Path) -> list[int]:
+    return [json.loads(line)["epoch"] for line in (folder / "progress.jsonl").read_text().splitlines()]
+
+
+def everything(tmp_path: Path, core: CoreKind) -> TrainConfig:
+    """All that there is to remember: a partner with memory, traits, a curriculum, several passes, priority."""
+    partner = tmp_path / "partner"
+    if not partner.exists():
+        save_policy(partner, small_policy(CoreKind.LSTM, observe=sim().observe))
+    return config(
+        env=sim(2, ego_share=0.6),
+        policy=network(core, traits=TraitConfig(entropy=(0.0, 0.1), discount=(0.9, 0.99))),
+        coplayers=CoplayerConfig((partner,)),
+        trials=(TrialsStage(0.0, 1), TrialsStage(0.4, 2)),
+        steps=450,
+        passes=2,
+        priority=0.5,
+    )
+
+
+def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(pack: Pack, tmp_path: Path) -> None:
+    settings = config(CoreKind.TRANSFORMER, env=sim(2))
+    one, same = (run(settings, pack, tmp_path / name) for name in ("one", "same"))
+    assert one == same
+    other = run(replace(settings, seed=2), pack, tmp_path / "other")
+    assert one != other
+
+
+@pytest.mark.row("PPO-4")
+@pytest.mark.parametrize("core", CoreKind)
+def test_a_run_that_died_goes_on_to_the_same_bytes(core: CoreKind, pack: Pack, tmp_path: Path) -> None:
+    settings = everything(tmp_path, core)
+    whole = run(settings, pack, tmp_path / "whole")
+    last = epochs(tmp_path / "whole")[-1]
+    for epoch in (1, 3, last):  # before the first checkpoint, in the middle, and before the last one
+        with pytest.raises(Died):
+            train(settings, pack.path, tmp_path / "torn", report=dying_at(epoch))
+    assert run(settings, pack, tmp_path / "torn") == whole
+    assert epochs(tmp_path / "torn") == list(range(1, last + 1))
+    assert run(settings, pack, tmp_path / "torn") == whole  # there is nothing left to do
+
+
+@pytest.mark.row("PPO-4")
+def test_a_run_that_was_stopped_goes_on_to_the_same_bytes(pack: Pack, tmp_path: Path) -> None:
+    settings = everything(tmp_path, CoreKind.MLP)
+    whole = run(settings, pack, tmp_path / "whole")
+    for count in (1, 2, 3):  # updates in each go
+        seen: list[Progress] = []
+        folder = tmp_path / f"stopped-{count}"
+        checkpoint = train(settings, pack.path, folder, report=seen.append, should_stop=lambda: len(seen) >= count)  # noqa: B023
+        assert load_policy(checkpoint).epoch == count
+        assert run(settings, pack, folder) == whole
+
+
+@pytest.mark.row("PPO-4")
+def test_a_process_that_is_killed_goes_on_to_the_same_bytes(pack: Pack, tmp_path: Path) -> None:
+    settings = config(CoreKind.LSTM, env=sim(2), steps=1200, scenarios=str(pack.path))
+    folder = tmp_path / "killed"
+    process = subprocess.Popen([sys.executable, *command_of(settings, tmp_path), "--out", str(folder)])
+    try:
+        progress = folder / "progress.jsonl"
+        while process.poll() is None and not (progress.exists() and len(progress.read_bytes().splitlines()) >= 5):
+            time.sleep(0.01)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert process.returncode == -signal.SIGKILL
+    torn = len(epochs(folder))
+    told: list[Progress] = []
+    killed = run(settings, pack, folder, report=told.append)
+    assert 0 < told[0].epoch - 1 <= torn
+    assert killed == run(settings, pack, tmp_path / "whole")
+
+
+def test_what_a_partner_remembers_is_dropped_if_its_file_was_replaced_meanwhile(pack: Pack, tmp_path: Path) -> None:
+    settings = everything(tmp_path, CoreKind.MLP)
+    with pytest.raises(Died):
+        train(settings, pack.path, tmp_path / "run", report=dying_at(3))
+    save_policy(tmp_path / "partner", small_policy(CoreKind.TRANSFORMER, observe=sim().observe))
+    assert load_policy(train(settings, pack.path, tmp_path / "run")).step >= settings.steps
+
+
+@pytest.mark.row("PPO-4")
+@pytest.mark.parametrize("name", [WEIGHTS, ABOUT, TENSORS])
+def test_a_damaged_checkpoint_is_named_and_the_one_before_it_taken(name: str, pack: Pack, tmp_path: Path) -> None:
+    settings = config(env=sim(2))
+    whole = run(settings, pack, tmp_path / "whole")
+    folder = tmp_path / "run"
+    with pytest.raises(Died):
+        train(settings, pack.path, folder, report=dying_at(5))
+    before, newest = sorted(checkpoints_of(folder).iterdir())
+    spoil(newest / name)
+    if name == ABOUT:
+        (newest / name).write_text("{")
+    told: list[str] = []
+    assert run(settings, pack, folder, warn=told.append) == whole
+    assert told == [f"damaged: {newest}; going on from the one before, {before}"]
+
+
+@pytest.mark.row("PPO-4")
+def test_where_all_checkpoints_are_damaged_nothing_is_begun_anew_unasked(pack: Pack, tmp_path: Path) -> None:
+    settings = config(steps=100)
+    checkpoint = train(settings, pack.path, tmp_path)
+    for path in checkpoints_of(tmp_path).iterdir():
+        spoil(path / WEIGHTS)
+    with pytest.raises(CheckpointError, match=r"all checkpoints in .* are damaged; give --new"):
+        train(settings, pack.path, tmp_path)
+    assert checkpoint.exists()
+
+
+def test_a_folder_with_another_config_is_refused_and_the_keys_named(pack: Pack, tmp_path: Path) -> None:
+    train(config(steps=100), pack.path, tmp_path)
+    with pytest.raises(CheckpointError, match=r"holds a run with another config \(other: ppo\.clip, seed\)"):
+        train(config(steps=100, clip=0.3, seed=4), pack.path, tmp_path)
+
+
+def test_a_new_run_sets_the_old_one_aside_and_keeps_its_own_checkpoints(pack: Pack, tmp_path: Path) -> None:
+    """Older checkpoints with more steps would be taken for this run's newest, and its own be pruned as old ones."""
+    long, short = config(steps=400, keep=1), config(steps=100, keep=1, seed=3)
+    old = policy_bytes(train(long, pack.path, tmp_path))
+    checkpoint = train(short, pack.path, tmp_path, is_new=True)
+    assert load_policy(checkpoint).about["train"]["seed"] == 3
+    assert epochs(tmp_path)[0] == 1
+    (aside,) = (tmp_path / "before-1" / "checkpoints").iterdir()
+    assert policy_bytes(aside) == old
+    assert train(short, pack.path, tmp_path) == checkpoint
+
+
+def test_only_the_newest_checkpoints_are_kept(pack: Pack, tmp_path: Path) -> None:
+    settings = config(checkpoint_interval=1, keep=2)
+    last = train(settings, pack.path, tmp_path)
+    kept = sorted(checkpoints_of(tmp_path).iterdir())
+    assert len(kept) == 2
+    assert kept[-1] == last
+    assert not [name for name in os.listdir(checkpoints_of(tmp_path)) if name.startswith(".")]
