@@ -1,0 +1,174 @@
+"""Charts of a report as inline SVG. Colours are the page's, so that they follow it into the dark and onto paper."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from roadworthy.report.markup import Html, join, tag
+from roadworthy.report.words import Figure, interval_of, number, plain_name, value_of
+
+BAR_PX = (280.0, 20.0)
+SMALL_BAR_PX = 150.0  # its width in tables with several figures on a line
+TICK_PX = 48.0  # between ticks, about
+MARGIN_PX = 17.0  # room for half of a number below the ends
+LEVELS = 6  # shades between the worst and the best
+CELL_PX = (1080.0, 21.0)  # the width of a strip, and the height of a row
+MOST_CELLS = 400
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Values along a line of pixels."""
+
+    low: float
+    high: float
+    start_px: float
+    end_px: float
+
+    def __call__(self, value: float) -> float:
+        share = (value - self.low) / (self.high - self.low)
+        return self.start_px + (self.end_px - self.start_px) * min(max(share, 0.0), 1.0)
+
+    def ticks(self) -> list[float]:
+        """Round values within the scale, as many as their numbers have room for."""
+        rough = (self.high - self.low) / max(abs(self.end_px - self.start_px) / TICK_PX, 1.0)
+        power = 10.0 ** math.floor(math.log10(rough))
+        step = next(power * step for step in (1.0, 2.0, 5.0, 10.0) if power * step >= rough * 0.999)
+        first = math.ceil(self.low / step - 1e-9)
+        last = math.floor(self.high / step + 1e-9)
+        return [step * k for k in range(first, last + 1)]
+
+
+def bar_scale(figures: Sequence[Figure], width_px: float = BAR_PX[0]) -> Scale:
+    """The scale that figures of one unit share: shares go from 0 to 1, gains lie around 0, others start at 0."""
+    values = [v for f in figures for v in (f["value"], f.get("low"), f.get("high")) if v is not None]
+    low, high = min(values, default=0.0), max(values, default=1.0)
+    if figures and all(figure["unit"] == "share" for figure in figures):
+        low, high = (0.0, 1.0) if low >= 0.0 else (-(size := max(-low, high, 0.1)), size)
+    else:
+        low = min(low, 0.0)
+        high = high if high > low else low + 1.0
+    return Scale(low, high, MARGIN_PX, width_px - MARGIN_PX)
+
+
+def interval_bar(figure: Figure, scale: Scale) -> Html:
+    """A figure as a dot on its interval; hollow where there is no interval."""
+    width, height = scale.end_px + MARGIN_PX, BAR_PX[1]
+    middle = height / 2.0
+    parts = [
+        tag("line", x1=scale(t), x2=scale(t), y1=0, y2=height, class_=_tick_class(t, scale)) for t in scale.ticks()
+    ]
+    value, low, high = figure["value"], figure.get("low"), figure.get("high")
+    if low is not None and high is not None:
+        parts.append(tag("line", x1=scale(low), x2=scale(high), y1=middle, y2=middle, class_="range"))
+        parts += [
+            tag("line", x1=scale(e), x2=scale(e), y1=middle - 4, y2=middle + 4, class_="end") for e in (low, high)
+        ]
+    if value is not None:
+        parts.append(tag("circle", cx=scale(value), cy=middle, r=4.5, class_="dot" if low is not None else "hollow"))
+    told = f"{plain_name(figure['name'])}: {value_of(figure)}, {interval_of(figure)}"
+    return _svg(width, height, *parts, told=told, class_="bar")
+
+
+def bar_axis(scale: Scale, unit: str, *, signed: bool = False) -> Html:
+    """The numbers below a column of bars."""
+    width, height = scale.end_px + MARGIN_PX, BAR_PX[1]
+    labels = [
+        tag("text", _short(t, unit, signed), x=scale(t), y=13, class_="axis", text_anchor="middle")
+        for t in scale.ticks()
+    ]
+    return _svg(width, height, *labels, told="axis", class_="bar")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a chart over trials."""
+
+    label: str
+    figures: Sequence[Figure]
+    color: str  # a class of the page's style
+
+
+def trial_chart(lines: Sequence[Line], title: str) -> Html:
+    """Shares over trials, each point with its interval."""
+    width, height = 430.0, 250.0
+    count = max(len(line.figures) for line in lines)
+    across = Scale(0.0, max(count - 1.0, 1.0), 52.0, width - 24.0)
+    up = Scale(0.0, 1.0, height - 34.0, 36.0)
+    parts: list[Html] = [tag("text", title, x=4, y=15, class_="title")]
+    for t in up.ticks():
+        parts.append(tag("line", x1=across.start_px - 10, x2=width - 12, y1=up(t), y2=up(t), class_="grid"))
+        parts.append(
+            tag("text", number(t, "share").replace(".0%", "%"), x=36, y=up(t) + 4, class_="axis", text_anchor="end")
+        )
+    for k in range(count):
+        parts.append(tag("text", f"trial {k + 1}", x=across(k), y=height - 14, class_="axis", text_anchor="middle"))
+    for place, line in enumerate(lines):
+        parts += _trial_line(line, across, up, 6.0 * (place - (len(lines) - 1) / 2.0))
+    legend = 30.0 + 7.5 * len(title)
+    for line in lines if len(lines) > 1 else ():
+        parts.append(tag("circle", cx=legend, cy=11, r=4.5, class_=f"dot {line.color}"))
+        parts.append(tag("text", line.label, x=legend + 9, y=15, class_="axis"))
+        legend += 22.0 + 6.6 * len(line.label)
+    told = f"{title}: " + "; ".join(f"{line.label} {', '.join(map(value_of, line.figures))}" for line in lines)
+    return _svg(width, height, *parts, told=told, class_="chart")
+
+
+def _trial_line(line: Line, across: Scale, up: Scale, shift_px: float) -> Iterator[Html]:
+    points = [(across(k) + shift_px, f) for k, f in enumerate(line.figures) if f["value"] is not None]
+    path = " ".join(f"{x:.1f},{up(figure['value']):.1f}" for x, figure in points)
+    yield tag("polyline", points=path, class_=f"curve {line.color}")
+    for x, figure in points:
+        low, high = figure.get("low"), figure.get("high")
+        if low is not None and high is not None:
+            yield tag("line", x1=x, x2=x, y1=up(low), y2=up(high), class_=f"range {line.color}")
+        kind = "dot" if low is not None else "hollow"
+        yield tag("circle", cx=x, cy=up(figure["value"]), r=4.5, class_=f"{kind} {line.color}")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One scenario in a strip."""
+
+    told: str
+    link: str | None  # an anchor in the page
+    badness: Mapping[str, float | None]  # by row, from 0 (good) to 1 (bad)
+
+
+def scenario_strip(cells: Sequence[Cell], rows: Mapping[str, str]) -> Html:
+    """Scenarios side by side, a row for each figure, dark where it is bad. rows: names and what to call them."""
+    width, height = CELL_PX
+    label_px = 120.0
+    step = min((width - label_px) / max(len(cells), 1), 26.0)
+    gap = 1.0 if step >= 4.0 else 0.0
+    parts: list[Html] = []
+    for place, label in enumerate(rows.values()):
+        parts.append(tag("text", label, x=0, y=place * height + 14, class_="axis"))
+    for column, cell in enumerate(cells):
+        boxes = []
+        for place, name in enumerate(rows):
+            value = cell.badness.get(name)
+            shade = "none" if value is None else f"b{round(min(max(value, 0.0), 1.0) * (LEVELS - 1))}"
+            at = {"x": label_px + column * step, "y": place * height + 1.0}
+            boxes.append(tag("rect", **at, width=step - gap, height=height - 3.0, class_=shade))
+        drawn = join((tag("title", cell.told), *boxes))
+        parts.append(tag("a", drawn, href=cell.link) if cell.link else tag("g", drawn))
+    return _svg(width, height * len(rows), *parts, told=f"{len(cells)} scenarios, worst first", class_="strip")
+
+
+def _svg(width: float, height: float, *parts: Html, told: str, class_: str) -> Html:
+    size: dict[str, float | str] = {"width": width, "height": height, "viewBox": f"0 0 {width:g} {height:g}"}
+    return tag("svg", *parts, **size, class_=class_, role="img", aria_label=told)
+
+
+def _tick_class(tick: float, scale: Scale) -> str:
+    return "zero" if abs(tick) < 1e-9 and scale.low < 0.0 else "grid"
+
+
+def _short(value: float, unit: str, signed: bool) -> str:
+    if unit == "share":
+        points = round(100.0 * value)
+        return f"{points:+d}".replace("+0", "0") if signed else f"{points}%"
+    return f"{value:,g}"

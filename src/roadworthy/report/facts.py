@@ -1,0 +1,207 @@
+"""What a report tells of a run, read once: its header, its figures, and its episodes in the order of their outcome."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from roadworthy.record import Run
+from roadworthy.record.artifacts import Artifact
+from roadworthy.report.words import Figure
+
+# Which outcome says how good an episode was: the first that a run has.
+MAIN_OUTCOMES = ("score", "success", "return")
+# Among equal ones, worst first: by these, most first or least first.
+TIE_BREAKERS = (("infractions", "descending"), ("goal_rate", "ascending"))
+# What egos do wrong: the figure of an ego that counts it, and what people call it.
+FAULTS = {
+    "collisions": "collision",
+    "departures": "off road",
+    "red_lights": "red light",
+    "stop_signs": "stop sign",
+    "timed_out_rate": "out of time",
+}
+MOST_EPISODES = 1000
+MOST_FAILED = 200
+
+
+@dataclass(frozen=True)
+class Episode:
+    """An ended episode."""
+
+    anchor: str  # what links within a page call it
+    id: str
+    scenario_id: str
+    seed: int
+    replicate: int
+    steps: int
+    trials: int
+    tags: tuple[str, ...]
+    factors: Mapping[str, Any]
+    outcomes: Mapping[str, float | None]
+    artifacts: Mapping[str, str]  # name: path in the run folder
+    error: str | None = None
+    egos: int = 0
+    faults: Mapping[str, int] = field(default_factory=dict)  # name of FAULTS: how many egos
+
+
+class RunFacts:
+    """A run as a report tells it; also one that failed or was cut short, of which there are no figures."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.header = run.header
+        self.status = run.status
+        self.metrics: dict[str, Any] = run.metrics or {} if run.is_sealed else {}
+        self.figures: dict[str, Figure] = {figure["name"]: figure for figure in self.metrics.get("figures", ())}
+        self.artifacts: list[Artifact] = run.artifacts
+
+    @property
+    def name(self) -> str:
+        return str(self.header["evaluator"])
+
+    @property
+    def policy(self) -> str:
+        return str(self.header["policy"])
+
+    @property
+    def anchor(self) -> str:
+        """What links within a page call the run; no two runs have the same."""
+        return f"run-{self.header['run_id']}"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """All settings, whether they decide what happens or only how it is carried out."""
+        return {**self.header.get("config", {}), **self.header.get("carried_out", {})}
+
+    @property
+    def errors(self) -> list[Mapping[str, Any]]:
+        return list(self.header.get("errors", ()))
+
+    @property
+    def seconds(self) -> float | None:
+        seconds = self.metrics.get("eval_seconds")
+        return None if seconds is None else float(seconds)
+
+    @cached_property
+    def main_outcome(self) -> str | None:
+        """The outcome that episodes are ordered by; None where no episode has any that is known."""
+        columns = set(self._table.column_names)
+        known = (name for name in MAIN_OUTCOMES if f"outcomes.{name}" in columns)
+        return next((name for name in known if self._table[f"outcomes.{name}"].null_count < len(self._table)), None)
+
+    @cached_property
+    def episode_count(self) -> int:
+        """How many have ended."""
+        return len(self._table)
+
+    @cached_property
+    def failed_count(self) -> int:
+        return len(self._failed)
+
+    @cached_property
+    def episodes(self) -> list[Episode]:
+        """Completed episodes, worst first, at most MOST_EPISODES."""
+        table = self._table.filter(pc.equal(self._table["status"], "completed"))
+        keys = [(f"outcomes.{self.main_outcome}", "ascending")] if self.main_outcome else []
+        keys += [(f"outcomes.{name}", way) for name, way in TIE_BREAKERS if f"outcomes.{name}" in table.column_names]
+        if keys:
+            table = table.take(pc.sort_indices(table, [*keys, ("episode_id", "ascending")]))
+        return self._episodes(table.slice(0, MOST_EPISODES), "e")
+
+    @cached_property
+    def failed(self) -> list[Episode]:
+        """Episodes without a result, at most MOST_FAILED."""
+        return self._episodes(self._failed.slice(0, MOST_FAILED), "f")
+
+    @cached_property
+    def reasons(self) -> list[tuple[str, int]]:
+        """Why episodes failed: the first line of each error and how often, most frequent first."""
+        lines = ((error or "no reason given").strip().partition("\n")[0] for error in self._failed["error"].to_pylist())
+        return Counter(lines).most_common()
+
+    @cached_property
+    def artifact_errors(self) -> list[tuple[str | None, str, str]]:
+        """What could not be written, and why: episode or None for the run, artifact, error."""
+        found = {(a.episode_id, a.name): a.error for a in self.artifacts}
+        has_errors = pc.greater(pc.list_value_length(_entries(self._table["artifact_errors"])), 0)
+        for row in self._table.select(["episode_id", "artifact_errors"]).filter(has_errors).to_pylist():
+            for name, error in row["artifact_errors"]:
+                found.setdefault((row["episode_id"], name), error)
+        return [(id, name, error) for (id, name), error in found.items() if error is not None]
+
+    @cached_property
+    def _table(self) -> pa.Table:
+        return self.run.episodes()
+
+    @cached_property
+    def _failed(self) -> pa.Table:
+        return self._table.filter(pc.equal(self._table["status"], "failed"))
+
+    def _episodes(self, table: pa.Table, letter: str) -> list[Episode]:
+        """Rows of the table of episodes, with what their egos did."""
+        rows = table.to_pylist()
+        egos, faults = self._egos([row["episode_id"] for row in rows])
+        return [
+            Episode(
+                anchor=f"{self.anchor}-{letter}{place}",
+                id=row["episode_id"],
+                scenario_id=row["scenario_id"],
+                seed=row["seed"],
+                replicate=row["replicate"],
+                steps=row["steps"],
+                trials=row["trials"],
+                tags=tuple(row["tags"] or ()),
+                factors=_group(row, "factors."),
+                outcomes=_group(row, "outcomes."),
+                artifacts=dict(row["artifacts"] or ()),
+                error=row["error"],
+                egos=egos[row["episode_id"]],
+                faults=faults.get(row["episode_id"], {}),
+            )
+            for place, row in enumerate(rows)
+        ]
+
+    def _egos(self, ids: list[str]) -> tuple[Counter[str], dict[str, Counter[str]]]:
+        """How many egos these episodes had, and how many of them did each wrong."""
+        columns = [f"figures.{name}" for name in FAULTS if f"figures.{name}" in self.run.column_names("agents")]
+        agents = self.run.agents(["episode_id", *columns])
+        agents = agents.filter(pc.is_in(agents["episode_id"], pa.array(ids, pa.string())))
+        faults: dict[str, Counter[str]] = {}
+        rows = agents.to_pylist()
+        for row in rows:
+            found = faults.setdefault(row["episode_id"], Counter())
+            found.update(c.removeprefix("figures.") for c in columns if (row[c] or 0.0) > 0.0)
+        return Counter(row["episode_id"] for row in rows), faults
+
+
+def worst_first(run: Run) -> list[str]:
+    """The ids of completed episodes as a report orders them: the lowest outcome first, then most infractions."""
+    return [episode.id for episode in RunFacts(run).episodes]
+
+
+def leaves(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+    """Settings with dotted keys."""
+    found: list[tuple[str, Any]] = []
+    for name, value in values.items():
+        if isinstance(value, Mapping) and value:
+            found += leaves(value, f"{prefix}{name}.")
+        else:
+            found.append((f"{prefix}{name}", value))
+    return found
+
+
+def _group(row: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    return {key.removeprefix(prefix): value for key, value in row.items() if key.startswith(prefix)}
+
+
+def _entries(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column of maps as lists of their entries, of which Arrow knows the length."""
+    entry = pa.struct([pa.field("key", pa.string(), nullable=False), pa.field("value", pa.string())])
+    return column.cast(pa.list_(entry))

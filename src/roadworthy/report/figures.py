@@ -1,0 +1,232 @@
+"""The figures of a run in a report: headlines, all of them on their intervals, by trial, by class and by scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from roadworthy.metrics.adaptation import COUNTS, MEAN_LENGTH, REACH_RATE
+from roadworthy.metrics.driving import AGENT_METRICS, RATIO_METRICS, TRIAL_METRICS
+from roadworthy.report.charts import (
+    MOST_CELLS,
+    SMALL_BAR_PX,
+    Cell,
+    Line,
+    bar_axis,
+    bar_scale,
+    interval_bar,
+    scenario_strip,
+    trial_chart,
+)
+from roadworthy.report.facts import RunFacts
+from roadworthy.report.markup import Html, folded, join, number_cell, row, table, tag
+from roadworthy.report.words import (
+    GAIN,
+    Figure,
+    counted,
+    interval_of,
+    is_gain,
+    many,
+    number,
+    plain_name,
+    value_of,
+)
+
+_DECLARED = (*TRIAL_METRICS, *AGENT_METRICS, *RATIO_METRICS, *COUNTS, MEAN_LENGTH, REACH_RATE)
+MEANINGS = {metric.name: metric.what for metric in _DECLARED}
+HEADLINES = ("score", "success", "collision_rate", "off_road_rate", "goal_rate", "red_light_rate")
+MOST_HEADLINES = 4
+CLASS_COLUMNS = ("score", "collision_rate", "off_road_rate", "comfort")
+# Rows of the strip of scenarios, and whether much of it is good.
+STRIP_ROWS = {
+    "score": True,
+    "goal_rate": True,
+    "collision_rate": False,
+    "off_road_rate": False,
+    "red_light_rate": False,
+    "stop_sign_rate": False,
+    "timed_out_rate": False,
+}
+
+
+def headlines(facts: RunFacts) -> Html:
+    """The figures that most people ask for first."""
+    chosen = [facts.figures[name] for name in HEADLINES if name in facts.figures] or list(facts.figures.values())
+    tiles = [
+        tag(
+            "div",
+            tag("div", plain_name(figure["name"]), class_="tile-name"),
+            tag("div", value_of(figure), class_="tile-value"),
+            tag("div", interval_of(figure), class_="tile-range"),
+            tag("div", counted(figure), class_="tile-count"),
+            class_="tile",
+        )
+        for figure in chosen[:MOST_HEADLINES]
+    ]
+    return tag("div", *tiles, class_="tiles")
+
+
+def all_figures(facts: RunFacts) -> Html:
+    """Every figure of the run but those of trials, which have their own section."""
+    plain = [f for f in facts.figures.values() if f["per"] != "scenario" and not _is_of_trials(f)]
+    if not plain:  # a run may count scenarios alone
+        plain, each_once = list(facts.figures.values()), []
+    else:
+        each_once = [f for f in facts.figures.values() if f["per"] == "scenario"]
+    parts: list[object] = [_forest(plain)]
+    if each_once:
+        note = "The same figures with every scenario counted once, however many egos or replicates it had."
+        parts.append(folded("With every scenario counted once", tag("p", note, class_="note"), _forest(each_once)))
+    return join(parts)
+
+
+def by_trial(facts: RunFacts) -> Html | None:
+    """Curves over the trials of an episode, and the gains over the first, pair by pair."""
+    trials: Sequence[Mapping[str, Any]] = facts.metrics.get("by_trial") or ()
+    if len(trials) < 2:
+        return None
+    named = [{figure["name"]: figure for figure in trial["figures"]} for trial in trials]
+
+    def line(name: str, color: str) -> Line:
+        return Line(plain_name(name), [figures[name] for figures in named if name in figures], color)
+
+    charts = [
+        trial_chart([line("score", "c0"), line("completion_rate", "c1")], "Success"),
+        trial_chart([line("collision_rate", "c2"), line("off_road_rate", "c3")], "Infractions"),
+    ]
+    gains = [figure for name, figure in facts.figures.items() if name.startswith(GAIN)]
+    others = [f for f in facts.figures.values() if _is_of_trials(f) and not is_gain(f)]
+    note = (
+        "The trials of an episode start from the same state, and the policy keeps its memory between them. A gain is "
+        "of the same ego in the same episode, so what differs between scenarios falls out of its interval."
+    )
+    return join(
+        (
+            tag("p", note, class_="note"),
+            tag("div", *charts, class_="charts"),
+            tag("p", tag("b", _verdict(gains[-1]))) if gains else None,
+            _forest(gains) if gains else None,
+            folded("Figures of single trials", _forest(others)),
+        )
+    )
+
+
+def by_class(facts: RunFacts) -> Html | None:
+    """The main figures of each behaviour class; a run of one class has them above."""
+    classes: Mapping[str, Any] = facts.metrics.get("by_class") or {}
+    if len(classes) < 2:
+        return None
+    named = {name: {f["name"]: f for f in part["figures"]} for name, part in classes.items()}
+    columns = [c for c in CLASS_COLUMNS if any(c in figures for figures in named.values())]
+    scales = {c: bar_scale([figures[c] for figures in named.values() if c in figures], SMALL_BAR_PX) for c in columns}
+    head: list[object] = ["class", tag("th", "episodes", class_="number")]
+    for column in columns:
+        head += [tag("th", plain_name(column), colspan=2, data_sort_column=2 + 2 * columns.index(column) + 1)]
+    rows = []
+    for name, part in sorted(classes.items(), key=lambda entry: _class_order(named[entry[0]])):
+        cells: list[object] = [name.replace("_", " "), number_cell(f"{part['episodes']:,}", part["episodes"])]
+        for column in columns:
+            cells += figure_cells(named[name].get(column), scales[column])
+        rows.append(row(*cells))
+    foot = row("", "", *(tag("td", bar_axis(scales[c], "share"), colspan=2, class_="plot") for c in columns))
+    note = "Worst first. A scenario with several classes counts in each of them."
+    return join((tag("p", note, class_="note"), table(head, rows, foot, class_="compact")))
+
+
+def figure_cells(figure: Figure | None, scale: Any) -> tuple[Html, Html]:
+    """A bar and a value, for tables with several figures on a line."""
+    if figure is None:
+        return tag("td", ""), number_cell("–")
+    told = tag("span", value_of(figure), title=f"{interval_of(figure)}; {counted(figure)}")
+    return tag("td", interval_bar(figure, scale), class_="plot"), number_cell(told, figure["value"])
+
+
+def by_scenario(facts: RunFacts) -> Html | None:
+    """A strip with every scenario, worst first; each leads to its worst episode."""
+    columns: Mapping[str, Any] = facts.metrics.get("by_scenario") or {}
+    ids: list[str] = columns.get("scenario_id") or []
+    if len(ids) < 2 or "score" not in columns["figures"]:
+        return None
+    figures: dict[str, list[float | None]] = columns["figures"]
+    shown = {
+        name: good
+        for name, good in STRIP_ROWS.items()
+        if name in figures and (name == "score" or any(v is not None and v != float(good) for v in figures[name]))
+    }
+    links = {episode.scenario_id: f"#{episode.anchor}" for episode in reversed(facts.episodes)}
+    cells = []
+    for k, id in enumerate(ids):
+        values = {name: figures[name][k] for name in shown}
+        told = ", ".join(f"{plain_name(name)} {number(value, 'share')}" for name, value in values.items())
+        bad = {name: None if v is None else 1.0 - v if shown[name] else v for name, v in values.items()}
+        cells.append(Cell(f"{id}: {told}; {many(columns['episodes'][k], 'episode')}", links.get(id), bad))
+    cells.sort(key=lambda cell: tuple(-(v if (v := cell.badness[name]) is not None else -1.0) for name in shown))
+    perfect = sum(score == 1.0 for score in figures["score"])
+    note = f"Each column is a scenario, worst first; {perfect} of {len(ids)} have a score of 100%. "
+    if len(cells) > MOST_CELLS:
+        note += f"The {MOST_CELLS} worst are shown. "
+    rows = {name: plain_name(name) for name in shown}
+    return join(
+        (
+            tag("p", note, _legend(), class_="note"),
+            tag("div", scenario_strip(cells[:MOST_CELLS], rows), class_="scroll"),
+        )
+    )
+
+
+def _legend() -> Html:
+    return tag("span", "good ", *(tag("i", class_=f"b{k}") for k in range(6)), " bad", class_="legend")
+
+
+def _forest(figures: Sequence[Figure]) -> Html:
+    """Figures with their intervals: those of a unit share a scale; those that are alone in their unit have no bar."""
+    units: dict[tuple[str, bool], list[Figure]] = {}
+    for figure in figures:
+        units.setdefault((figure["unit"], is_gain(figure)), []).append(figure)
+    drawn = {key: part for key, part in units.items() if key[0] in ("share", "1/km")}
+    level = next((f"{f['level']:.0%} interval" for f in figures if f.get("level")), "interval")
+    head = [tag("th", "figure"), tag("th", ""), *(tag("th", word, class_="number") for word in ("value", level, "n"))]
+    rows: list[Html] = []
+    for (unit, is_signed), part in drawn.items():
+        scale = bar_scale(part)
+        rows += [_forest_row(figure, interval_bar(figure, scale)) for figure in part]
+        axis = tag("td", bar_axis(scale, unit, signed=is_signed), class_="plot")
+        rows.append(row("", axis, "", "", "", class_="axis-row"))
+    rows += [_forest_row(f, None) for key, part in units.items() if key not in drawn for f in part]
+    return table(head, rows, class_="forest")
+
+
+def _forest_row(figure: Figure, bar: Html | None) -> Html:
+    meaning = MEANINGS.get(figure["name"].removesuffix("_per_scenario"), "")
+    meaning = "" if meaning in plain_name(figure["name"]) else meaning
+    name = tag("td", tag("b", plain_name(figure["name"])), tag("div", meaning, class_="meaning") if meaning else None)
+    has_interval = figure.get("low") is not None
+    interval = tag(
+        "td", interval_of(figure), class_="number" if has_interval else "number muted", title=figure.get("method")
+    )
+    of = f" of {many(figure['clusters'], 'scenario')}" if figure["per"] not in ("scenario", "infraction") else ""
+    n = tag("td", counted(figure), tag("div", of.strip(), class_="meaning") if of else None, class_="number")
+    return row(name, tag("td", bar, class_="plot"), number_cell(tag("b", value_of(figure))), interval, n)
+
+
+def _verdict(gain: Figure) -> str:
+    """What the gain of the last trial says, in words."""
+    low, high = gain.get("low"), gain.get("high")
+    told = f"{plain_name(gain['name'])}: {value_of(gain)}"
+    if low is None or high is None:
+        return f"There are not enough data to tell whether later trials go better ({told})."
+    if low > 0.0:
+        return f"Later trials go better ({told}, {interval_of(gain)})."
+    if high < 0.0:
+        return f"Later trials go worse ({told}, {interval_of(gain)})."
+    return f"These data show no difference between the last trial and the first ({told}, {interval_of(gain)})."
+
+
+def _is_of_trials(figure: Figure) -> bool:
+    name = str(figure["name"])
+    return name.startswith(("trial_", "n_trials_", GAIN))
+
+
+def _class_order(figures: Mapping[str, Figure]) -> tuple[float, float]:
+    score, collisions = (figures.get(name, {}).get("value") for name in ("score", "collision_rate"))
+    return (2.0 if score is None else score, -(collisions or 0.0))

@@ -1,0 +1,226 @@
+"""The report of one run or of several: one HTML file with everything in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from roadworthy import __version__
+from roadworthy.errors import UsageError
+from roadworthy.metrics.roll_up import Part, roll_up
+from roadworthy.record import Run
+from roadworthy.record.files import write_whole
+from roadworthy.report import figures, provenance
+from roadworthy.report.charts import SMALL_BAR_PX, bar_axis, bar_scale
+from roadworthy.report.episodes import cards, draw, episode_table, failed_episodes
+from roadworthy.report.facts import RunFacts
+from roadworthy.report.markup import Html, folded, join, number_cell, row, table, tag, void
+from roadworthy.report.pictures import STRIP_BYTES, VIDEO_BYTES, Pictures
+from roadworthy.report.style import SCRIPT, STYLE
+from roadworthy.report.words import GAIN, duration, many, moment, plain_name
+
+FOLDER, FILE = "report", "report.html"
+FOLDED = ("config", "origin", "commands")  # sections that are folded where there are several runs
+SUMMARY_COLUMNS = ("score", "collision_rate", "off_road_rate")
+
+Section = tuple[str, str, Html | None]  # its id within the run, its title, and what it holds
+
+
+def write_report(
+    runs: Sequence[Run], path: str | Path, *, strip_bytes: int = STRIP_BYTES, video_bytes: int = VIDEO_BYTES
+) -> Path:
+    """Write the report of some runs, whole or not at all.
+
+    strip_bytes, video_bytes: how much room pictures may take in the file; videos beyond it are linked.
+    """
+    if not runs:
+        raise UsageError("a report of no run was asked for; name at least one run folder")
+    path = Path(path)
+    text = report_page([RunFacts(run) for run in runs], Pictures(path, strip_bytes, video_bytes))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, text.encode())
+    return path
+
+
+def report_page(runs: Sequence[RunFacts], pictures: Pictures) -> Html:
+    """The whole page."""
+    if len(runs) == 1:
+        title, body = f"{runs[0].name}, {runs[0].policy}", _one_run(runs[0], pictures)
+    else:
+        title, body = _title(runs), _several_runs(runs, pictures)
+    head = (
+        void("meta", charset="utf-8"),
+        void("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("title", f"{title}: evaluation report"),
+        tag("style", Html(STYLE)),
+    )
+    foot = tag("footer", f"Written by Roadworthy {__version__} from run folders alone. ", HOW_TO_READ, class_="note")
+    whole = tag("html", tag("head", *head), tag("body", *body, foot, tag("script", Html(SCRIPT))), lang="en")
+    return Html(f"<!doctype html>\n{whole}\n")
+
+
+HOW_TO_READ = (
+    "A dot is the estimate, the line its interval; a hollow dot has none, because there are not enough data for one "
+    "that holds what it promises. Intervals take account of scenarios: egos and replicates of one scenario are alike "
+    "and count for less than as many from different ones. n says how many of what the figure counts."
+)
+
+
+def _one_run(facts: RunFacts, pictures: Pictures) -> list[Html]:
+    sections = _sections(facts, pictures)
+    nav = tag("nav", *(tag("a", title, href=f"#{facts.anchor}-{id}") for id, title, content in sections if content))
+    return [
+        tag("div", "Evaluation report", class_="over"),
+        tag("h1", facts.name, " ", _status(facts), id=facts.anchor),
+        _lead(facts),
+        nav,
+        *_opening(facts),
+        *_contents(facts, sections, "h2"),
+    ]
+
+
+def _several_runs(runs: Sequence[RunFacts], pictures: Pictures) -> list[Html]:
+    body: list[Html | None] = [
+        tag("div", "Evaluation report", class_="over"),
+        tag("h1", _title(runs)),
+        tag("p", _counts(runs), class_="lead"),
+        _roll_up(runs),
+        _summary_table(runs),
+    ]
+    for facts in runs:
+        body += [tag("h2", facts.name, " ", _status(facts), id=facts.anchor), _lead(facts), *_opening(facts)]
+        body += _contents(facts, _sections(facts, pictures.shared(len(runs))), "h3", FOLDED)
+    return [part for part in body if part is not None]
+
+
+def _sections(facts: RunFacts, pictures: Pictures) -> list[Section]:
+    """All parts of a run's report in their order; those that have nothing to tell are None."""
+    return [
+        ("errors", "What ended the run", provenance.errors(facts)),
+        ("figures", "Figures", figures.all_figures(facts) if facts.figures else None),
+        ("trials", "Over trials", figures.by_trial(facts)),
+        ("classes", "By class", figures.by_class(facts)),
+        ("scenarios", "By scenario", figures.by_scenario(facts)),
+        ("failed", "Episodes without a result", failed_episodes(facts)),
+        ("episodes", "Episodes, worst first", _episodes(facts, pictures)),
+        ("artifacts", "What could not be made", provenance.artifact_errors(facts)),
+        ("config", "Settings", provenance.config(facts)),
+        ("origin", "Where it comes from", provenance.origin(facts)),
+        ("commands", "Look closer", provenance.commands(facts) if facts.episodes and facts.run.pack.exists() else None),
+    ]
+
+
+def _episodes(facts: RunFacts, pictures: Pictures) -> Html | None:
+    if not facts.episodes:
+        return None
+    drawn = draw(facts, pictures)
+    return join((cards(facts, drawn), episode_table(facts, drawn)))
+
+
+def _contents(facts: RunFacts, sections: Sequence[Section], heading: str, folds: Sequence[str] = ()) -> list[Html]:
+    return [
+        tag(
+            "section",
+            *((folded(title, content),) if id in folds else (tag(heading, title), content)),
+            id=f"{facts.anchor}-{id}",
+        )
+        for id, title, content in sections
+        if content
+    ]
+
+
+def _opening(facts: RunFacts) -> list[Html]:
+    """What one sees first: the main figures and what to know before believing them."""
+    found = provenance.warnings(facts)
+    items = tag("ul", *(tag("li", line) for line in found))
+    return [
+        *([figures.headlines(facts)] if facts.figures else []),
+        *([tag("div", tag("b", "Before you believe it"), items, class_="warnings")] if found else []),
+    ]
+
+
+def _status(facts: RunFacts) -> Html:
+    return tag("span", facts.status, class_=f"status {facts.status}")
+
+
+def _lead(facts: RunFacts) -> Html:
+    step = facts.header.get("step")
+    parts = [f"policy {facts.policy}"] + ([f"step {step:,}"] if step else [])
+    if facts.metrics:
+        parts.append(
+            f"{many(facts.metrics['num_episodes'], 'episode')} of {many(facts.metrics['num_scenarios'], 'scenario')}"
+        )
+        parts.append(many(facts.metrics["num_agents_evaluated"], "ego"))
+    parts.append(moment(facts.header.get("created")))
+    parts += [] if facts.seconds is None else [f"took {duration(facts.seconds)}"]
+    return tag("p", " · ".join(parts), class_="lead")
+
+
+def _title(runs: Sequence[RunFacts]) -> str:
+    """What several runs have in common."""
+    policies = list(dict.fromkeys(facts.policy for facts in runs))
+    evaluators = list(dict.fromkeys(facts.name for facts in runs))
+    what = evaluators[0] if len(evaluators) == 1 else f"{len(evaluators)} evaluators"
+    return f"{policies[0]} in {what}" if len(policies) == 1 else f"{len(policies)} policies in {what}"
+
+
+def _counts(runs: Sequence[RunFacts]) -> str:
+    statuses = [facts.status for facts in runs]
+    told = [f"{statuses.count(s)} {s}" for s in dict.fromkeys(("completed", *statuses)) if s in statuses]
+    return f"{many(len(runs), 'run')}: {', '.join(told)}; {many(sum(f.episode_count for f in runs), 'episode')}"
+
+
+def _summary_table(runs: Sequence[RunFacts]) -> Html:
+    """A line per run, in the order in which they were given."""
+    columns = _summary_columns(runs)
+    scales = {name: bar_scale([f.figures[name] for f in runs if name in f.figures], SMALL_BAR_PX) for name in columns}
+    has_policies = len({facts.policy for facts in runs}) > 1
+    head: list[object] = ["evaluator", *(["policy"] if has_policies else []), tag("th", "episodes", class_="number")]
+    head += [tag("th", plain_name(name), colspan=2) for name in columns]
+    rows = []
+    for facts in runs:
+        cells: list[object] = [tag("a", facts.name, href=f"#{facts.anchor}"), *([facts.policy] if has_policies else [])]
+        cells.append(number_cell(f"{facts.episode_count:,}"))
+        if facts.figures:
+            for name in columns:
+                cells += figures.figure_cells(facts.figures.get(name), scales[name])
+        else:
+            cells.append(tag("td", _status(facts), colspan=2 * len(columns) or 1))
+        rows.append(row(*cells))
+    before = len(head) - len(columns)
+    axes = [bar_axis(scales[name], _unit(runs, name), signed=name.startswith(GAIN)) for name in columns]
+    foot = row(*([""] * before), *(tag("td", axis, colspan=2, class_="plot") for axis in axes))
+    return table(head, rows, foot if columns else None, class_="compact")
+
+
+def _summary_columns(runs: Sequence[RunFacts]) -> list[str]:
+    """The figures that say most; where episodes have several trials, what the last one gains is one of them."""
+    names = list(dict.fromkeys(name for facts in runs for name in facts.figures))
+    known = [name for name in SUMMARY_COLUMNS if name in names]
+    gains = [name for name in names if name.startswith(GAIN)]
+    if gains:
+        return [*known[: len(SUMMARY_COLUMNS) - 1], gains[-1]]
+    return known or names[: len(SUMMARY_COLUMNS)]
+
+
+def _unit(runs: Sequence[RunFacts], name: str) -> str:
+    return next(str(facts.figures[name]["unit"]) for facts in runs if name in facts.figures)
+
+
+def _roll_up(runs: Sequence[RunFacts]) -> Html | None:
+    """The one figure over all evaluators, where the runs are of one policy and each of its own evaluator."""
+    if len({facts.policy for facts in runs}) > 1 or len({facts.name for facts in runs}) < len(runs):
+        return None
+    told = roll_up([_part(facts) for facts in runs])
+    missing = ", ".join(told["missing"])
+    value = f"none, because of {missing}" if told["value"] is None else f"{told['value']:.4f}"
+    what = ", ".join(dict.fromkeys(plain_name(part["figure"]) for part in told["parts"]))
+    return tag("p", "eval_summary ", tag("b", value), f", the weighted mean of: {what}") if told["parts"] else None
+
+
+def _part(facts: RunFacts) -> Part:
+    summary: Mapping[str, Any] = facts.settings.get("summary") or {}
+    name = str(summary.get("figure", "score"))
+    value = facts.figures[name]["value"] if name in facts.figures else None
+    return Part(facts.name, name, float(summary.get("weight", 1.0)), value)

@@ -1,0 +1,61 @@
+"""Filmstrips and videos of episodes inside a page, as many as its size allows."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from roadworthy.report.facts import Episode, RunFacts
+from roadworthy.report.markup import Html, data_uri, join, tag, void
+
+FILMSTRIP = "filmstrip"  # the artifact's name
+VIDEO = "video_"  # how the names of videos begin; the rest is the view
+STRIP_BYTES = 1_800_000  # of all strips of a page, as they stand in it
+VIDEO_BYTES = 8_000_000
+
+
+@dataclass
+class Pictures:
+    """What a page may still hold; worst episodes are asked for first, and get theirs."""
+
+    page: Path  # the file that links start from
+    strip_bytes: int
+    video_bytes: int
+
+    def shared(self, parts: int) -> Pictures:
+        """The even share of one of several runs."""
+        return Pictures(self.page, self.strip_bytes // parts, self.video_bytes // parts)
+
+    def of(self, facts: RunFacts, episode: Episode) -> Html | None:
+        """The videos and the strip of an episode; None where it has neither, or there is no room."""
+        videos = [
+            self._video(facts.run.folder / path, f"{name.removeprefix(VIDEO)} of {episode.id}")
+            for name, path in sorted(episode.artifacts.items())
+            if name.startswith(VIDEO) and (facts.run.folder / path).is_file()
+        ]
+        strip = (
+            self._strip(facts.run.folder / episode.artifacts[FILMSTRIP], episode)
+            if FILMSTRIP in episode.artifacts
+            else None
+        )
+        return join((strip, tag("div", *videos, class_="videos") if videos else None)) if strip or videos else None
+
+    def _strip(self, path: Path, episode: Episode) -> Html | None:
+        if not path.is_file():
+            return None
+        uri = data_uri("image/png", path.read_bytes())
+        if len(uri) > self.strip_bytes:
+            return None
+        self.strip_bytes -= len(uri)
+        return void("img", src=uri, alt=f"moments of episode {episode.id}", class_="filmstrip")
+
+    def _video(self, path: Path, told: str) -> Html:
+        """A video in the page, or a link to it where it is too large."""
+        size = path.stat().st_size * 4 // 3
+        link = quote(Path(os.path.relpath(path, self.page.absolute().parent)).as_posix())
+        if size > self.video_bytes:
+            return tag("a", f"▶ video, {told} ({path.stat().st_size / 1e6:.1f} MB)", href=link, class_="video-link")
+        self.video_bytes -= size
+        return tag("video", src=data_uri("video/mp4", path.read_bytes()), controls=True, preload="metadata", title=told)

@@ -1,0 +1,189 @@
+"""Where a run comes from and what to doubt in it: warnings, errors, settings and their sources, policy, machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from roadworthy.report.facts import RunFacts, leaves
+from roadworthy.report.markup import Html, folded, join, number_cell, row, table, tag
+from roadworthy.report.words import NONE, duration, many, moment, setting
+
+DEFAULT = "default"
+MOST_GAPS = 20
+MOST_ARTIFACT_ERRORS = 100
+
+
+def warnings(facts: RunFacts) -> list[str]:
+    """What a reader should know before believing the figures, in sentences."""
+    found, metrics, owed = [], facts.metrics, int(facts.header["owed"])
+    if facts.status != "completed" and not owed:
+        found.append(f"The run is {facts.status}: it ended before it was known which episodes it owes.")
+    elif facts.status != "completed":
+        found.append(
+            f"The run is {facts.status}: {facts.episode_count:,} of {many(owed, 'episode')} have ended. It has no "
+            "figures, because a mean over whatever finished is no estimate of anything."
+        )
+    if facts.failed_count:
+        found.append(f"{many(facts.failed_count, 'episode')} failed and are in no figure; the reasons are below.")
+    gaps = metrics.get("gaps") or []
+    if gaps:
+        names = ", ".join(gap["scenario_id"] for gap in gaps[:MOST_GAPS])
+        more = f" and {len(gaps) - MOST_GAPS} more" if len(gaps) > MOST_GAPS else ""
+        found.append(f"{many(len(gaps), 'scenario')} have fewer completed episodes than were owed: {names}{more}.")
+    spawns = metrics.get("num_failed_spawns")
+    if spawns:
+        found.append(f"{many(spawns, 'agent')} found no place to start at; they are in no figure.")
+    bare = [figure for figure in facts.figures.values() if figure["value"] is not None and figure["low"] is None]
+    if bare:
+        found.append(
+            f"{len(bare)} of {len(facts.figures)} figures stand without an interval: there are not enough data for "
+            "an honest one."
+        )
+    sessions = facts.header.get("sessions", ())
+    commits = {(session["revision"]["commit"], session["revision"]["is_dirty"]) for session in sessions}
+    if len(commits) > 1:
+        found.append(f"The run was made in {len(sessions)} sittings, with different code.")
+    if any(is_dirty for _, is_dirty in commits):
+        found.append("The code had changes that are in no commit.")
+    if facts.artifact_errors:
+        found.append(f"{many(len(facts.artifact_errors), 'picture or other file')} could not be made; results stand.")
+    return found
+
+
+def errors(facts: RunFacts) -> Html | None:
+    """What ended a run, with its traceback."""
+    parts = []
+    for error in facts.errors:
+        first, _, rest = str(error["error"]).strip().partition("\n")
+        trace = error.get("traceback")
+        parts += [tag("p", tag("b", first), f" ({moment(error.get('time'))})"), tag("pre", rest) if rest else None]
+        parts.append(folded("Traceback", tag("pre", trace)) if trace else None)
+    return join(parts) if parts else None
+
+
+def artifact_errors(facts: RunFacts) -> Html | None:
+    """Videos, pictures and sinks that went wrong. None of them changes a result."""
+    found = facts.artifact_errors
+    if not found:
+        return None
+    rows = [row(id or "the run", name.replace("_", " "), error) for id, name, error in found[:MOST_ARTIFACT_ERRORS]]
+    shown = f" {MOST_ARTIFACT_ERRORS} of {len(found):,} are listed." if len(found) > MOST_ARTIFACT_ERRORS else ""
+    note = f"These could not be made or handed over. The results do not depend on them.{shown}"
+    return join((tag("p", note, class_="note"), table(["episode", "what", "why"], rows)))
+
+
+def config(facts: RunFacts) -> Html:
+    """Every setting with where it came from; those that somebody set come first, defaults are folded."""
+    origins: Mapping[str, str] = facts.header.get("origins") or {}
+    given: list[Html] = []
+    defaults: list[Html] = []
+    for key, value in leaves(facts.settings):
+        source = _source(origins, key)
+        line = row(tag("td", key, class_="key"), tag("td", setting(value), class_="key"), source or DEFAULT)
+        (given if source else defaults).append(line)
+    head = ["setting", "value", "where it came from"]
+    if not origins:  # of a run that failed before its settings were resolved
+        return table(head, [*given, *defaults])
+    return join(
+        (table(head, given), folded(f"{many(len(defaults), 'setting')} left at the default", table(head, defaults)))
+    )
+
+
+def origin(facts: RunFacts) -> Html:
+    """Policy, code, machine, times and hashes."""
+    header, metrics = facts.header, facts.metrics
+    checkpoint = header.get("checkpoint") or {}
+    sessions = header.get("sessions") or [{}]
+    last: Mapping[str, Any] = sessions[-1]
+    versions: Mapping[str, Any] = last.get("versions") or {}
+    lines: list[tuple[str, object]] = [
+        ("policy", header.get("policy_spec") or facts.policy),
+        ("checkpoint", checkpoint.get("path")),
+        ("sha256 of the checkpoint", checkpoint.get("sha256")),
+        ("trained for", _training(header)),
+        ("co-players", ", ".join(_coplayer(one) for one in header.get("coplayers", ())) or None),
+        ("scenarios", facts.settings.get("scenarios")),
+        ("episodes", f"{facts.episode_count:,} ended of {header['owed']:,} owed"),
+        ("egos", f"{metrics['num_agents_evaluated']:,}" if metrics else None),
+        ("began", moment(header.get("created"))),
+        ("ended", moment(header.get("ended"))),
+        ("time at work", None if facts.seconds is None else duration(facts.seconds)),
+        ("code", _revision(last)),
+        ("versions", ", ".join(f"{name} {version}" for name, version in versions.items() if version) or None),
+        ("machine", _machine(last)),
+        ("run", f"{facts.run.folder.parent.name}/{facts.run.folder.name}"),
+        ("hash of the config", header.get("config_hash")),
+        ("hash of the ledger", header.get("ledger_hash")),
+    ]
+    rows = [row(tag("th", name), tag("td", told, class_="key")) for name, told in lines if told is not None]
+    parts: list[object] = [table((), rows, class_="origin")]
+    if len(sessions) > 1:
+        parts.append(_sessions(sessions))
+    return join(parts)
+
+
+def commands(facts: RunFacts) -> Html:
+    """How to look closer, in commands."""
+    run = f"{facts.run.folder.parent.name}/{facts.run.folder.name}"
+    worst = facts.episodes[0].id if facts.episodes else "EPISODE"
+    lines = (
+        (f"roadworthy replay {run} {worst} --verify", "run an episode again and compare its motion bit by bit"),
+        (f"roadworthy rescore {run}", "judge all motion anew and compare every figure"),
+        (f"roadworthy audit {run} --episodes 50", "run a sample in other batches and orders and count what flips"),
+        (f"roadworthy render {run} --failed --view bev,ego,obs", "make videos of the episodes that went wrong"),
+    )
+    return table((), [row(tag("td", command, class_="key"), what) for command, what in lines], class_="origin")
+
+
+def _sessions(sessions: list[Mapping[str, Any]]) -> Html:
+    rows = [
+        row(
+            moment(session.get("started")),
+            moment(session.get("ended")),
+            session.get("status", NONE),
+            session.get("host", NONE),
+            number_cell(session.get("cores") or NONE),
+            _revision(session) or NONE,
+        )
+        for session in sessions
+    ]
+    head = ["began", "ended", "how", "machine", tag("th", "cores", class_="number"), "code"]
+    return folded(f"Made in {len(sessions)} sittings", table(head, rows))
+
+
+def _source(origins: Mapping[str, str], key: str) -> str | None:
+    """Where a setting came from: its own entry, or that of a table around it."""
+    while key:
+        if key in origins:
+            return origins[key]
+        key = key.rpartition(".")[0]
+    return None
+
+
+def _training(header: Mapping[str, Any]) -> str | None:
+    parts = [many(header["step"], "step")] if header.get("step") is not None else []
+    parts += [f"epoch {header['epoch']:,}"] if header.get("epoch") is not None else []
+    return ", ".join(parts) or None
+
+
+def _coplayer(one: Mapping[str, Any]) -> str:
+    return f"{one['spec']} ({one['sha256'][:12]})" if one.get("sha256") else str(one["spec"])
+
+
+def _revision(session: Mapping[str, Any]) -> str | None:
+    revision = session.get("revision") or {}
+    if not revision.get("commit"):
+        return None
+    return f"{revision['commit']}{', with changes' if revision.get('is_dirty') else ''}"
+
+
+def _machine(session: Mapping[str, Any]) -> str | None:
+    cores = session.get("cores")
+    parts = [
+        session.get("host"),
+        session.get("system"),
+        session.get("processor"),
+        many(cores, "core") if cores else None,
+    ]
+    return ", ".join(str(part) for part in parts if part) or None

@@ -1,0 +1,124 @@
+"""How a report writes things: figures with their units and intervals, counts, times, and names in plain words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+Figure = Mapping[str, Any]  # as metrics.json has it
+
+NONE = "–"
+PLURALS = {"infraction": "infractions", "kilometre": "km"}
+PLAIN = {
+    "length": "steps driven",
+    "return": "return (sum of rewards)",
+    "distance_m": "distance driven",
+    "distance_per_infraction_m": "distance per infraction",
+    "trial_goal_reach_rate": "goals reached, all trials",
+    "trial_mean_length": "steps driven per trial",
+    "n_trials_completed": "trials ended",
+    "n_trials_goal_reached": "trials with all goals reached",
+    "n_trials_timed_out": "trials out of time",
+}
+GAIN = "ada_delta_trial_"  # how the names of gains over the first trial begin
+
+
+def plain_name(name: str) -> str:
+    """A figure's name in words. Trials are counted from 1 for people, from 0 in files."""
+    name = name.removesuffix("_per_scenario")
+    if name in PLAIN:
+        return PLAIN[name]
+    if name.startswith(GAIN):
+        later, _, first = name.removeprefix(GAIN).partition("_minus_")
+        if later.isdigit() and first.isdigit():
+            return f"gain of trial {int(later) + 1} over trial {int(first) + 1}"
+    if name.startswith("trial_") and name.endswith("_score"):
+        number = name.removeprefix("trial_").removesuffix("_score")
+        if number.isdigit():
+            return f"score in trial {int(number) + 1}"
+    return name.replace("_per_km", " per km").replace("_", " ").strip()
+
+
+def number(value: float | None, unit: str = "1", *, signed: bool = False) -> str:
+    """A value with its unit and as many digits as it deserves; shares are per cent, gains of shares are points."""
+    if value is None:
+        return NONE
+    sign = "+" if signed else ""
+    if unit == "share":
+        return f"{100.0 * value:{sign}.1f}" + (" pts" if signed else "%")
+    return f"{digits(value, sign)}{'' if unit == '1' else f' {unit}'}"
+
+
+def digits(value: float, sign: str = "") -> str:
+    """A number alone, with about three digits."""
+    size = abs(value)
+    places = 0 if size >= 1000.0 or (size >= 100.0 and value == round(value)) else 1 if size >= 100.0 else 2
+    return f"{value:{sign},.{places}f}" if size >= 0.01 or value == 0.0 else f"{value:{sign}.2g}"
+
+
+def is_gain(figure: Figure) -> bool:
+    """Whether a figure is a difference, which may be below zero."""
+    return str(figure["name"]).startswith(GAIN)
+
+
+def value_of(figure: Figure | None) -> str:
+    """The value of a figure with its unit."""
+    return NONE if figure is None else number(figure["value"], figure["unit"], signed=is_gain(figure))
+
+
+def interval_of(figure: Figure | None) -> str:
+    """The interval of a figure, or why there is none."""
+    if figure is None:
+        return NONE
+    low, high = figure.get("low"), figure.get("high")
+    if low is None or high is None:
+        return str(figure.get("note") or NONE)
+    unit, signed = figure["unit"], is_gain(figure)
+    low_text = number(low, unit, signed=signed).removesuffix("%").removesuffix(" pts").removesuffix(f" {unit}")
+    return f"{low_text} to {number(high, unit, signed=signed)}"
+
+
+def count(n: float) -> str:
+    """How many, whole or with fractions."""
+    return f"{n:,.0f}" if n == round(n) else f"{n:,.1f}" if n >= 10.0 else f"{n:,.2f}"
+
+
+def many(n: float, one: str) -> str:
+    """A number of things."""
+    words = one if n == 1 else PLURALS.get(one, f"{one}s")
+    return f"{count(n)} {words}"
+
+
+def counted(figure: Figure) -> str:
+    """What a figure counts, and how many of them there were."""
+    per = str(figure["per"])
+    return many(float(figure["n"]), "ego" if per == "agent" else per)
+
+
+def duration(seconds: float) -> str:
+    """A time span for people."""
+    if seconds < 60.0:
+        return f"{seconds:.1f} s"
+    if seconds < 3600.0:
+        return f"{int(seconds // 60)} min {int(seconds % 60)} s"
+    return f"{int(seconds // 3600)} h {int(seconds % 3600 // 60)} min"
+
+
+def moment(text: str | None) -> str:
+    """A moment of a record, to the second."""
+    if not text:
+        return NONE
+    try:
+        return f"{datetime.fromisoformat(text):%Y-%m-%d %H:%M:%S} UTC"
+    except ValueError:
+        return text
+
+
+def setting(value: Any) -> str:
+    """A value of the config, as a file would have it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list):
+        return f"[{', '.join(setting(part) for part in value)}]"
+    return f"{value:g}" if isinstance(value, float) else str(value)
