@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from benchmarks import coverage, experts, generation, importing, packs, realism, records, sensitivity, simulation
+from benchmarks import (
+    coverage,
+    experts,
+    generation,
+    importing,
+    packs,
+    realism,
+    records,
+    sensitivity,
+    simulation,
+    videos,
+)
 from benchmarks.runner import Benchmark
 
 BENCHMARKS = (
@@ -128,5 +139,17 @@ BENCHMARKS = (
         what="how often intervals hold the truth, in percent; writes the tables of docs/statistics.md",
         code=coverage.coverage,
         sizes={"repeats": 4000},
+    ),
+    Benchmark(
+        name="film_speed",
+        what="draw and encode films of 1080p from traces, each view on one core",
+        code=videos.speed,
+        sizes={"steps": 200, "repeats": 5},
+    ),
+    Benchmark(
+        name="film_memory",
+        what="memory while many long films are made, one after another and all at once",
+        code=videos.memory,
+        sizes={"videos": 64, "steps": 2000},
     ),
 )
