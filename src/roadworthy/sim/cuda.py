@@ -211,10 +211,11 @@ def close(worlds: Worlds, logs: Logs, rows: Rows, agenda: Agenda, ended: Ended, 
     # The few whose episode ended: all threads see to one after another.
     for slot in range(clock[DRIVEN_COUNT]):
         if rows.episode_ended[w * row_count + slot]:
-            for f in range(a, logs.episodes.shape[2], cuda.blockDim.x):
-                average_figure(logs, w, slot, f, p)
-            if a == 0:
-                logs.episode_counts[w, slot] += 1
+            if worlds.marks[w, ROLE, slot] == EGO:
+                for f in range(a, logs.episodes.shape[2], cuda.blockDim.x):
+                    average_figure(logs, w, slot, f, p)
+                if a == 0:
+                    logs.episode_counts[w, slot] += 1
             _write_down(worlds, logs, agenda, ended, w, slot, a, False)
 
 

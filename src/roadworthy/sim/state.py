@@ -146,8 +146,8 @@ class Logs(NamedTuple):
 
     trials: Floats  # (W, R, K, len(TRIAL_FIGURES)) of this episode's ended trials; see logs.py
     episodes: Floats  # (W, R, F) figures of the row's last ended episode
-    averages: Floats  # (W, R, F) moving average over the row's episodes, NaN before the first
-    episode_counts: Ints  # (W, R) episodes that the row has ended
+    averages: Floats  # (W, R, F) moving average over the row's episodes as an ego, NaN before the first
+    episode_counts: Ints  # (W, R) episodes that the row has ended as an ego
 
 
 class Rows(NamedTuple):

@@ -147,7 +147,8 @@ def close(worlds: Worlds, logs: Logs, rows: Rows, w: int, p: Params) -> None:
     for a in range(row_count):
         row = w * row_count + a
         close_row(worlds, logs, rows, w, a, row, is_over, p)
-        if rows.episode_ended[row]:
+        # Roles are drawn anew for each episode: what a row did as a co-player is no figure of an ego.
+        if rows.episode_ended[row] and marks[ROLE, a] == EGO:
             average_episode(logs, w, a, p)
     close_clock(clock, is_over, p)
 
