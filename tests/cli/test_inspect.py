@@ -60,6 +60,7 @@ def test_every_kind_of_world_gets_a_folder_with_files_pictures_and_a_video(given
         lines = [json.loads(line) for line in (tmp_path / kind / "agent_0.jsonl").read_text().splitlines()]
         assert len(lines[0]["observation"]) == len(about["observation_columns"])
         assert lines[-1]["trial"] == 1
+        assert {line["attempt"] for line in lines} == {0}
         with av.open(tmp_path / kind / "agent_0.mp4") as film:
             # A trial's first frame is its reset.
             assert sum(1 for _ in film.decode(video=0)) == len(lines) + 2

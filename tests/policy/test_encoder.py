@@ -86,6 +86,8 @@ def test_one_layer_over_entries_is_computed_in_one_pass_with_the_same_gradients(
         made = encoder(seen)
         (made * weights).sum().backward()
         results.append([made.detach(), *(parameter.grad.clone() for parameter in encoder.parameters())])
+    assert seen.grad is not None
+    assert seen.grad[..., SHALLOW.layout["lanes"].slice].any(), "what is asked for a gradient gets one"
     for kernel, plain in zip(*results, strict=True):
         torch.testing.assert_close(kernel, plain, rtol=1e-4, atol=1e-5)
         assert plain.any()

@@ -23,6 +23,7 @@ from roadworthy.sim.config import (
 )
 from roadworthy.train.config import PpoConfig, TrainConfig
 from roadworthy.train.loop import Trainer
+from roadworthy.train.segment import Cut
 from tests.policy.networks import strengthened
 from tests.sim.scenes import Actor, pack_of, scene
 
@@ -79,6 +80,12 @@ def trainer(settings: TrainConfig, pack: Pack | Path, folder: Path, *, is_strong
     if is_strong:
         strengthened(made.policy)
     return made
+
+
+def copied(cut: Cut) -> Cut:
+    """A segment that the next one does not overwrite."""
+    segment, memory = (type(part)(*(x.clone() for x in part)) for part in (cut.segment, cut.memory))
+    return Cut(segment, memory, cut.begun_anew)
 
 
 def command_of(settings: TrainConfig, folder: Path) -> list[str]:

@@ -14,7 +14,7 @@ from roadworthy.policy.config import CoreKind, TraitConfig
 from roadworthy.scenario.pack import Pack
 from roadworthy.train.config import PpoConfig
 from roadworthy.train.loop import Trainer
-from roadworthy.train.segment import Cut, Segment
+from roadworthy.train.segment import Segment
 from tests.train.small import config, network, sim, trainer
 
 RATE = 3e-3
@@ -66,7 +66,7 @@ def test_inactive_steps_change_no_weight_no_figure_and_nothing_that_is_stored(
         made = trainer(settings, pack, tmp_path)
         made.collector.collect()
         cut = made.collector.collect()
-        cut = Cut(spoil(cut.segment), cut.memory)
+        cut = cut._replace(segment=spoil(cut.segment))
         away = ~cut.segment.active
         assert away.any()
         before = cut.segment.values[away].clone(), cut.segment.ratios[away].clone()

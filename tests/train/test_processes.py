@@ -35,7 +35,7 @@ def weights(folder: Path) -> Tensor:
 @pytest.mark.row("PPO-1")
 def test_two_processes_learn_the_same_as_one_with_two_shards(pack: Pack, tmp_path: Path) -> None:
     """To rounding: two sums of a half each are not the sum of all. Weights move a thousand times as far."""
-    settings = config(CoreKind.LSTM, env=sim(2, ego_share=0.7), steps=300, shards=2, scenarios=str(pack.path))
+    settings = config(CoreKind.LSTM, env=sim(3, ego_share=0.7), steps=300, shards=2, scenarios=str(pack.path))
     both = tmp_path / "both"
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     command = [*launch, *command_of(settings, tmp_path), "--out", str(both), "--trace", str(tmp_path / "trace")]

@@ -64,10 +64,10 @@ def everything(tmp_path: Path, core: CoreKind) -> TrainConfig:
     if not partner.exists():
         save_policy(partner, small_policy(CoreKind.LSTM, observe=sim().observe))
     return config(
-        env=sim(2, ego_share=0.6),
+        env=sim(3, ego_share=0.6),
         policy=network(core, traits=TraitConfig(entropy=(0.0, 0.1), discount=(0.9, 0.99))),
         coplayers=CoplayerConfig((partner,)),
-        trials=(TrialsStage(0.0, 1), TrialsStage(0.4, 2)),
+        trials=(TrialsStage(0.0, 1), TrialsStage(0.4, 3)),
         steps=450,
         passes=2,
         priority=0.5,

@@ -1,11 +1,10 @@
-"""What a collector writes down, against an env that is driven by the same actions beside it."""
+"""What a collector writes down, against what its env said."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 import torch
@@ -13,44 +12,17 @@ from torch import Tensor
 
 from roadworthy.policy.config import CoreKind, TraitConfig
 from roadworthy.scenario.pack import Pack
-from roadworthy.sim.env import DriveEnv
-from roadworthy.sim.state import EGO
 from roadworthy.train.loop import Trainer
 from roadworthy.train.segment import Cut, Segment
-from tests.train.small import config, network, sim, trainer
+from tests.train.journal import Journal
+from tests.train.small import config, copied, network, sim, trainer
 
 GOAL_REWARD = 1.0  # what a goal is worth; no other term comes near it
 
 
-class Seen(NamedTuple):
-    """What an env said about one step, (R,) each; `active` and `is_ego` before it."""
-
-    active: Tensor
-    is_ego: Tensor
-    rewards: Tensor
-    trial_ended: Tensor
-    episode_ended: Tensor
-    timed_out: Tensor
-    active_after: Tensor
-    final_observation: Tensor
-
-
-def driven_again(made: Trainer, cuts: list[Segment]) -> Iterator[Seen]:
-    """The steps of all segments, by another env."""
-    env = DriveEnv(made.pack, made.config.worlds, made.env.config, seed=made.config.seed, threads=1)
-    env.reset()
-    for segment in cuts:
-        for t in range(segment.rewards.shape[1]):
-            active, is_ego = torch.tensor(env.signals.active), torch.tensor(env.roles == EGO)
-            _, rewards, signals = env.step(made.policy.head.to_env(segment.actions[:, t]).numpy())
-            told = (rewards, signals.trial_ended, signals.episode_ended, signals.timed_out, signals.active)
-            yield Seen(active, is_ego, *map(torch.tensor, told), torch.tensor(env.final_observation))
-
-
 def collect(made: Trainer, count: int) -> list[Cut]:
     """The next segments, as copies."""
-    cuts = (made.collector.collect() for _ in range(count))
-    return [Cut(*(type(part)(*(x.clone() for x in part)) for part in cut)) for cut in cuts]
+    return [copied(made.collector.collect()) for _ in range(count)]
 
 
 def columns(segments: list[Segment], name: str) -> Iterator[Tensor]:
@@ -63,10 +35,13 @@ def columns(segments: list[Segment], name: str) -> Iterator[Tensor]:
 @pytest.mark.parametrize("trials", [1, 3])
 def test_a_segment_holds_what_the_env_said_step_by_step(trials: int, pack: Pack, tmp_path: Path) -> None:
     made = trainer(config(env=sim(trials, ego_share=0.5)), pack, tmp_path)
+    journal = Journal(made)
     segments = [cut.segment for cut in collect(made, 4)]
-    names = ("active", "learns", "rewards", "ended", "trial_ended", "goes_on")
-    told = zip(*(columns(segments, name) for name in names), driven_again(made, segments), strict=True)
-    for active, learns, rewards, ended, trial_ended, goes_on, seen in told:
+    names = ("observations", "actions", "active", "learns", "rewards", "ended", "trial_ended", "goes_on")
+    told = zip(*(columns(segments, name) for name in names), journal.steps, strict=True)
+    for observations, actions, active, learns, rewards, ended, trial_ended, goes_on, seen in told:
+        assert torch.equal(observations, seen.observations)
+        assert torch.equal(made.policy.head.to_env(actions), seen.actions)
         assert torch.equal(active, seen.active)
         assert torch.equal(learns, seen.active & seen.is_ego)
         assert torch.equal(rewards, seen.rewards)
@@ -104,10 +79,10 @@ def test_memory_is_cleared_where_an_episode_ends_and_kept_where_a_trial_does(
     fresh = made.policy.memory(1)
     cleared = kept = 0
     for _ in range(30):
-        had_begun = made.collector.memory.length > 0
-        segment = made.collector.collect().segment
+        segment, before, begun_anew = made.collector.collect()
         memory, ended = made.collector.memory, segment.ended[:, 0]
-        had_begun |= segment.active[:, 0]
+        assert not before.length[begun_anew].any()
+        had_begun = (before.length > 0) | segment.active[:, 0]
         assert torch.equal(memory.length > 0, had_begun & ~ended)
         for row in ended.nonzero().flatten():
             # Of a cache, what is not kept is never looked at: its numbers may stay.
@@ -121,14 +96,30 @@ def test_memory_is_cleared_where_an_episode_ends_and_kept_where_a_trial_does(
 
 
 @pytest.mark.row("PPO-2")
+def test_worlds_get_out_of_step_and_those_that_begin_anew_begin_without_memory(pack: Pack, tmp_path: Path) -> None:
+    """An episode of 21 steps is four segments of 5 long: a group of worlds for each but the first, once."""
+    made = trainer(config(CoreKind.LSTM, env=sim(3), horizon=5, worlds=6), pack, tmp_path)
+    journal = Journal(made)
+    cuts = collect(made, 6)
+    for number, cut in enumerate(cuts):
+        expected = journal.begun_before.get(5 * number, torch.zeros_like(cut.begun_anew))
+        assert torch.equal(cut.begun_anew, expected)
+        assert not cut.memory.length[cut.begun_anew].any()
+        assert not cut.memory.hidden[cut.begun_anew].any()
+    assert [int(cut.begun_anew.sum()) for cut in cuts] == [0, 8, 4, 4, 0, 0]
+    assert cuts[1].memory.length[~cuts[1].begun_anew].any()
+
+
+@pytest.mark.row("PPO-2")
 @pytest.mark.parametrize("trials", [1, 3])
 def test_where_the_time_was_up_the_value_of_the_last_observation_may_count(
     trials: int, pack: Pack, tmp_path: Path
 ) -> None:
     made = trainer(config(env=sim(trials), bootstrap_timeouts=True), pack, tmp_path)
+    journal = Journal(made)
     segments = [cut.segment for cut in collect(made, 4)]
     count = 0
-    for final_values, seen in zip(columns(segments, "final_values"), driven_again(made, segments), strict=True):
+    for final_values, seen in zip(columns(segments, "final_values"), journal.steps, strict=True):
         with torch.no_grad():
             memory = made.policy.memory(len(final_values))
             worth = made.policy.step(seen.final_observation, seen.timed_out, memory).values
@@ -140,8 +131,9 @@ def test_where_the_time_was_up_the_value_of_the_last_observation_may_count(
 @pytest.mark.row("PPO-2")
 def test_without_the_setting_a_time_out_is_worth_nothing(pack: Pack, tmp_path: Path) -> None:
     made = trainer(config(env=sim(2)), pack, tmp_path)
+    journal = Journal(made)
     segments = [cut.segment for cut in collect(made, 4)]
-    assert any(seen.timed_out.any() for seen in driven_again(made, segments))
+    assert any(seen.timed_out.any() for seen in journal.steps)
     assert not any(segment.final_values.any() for segment in segments)
 
 
@@ -161,7 +153,9 @@ def test_the_value_behind_the_cut_is_that_of_the_next_segment(core: CoreKind, pa
 def test_traits_are_drawn_for_each_episode_and_stay_for_its_length(pack: Pack, tmp_path: Path) -> None:
     policy = network(traits=TraitConfig(entropy=(0.0, 0.1), discount=(0.9, 0.99)))
     made = trainer(config(env=sim(2), policy=policy), pack, tmp_path)
-    segments = [cut.segment for cut in collect(made, 5)]
+    cuts = collect(made, 5)
+    assert not any(cut.begun_anew.any() for cut in cuts)
+    segments = [cut.segment for cut in cuts]
     ended = torch.cat([s.ended for s in segments], 1)[:, :-1]
     traits = torch.cat([s.traits for s in segments], 1)
     is_same = (traits[:, 1:] == traits[:, :-1]).all(-1)

@@ -16,7 +16,7 @@ from roadworthy.train.config import CoplayerConfig
 from roadworthy.train.loop import Trainer
 from roadworthy.train.segment import Cut
 from tests.policy.networks import small_policy
-from tests.train.small import config, network, sim, trainer
+from tests.train.small import config, copied, network, sim, trainer
 
 TOLERANCE = 1e-5
 
@@ -71,7 +71,7 @@ def test_before_an_update_every_ratio_is_one_and_every_value_the_stored_one(
     for number in range(4):
         cut = made.collector.collect()
         require_truth(made, cut)
-        cuts.append(Cut(*(type(part)(*(x.clone() for x in part)) for part in cut)))
+        cuts.append(copied(cut))
         made.learner.update(cut, number, settings.ppo.learning_rate)
     require_all_kinds_of_boundaries(cuts, trials, core)
     # The test can fail: with weights that have moved, the ratios of the last segment are others.
@@ -99,6 +99,6 @@ def test_the_memory_that_a_segment_began_with_matters(core: CoreKind, pack: Pack
     cut = made.collector.collect()
     require_truth(made, cut)
     begun = cut.memory.length > 0
-    forgotten = Cut(cut.segment, made.policy.memory(len(begun)))
+    forgotten = cut._replace(memory=made.policy.memory(len(begun)))
     ratios, _ = computed_anew(made, forgotten)
     assert (ratios - 1.0)[begun][:, 0][cut.segment.active[begun][:, 0]].abs().max() > 100 * TOLERANCE

@@ -12,7 +12,8 @@ import pytest
 from roadworthy.scenario.pack import Pack
 from roadworthy.train.loop import Progress, Trainer
 from roadworthy.train.run import train
-from tests.train.small import config, sim
+from roadworthy.train.segment import Cut
+from tests.train.small import config, copied, sim
 
 Line = dict[str, Any]
 
@@ -22,25 +23,24 @@ def lines_of(path: Path) -> list[Line]:
 
 
 @pytest.mark.row("PPO-6")
-@pytest.mark.parametrize("trials", [1, 2])
+@pytest.mark.parametrize("trials", [1, 3])
 def test_every_reset_of_memory_every_boundary_and_every_stop_of_a_chain_has_its_line(
     trials: int, pack: Pack, tmp_path: Path
 ) -> None:
     settings = config(env=sim(trials), bootstrap_timeouts=True, steps=300)
     made = Trainer(settings, pack, tmp_path / "run", tmp_path / "trace.jsonl")
-    segments = []
+    cuts: list[Cut] = []
     collect = made.collector.collect
 
     def kept() -> Any:
-        cut = collect()
-        segments.append(type(cut.segment)(*(x.clone() for x in cut.segment)))
-        return cut
+        cuts.append(copied(collect()))
+        return cuts[-1]
 
     made.collector.collect = kept  # type: ignore[method-assign]
     made.run(lambda _: None)
     lines = lines_of(tmp_path / "trace.jsonl")
     assert {line["epoch"] for line in lines} == set(range(made.epoch))
-    for epoch, segment in enumerate(segments):
+    for epoch, (segment, _, begun_anew) in enumerate(cuts):
         stops = segment.active & ~segment.goes_on
         assert not (segment.trial_ended & segment.goes_on).any()
         expected = {
@@ -49,14 +49,18 @@ def test_every_reset_of_memory_every_boundary_and_every_stop_of_a_chain_has_its_
             for t in range(stops.shape[1])
             if (event := _event(segment, row, t))
         }
-        told = [line for line in lines if line["epoch"] == epoch]
+        told = [line for line in lines if line["epoch"] == epoch and line["event"] != "begun_anew"]
+        begun = [line for line in lines if line["epoch"] == epoch and line["event"] == "begun_anew"]
+        assert [line["row"] for line in begun] == begun_anew.nonzero().flatten().tolist()
+        assert all((line["step"], line["memory"]) == (0, "cleared") for line in begun)
         events = {(x["step"], x["row"]): (x["event"], x["memory"], x["value_chain"] == "stops") for x in told}
         assert events == expected
         assert len(told) == len(expected)
         assert all(x["final_value"] == float(segment.final_values[x["row"], x["step"]]) for x in told)
     assert any(line["final_value"] for line in lines)
     kinds = {line["event"] for line in lines}
-    assert kinds == ({"episode_ended"} if trials == 1 else {"episode_ended", "trial_ended", "away"})
+    several = {"episode_ended", "trial_ended", "away", "begun_anew"}
+    assert kinds == ({"episode_ended"} if trials == 1 else several)
     # In limbo when its trial ends: the chain stopped where it left.
     assert (trials == 1) == all(line["value_chain"] == "stops" for line in lines)
 

@@ -69,7 +69,7 @@ class Collector:
     @torch.no_grad()
     def collect(self) -> Cut:
         """The next segment; the one before is overwritten."""
-        self._spread_out()
+        begun_anew = self._spread_out()
         before = type(self.memory)(*(tensor.clone() for tensor in self.memory))
         self._place.zero_()
         for _ in range(self._config.horizon):
@@ -78,24 +78,25 @@ class Collector:
             last = self._look_ahead(self._seen(), self._active(), self._traits())
         self._segment.last_values.copy_(last)
         self._segment.ratios.fill_(1.0)
-        return Cut(self._segment, before)
+        return Cut(self._segment, before, begun_anew)
 
-    def _spread_out(self) -> None:
-        """Before each of the first segments, begin the episodes of some worlds anew.
+    def _spread_out(self) -> Tensor:
+        """Before each of the first segments, begin the episodes of some worlds anew; (R,) which rows those are.
 
         Worlds that begin together would end together for good, and what is learned from would swing with them.
         """
-        episode, segments = self.env.config.episode, int(self.clock - self.begun) // self._config.horizon
+        env, episode = self.env, self.env.config.episode
+        segments = int(self.clock - self.begun) // self._config.horizon
         groups = episode.trials * episode.trial_steps // self._config.horizon
-        if not 0 < segments < groups:
-            return
-        first_world = self._first_row // self.env.rows_per_world
-        worlds = [w for w in range(self.env.world_count) if (first_world + w) % groups == segments]
-        if worlds:
-            self.env.begin(worlds)
-            mask = torch.zeros(self.env.world_count, dtype=torch.bool, device=self.device)
-            mask[torch.tensor(worlds, device=self.device)] = True
-            self._forget(mask.repeat_interleave(self.env.rows_per_world))
+        chosen = torch.zeros(env.world_count, dtype=torch.bool)
+        if 0 < segments < groups:
+            first_world = self._first_row // env.rows_per_world
+            chosen = (first_world + torch.arange(env.world_count)) % groups == segments
+        rows = chosen.repeat_interleave(env.rows_per_world).to(self.device)
+        if chosen.any():
+            env.begin(chosen.nonzero().flatten().tolist())
+            self._forget(rows)
+        return rows
 
     def _forget(self, ended: Tensor) -> None:
         """Clear what is remembered of rows whose episodes have ended."""

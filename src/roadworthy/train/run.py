@@ -78,7 +78,12 @@ def train(
                 return trainer.run(told, should_stop)
             if last is None:
                 evaluate(0, 0, trainer.save, False)
-            checkpoint = trainer.run(told, should_stop, lambda t: evaluate(t.epoch, t.step, t.save, False))
+
+            def after(trained: Trainer) -> None:
+                if trained.step < config.steps:  # what is due after the last update runs once, at the end
+                    evaluate(trained.epoch, trained.step, trained.save, False)
+
+            checkpoint = trainer.run(told, should_stop, after)
             if trainer.step >= config.steps:
                 evaluate(trainer.epoch, trainer.step, lambda: checkpoint, True)
             return checkpoint
@@ -101,7 +106,8 @@ def _newest(checkpoints: Path, warn: Callable[[str], None]) -> Path | None:
 
 def _set_aside(folder: Path) -> None:
     """Move what an earlier run left: its checkpoints would be taken for those of this one."""
-    left = [folder / name for name in ("config.json", "progress.jsonl", "checkpoints") if (folder / name).exists()]
+    names = ("config.json", "progress.jsonl", "checkpoints", "evaluations")
+    left = [folder / name for name in names if (folder / name).exists()]
     if left:
         place = next(path for k in count(1) if not (path := folder / f"before-{k}").exists())
         place.mkdir()

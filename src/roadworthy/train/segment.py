@@ -34,6 +34,7 @@ class Cut(NamedTuple):
 
     segment: Segment
     memory: Memory
+    begun_anew: Tensor  # (R,) bool, rows whose episode was cut short before the segment: memory was cleared
 
 
 def make_segment(

@@ -8,6 +8,8 @@ from pathlib import Path
 from roadworthy.train.resume import forget_from
 from roadworthy.train.segment import Cut
 
+_WHAT = ("event", "memory", "value_chain", "final_value")
+
 
 class Trace:
     """A file of what happened at boundaries, appended segment by segment."""
@@ -32,15 +34,20 @@ class Trace:
         steps, rows = (stops | segment.ended | segment.trial_ended).T.nonzero(as_tuple=True)
         columns = (stops, segment.ended, segment.trial_ended, segment.final_values)
         told = zip(steps.tolist(), rows.tolist(), *(c[rows, steps].tolist() for c in columns), strict=True)
+        begun = cut.begun_anew.nonzero().flatten().tolist()
+        events = [(0, row, "begun_anew", "cleared", "went on at the cut", None) for row in begun]
+        events += [
+            (
+                t,
+                row,
+                "episode_ended" if has_ended else "trial_ended" if trial_has_ended else "away",
+                "cleared" if has_ended else "kept",
+                "stops" if has_stopped else "stopped before",
+                value,
+            )
+            for t, row, has_stopped, has_ended, trial_has_ended, value in told
+        ]
         with self._path.open("a", encoding="utf-8") as file:
-            for t, row, has_stopped, has_ended, trial_has_ended, value in told:
-                line = {
-                    "epoch": epoch,
-                    "step": t,
-                    "row": self._first_row + row,
-                    "event": "episode_ended" if has_ended else "trial_ended" if trial_has_ended else "away",
-                    "memory": "cleared" if has_ended else "kept",
-                    "value_chain": "stops" if has_stopped else "stopped before",
-                    "final_value": value,
-                }
+            for t, row, *what in events:
+                line = {"epoch": epoch, "step": t, "row": self._first_row + row, **dict(zip(_WHAT, what, strict=True))}
                 file.write(json.dumps(line) + "\n")

@@ -69,7 +69,8 @@ class Onlooker(NeuralActor):
 
     def reset(self, mask: NDArray[np.bool_]) -> None:
         super().reset(mask)
-        self._attempts += mask
+        if self._records:  # what is cleared before the first step was nobody's
+            self._attempts += mask
 
     def _step(self, block: int, seen: Tensor, active: Tensor, traits: Tensor | None) -> Output:
         if not self._records:
