@@ -22,7 +22,7 @@ demo: $(READY) ## evaluate the shipped policy in twelve classes of situations an
 	$(BIN)/roadworthy evaluate examples/demo.toml --checkpoint baseline:town --workers 2 \
 	  --set eval.behaviors.episodes=4 --set eval.town.episodes=24 --out $(DEMO)/runs
 	@echo
-	@echo "Open $(DEMO)/runs/report.html in a browser"
+	@echo "Open $(DEMO)/runs/demo.html in a browser"
 
 demo-scenarios: $(READY) ## generate towns with moving traffic, check them and draw them
 	@mkdir -p $(DEMO)
