@@ -18,6 +18,7 @@ from roadworthy.evaluate.evaluator import Order, Progress
 from roadworthy.evaluate.ledger import Ledger
 from roadworthy.evaluate.sections import Section, evaluator_class
 from roadworthy.evaluate.subject import Subject, subject_of
+from roadworthy.metrics.roll_up import Part, roll_up
 from roadworthy.record import Run, RunWriter
 from roadworthy.sinks import Publication, Sinks, figures_of
 
@@ -172,23 +173,14 @@ def publish(run: Run, sinks: Sinks) -> None:
 
 
 def eval_summary(outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """One figure over all sections: the mean of what each names in `summary`, by its weight.
+    """One figure over all sections: the mean of what each names in `summary`, by weight (see metrics/roll_up.py)."""
+    return roll_up([_part(outcome) for outcome in outcomes])
 
-    It is null unless every section with a weight has its figure: a mean over whatever finished is no estimate.
-    """
-    parts: list[dict[str, Any]] = []
-    for outcome in outcomes:
-        summary = outcome.config.summary if outcome.config is not None else SummaryConfig()
-        if summary.weight > 0.0:
-            figure = figure_of(outcome, summary.figure)
-            value = None if figure is None else figure["value"]
-            told = {"evaluator": outcome.name, "figure": summary.figure, "weight": summary.weight, "value": value}
-            parts.append(told)
-    missing = [part["evaluator"] for part in parts if part["value"] is None]
-    if missing or not parts:
-        return {"value": None, "missing": missing, "parts": parts}
-    total = sum(part["weight"] for part in parts)
-    return {"value": sum(part["weight"] * part["value"] for part in parts) / total, "missing": [], "parts": parts}
+
+def _part(outcome: Outcome) -> Part:
+    summary = outcome.config.summary if outcome.config is not None else SummaryConfig()
+    figure = figure_of(outcome, summary.figure)
+    return Part(outcome.name, summary.figure, summary.weight, None if figure is None else figure["value"])
 
 
 def figure_of(outcome: Outcome, name: str) -> Mapping[str, Any] | None:
