@@ -137,9 +137,13 @@ def is_abandoned(folder: Path) -> bool:
 
 
 def _locks(folder: Path, now: float) -> list[tuple[Path, Owner, float]]:
-    """The locks in a folder with their owners and ages."""
+    """The locks in a folder with their owners and ages; none in one that was renamed or removed meanwhile."""
+    try:
+        paths = list(folder.glob(f"{_PREFIX}*"))
+    except FileNotFoundError:
+        return []
     found = []
-    for path in folder.glob(f"{_PREFIX}*"):
+    for path in paths:
         try:
             age = now - path.stat().st_mtime
             values: dict[str, Any] = json.loads(path.read_bytes())
