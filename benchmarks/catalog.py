@@ -12,6 +12,7 @@ from benchmarks import (
     records,
     sensitivity,
     simulation,
+    training,
     videos,
 )
 from benchmarks.runner import Benchmark
@@ -139,6 +140,18 @@ BENCHMARKS = (
         what="how often intervals hold the truth, in percent; writes the tables of docs/statistics.md",
         code=coverage.coverage,
         sizes={"repeats": 4000},
+    ),
+    Benchmark(
+        name="train_memoryless",
+        what="learn to drive without memory: throughput and memory over horizon, batch, worlds and co-players",
+        code=training.train_memoryless,
+        sizes={"worlds": 2048, "updates": 8, "scenarios": 192},
+    ),
+    Benchmark(
+        name="train_remembering",
+        what="learn with a transformer that remembers two trials",
+        code=training.train_remembering,
+        sizes={"worlds": 1024, "updates": 8, "scenarios": 192},
     ),
     Benchmark(
         name="film_speed",

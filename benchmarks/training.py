@@ -1,0 +1,117 @@
+"""Training end to end: agent-steps per second, where the time goes, and memory, over sizes of what is learned from.
+
+On a GPU with its preset, else with that for two cores.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import torch
+
+from benchmarks.runner import Measurements, Sizes
+from roadworthy.config import load
+from roadworthy.policy.actor import BASELINES
+from roadworthy.policy.checkpoint import load_policy, save_policy
+from roadworthy.sources import parse_source
+from roadworthy.train.config import TrainConfig
+from roadworthy.train.loop import Progress, Trainer
+from roadworthy.train.run import preset_path
+
+
+def train_memoryless(found: Measurements, sizes: Sizes) -> None:
+    """A policy without memory: the preset, other horizons, batches and numbers of worlds, and two partners."""
+    worlds = _worlds(sizes)
+    with tempfile.TemporaryDirectory() as folder:
+        partners = [str(_baseline(Path(folder) / "one", 0.0)), str(_baseline(Path(folder) / "other", 1e-3))]
+        for name, overrides in {
+            "preset": [],
+            "half the horizon": ["ppo.horizon=32"],
+            "twice the horizon": ["ppo.horizon=128"],
+            "16 minibatches": ["ppo.minibatches=16"],
+            "half the worlds": [f"worlds={max(worlds // 2, 1)}"],
+            "twice the worlds": [f"worlds={2 * worlds}"],
+            "half co-players": ["env.control.ego_share=0.5"],
+            "half co-players, two partners": ["env.control.ego_share=0.5", f"coplayers.checkpoints={partners}"],
+        }.items():
+            _train(found, name, _preset(), sizes, overrides)
+
+
+def train_remembering(found: Measurements, sizes: Sizes) -> None:
+    """A transformer that remembers an episode of two trials of 201 steps."""
+    overrides = [] if torch.cuda.is_available() else ["device=cpu", "ppo.precision=float32"]
+    _train(found, "adaptive", "adaptive", sizes, overrides)
+
+
+def _preset() -> str:
+    return "default" if torch.cuda.is_available() else "fast"
+
+
+def _worlds(sizes: Sizes) -> int:
+    """As many as are asked for on a GPU; cores have enough to do with fewer."""
+    return sizes["worlds"] if torch.cuda.is_available() else max(sizes["worlds"] // 32, 2)
+
+
+def _baseline(folder: Path, noise: float) -> Path:
+    """The shipped baseline with noise on its weights, as a checkpoint of other contents."""
+    checkpoint = load_policy(BASELINES / "town")
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for weights in checkpoint.policy.parameters():
+            weights.add_(noise * torch.randn(weights.shape, generator=generator))
+    return save_policy(folder, checkpoint.policy)
+
+
+def _train(found: Measurements, name: str, preset: str, sizes: Sizes, overrides: list[str]) -> None:
+    """Train for some updates; what is told of a variant stands under its name."""
+    worlds, updates = _worlds(sizes), sizes["updates"]
+    given = [
+        f"scenarios=generate:town?count={sizes['scenarios']}&seed=1",
+        f"worlds={worlds}",
+        f"steps={10**12}",
+        *([f"ppo.minibatches={worlds}"] if worlds < 64 else []),  # each has a row at least
+    ]
+    config = load(preset_path(preset), TrainConfig, [*given, *overrides])
+    pack = parse_source(config.scenarios).fetch()
+    is_gpu = config.device != "cpu"
+    if is_gpu:
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+    warm = 3 if is_gpu else 1  # updates before the clock runs: the first ones compile
+    rates: list[tuple[float, int]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        trainer = Trainer(config, pack, Path(folder))
+        _time(found, f"{name}: collect", trainer.collector, "collect", is_gpu)
+        _time(found, f"{name}: learn", trainer.learner, "update", is_gpu)
+
+        def note(progress: Progress) -> None:
+            rates.append((time.perf_counter(), progress.step))
+
+        trainer.run(note, lambda: len(rates) >= warm + updates)
+    (start, first), (end, last) = rates[warm - 1], rates[-1]
+    found.figures[f"{name}: agent-steps/s"] = round((last - first) / (end - start))
+    for part in ("collect", "learn"):
+        found.seconds[f"{name}: {part}"] = found.seconds[f"{name}: {part}"][warm:]
+    seconds = {part: median(found.seconds[f"{name}: {part}"]) for part in ("collect", "learn")}
+    found.figures[f"{name}: share of collecting"] = round(seconds["collect"] / sum(seconds.values()), 3)
+    if is_gpu:
+        found.figures[f"{name}: peak MiB"] = round(torch.cuda.max_memory_allocated() / 2**20)
+
+
+def _time(found: Measurements, stage: str, owner: Any, method: str, is_gpu: bool) -> None:
+    """Let a method's calls count as repetitions of a stage."""
+    call: Callable[..., Any] = getattr(owner, method)
+
+    def timed(*arguments: Any, **named: Any) -> Any:
+        with found.stage(stage):
+            result = call(*arguments, **named)
+            if is_gpu:
+                torch.cuda.synchronize()
+        return result
+
+    setattr(owner, method, timed)
