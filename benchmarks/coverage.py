@@ -53,6 +53,7 @@ class Coverage:
     repeats: int
     given: int  # the others were answered with "not enough data"
     held: int  # of those given, how many hold the truth
+    above: int  # and how many lie above it
 
     @property
     def covered(self) -> float | None:
@@ -93,11 +94,11 @@ def cases() -> Iterator[Case]:
                         "rates, held out", f"{middle:g} in the middle", scenarios, rows, spread, truth, _logistic
                     )
     for what, truth in _MEANS.items():
-        for scenarios in (20, 50, 100, 1000):
+        for scenarios in (20, 80, 100, 1000):
             for rows in (1, 5, UNEQUAL) if scenarios < 1000 else (5,):
                 yield Case("means", what, scenarios, rows, 0.5, truth, _mean)
     for per_km in (0.2, 2.0):
-        for scenarios in (50, 100, 1000):
+        for scenarios in (50, 80, 100, 1000):
             yield Case("ratios", f"{per_km:g} per km", scenarios, 5, 0.5, per_km, _ratio)
     for delta in (0.0, 0.05, 0.3):
         for scenarios in (20, 100, 1000):
@@ -108,7 +109,7 @@ def cases() -> Iterator[Case]:
 def measure(case: Case, repeats: int) -> Coverage:
     """Draw a case so many times, always the same way."""
     rng = np.random.default_rng(zlib.crc32(case.name.encode()))
-    given = held = 0
+    given = held = above = 0
     for _ in range(repeats):
         counts = rng.integers(1, 21, case.scenarios) if case.rows == UNEQUAL else np.full(case.scenarios, case.rows)
         clusters = Clusters(np.repeat(np.arange(case.scenarios), counts), case.scenarios)
@@ -116,7 +117,8 @@ def measure(case: Case, repeats: int) -> Coverage:
         if interval.low is not None and interval.high is not None:
             given += 1
             held += interval.low <= case.truth <= interval.high
-    return Coverage(case, repeats, given, held)
+            above += case.truth < interval.low
+    return Coverage(case, repeats, given, held, above)
 
 
 def _yes(rng: np.random.Generator, clusters: Clusters, p: float, likeness: float) -> Array:
@@ -226,4 +228,7 @@ def _cell(result: Coverage) -> str:
     refused = 1.0 - result.given / result.repeats
     if refused > 0.9:
         return f"not enough data, but for {result.given} of {result.repeats:,}, of which {result.held} held"
-    return f"{100.0 * result.held / result.given:.1f}" + (f" ({refused:.1%} not enough data)" if refused > 0 else "")
+    cell = f"{100.0 * result.held / result.given:.1f}"
+    if result.case.draw in (_rate, _logistic) and result.above in (0, result.given - result.held):
+        cell += "¹"
+    return cell + (f" ({refused:.1%} not enough data)" if refused > 0 else "")

@@ -16,6 +16,7 @@ import numpy as np
 from benchmarks.runner import Measurements, Sizes, resident_bytes
 from roadworthy.evaluate.carry_out import carry_out, one_by_one
 from roadworthy.evaluate.ledger import Owed, plan_ledger
+from roadworthy.evaluate.task import Task
 from roadworthy.record import EpisodeResult
 from roadworthy.render.config import VIEWS
 from roadworthy.render.film import Sight, shoot
@@ -107,8 +108,8 @@ class _Scene:
         )
         self._owed: Owed = plan_ledger(pack, [0], 1, 0).episodes[0]
         results: list[EpisodeResult] = []
-        env = DriveEnv(pack, 1, config, sampling=False, threads=1)
-        carry_out(env, _Cruise(), one_by_one([self._owed]), results.append)
+        task = Task("film", pack.path, config, _Cruise, worlds=1)
+        carry_out(task, task.make_env(threads=1), one_by_one([self._owed]), results.append)
         trace = results[0].trace
         assert trace is not None
         self._reenactment = Reenactment(pack, config)

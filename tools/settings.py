@@ -1,36 +1,82 @@
-"""Writes the table of the simulator's settings into docs/simulator.md, from the config's own comments."""
+"""Writes the tables of settings into the docs, from the configs' own comments: `python -m tools.settings`."""
 
 from __future__ import annotations
 
 import inspect
 import re
-from dataclasses import fields, is_dataclass
+import types
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
+from roadworthy.evaluate.config import EvaluatorConfig
 from roadworthy.sim.config import SimConfig
+from roadworthy.train.config import TrainConfig
 
-DOCUMENT = Path(__file__).parent.parent / "docs" / "simulator.md"
-HEADING = "## Every setting\n"
-
-
-def table() -> str:
-    """One line per setting: its dotted key, default and meaning."""
-    lines = ["| setting | default | meaning |", "|---|---|---|", *_lines(SimConfig(), "")]
-    return "\n".join(lines) + "\n"
+DOCS = Path(__file__).parent.parent / "docs"
+_TABLE = re.compile(r"(?<=^## Every setting\n)((?:(?!\|).*\n)*)((?:\|.*\n)+)", re.M)
+_SIMULATION = "The simulation: see [simulator.md](simulator.md)."
+_UNSET = object()
 
 
-def _lines(config: Any, prefix: str) -> list[str]:
-    notes = _notes(type(config))
+@dataclass(frozen=True)
+class Document:
+    """A file of the docs, whose heading `Every setting` has the table of a config."""
+
+    name: str
+    config: type
+    elsewhere: Mapping[str, str] = field(default_factory=dict)
+    # Sections that another document tells of: the line that stands for each, or nothing.
+
+    @property
+    def path(self) -> Path:
+        return DOCS / self.name
+
+    def table(self) -> str:
+        """One line per setting: its dotted key, default and meaning."""
+        lines = ["| setting | default | meaning |", "|---|---|---|", *_lines(self.config, _UNSET, "", self.elsewhere)]
+        return "\n".join(lines) + "\n"
+
+    def written(self) -> str:
+        """The whole file with the table as it should be."""
+        text = self.path.read_text(encoding="utf-8")
+        found = _TABLE.search(text)
+        if found is None:
+            raise LookupError(f"{self.path} has no table below the heading 'Every setting'")
+        return text[: found.start(2)] + self.table() + text[found.end(2) :]
+
+
+SIMULATOR = Document("simulator.md", SimConfig)
+TRAINING = Document("training.md", TrainConfig, {"env": f"| `env.*` | | {_SIMULATION} |"})
+EVALUATION = Document(
+    "evaluation-config.md",
+    EvaluatorConfig,
+    {"env": f"| `env.*`, `episode.*` | the training's | {_SIMULATION} |", "episode": ""},
+)
+
+
+def _lines(cls: Any, base: Any, prefix: str, elsewhere: Mapping[str, str]) -> list[str]:
+    """base: what an outer config has for this one by default, where there is such a thing."""
+    notes, hints = _notes(cls), get_type_hints(cls)
     lines: list[str] = []
-    for field in fields(config):
-        value = getattr(config, field.name)
-        if is_dataclass(value):
-            lines += _lines(value, f"{prefix}{field.name}.")
+    for one in fields(cls):
+        default = _default(one) if base is _UNSET or base is None else getattr(base, one.name)
+        key, section = f"{prefix}{one.name}", _section(hints[one.name])
+        if key in elsewhere:
+            lines += [elsewhere[key]] if elsewhere[key] else []
+        elif section is not None:
+            lines += _lines(section, default, f"{key}.", elsewhere)
         else:
-            lines.append(f"| `{prefix}{field.name}` | {_shown(value)} | {notes[field.name]} |")
+            lines.append(f"| `{key}` | {_shown(default)} | {notes[one.name]}{_choices(default, notes[one.name])} |")
     return lines
+
+
+def _section(hint: Any) -> Any:
+    """The config that a field is, or may be; None for a plain value."""
+    of_union = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    return next((kind for kind in of_union if is_dataclass(kind)), None)
 
 
 def _notes(cls: type) -> dict[str, str]:
@@ -39,13 +85,32 @@ def _notes(cls: type) -> dict[str, str]:
     return {name: " ".join(line.strip("# ").strip() for line in note.splitlines()) for name, note in found}
 
 
+def _default(one: Field[Any]) -> Any:
+    return one.default_factory() if one.default_factory is not MISSING else one.default
+
+
 def _shown(value: Any) -> str:
-    return str(value.value) if isinstance(value, Enum) else str(value).replace("True", "true").replace("False", "false")
+    """A default as a config file would have it."""
+    if value is MISSING:
+        return "(required)"
+    if value is None or value in ((), {}):
+        return "none"
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_shown, value))}]"
+    if isinstance(value, Enum):
+        return str(value.value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _choices(value: Any, note: str) -> str:
+    """The words that a choice is made among, unless the note has them."""
+    words = [str(member.value) for member in type(value)] if isinstance(value, Enum) else []
+    return f" One of: {', '.join(words)}." if not all(word in note for word in words) else ""
 
 
 def main() -> None:
-    text = DOCUMENT.read_text()
-    DOCUMENT.write_text(text[: text.index(HEADING) + len(HEADING)] + table())
+    for document in (SIMULATOR, TRAINING, EVALUATION):
+        document.path.write_text(document.written(), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ RoadworthyError             1
 ├── ScenarioError           3   a scenario is unsound
 │   └── PackError           3   a pack file is damaged, foreign or too new
 ├── CheckpointError         3   a checkpoint is damaged, foreign or does not fit
+├── RecordError             3   a file of a run folder is damaged, foreign or too new
 ├── GenerationError         4   no scenario with the properties asked for was found
 └── DeviceError             5   a GPU, its driver, its libraries or its memory is missing
 """
@@ -41,6 +42,12 @@ class PackError(ScenarioError):
 
 class CheckpointError(RoadworthyError):
     """A checkpoint can't be read, or does not fit what it is to be loaded into."""
+
+    exit_code = 3
+
+
+class RecordError(RoadworthyError):
+    """A file of a run folder can't be read: damaged, cut off, foreign or of a newer version."""
 
     exit_code = 3
 

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from roadworthy.cli.learning import figures, line, run_facts, table
 from roadworthy.cli.main import main
-from roadworthy.cli.train import _figures, _line, _run_facts
+from roadworthy.cli.output import console
 from roadworthy.policy.checkpoint import WEIGHTS, load_policy, newest
 from roadworthy.scenario.pack import Pack
 from roadworthy.train.config import TrainConfig
@@ -48,7 +49,11 @@ def test_a_file_is_trained_with_lines_of_progress_and_a_checkpoint_at_the_end(
     out = tmp_path / "run"
     assert main(["train", str(file), "--out", str(out), "--set", "seed=5", "--json"]) == 0
     told = capsys.readouterr()
-    checkpoint = load_policy(json.loads(told.out.splitlines()[-1])["checkpoint"])
+    result = json.loads(told.out.splitlines()[-1])
+    checkpoint = load_policy(result["checkpoint"])
+    assert result["step"] == checkpoint.step
+    assert result["curve"] == str(out / "curve.png")
+    assert (out / "curve.png").read_bytes().startswith(b"\x89PNG")
     assert checkpoint.step >= 300
     assert checkpoint.about["train"]["seed"] == 5
     for word in ("of 300 agent-steps", "left", "entropy", "explained_variance", "score", "n "):
@@ -57,7 +62,13 @@ def test_a_file_is_trained_with_lines_of_progress_and_a_checkpoint_at_the_end(
     assert lines[-1]["step"] == checkpoint.step
     # The same command has nothing left to do, and says where the policy is.
     assert main(["train", str(file), "--out", str(out), "--set", "seed=5"]) == 0
-    assert capsys.readouterr().out == f"trained: {checkpoint.path}\n"
+    told = capsys.readouterr()
+    assert told.out.startswith(f"trained: {checkpoint.path} (all its steps were made before; to train on, give more")
+    # With more steps it goes on.
+    assert main(["train", str(file), "--out", str(out), "--set", "seed=5", "--set", "steps=500"]) == 0
+    told = capsys.readouterr()
+    assert f"curve: {out / 'curve.png'}\n" in told.out
+    assert load_policy(told.out.splitlines()[0].removeprefix("trained: ")).step >= 500
 
 
 @pytest.mark.row("PPO-4")
@@ -145,16 +156,21 @@ def test_what_makes_no_sense_is_refused(
 @pytest.mark.row("PPO-4")
 @pytest.mark.row("TRIAL-8")
 def test_the_live_table_shows_throughput_losses_figures_trials_and_the_time_left() -> None:
-    figures = {"score": 0.5, "goal_rate": None, "trial_0_score": 0.25, "ada_delta_trial_1_minus_0": 0.125, "n": 12}
-    losses = {"entropy": 1.5, "explained_variance": 0.75}
-    told = Progress(3, 1000, 3000, 10.0, 100.0, 2, 1e-3, losses, figures, 0)
-    facts = dict(_run_facts(told))
+    of_egos = {"score": 0.5, "goal_rate": None, "trial_0_score": 0.25, "ada_delta_trial_1_minus_0": 0.125, "n": 12}
+    losses = {"policy": 0.01, "entropy": 1.5, "explained_variance": 0.75}
+    told = Progress(3, 1000, 3000, 10.0, 100.0, 2, 1e-3, losses, of_egos, 0)
+    facts = dict(run_facts(told))
     assert facts["per second"] == "100"
-    assert facts["time left"] == "20 s"
-    assert facts["explained variance"] == "0.75"
-    shown = dict(_figures(told))
+    assert (facts["time passed"], facts["time left"]) == ("10 s", "20 s")
+    assert (facts["policy loss"], facts["explained variance"]) == ("0.01", "0.75")
+    shown = dict(figures(told))
     assert shown["agents with data (n)"] == "12"
     assert shown["goal_rate"] == shown["collision_rate"] == "no data"
-    assert (shown["trial_0_score"], shown["ada_delta_trial_1_minus_0"]) == ("0.250", "0.125")
-    assert "score 0.500" in _line(told)
-    assert "collision_rate no data" in _line(told)
+    assert (shown["trial_0_score"], shown["ada_delta_trial_1_minus_0"]) == ("0.250", "+0.125")
+    for words in ("score 0.500", "collision_rate no data", "ada_delta_trial_1_minus_0 +0.125", "n 12"):
+        assert words in line(told)
+    screen = console()
+    with screen.capture() as captured:
+        screen.print(table(told, "mine"))
+    for words in ("mine: 33%, 20 s left", *facts, *facts.values(), *shown, *shown.values()):
+        assert words in captured.get()

@@ -27,19 +27,25 @@ from roadworthy.sim.config import (
     SimConfig,
 )
 from roadworthy.sim.env import DriveEnv
-from roadworthy.sim.state import COPLAYER, EGO, EVENT_GOAL, HEADING, IS_PRESENT, SPEED, X, Y
+from roadworthy.sim.state import COPLAYER, EGO, EVENT_COLLISION, EVENT_GOAL, HEADING, IS_PRESENT, SPEED, X, Y
 from tests.evaluate.actors import BRAKE, COAST, SPEED_UP, Coin, Cruise, Wander
-from tests.evaluate.rows import SHORT, Results
+from tests.evaluate.rows import SHORT, Results, task_of
 from tests.sim.scenes import Actor, pack_of, scene
 
 
-def run(pack: Pack, actor: Any, env: SimConfig, worlds: int, scenarios: int | None = None) -> Results:
+def run(
+    pack: Pack,
+    actor: Any,
+    env: SimConfig,
+    worlds: int,
+    scenarios: int | None = None,
+    forgets_trials: bool = False,
+) -> Results:
     """Carry out an episode of each scenario."""
     results = Results()
     ledger = plan_ledger(pack, range(scenarios or len(pack)), 1, seed=2)
-    carry_out(
-        DriveEnv(pack, worlds, env, sampling=False, threads=1), actor, one_by_one(ledger), results.append, evaluator="e"
-    )
+    task = replace(task_of(pack, lambda: actor, worlds, env), forgets_trials=forgets_trials)
+    carry_out(task, task.make_env(threads=1), one_by_one(ledger), results.append)
     assert results.cover(ledger)
     return results
 
@@ -94,6 +100,33 @@ def test_the_last_frame_shows_an_agent_at_its_goal(coins: Pack) -> None:
         assert np.hypot(trace.x[-1, 0] - goal[0], trace.y[-1, 0] - goal[1]) <= SHORT.goal.radius_m
 
 
+def test_a_trace_holds_an_event_in_the_step_in_which_it_happened_and_in_no_other(streets: Pack) -> None:
+    env = replace(SHORT, control=ControlConfig(rows=4), episode=EpisodeConfig(2, 40))
+    stopped = 0
+    for result in run(streets, Wander(), env, worlds=4):
+        trace = result.trace
+        assert trace is not None
+        for row in result.trials:
+            frames = trace.trial(row.trial)
+            events = trace.events[frames, row.agent]
+            for name, bit in (("goals_reached", EVENT_GOAL), ("collisions", EVENT_COLLISION)):
+                assert row.figures[name] == ((events & bit) != 0).sum()
+            assert not events[~trace.active[frames, row.agent]].any()
+            stopped += int(not trace.active[frames.stop - 1, row.agent])
+    assert stopped, "somebody stopped before the trial was over"
+
+
+def test_a_world_draws_its_own_factors_and_an_episode_that_asks_for_others_fails(streets: Pack) -> None:
+    results = Results()
+    (owed,) = plan_ledger(streets, [0], 1, seed=2)
+    asked = replace(owed, factors={"grip": 0.5})
+    task = task_of(streets, Wander, worlds=1)
+    carry_out(task, task.make_env(threads=1), one_by_one([asked]), results.append)
+    (result,) = results
+    assert result.episode.status == "failed"
+    assert "factors are asked for (grip)" in str(result.episode.error)
+
+
 def test_rows_are_made_for_egos_alone_and_outcomes_are_their_means(streets: Pack) -> None:
     env = replace(SHORT, control=ControlConfig(rows=4, ego_share=0.5))
     for result in run(streets, Wander(), env, worlds=5):
@@ -146,6 +179,17 @@ def test_memory_begins_with_each_episode_and_lasts_over_its_trials(streets: Pack
     for active, age, steps in actor.ages:
         assert (age[active] == steps[active]).all()
     assert max(int(steps[active].max()) for active, _, steps in actor.ages if active.any()) > 20 * (trials - 1)
+
+
+@pytest.mark.row("EVAL-8")
+def test_memory_is_cleared_after_each_trial_where_that_is_asked_for(streets: Pack) -> None:
+    actor = Forgetful()
+    run(streets, actor, replace(SHORT, episode=EpisodeConfig(2, 20)), worlds=5, forgets_trials=True)
+    ages = np.concatenate([age[active] for active, age, _ in actor.ages])
+    steps = np.concatenate([steps[active] for active, _, steps in actor.ages])
+    assert (ages[steps < 20] <= steps[steps < 20]).all()
+    assert ages.max() < 20 <= steps.max()
+    assert (ages >= 0).all()
 
 
 @pytest.mark.row("EVAL-8")

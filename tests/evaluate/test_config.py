@@ -17,7 +17,7 @@ from roadworthy.evaluate.config import Choice, Engine, EvaluatorConfig
 from roadworthy.evaluate.sections import Section, chosen, read_sections
 from roadworthy.sim.config import Mode
 from tests.plugin_package import install
-from tools.evaluator_settings import BEGIN, DOCUMENT, END, table
+from tools.settings import EVALUATION
 
 EVALUATORS = """
 from dataclasses import dataclass
@@ -420,7 +420,7 @@ def test_a_config_in_plain_values_reads_back_as_itself() -> None:
 
 
 def test_every_setting_is_documented_with_its_default() -> None:
-    assert f"{BEGIN}{table()}{END}" in DOCUMENT.read_text(), "run python -m tools.evaluator_settings"
+    assert EVALUATION.path.read_text() == EVALUATION.written(), "run python -m tools.settings"
 
 
 @given(depth=st.integers(1, 12), setters=st.dictionaries(st.integers(0, 11), st.integers(0, 99), max_size=6))

@@ -12,11 +12,13 @@ import typer
 
 from roadworthy.cli.evaluate import SOME_FAILED, evaluate
 from roadworthy.evaluate.config import SummaryConfig
+from roadworthy.evaluate.explain import explain
 from roadworthy.evaluate.sections import read_sections
 from roadworthy.evaluate.suite import eval_summary, evaluate_sections
 from roadworthy.record import Run
 from roadworthy.record.run import run_folders
 from roadworthy.scenario.pack import Pack
+from roadworthy.sim.config import Control
 from roadworthy.sinks import Publication, Sinks
 from tests.evaluate.built_in import declare
 
@@ -208,6 +210,20 @@ def test_human_replay_lets_the_policy_drive_the_self_driving_car_alone(tmp_path:
         trace = outcome.run.trace(name)
         assert trace.sources[0] == 0
         assert (trace.roles == 0).sum() == 1
+
+
+@pytest.mark.row("EVAL-1")
+def test_what_human_replay_stands_for_is_explained_and_can_not_be_set_otherwise(tmp_path: Path, streets: Pack) -> None:
+    file = write(tmp_path, streets)
+    (section,) = (s for s in read_sections(file) if s.name == "also_good")
+    told = {setting.key: (setting.value, setting.source) for setting in explain(section)}
+    assert told["env.mode"] == ("replay", "evaluator human_replay")
+    assert told["env.control.who"] == ("sdc", "evaluator human_replay")
+    assert section.config.env.control.who is Control.SDC
+    contrary = next(s for s in read_sections(file, overrides=["env.control.who=vehicles"]) if s.name == "also_good")
+    assert "env.control.who is 'vehicles', but an evaluator of type 'human_replay' stands for 'sdc'" in str(
+        contrary.error
+    )
 
 
 class NoSink:

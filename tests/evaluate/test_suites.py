@@ -34,7 +34,7 @@ from roadworthy.sim.config import (
 )
 from tests.plugin_package import install_own
 
-SUITES = ("adaptation", "behaviors", "human_replay", "town")
+SUITES = ("adaptation", "behaviors", "human_replay", "realism", "town")
 
 # Nothing in it is as it is by default.
 STRANGE = SimConfig(
@@ -102,6 +102,9 @@ def test_the_worlds_of_a_suite_do_not_depend_on_what_a_policy_was_trained_with(s
     usual, strange = configs(suite), configs(suite, training=Layer("policy.json", {"env": plain(STRANGE)}))
     for name in usual:
         expected, env = usual[name].env, strange[name].env
+        if usual[name].policy is not None:  # a baseline
+            assert strange[name] == usual[name]
+            continue
         assert (env.model, env.actions, env.observe) == (STRANGE.model, STRANGE.actions, STRANGE.observe)
         of_policy = {"model": env.model, "actions": env.actions, "observe": env.observe, "reward": env.reward}
         unused = {"log": env.log, "open": env.open, "init_steps": env.init_steps}
@@ -123,3 +126,17 @@ def test_adaptation_has_something_to_adapt_to() -> None:
     assert len({str(hidden) for hidden in ranges.values()}) == len(found)
     assert found["adaptation_partners"].env.hidden.partners > 1
     assert found["adaptation_partners"].env.control.ego_share < 1.0
+
+
+@pytest.mark.row("EVAL-2")
+def test_realism_has_its_baselines_beside_the_policy_in_the_same_worlds() -> None:
+    found = configs("realism")
+    own, baselines = found.pop("realism"), found.values()
+    assert own.policy is None
+    assert [config.policy for config in baselines] == ["expert:log", "expert:drive", "zero", "random"]
+    for config in baselines:
+        assert (config.source, config.replicates, config.seed) == (own.source, own.replicates, own.seed)
+        assert (config.env.control, config.env.goal, config.episode) == (own.env.control, own.env.goal, own.episode)
+        assert config.env.actions is Actions.CONTINUOUS, "of choices, none keeps the speed exactly in all models"
+        assert config.summary.weight == 0.0
+    assert (own.replicates, own.summary.weight, own.summary.figure) == (32, 1.0, "realism")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -36,6 +37,8 @@ class Corridor(gymnasium.Env[Any, Any]):
         super().reset(seed=seed)
         if self._breaks_at == "reset":
             raise RuntimeError("the door is locked")
+        if self._breaks_at == "hang in reset" and seed is not None and seed % 3 == 0:
+            time.sleep(3600.0)
         self._will_succeed = bool(self.np_random.random() < self._chance)
         self._place = float(self.np_random.normal())
         self._steps = 0
@@ -48,6 +51,11 @@ class Corridor(gymnasium.Env[Any, Any]):
                 raise RuntimeError("the floor gave way")
             if self._breaks_at == "process":
                 os.kill(os.getpid(), signal.SIGKILL)
+            if self._breaks_at == "hang":
+                time.sleep(3600.0)
+            if self._breaks_at == "deaf hang":  # as in a library that never comes back to Python
+                signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+                time.sleep(3600.0)
         self._place += float(self.np_random.normal()) * 0.01 + 0.1 * int(action)
         is_over = self._steps >= (QUICK if self._will_succeed else SLOW)
         info = {"is_success": self._will_succeed} if is_over else {}

@@ -26,7 +26,9 @@ CORRIDOR = "tests.jobs.arenas:Corridor"
 
 
 def job(name: str = "j", **settings: Any) -> Job:
-    return Job(**{"name": name, "environment": CORRIDOR, "policy": "random", "episodes": 6, "envs": 2, **settings})
+    """Without a time limit: it runs in this process if no other is asked for."""
+    given = {"environment": CORRIDOR, "policy": "random", "episodes": 6, "envs": 2, "time_limit_s": None}
+    return Job(**{"name": name, **given, **settings})
 
 
 class Names(Listener):

@@ -20,7 +20,8 @@ CORRIDOR = "tests.jobs.arenas:Corridor"
 
 
 def job(name: str = "j", **settings: Any) -> Job:
-    return Job(**{"name": name, "environment": CORRIDOR, "policy": "zero", "episodes": 12, "envs": 3, **settings})
+    given = {"environment": CORRIDOR, "policy": "zero", "episodes": 12, "envs": 3, "time_limit_s": None}
+    return Job(**{"name": name, **given, **settings})
 
 
 def episodes(record: JobRecord) -> list[dict[str, Any]]:

@@ -81,7 +81,7 @@ def test_the_interval_of_distance_per_infraction_is_that_of_its_inverse(tmp_path
     rng = np.random.default_rng(1)
     rows = [
         episode(f"town-{k:03}", [ego(1.0, 100.0 + 100.0 * rng.random(), infractions=float(rng.poisson(0.5)))])
-        for k in range(60)
+        for k in range(90)
     ]
     found = by_name(metrics_of(tmp_path, rows))
     way, per_km = found["distance_per_infraction_m"], found["infractions_per_km"]

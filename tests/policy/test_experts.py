@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,20 +14,25 @@ from roadworthy.policy.experts import DriveExpert, LogExpert
 from roadworthy.scenario.detect import BEHAVIORS
 from roadworthy.scenario.generate.producer import produce
 from roadworthy.scenario.pack import Pack
+from roadworthy.scenario.schema import AgentType, FeatureKind, LaneType, Scenario
 from roadworthy.sim.config import (
     Actions,
     AtGoal,
+    Control,
+    ControlConfig,
     EpisodeConfig,
     GoalConfig,
     HiddenConfig,
     Mode,
     Model,
     OpenConfig,
+    Others,
     SimConfig,
 )
 from roadworthy.sim.env import DriveEnv
 from roadworthy.sim.episodes import EndedEpisodes
-from roadworthy.sim.state import GOAL_DISTANCE, SOURCE, SPEED, X, Y
+from roadworthy.sim.state import GOAL_DISTANCE, HEADING, SOURCE, SPEED, X, Y
+from tests.scenario.example import map_of, pairs, straight
 from tests.sim.scenes import Actor, pack_of, scene
 
 EVERY_ACTION = [(model, actions) for model in Model for actions in Actions]
@@ -211,11 +217,90 @@ def test_an_expert_that_comes_late_finds_its_place(towns: Pack) -> None:
     assert np.mean(np.abs(known - late)[active].max(axis=1) < 1e-3) >= 0.95
 
 
-def test_experts_refuse_worlds_of_the_other_kind(towns: Pack) -> None:
+RECORDED = SimConfig(
+    episode=EpisodeConfig(1, 80),
+    control=ControlConfig(Control.AGENTS, Others.STATIC, rows=128, min_distance_m=0.0),
+    goal=GoalConfig(AtGoal.STOP, radius_m=0.001, speed_mps=0.0),
+)
+
+
+ANGLES = np.linspace(0.0, np.pi / 2, 26)
+LEFT_TURN = np.column_stack([50.0 + 40.0 * np.sin(ANGLES), 40.0 - 40.0 * np.cos(ANGLES)])
+WAYS = {"straight": straight(50, 0, 250, 0), "left": np.concatenate([LEFT_TURN, straight(90, 42.5, 90, 200)])}
+
+
+def at_a_fork(way: str) -> Scenario:
+    """A car that comes to a fork at x = 50 and takes one of the two ways, at 8 m/s."""
+    lanes = [straight(0, 0, 50, 0), *WAYS.values()]
+    road_map = map_of(
+        [(FeatureKind.LANE, LaneType.SURFACE_STREET, lane) for lane in lanes], successors=pairs((0, 1), (0, 2))
+    )
+    path = np.concatenate([lanes[0][:-1], WAYS[way]])
+    arcs = np.append(0.0, np.cumsum(np.hypot(*np.diff(path, axis=0).T)))
+    along = 10.0 + 0.8 * np.arange(91)
+    positions = np.zeros((1, 91, 3), np.float32)
+    positions[0, :, :2] = np.column_stack([np.interp(along, arcs, path[:, k]) for k in (0, 1)])
+    steps = np.gradient(positions[0, :, :2].astype(np.float64), axis=0)
+    headings = np.arctan2(steps[:, 1], steps[:, 0]).astype(np.float32)[None]
+    found = scene(Actor(10.0, 0.0, speed=8.0), id=way, road_map=road_map)
+    return replace(found, positions=positions, headings=headings, velocities=(steps / 0.1).astype(np.float32)[None])
+
+
+@pytest.mark.parametrize(("model", "actions"), EVERY_ACTION)
+def test_in_recorded_worlds_the_drive_expert_takes_the_lanes_of_the_recording(
+    tmp_path: Path, model: Model, actions: Actions
+) -> None:
+    pack = pack_of(tmp_path / "fork.pack", *map(at_a_fork, WAYS))
+    env = start(pack, replace(RECORDED, model=model, actions=actions), len(WAYS))
+    expert = DriveExpert(env)
+    for _ in range(79):
+        env.step(expert.act())
+    places = env.batch.worlds.agents[:, [X, Y], 0].astype(np.float64)
+    for place, own, other in zip(places, WAYS.values(), reversed(WAYS.values()), strict=True):
+        assert distance_to_path(place, own) < 0.5
+        assert distance_to_path(place, other) > 5.0
+
+
+@pytest.mark.parametrize("model", list(Model))
+def test_who_is_on_no_lane_goes_on_as_it_goes(tmp_path: Path, model: Model) -> None:
+    walker, parked = (
+        Actor(30.0, y=6.0, speed=1.3, heading=0.4, kind=AgentType.PEDESTRIAN),
+        Actor(60.0, y=20.0, speed=0.0),
+    )
+    beside = Actor(10.0, y=12.0, speed=4.0, heading=1.0)
+    env = start(
+        pack_of(tmp_path / "one.pack", scene(Actor(5.0), walker, parked, beside)), replace(RECORDED, model=model), 1
+    )
+    expert = DriveExpert(env)
+    agents = env.batch.worlds.agents[0]
+    before = agents[[X, Y, HEADING, SPEED]].copy()
+    for _ in range(40):
+        env.step(expert.act())
+    for column, actor in enumerate((walker, parked, beside), 1):
+        x, y, heading, speed = before[:, column]
+        assert agents[[HEADING, SPEED], column].tolist() == pytest.approx([heading, speed], abs=1e-5)
+        far = 4.0 * actor.speed
+        wanted = [x + far * np.cos(heading), y + far * np.sin(heading)]
+        assert agents[[X, Y], column].tolist() == pytest.approx(wanted, abs=1e-2)
+
+
+def test_the_drive_expert_bears_scenarios_with_more_agents_than_before(tmp_path: Path) -> None:
+    few = scene(Actor(5.0), id="few")
+    many = scene(*(Actor(5.0 + 15.0 * k, speed=5.0 + k) for k in range(6)), id="many")
+    env = start(pack_of(tmp_path / "two.pack", few, many), RECORDED, 1)
+    expert = DriveExpert(env)
+    for scenario in (0, 1, 0):
+        env.assign(0, scenario, 7, now=True)
+        alone = DriveExpert(env)
+        for _ in range(20):
+            own = expert.act().copy()
+            np.testing.assert_array_equal(own, alone.act())
+            env.step(own)
+
+
+def test_experts_refuse_what_they_cant_drive(towns: Pack) -> None:
     with pytest.raises(UsageError, match="mode is 'open'; give it one with mode = 'replay'"):
         LogExpert(DriveEnv(towns, 1, SimConfig(mode=Mode.OPEN)))
-    with pytest.raises(UsageError, match="mode is 'replay'; give it one with mode = 'open'"):
-        DriveExpert(DriveEnv(towns, 1, SimConfig()))
     with pytest.raises(UsageError, match="settling_s is 0, expected seconds above 0"):
         DriveExpert(DriveEnv(towns, 1, SimConfig(mode=Mode.OPEN)), settling_s=0)
     with pytest.raises(UsageError, match=r"call reset\(\)"):

@@ -14,7 +14,6 @@ from torch.distributions import Categorical, Normal, kl_divergence
 
 from roadworthy.config import Layer, resolve
 from roadworthy.errors import UsageError
-from roadworthy.policy.actor import NeuralActor
 from roadworthy.policy.config import ActionsAs, CoreKind
 from roadworthy.policy.cores.transformer import Attention
 from roadworthy.policy.heads import make_head
@@ -22,6 +21,7 @@ from roadworthy.policy.inspect import Inspection, Onlooker, WorldKind, world_lay
 from roadworthy.policy.inspect.attention import attention_weights
 from roadworthy.policy.inspect.onlooker import divergence
 from roadworthy.policy.inspect.pictures import pictures, share_on_inactive, shares_by_past
+from roadworthy.policy.neural import NeuralActor
 from roadworthy.scenario.pack import Pack
 from roadworthy.sim.config import ControlConfig, EpisodeConfig, Mode, SimConfig
 from roadworthy.sim.env import DriveEnv

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roadworthy.errors import RoadworthyError, UsageError
+from roadworthy.errors import RecordError, UsageError
 from roadworthy.record import EpisodeResult
 from roadworthy.record.episodes import decode_line, encode_line, line_values, parse_line
 from tests.record.made_up import result
@@ -49,6 +49,16 @@ def test_a_figure_that_is_not_finite_is_named() -> None:
         encode_line(line_values(result("town-3-r1", outcomes={"return": -float("inf")})))
 
 
+def test_whole_numbers_are_written_without_a_point_and_read_as_they_were() -> None:
+    given = (0.0, 3.0, -7.0, 0.1, 2.0**53, 1e300, float(np.float32(0.1)))
+    line = encode_line(line_values(result("town-3-r1", scores=given, outcomes={"score": 2.0})))
+    assert b'"score":[0,3,-7,0.1,9007199254740992.0,1e+300,0.10000000149011612]' in line
+    read = decoded(line)
+    assert [row.figures["score"] for row in read.agents] == list(given)
+    assert all(type(row.figures["score"]) is float for row in read.agents)
+    assert type(read.episode.outcomes["score"]) is float
+
+
 def test_rows_of_another_episode_are_refused() -> None:
     with pytest.raises(UsageError, match="result of episode 'town-3-r1' holds rows of episode 'town-4-r0'"):
         line_values(replace(result("town-3-r1"), agents=result("town-4-r0").agents))
@@ -67,5 +77,5 @@ def test_a_field_of_a_later_minor_version_is_kept() -> None:
 @pytest.mark.row("REC-1")
 def test_a_line_of_a_newer_major_version_is_refused_by_its_number() -> None:
     line = json.loads(encode_line(line_values(result("town-3-r1")))) | {"schema_version": "2.0"}
-    with pytest.raises(RoadworthyError, match=r"line 4: is of version 2\.0, but this Roadworthy reads up to 1\.x"):
+    with pytest.raises(RecordError, match=r"line 4: is of version 2\.0, but this Roadworthy reads up to 1\.x"):
         parse_line(json.dumps(line).encode(), "episodes.jsonl, line 4")

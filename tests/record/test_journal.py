@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from roadworthy.errors import RoadworthyError, UsageError
+from roadworthy.errors import RecordError, RoadworthyError, UsageError
 from roadworthy.record.episodes import line_values
 from roadworthy.record.journal import Journal
 from tests.record.made_up import result
@@ -71,7 +71,7 @@ def test_a_tail_of_zeros_after_a_power_failure_is_cut_off(path: Path) -> None:
 def test_damage_before_sound_lines_is_an_error_that_names_the_line(path: Path) -> None:
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([lines[0], b"{torn\n", lines[2]]))
-    with pytest.raises(RoadworthyError, match=r"episodes\.jsonl, line 2: is no episode"):
+    with pytest.raises(RecordError, match=r"episodes\.jsonl, line 2: is no episode"):
         Journal(path)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from roadworthy.errors import RoadworthyError, UsageError
+from roadworthy.errors import RecordError, RoadworthyError, UsageError
 from roadworthy.record import Run, RunWriter
 from roadworthy.record.episodes import PLACE_FIELDS
 from roadworthy.record.files import safe_name
@@ -263,7 +263,7 @@ def test_a_newer_major_version_is_refused_by_name_and_never_gone_on_with(tmp_pat
     writer.interrupt()
     path = writer.folder / "run.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"schema_version": "2.0"}))
-    with pytest.raises(RoadworthyError, match=r"run\.json: is of version 2\.0, .* up to 1\.x; update Roadworthy"):
+    with pytest.raises(RecordError, match=r"run\.json: is of version 2\.0, .* up to 1\.x; update Roadworthy"):
         Run(writer.folder)
     other = start(tmp_path)
     assert other.folder != writer.folder
@@ -338,6 +338,42 @@ def test_what_a_process_left_that_was_killed_while_it_began_is_swept_away(tmp_pa
     fresh.mkdir()
     start(tmp_path).interrupt()
     assert (left.exists(), fresh.exists()) == (False, True)
+
+
+@pytest.mark.row("REC-3")
+def test_a_trace_that_no_line_names_is_removed_when_the_run_goes_on(tmp_path: Path) -> None:
+    writer = start(tmp_path)
+    writer.append(result("town-0-r0"))
+    half = writer.folder / "traces" / "town-1-r0.trace"
+    half.write_bytes(b"RWTR")
+    writer.interrupt()
+    start(tmp_path).interrupt()
+    assert [path.name for path in half.parent.iterdir()] == ["town-0-r0.trace"]
+    with pytest.raises(UsageError, match="'town-1-r0' has no trace; it did not end"):
+        Run(writer.folder).trace("town-1-r0")
+
+
+def test_tables_are_the_same_however_many_episodes_are_written_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = []
+    for at_once in (1, 2, 6, 1000):
+        monkeypatch.setattr("roadworthy.record.tables._EPISODES_AT_ONCE", at_once)
+        writer = start(tmp_path / str(at_once))
+        for name in ids(ledger()):
+            writer.append(result(name))
+        writer.seal({"figures": []})
+        run = Run(writer.folder)
+        tables.append([table.to_pylist() for table in (run.episodes(), run.agents(), run.trials())])
+    assert all(other == tables[0] for other in tables[1:])
+    assert [row["episode"] for row in tables[0][1]] == [number for number in range(6) for _ in range(2)]
+
+
+def test_a_folder_that_is_being_begun_is_no_run_yet(tmp_path: Path) -> None:
+    start(tmp_path).interrupt()
+    (folder,) = run_folders(tmp_path)
+    shutil.copytree(folder, folder.parent / ".beginning-1234")
+    assert run_folders(tmp_path) == [folder]
 
 
 def _own_boot() -> str | None:

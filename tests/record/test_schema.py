@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from jsonschema import Draft202012Validator
 
-from roadworthy.errors import RoadworthyError, UsageError
+from roadworthy.errors import RecordError, UsageError
 from roadworthy.metrics.driving import driving_metrics
 from roadworthy.record import Run, RunWriter
 from roadworthy.record.schema import require_readable, schema, schema_names
@@ -75,5 +75,5 @@ def test_the_schemas_are_schemas_and_refuse_what_is_wrong() -> None:
 
 @pytest.mark.parametrize("version", [None, 1, "", "one"])
 def test_a_file_without_a_version_is_refused(version: Any) -> None:
-    with pytest.raises(RoadworthyError, match=r"run\.json: schema_version is .*, expected one such as '1\.0'"):
+    with pytest.raises(RecordError, match=r"run\.json: schema_version is .*, expected one such as '1\.0'"):
         require_readable(version, "run.json")

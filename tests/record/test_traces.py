@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roadworthy.errors import RoadworthyError
+from roadworthy.errors import RecordError, UsageError
 from roadworthy.record import Trace, read_trace, write_trace
 from roadworthy.record.traces import decode_trace, encode_trace
 from tests.record.made_up import trace
@@ -75,7 +75,7 @@ def test_motion_that_changes_smoothly_takes_less_than_half_of_its_bytes() -> Non
 def test_a_trace_that_is_cut_off_anywhere_is_refused() -> None:
     block = encode_trace(trace("town-1-r0"))
     for size in range(0, len(block), 7):
-        with pytest.raises(RoadworthyError, match=r"cut off|damaged|begins otherwise"):
+        with pytest.raises(RecordError, match=r"cut off|damaged|begins otherwise"):
             decode_trace(block[:size])
 
 
@@ -83,7 +83,7 @@ def test_a_flipped_bit_is_found(tmp_path: Path) -> None:
     block = bytearray(encode_trace(trace("town-1-r0")))
     block[-20] ^= 4
     (tmp_path / "a.trace").write_bytes(block)
-    with pytest.raises(RoadworthyError, match=r"a\.trace: the trace is cut off or damaged"):
+    with pytest.raises(RecordError, match=r"a\.trace: the trace is cut off or damaged"):
         read_trace(tmp_path / "a.trace")
 
 
@@ -91,7 +91,7 @@ def test_a_flipped_bit_is_found(tmp_path: Path) -> None:
 def test_a_newer_major_version_is_refused_by_its_number() -> None:
     block = bytearray(encode_trace(trace("town-1-r0")))
     struct.pack_into("<I", block, 8, 2 << 16 | 3)
-    with pytest.raises(RoadworthyError, match=r"version 2\.3; this Roadworthy reads up to 1\.x"):
+    with pytest.raises(RecordError, match=r"version 2\.3; this Roadworthy reads up to 1\.x"):
         decode_trace(bytes(block))
 
 
@@ -117,6 +117,6 @@ def test_a_column_of_a_later_minor_version_is_passed_over(monkeypatch: pytest.Mo
     ],
 )
 def test_a_trace_that_does_not_fit_together_is_not_written(change: dict[str, Any], words: str, tmp_path: Path) -> None:
-    with pytest.raises(RoadworthyError, match=f"episode 'town-1-r0' can't be written: .*{words}"):
+    with pytest.raises(UsageError, match=f"episode 'town-1-r0' can't be written: .*{words}"):
         write_trace(tmp_path / "a.trace", replace(trace("town-1-r0"), **change))
     assert not list(tmp_path.iterdir())

@@ -9,6 +9,7 @@ import numpy as np
 
 from roadworthy.evaluate.carry_out import carry_out, one_by_one
 from roadworthy.evaluate.ledger import plan_ledger
+from roadworthy.evaluate.task import Task
 from roadworthy.record import EpisodeResult, Run, RunWriter
 from roadworthy.render.reenact import light_states
 from roadworthy.render.tally import telling_agent
@@ -53,13 +54,10 @@ class Straight:
 
 def drive(pack: Pack, config: SimConfig, scenario: int = 0) -> tuple[EpisodeResult, Straight]:
     """One episode and the policy that drove it."""
-    env, policy, results = DriveEnv(pack, 1, config, sampling=False, threads=1), Straight(), []
-    carry_out(
-        env,
-        policy,
-        one_by_one(list(plan_ledger(pack, range(len(pack)), 1, 5))[scenario : scenario + 1]),
-        results.append,
-    )
+    policy, results = Straight(), []
+    task = Task("towns", pack.path, config, lambda: policy, worlds=1)
+    owed = list(plan_ledger(pack, range(len(pack)), 1, 5))[scenario : scenario + 1]
+    carry_out(task, task.make_env(threads=1), one_by_one(owed), results.append)
     return results[0], policy
 
 
@@ -84,8 +82,8 @@ def record_run(root: Path, pack: Pack, config: SimConfig, replicates: int = 1) -
     with RunWriter.start(
         root, "towns", "straight", header, ledger.table(), pack=pack.path, scenarios=range(len(pack))
     ) as writer:
-        env = DriveEnv(writer.pack, 2, config, sampling=False, threads=1)
-        carry_out(env, Straight(), one_by_one(ledger), writer.append, evaluator="towns")
+        task = Task("towns", writer.pack, config, Straight, worlds=2)
+        carry_out(task, task.make_env(threads=1), one_by_one(ledger), writer.append)
         writer.seal({"figures": []})
     return Run(writer.folder)
 

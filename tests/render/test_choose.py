@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,19 +10,9 @@ from hypothesis import strategies as st
 from roadworthy.record import AgentRow, EpisodeResult, EpisodeRow
 from roadworthy.render.choose import choose_episodes
 from roadworthy.render.config import RenderConfig
-from roadworthy.sim.state import EGO, EVENT_COLLISION, EVENT_RED_LIGHT, EVENT_STOP_SIGN, REPLAYED
 
 
-@dataclass(frozen=True)
-class Motion:
-    """As much of a trace as choosing looks at."""
-
-    events: np.ndarray
-    active: np.ndarray
-    roles: np.ndarray
-
-
-def result(id, score, status="completed", scenario=None, agents=()):
+def result(id, score, status="completed", scenario=None, agents=(), **outcomes):
     row = EpisodeRow(
         episode_id=id,
         evaluator="towns",
@@ -39,26 +27,15 @@ def result(id, score, status="completed", scenario=None, agents=()):
         trials=1,
         status=status,
         wall_s=0.1,
-        outcomes={"score": score},
+        outcomes={"score": score, **outcomes},
     )
     rows = tuple(AgentRow(id, number, 0, 0, 9, {"score": figure}) for number, figure in enumerate(agents))
     return EpisodeResult(row, rows)
 
 
-def motion(infraction=None, bit=EVENT_COLLISION, agent=0):
-    events = np.zeros((30, 3), np.uint16)
-    if infraction is not None:
-        events[infraction, agent] = bit
-    return Motion(events, np.ones((30, 3), bool), np.array([EGO, EGO, REPLAYED]))
-
-
-def no_trace(id):
-    raise AssertionError(f"the trace of {id} was read, and need not be")
-
-
-def chosen(results, choose, trace=no_trace, epoch=0, **settings):
+def chosen(results, choose, epoch=0, **settings):
     config = RenderConfig(max_steps=9, choose=choose, **({"episodes": 2} | settings))
-    return choose_episodes(results, config, epoch, trace)
+    return choose_episodes(results, config, epoch)
 
 
 @pytest.mark.row("VID-3")
@@ -86,24 +63,16 @@ def test_a_random_sample_differs_from_epoch_to_epoch_and_not_from_time_to_time()
 
 @pytest.mark.row("VID-3")
 @given(
-    st.lists(st.tuples(st.sampled_from([0.0, 0.25, 1.0]), st.none() | st.integers(1, 29)), max_size=12),
+    st.lists(st.tuples(st.sampled_from([0.0, 0.25, 1.0]), st.integers(0, 3), st.sampled_from([0.0, 0.5])), max_size=12),
     st.integers(1, 12),
 )
 def test_the_worst_really_are_the_worst(episodes, number):
-    results = [result(f"e{k:02}", score) for k, (score, _) in enumerate(episodes)]
-    traces = {f"e{k:02}": motion(at) for k, (_, at) in enumerate(episodes)}
-    rank = sorted((score, 99 if at is None else at, f"e{k:02}") for k, (score, at) in enumerate(episodes))
-    assert chosen(results, "worst", traces.__getitem__, episodes=number) == [id for *_, id in rank[:number]]
-
-
-def test_infractions_of_others_and_what_is_no_infraction_do_not_count():
-    traces = {
-        "a": motion(3, agent=2),  # somebody who was replayed
-        "b": motion(4, EVENT_STOP_SIGN),  # is told, but is not among an episode's infractions
-        "c": motion(20, EVENT_RED_LIGHT, agent=1),
-    }
-    results = [result(id, 0.0) for id in traces]
-    assert chosen(results, "worst", traces.__getitem__, episodes=1) == ["c"]
+    results = [
+        result(f"e{k:02}", score, infractions=float(infractions), goal_rate=goals)
+        for k, (score, infractions, goals) in enumerate(episodes)
+    ]
+    rank = sorted((score, -bad, goals, f"e{k:02}") for k, (score, bad, goals) in enumerate(episodes))
+    assert chosen(results, "worst", episodes=number) == [id for *_, id in rank[:number]]
 
 
 def test_an_episode_without_a_score_is_not_among_the_worst():

@@ -10,7 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roadworthy.report.charts import BAR_PX, Cell, Line, Scale, bar_scale, interval_bar, scenario_strip, trial_chart
+from roadworthy.report.charts import (
+    BAR_PX,
+    Cell,
+    Line,
+    Scale,
+    bar_scale,
+    filled_bars,
+    histogram,
+    interval_bar,
+    scenario_strip,
+    trial_chart,
+)
 from tests.report.made_up import Page
 
 
@@ -87,3 +98,27 @@ def test_a_strip_shades_every_scenario_and_leads_to_its_episode() -> None:
         "none",
     ]
     assert Page(strip).attributes("href") == ["#a"]
+
+
+def test_filled_bars_end_at_their_values_and_those_without_data_are_left_out() -> None:
+    figures = {"one": figure(0.75, 0.5, 0.9), "none": None, "unknown": figure(None), "bare": figure(0.25)}
+    scale = bar_scale([figure(1.0, unit="likelihood")])
+    assert (scale.low, scale.high) == (0.0, 1.0)
+    drawn = filled_bars(figures, scale)
+    boxes, (whisker,) = shapes(drawn, "rect", "filled"), shapes(drawn, "line", "whisker")
+    ends = [float(box["x"]) + float(box["width"]) for box in boxes]
+    assert ends == pytest.approx([scale(0.75), scale(0.25)], abs=0.02)
+    assert [float(whisker[end]) for end in ("x1", "x2")] == pytest.approx([scale(0.5), scale(0.9)], abs=0.01)
+    assert len({box["y"] for box in boxes}) == 2
+
+
+def test_a_histogram_shows_shares_of_each_side_by_itself() -> None:
+    drawn = histogram("speed", [0.0, 10.0, 20.0], [1.0, 3.0], [50.0, 50.0])
+    boxes, (line,) = shapes(drawn, "rect", "filled"), shapes(drawn, "polyline", "recorded")
+    heights = [float(box["height"]) for box in boxes]
+    assert heights[0] == pytest.approx(heights[1])
+    levels = [float(point.split(",")[1]) for point in line["points"].split()]
+    bottom = float(boxes[0]["y"]) + heights[0]
+    assert (bottom - levels[0]) / (bottom - levels[2]) == pytest.approx(1.0 / 3.0, abs=0.01)
+    assert "0 to 10: recorded 25.0%, simulated 50.0%" in drawn
+    assert "NaN" not in histogram("nothing", [0.0, 1.0], [0.0], [0.0])

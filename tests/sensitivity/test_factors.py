@@ -16,6 +16,7 @@ factors:
   light: {type: continuous, range: [0, 2000]}
   object: {type: categorical, choices: [box, can, ball]}
 """
+NESTED = YAML.replace("[0, 2000]", "[[0, 2000]]")  # a pair for each dimension, as other tools write it
 TOML = """
 [factors]
 light = {type = "continuous", range = [0, 2000]}
@@ -24,7 +25,7 @@ object = {type = "categorical", choices = ["box", "can", "ball"]}
 
 
 @pytest.mark.row("SENS-1")
-@pytest.mark.parametrize(("name", "text"), [("f.yaml", YAML), ("f.yml", YAML), ("f.toml", TOML)])
+@pytest.mark.parametrize(("name", "text"), [("f.yaml", YAML), ("f.yml", YAML), ("f.yaml", NESTED), ("f.toml", TOML)])
 def test_yaml_and_toml_say_the_same(name: str, text: str, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_text(text)
@@ -37,6 +38,8 @@ def test_yaml_and_toml_say_the_same(name: str, text: str, tmp_path: Path) -> Non
         ({"type": "continous", "range": [0, 1]}, "type is 'continous', expected continuous or categorical"),
         ({"type": "continuous", "range": [1, 1]}, "range is [1, 1], expected [low, high] with low below high"),
         ({"type": "continuous", "range": [0, float("inf")]}, "expected [low, high]"),
+        ({"type": "continuous", "range": [[0, 1], [0, 2]]}, "one of several dimensions is as many factors"),
+        ({"type": "continuous", "range": [["a", "b"]]}, "range is ['a', 'b'], expected [low, high]"),
         ({"type": "continuous", "rnage": [0, 1]}, "did you mean 'range'"),
         ({"type": "continuous", "choices": [0, 1]}, "key 'choices' is unknown"),
         ({"type": "categorical", "choices": ["box"]}, "expected two or more"),

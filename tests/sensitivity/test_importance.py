@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -32,6 +34,7 @@ def test_indices_are_those_of_the_closed_form(exact: tuple[Rows, Surface]) -> No
     found = importance(rows, surface, shuffles=3)
     assert [part.first_order.mean for part in found] == pytest.approx([alone, 0.0, 0.0], abs=0.03)
     assert [part.total.mean for part in found] == pytest.approx([alone, together, together], abs=0.03)
+    assert [part.best_total for part in found] == pytest.approx([alone, together, together], abs=0.03)
     assert all(part.total.low <= part.total.mean <= part.total.high for part in found)
 
 
@@ -48,6 +51,21 @@ def test_an_irrelevant_factor_is_called_irrelevant_and_the_others_matter() -> No
     rows = case.sample(644, np.random.default_rng(0))
     found = importance(rows, fit(rows, SurfaceConfig(draws=60)), shuffles=19)
     assert [part.verdict for part in found] == [Verdict.MATTERS] * 3 + [Verdict.IRRELEVANT]
+
+
+@pytest.mark.row("SENS-4")
+def test_a_factor_of_scenarios_is_no_more_important_for_what_its_scenarios_have_in_common() -> None:
+    """Eight rows each of 30 scenarios that differ much: a says nothing, but is the same for all rows of a scenario."""
+    rng = np.random.default_rng(3)
+    number = np.repeat(np.arange(30), 8)
+    units = rng.random((240, 3))
+    units[:, 0] = rng.random(30)[number]
+    outcome = (rng.random(240) < np.where(rng.random(30) < 0.5, 0.1, 0.9)[number]).astype(float)
+    rows = Rows.of_arrays(FACTORS, units, outcome)
+    alone = importance(rows, fit(rows, SurfaceConfig(draws=40)), shuffles=39)[0]
+    together = replace(rows, scenarios=tuple(map(str, number)))
+    known = importance(together, fit(together, SurfaceConfig(draws=40)), shuffles=39)[0]
+    assert alone.p_value <= 0.05 < known.p_value
 
 
 @pytest.mark.row("SENS-4")
@@ -70,7 +88,7 @@ def test_no_sign_of_an_effect_is_not_enough_for_irrelevance(
     p_value: float, null_total: float, verdict: Verdict
 ) -> None:
     interval = Interval(0.1, 0.0, 0.2)
-    assert Importance("a", interval, interval, interval, p_value, null_total).verdict is verdict
+    assert Importance("a", interval, interval, interval, p_value, null_total, 0.5).verdict is verdict
 
 
 def test_progress_is_reported_to_its_end(exact: tuple[Rows, Surface]) -> None:

@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 
 from benchmarks.known_surfaces import KNOWN_SURFACES
+from roadworthy.sensitivity.agreement import distances
 from roadworthy.sensitivity.analysis import Analysis, AnalysisConfig, analyse, as_json
 from roadworthy.sensitivity.factors import Continuous
-from roadworthy.sensitivity.report import findings, html, write_report
+from roadworthy.sensitivity.posterior import NeuralPosterior
+from roadworthy.sensitivity.report import beside, findings, html, write_report
 from roadworthy.sensitivity.rows import Rejected, Rows
 from roadworthy.sensitivity.surface import SurfaceConfig
 
@@ -38,6 +40,46 @@ def test_a_page_its_figures_and_its_pictures_are_written(analysis: Analysis, tmp
     page = (tmp_path / "report.html").read_text()
     assert page.count("data:image/png;base64,") == len(pictures)
     assert json.loads((tmp_path / "report.json").read_text())["n"] == 400
+
+
+def learned(analysis: Analysis, *, is_turned: bool = False) -> Analysis:
+    """With a posterior whose samples are drawn from the surface's own distributions, or from each other's."""
+    surface, rng = analysis.surface, np.random.default_rng(0)
+    samples = []
+    for outcome in (False, True):
+        columns = []
+        for number, factor in enumerate(surface.factors):
+            chance = surface.given(number, outcome != is_turned).mean
+            if isinstance(factor, Continuous):
+                area = np.concatenate([[0.0], np.cumsum(0.5 * (chance[1:] + chance[:-1]))])
+                columns.append(np.interp(rng.random(20_000), area / area[-1], surface.grid(number)))
+            else:
+                columns.append(rng.choice(len(chance), 20_000, p=chance / chance.sum()).astype(float))
+        samples.append(np.column_stack(columns))
+    neural = NeuralPosterior(surface.factors, "MNPE", (0.0, 1.0), tuple(samples))
+    return replace(analysis, neural=neural, neural_distances=distances(surface, neural))
+
+
+@pytest.mark.row("SENS-3")
+def test_the_neural_posterior_is_shown_beside_the_surface_with_their_distance(
+    analysis: Analysis, tmp_path: Path
+) -> None:
+    alike, turned = learned(analysis), learned(analysis, is_turned=True)
+    assert [found.factor for found in alike.neural_distances] == ["light", "friction", "object"]
+    for same, other in zip(alike.neural_distances, turned.neural_distances, strict=True):
+        assert same.larger < 0.03  # what 20,000 samples in 20 bins leave to chance
+        assert other.larger > same.larger
+    assert "they agree" in beside(alike)
+    assert "more than the network usually errs by" in beside(turned)
+    files = write_report(alike, tmp_path / "report.html")
+    assert "neural.png" in {path.name for path in files}
+    page = (tmp_path / "report.html").read_text()
+    assert "What a neural posterior says" in page
+    assert "MNPE and the surface are 0.0" in page
+    told = json.loads((tmp_path / "report.json").read_text())["neural"]
+    assert told["method"] == "MNPE"
+    assert set(told["distributions"]) == {"light", "friction", "object"}
+    assert as_json(analysis)["neural"] is None
 
 
 @pytest.mark.row("SENS-6")

@@ -305,7 +305,8 @@ def test_every_choice_asks_for_something_else_and_is_found_again(model):
     np.testing.assert_array_equal(again, np.broadcast_to(actions, again.shape))
     for k in range(len(kinds)):
         assert len(np.unique(asked[k], axis=0)) == len(actions)
-        assert (asked[k] == 0).all(axis=1).any()
+        idle = (asked[k] == 0).all(axis=1)
+        assert actions[idle].tolist() == [list(dynamics.IDLE_CHOICES[model])]
         np.testing.assert_array_equal(np.sort(asked[k, :, 1]), np.sort(-asked[k, :, 1]))  # left and right alike
     np.testing.assert_array_equal(asked[AgentType.OTHER], asked[AgentType.VEHICLE])
     if model is Model.BICYCLE:

@@ -265,7 +265,7 @@ def test_a_route_ends_at_a_dead_end():
 @entry
 def begin_recordings(worlds, scenarios):
     for a in range(worlds.clocks[0, state.AGENT_COUNT]):
-        replay(worlds.agents[0], worlds.marks[0], a, scenarios, 0, 0)
+        replay(worlds.agents[0], worlds.marks[0], a, scenarios, worlds.clocks[0, state.SCENARIO], 0)
 
 
 @pytest.mark.row("SIM-3")
@@ -273,23 +273,23 @@ def test_traced_routes_go_where_the_recordings_went(towns: Pack):
     store = ScenarioStore(towns, SimConfig(control=ControlConfig(others=Others.IDM, rows=1)), 1)
     judged = near = walkers = 0
     for number in range(len(towns)):
-        m = store.load(0, number)
+        slot, m = store.load(0, number)
         scenarios, maps = store.scenarios, store.maps
-        count = int(scenarios.counts[0, state.CAST_COUNT])
+        count = int(scenarios.counts[slot, state.CAST_COUNT])
         worlds = worlds_of(count)
-        worlds.clocks[0, state.MAP] = m
-        worlds.marks[0, state.TYPE] = scenarios.cast_types[0, :count]
+        worlds.clocks[0, [state.SCENARIO, state.MAP]] = slot, m
+        worlds.marks[0, state.TYPE] = scenarios.cast_types[slot, :count]
         begin_recordings(worlds, scenarios)
         trace_all(worlds, maps, scenarios)
-        frames = int(scenarios.counts[0, state.FRAME_COUNT])
+        frames = int(scenarios.counts[slot, state.FRAME_COUNT])
         for a in range(count):
             route = route_of(worlds, a)
             if worlds.marks[0, state.TYPE, a] == AgentType.PEDESTRIAN:
                 walkers += 1
                 assert not route
                 continue
-            valid = scenarios.valid[0, :frames, a] != 0
-            recorded = scenarios.motion[0, :2, :frames, a].T[valid]
+            valid = scenarios.valid[slot, :frames, a] != 0
+            recorded = scenarios.motion[slot, :2, :frames, a].T[valid]
             if not valid[0] or np.hypot(*(recorded[-1] - recorded[0])) < 20.0:
                 continue
             judged += 1

@@ -33,7 +33,7 @@ def spawned(towns: Pack):
     for number in range(len(towns)):
         store = ScenarioStore(towns, config, 1)
         worlds = worlds_of(COUNT, seeds=[number + 11])
-        worlds.clocks[0, state.MAP] = store.load(0, number)
+        worlds.clocks[0, [state.SCENARIO, state.MAP]] = store.load(0, number)
         placed = spawn_all(worlds, store.maps, store.scenarios, open_params(COUNT))
         assert placed == worlds.marks[0, state.IS_PRESENT].sum()
         worlds_of_towns.append((store, worlds, number))

@@ -19,6 +19,7 @@ from roadworthy.scenario.prepare import prepare
 from roadworthy.scenario.schema import AgentType, FeatureKind, LaneType, Scenario
 from roadworthy.sim.config import Control, ControlConfig, Mode, OpenConfig, Others, SimConfig
 from roadworthy.sim.mapstore import SPARE_SLOTS, MapStore
+from roadworthy.sim.slots import Slots
 from roadworthy.sim.state import (
     CAST_COUNT,
     CAST_DRIVEN,
@@ -92,11 +93,11 @@ def crowd(tmp_path: Path, changes: dict[str, Any] | None = None, agents: int = 6
 
 def loaded(pack: Pack, config: SimConfig | None = None, number: int = 0) -> ScenarioStore:
     store = ScenarioStore(pack, config or SimConfig(init_steps=INIT), 2)
-    store.load(1, number)
+    assert store.load(1, number).scenario == 0
     return store
 
 
-def sources(store: ScenarioStore, slot: int = 1) -> tuple[list[int], list[int]]:
+def sources(store: ScenarioStore, slot: int = 0) -> tuple[list[int], list[int]]:
     """Which agents are driven, and which others are there, by their number in the recording."""
     counts = store.scenarios.counts[slot]
     order = store.scenarios.cast_sources[slot, : counts[CAST_COUNT]].tolist()
@@ -114,9 +115,7 @@ def test_a_slot_holds_what_the_map_says(town: Pack) -> None:
         store.acquire(number)
     for array in store.maps:
         array[...] = np.frombuffer(b"\xa5" * array.itemsize, array.dtype)[0]
-    store._slots.clear()  # so that all are read again, over the garbage
-    store._holders.clear()
-    store._free = [0, 1, 2]
+    store._slots = Slots(3)  # so that all are read again, over the garbage
     for number in range(3):
         slot, tables, road_map = store.acquire(number), prepare(town.map(number)), town.map(number)
         maps, lanes = store.maps, road_map.lane_count
@@ -191,21 +190,23 @@ def test_a_slot_holds_what_was_recorded(town: Pack, number: int) -> None:
     store.load(1, number)
     for array in store.scenarios:
         array.view(np.uint8)[:] = 0xA5
-    m = store.load(1, number)
+    store._slots = Slots(3)  # so that it is read again, over the garbage
+    store._held = [None] * 3
+    slot, m = store.load(1, number)
     data, scenario = store.scenarios, town[number]
-    driven, others = sources(store)
+    driven, others = sources(store, slot)
     order, count = driven + others, len(driven + others)
     frames = scenario.steps - INIT
-    assert data.counts[1].tolist() == [count, len(driven), frames, len(scenario.light_lanes)]
-    assert data.dt[1] == np.float32(scenario.dt)
-    assert np.array_equal(data.cast[1, :2, :count], scenario.sizes[order, :2].T)
-    assert np.array_equal(data.cast_types[1, :count], scenario.agent_types[order])
-    assert (data.cast_roles[1, : len(driven)] == EGO).all()
-    assert (data.cast_roles[1, len(driven) : count] == REPLAYED).all()
+    assert data.counts[slot].tolist() == [count, len(driven), frames, len(scenario.light_lanes)]
+    assert data.dt[slot] == np.float32(scenario.dt)
+    assert np.array_equal(data.cast[slot, :2, :count], scenario.sizes[order, :2].T)
+    assert np.array_equal(data.cast_types[slot, :count], scenario.agent_types[order])
+    assert (data.cast_roles[slot, : len(driven)] == EGO).all()
+    assert (data.cast_roles[slot, len(driven) : count] == REPLAYED).all()
     ends = [int(np.flatnonzero(scenario.valid[a])[-1]) for a in order]
-    assert np.array_equal(data.cast[1, 2:, :count], scenario.positions[order, ends, :2].T)
-    assert np.array_equal(data.valid[1, :frames, :count], scenario.valid[order, INIT:].T)
-    motion = data.motion[1, :, :frames, :count].astype(np.float64)
+    assert np.array_equal(data.cast[slot, 2:, :count], scenario.positions[order, ends, :2].T)
+    assert np.array_equal(data.valid[slot, :frames, :count], scenario.valid[order, INIT:].T)
+    motion = data.motion[slot, :, :frames, :count].astype(np.float64)
     assert np.array_equal(motion[:2], scenario.positions[order, INIT:, :2].transpose(2, 1, 0))
     headings = scenario.headings[order, INIT:].T.astype(np.float64)
     assert np.abs(motion[2] - headings).max() < 1e-6
@@ -215,14 +216,14 @@ def test_a_slot_holds_what_was_recorded(town: Pack, number: int) -> None:
     assert np.abs(speeds).max() > 5
 
     lights = len(scenario.light_lanes)
-    assert np.array_equal(data.light_states[1, :frames, :lights], scenario.light_states[:, INIT:].T)
-    assert np.array_equal(data.light_lanes[1, :lights], scenario.light_lanes)
-    assert np.array_equal(data.lights[1, :2, :lights], scenario.light_stops[:, :2].T)
+    assert np.array_equal(data.light_states[slot, :frames, :lights], scenario.light_states[:, INIT:].T)
+    assert np.array_equal(data.light_lanes[slot, :lights], scenario.light_lanes)
+    assert np.array_equal(data.lights[slot, :2, :lights], scenario.light_stops[:, :2].T)
     for light, lane in enumerate(scenario.light_lanes.tolist()):
         begin = scenario.map.polyline(lane)[:2, :2].astype(np.float64)
         along = (begin[1] - begin[0]) / np.linalg.norm(begin[1] - begin[0])
-        assert np.allclose(data.lights[1, [LINE_COS, LINE_SIN], light], along, atol=1e-4)
-        assert data.lights[1, LINE_HALF, light] == scenario.map.lane_widths[lane] / 2
+        assert np.allclose(data.lights[slot, [LINE_COS, LINE_SIN], light], along, atol=1e-4)
+        assert data.lights[slot, LINE_HALF, light] == scenario.map.lane_widths[lane] / 2
     assert store.maps.sizes[m, 2] == scenario.map.lane_count
 
 
@@ -232,7 +233,7 @@ def test_headings_outside_of_one_turn_are_brought_back(tmp_path: Path) -> None:
     velocities = np.repeat(np.array([[[3.0, -4.0]]], np.float32), 91, axis=1).repeat(6, axis=0)
     changes: dict[str, Any] = {"headings": headings, "velocities": velocities, "valid": np.ones((6, 91), np.bool_)}
     store = loaded(crowd(tmp_path, changes), controlled(Control.AGENTS, min_distance_m=0.0))
-    got = store.scenarios.motion[1, :, 0, :6].astype(np.float64)
+    got = store.scenarios.motion[0, :, 0, :6].astype(np.float64)
     assert (got[2] > -np.float32(np.pi)).all()
     assert (got[2] <= np.float32(np.pi)).all()
     assert np.allclose(np.exp(1j * got[2]), np.exp(1j * angles.astype(np.float64)), atol=1e-5)
@@ -281,7 +282,7 @@ def test_of_too_many_the_first_are_driven_where_there_is_no_self_driving_car(tmp
 @pytest.mark.parametrize(("others", "role"), [(Others.REPLAY, REPLAYED), (Others.IDM, IDM), (Others.STATIC, STATIC)])
 def test_the_rest_have_the_role_that_the_config_gives(tmp_path: Path, others: Others, role: int) -> None:
     store = loaded(crowd(tmp_path), controlled(Control.VEHICLES, others=others))
-    assert store.scenarios.cast_roles[1, :5].tolist() == [EGO, EGO, role, role, role]
+    assert store.scenarios.cast_roles[0, :5].tolist() == [EGO, EGO, role, role, role]
     assert COPLAYER not in store.scenarios.cast_roles
 
 
@@ -306,7 +307,7 @@ def test_an_empty_pack_is_an_error(tmp_path: Path) -> None:
 @pytest.mark.row("TRIAL-4")
 def test_a_start_beyond_the_recording_is_an_error(tmp_path: Path) -> None:
     pack = written(tmp_path / "short.pack", [example_scenario(steps=20)])
-    assert loaded(pack, SimConfig(init_steps=19)).scenarios.counts[1, FRAME_COUNT] == 1
+    assert loaded(pack, SimConfig(init_steps=19)).scenarios.counts[0, FRAME_COUNT] == 1
     with pytest.raises(ScenarioError, match=r"scenario 'example': init_steps is 20.* frames 0 to 19"):
         loaded(pack, SimConfig(init_steps=20))
 
@@ -314,7 +315,7 @@ def test_a_start_beyond_the_recording_is_an_error(tmp_path: Path) -> None:
 @pytest.mark.row("SIM-1")
 def test_256_agents_fit_and_more_are_an_error(tmp_path: Path) -> None:
     store = loaded(crowd(tmp_path, agents=256))
-    assert store.scenarios.counts[1, CAST_COUNT] == store.agent_room == 256
+    assert store.scenarios.counts[0, CAST_COUNT] == store.agent_room == 256
     with pytest.raises(ScenarioError, match=r"scenario 'example': 257 agents .* at most 256"):
         loaded(crowd(tmp_path, agents=257))
 
@@ -322,12 +323,12 @@ def test_256_agents_fit_and_more_are_an_error(tmp_path: Path) -> None:
 def test_a_scenario_that_can_not_be_driven_leaves_the_world_as_it_was(tmp_path: Path, town: Pack) -> None:
     pack = written(tmp_path / "two.pack", [town[0], replace(town[1], predict=town[1].predict[:0], sdc=-1)])
     store = ScenarioStore(pack, controlled(Control.PREDICT), 1)
-    m = store.load(0, 0)
+    place = store.load(0, 0)
     before = [array[0].copy() for array in store.scenarios]
     with pytest.raises(ScenarioError, match=r"control\.who is 'predict'"):
         store.load(0, 1)
     assert all(np.array_equal(a, b[0]) for a, b in zip(before, store.scenarios, strict=True))
-    assert store.load(0, 0) == m
+    assert store.load(0, 0) == place
     assert store._map_store.loads == 1
 
 
@@ -335,16 +336,16 @@ def test_a_scenario_that_can_not_be_driven_leaves_the_world_as_it_was(tmp_path: 
 def test_larger_scenarios_and_maps_get_room_and_what_is_there_stays(tmp_path: Path, town: Pack) -> None:
     pack = written(tmp_path / "grow.pack", [example_scenario(steps=30), *town])
     store = ScenarioStore(pack, SimConfig(init_steps=INIT), 4)
-    slots = [store.load(0, 0)]
+    slots = [store.load(0, 0).map]
     generation, before = store.generation, [[array[0].copy() for array in store.scenarios]]
     before.append([array[slots[0]].copy() for array in store.maps])
     for world in (1, 2, 3):
-        slots.append(store.load(world, world))
+        slots.append(store.load(world, world).map)
     assert store.generation > generation
     for kept, arrays, slot in ((before[0], store.scenarios, 0), (before[1], store.maps, slots[0])):
         for small, large in zip(kept, arrays, strict=True):
             assert np.array_equal(large[slot][tuple(slice(n) for n in small.shape)], small)
-    again, generation = [store.load(world, world) for world in range(4)], store.generation
+    again, generation = [store.load(world, world).map for world in range(4)], store.generation
     assert again == slots
     assert store.generation == generation
     assert store._map_store.loads == 4
@@ -354,9 +355,36 @@ def test_a_map_is_copied_once_however_many_worlds_use_it(tmp_path: Path) -> None
     shared, other = example_map(), example_map(shift_m=7)
     scenarios = [example_scenario(f"s{n}", road_map=other if n == 3 else shared) for n in range(4)]
     store = ScenarioStore(written(tmp_path / "shared.pack", scenarios), SimConfig(init_steps=INIT), 4)
-    slots = [store.load(world, world) for world in range(4)]
+    slots = [store.load(world, world).map for world in range(4)]
     assert slots[0] == slots[1] == slots[2] != slots[3]
     assert store._map_store.loads == 2
+
+
+@pytest.mark.row("SIM-1")
+def test_a_scenario_is_copied_once_however_many_worlds_run_it(town: Pack) -> None:
+    store = ScenarioStore(town, SimConfig(init_steps=INIT), 8)
+    assert len(store.scenarios.counts) == len(town) == 3
+    places = [store.load(world, world % 2) for world in range(8)]
+    assert places[::2] == places[:1] * 4
+    assert places[1::2] == places[1:2] * 4
+    assert places[0] != places[1]
+    one = [array[places[0].scenario].copy() for array in store.scenarios]
+    for world in range(1, 8):
+        store.load(world, 2)
+    assert store.load(0, 0) == places[0]
+    assert all(np.array_equal(a, b[places[0].scenario]) for a, b in zip(one, store.scenarios, strict=True))
+
+
+def test_a_scenario_that_nobody_runs_makes_room_and_is_read_again(tmp_path: Path) -> None:
+    scenarios = [example_scenario(f"s{n}", steps=30 + n) for n in range(5)]
+    store = ScenarioStore(written(tmp_path / "five.pack", scenarios), SimConfig(init_steps=INIT), 2)
+    held = store.load(0, 0).scenario
+    for _ in range(2):
+        for number in range(1, 5):
+            slot = store.load(1, number).scenario
+            assert store.scenarios.counts[slot, FRAME_COUNT] == 30 + number - INIT
+            assert slot != held
+            assert store.scenarios.counts[held, FRAME_COUNT] == 30 - INIT
 
 
 def test_a_slot_is_reused_only_when_nobody_needs_its_map(tmp_path: Path) -> None:
@@ -366,7 +394,7 @@ def test_a_slot_is_reused_only_when_nobody_needs_its_map(tmp_path: Path) -> None
         [example_scenario(f"s{n}", road_map=example_map(shift_m=5.0 * n)) for n in range(count)],
     )
     store = ScenarioStore(pack, SimConfig(init_steps=INIT), 3)
-    held = store.load(0, 0)
+    held = store.load(0, 0).map
     for number in range(1, count):
         store.load(1, number)
         assert len(store.maps.sizes) <= 3 + SPARE_SLOTS
@@ -375,7 +403,7 @@ def test_a_slot_is_reused_only_when_nobody_needs_its_map(tmp_path: Path) -> None
     assert loads == count
     store.load(2, count - 2)  # among the last ones used: still there
     assert store._map_store.loads == loads
-    m = store.load(2, 1)  # the first one that nobody needed: gone
+    m = store.load(2, 1).map  # the first one that nobody needed: gone
     assert store._map_store.loads == loads + 1
     assert store.maps.edges[m, 0, 0] == 5.0
     store.unload(0)
@@ -394,14 +422,14 @@ def test_lights_whose_lanes_cross_are_never_green_together_in_an_open_world(town
     store = ScenarioStore(town, SimConfig(mode=Mode.OPEN, open=OpenConfig(agents=5, traffic=7)), 3)
     crossing = together = 0
     for number in range(3):
-        store.load(number, number)
+        slot = store.load(number, number).scenario
         data, scenario = store.scenarios, town[number]
-        assert data.counts[number, CAST_COUNT] == 0
-        lights = int(data.counts[number, LIGHT_COUNT])
+        assert data.counts[slot, CAST_COUNT] == 0
+        lights = int(data.counts[slot, LIGHT_COUNT])
         assert lights == len(scenario.light_lanes)
         paths = [scenario.map.polyline(lane) for lane in scenario.light_lanes.tolist()]
-        directions = data.lights[number, [LINE_COS, LINE_SIN], :lights].T.astype(np.float64)
-        junctions, phases = data.light_junctions[number], data.light_phases[number]
+        directions = data.lights[slot, [LINE_COS, LINE_SIN], :lights].T.astype(np.float64)
+        junctions, phases = data.light_junctions[slot], data.light_phases[slot]
         for a in range(lights):
             for b in range(a):
                 is_one_street = abs(directions[a] @ directions[b]) > np.cos(np.deg2rad(40))
@@ -435,8 +463,8 @@ def test_streets_that_cross_at_any_angle_have_phases_of_their_own(tmp_path: Path
     states = np.repeat(base.light_states, 4, axis=0)
     crossing = replace(base, light_lanes=np.arange(4, dtype=np.int32), light_stops=stops, light_states=states)
     data = loaded(written(tmp_path / "x.pack", [crossing]), SimConfig(mode=Mode.OPEN)).scenarios
-    phases = data.light_phases[1, :4].tolist()
-    assert data.light_junctions[1, :4].tolist() == [0, 0, 0, 0]
+    phases = data.light_phases[0, :4].tolist()
+    assert data.light_junctions[0, :4].tolist() == [0, 0, 0, 0]
     assert phases[0] == phases[1] != phases[2] == phases[3]
 
 

@@ -261,7 +261,7 @@ def test_thirty_agents_drive_through_a_town_for_half_a_minute_without_a_collisio
             continue  # a freeway, where places for so many are few
         store = ScenarioStore(towns, config, 1)
         worlds = worlds_of(30, seeds=[number])
-        worlds.clocks[0, state.MAP] = store.load(0, number)
+        worlds.clocks[0, [state.SCENARIO, state.MAP]] = store.load(0, number)
         assert spawn_all(worlds, store.maps, store.scenarios, p) == 30
         track, present, collided = drive(worlds, store.maps, store.scenarios, p, 300)
         assert not collided.any()

@@ -18,7 +18,7 @@ from roadworthy.render.video import write_mp4
 from roadworthy.sinks import Publication, Sinks, figures_of, read_sinks
 from tests.plugin_package import install
 from tests.sinks.event_files import tensorboard_events, wandb_history
-from tools.evaluator_settings import DOCUMENT
+from tools.settings import EVALUATION
 
 METRICS = {
     "figures": [
@@ -192,6 +192,6 @@ def test_sinks_are_found_as_entry_points(tmp_path: Path, monkeypatch: pytest.Mon
 def test_every_setting_of_a_sink_is_documented(name: str) -> None:
     module = pytest.importorskip(f"roadworthy.sinks.{name}")
     sink = {"tensorboard": "TensorBoardSink", "wandb": "WandbSink"}[name]
-    document = DOCUMENT.read_text()
+    document = EVALUATION.path.read_text()
     for field in fields(getattr(module, sink).config_type):
         assert f"| `sinks.{name}.{field.name}` | {'none' if field.default is None else field.default} |" in document

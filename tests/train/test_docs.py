@@ -9,17 +9,17 @@ import pytest
 from roadworthy.cli.train import train
 from roadworthy.policy.config import CoreKind
 from roadworthy.train.run import PRESETS
-from tools.train_settings import DOCUMENT, HEADING, table
+from tools.settings import TRAINING
 
 
 @pytest.mark.row("UI-6")
 def test_every_setting_is_documented_with_its_default() -> None:
-    assert DOCUMENT.read_text().endswith(HEADING + table()), "run python -m tools.train_settings"
+    assert TRAINING.path.read_text() == TRAINING.written(), "run python -m tools.settings"
 
 
 @pytest.mark.row("UI-6")
 def test_every_preset_core_and_option_is_documented() -> None:
-    text = DOCUMENT.read_text()
+    text = TRAINING.path.read_text()
     words = [path.stem for path in PRESETS.glob("*.toml")] + [core.value for core in CoreKind]
     for name in words:
         assert f"`{name}`" in text, name
@@ -30,7 +30,7 @@ def test_every_preset_core_and_option_is_documented() -> None:
 
 @pytest.mark.row("UI-6")
 def test_every_signal_is_in_the_table_of_what_it_does() -> None:
-    text = DOCUMENT.read_text()
+    text = TRAINING.path.read_text()
     rules = text[text.index("## What each signal does") :]
     rules = rules[: rules.index("\n## ", 5)]
     for name in ("active", "trial_ended", "episode_ended", "timed_out"):

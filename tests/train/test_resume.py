@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -15,13 +16,14 @@ from typing import Any
 
 import pytest
 
-from roadworthy.errors import CheckpointError
+from roadworthy.errors import CheckpointError, ConfigError, UsageError
 from roadworthy.policy.checkpoint import ABOUT, WEIGHTS, load_policy, save_policy
 from roadworthy.policy.config import CoreKind, TraitConfig
+from roadworthy.record.lock import is_abandoned
 from roadworthy.scenario.pack import Pack
 from roadworthy.train.config import CoplayerConfig, TrainConfig, TrialsStage
 from roadworthy.train.loop import Progress
-from roadworthy.train.resume import TENSORS, checkpoints_of
+from roadworthy.train.resume import MAY_CHANGE, TENSORS, checkpoints_of
 from roadworthy.train.run import train
 from tests.policy.networks import small_policy
 from tests.train.small import command_of, config, network, sim
@@ -121,6 +123,7 @@ def test_a_process_that_is_killed_goes_on_to_the_same_bytes(pack: Pack, tmp_path
         process.send_signal(signal.SIGKILL)
         process.wait()
     assert process.returncode == -signal.SIGKILL
+    assert is_abandoned(folder)  # its lock is left, and in nobody's way
     torn = len(epochs(folder))
     told: list[Progress] = []
     killed = run(settings, pack, folder, report=told.append)
@@ -166,8 +169,53 @@ def test_where_all_checkpoints_are_damaged_nothing_is_begun_anew_unasked(pack: P
 
 def test_a_folder_with_another_config_is_refused_and_the_keys_named(pack: Pack, tmp_path: Path) -> None:
     train(config(steps=100), pack.path, tmp_path)
-    with pytest.raises(CheckpointError, match=r"holds a run with another config \(other: ppo\.clip, seed\)"):
+    before = sorted(path.name for path in tmp_path.rglob("*"))
+    with pytest.raises(CheckpointError) as caught:
         train(config(steps=100, clip=0.3, seed=4), pack.path, tmp_path)
+    assert "holds a run with another config (other: ppo.clip, seed); give --new" in str(caught.value)
+    assert str(caught.value).endswith(f"only these may change: {', '.join(MAY_CHANGE)}")
+    assert sorted(path.name for path in tmp_path.rglob("*")) == before
+
+
+@pytest.mark.row("PPO-4")
+def test_a_run_can_be_trained_on_with_more_steps(pack: Pack, tmp_path: Path) -> None:
+    """With a learning rate that does not fall, to the same bytes as if all had been asked for at once."""
+    settings = config(CoreKind.LSTM, env=sim(2), steps=500, learning_rate=1e-3, final_learning_rate=1e-3)
+    whole = run(settings, pack, tmp_path / "whole")
+    folder = tmp_path / "longer"
+    run(replace(settings, steps=200, checkpoint_interval=3, keep=1), pack, folder)
+    few = epochs(folder)
+    assert run(settings, pack, folder) == whole
+    assert epochs(folder) == epochs(tmp_path / "whole")
+    assert len(few) < len(epochs(folder))
+    assert json.loads((folder / "config.json").read_text())["steps"] == 500
+
+
+def test_of_two_trainers_in_a_folder_the_second_is_refused_and_the_first_not_disturbed(
+    pack: Pack, tmp_path: Path
+) -> None:
+    settings = config()
+    refused: list[str] = []
+
+    def intrude(_: Progress) -> None:
+        for is_new in (False, True):
+            with pytest.raises(UsageError) as caught:
+                train(settings, pack.path, tmp_path / "run", is_new=is_new)
+            refused.append(str(caught.value))
+
+    first = run(settings, pack, tmp_path / "run", report=intrude)
+    assert first == run(settings, pack, tmp_path / "alone")
+    assert set(refused) == {
+        f"{tmp_path / 'run'}: process {os.getpid()} on {socket.gethostname()} is training there; wait for it, stop it, "
+        "or give another --out"
+    }
+    assert run(settings, pack, tmp_path / "run") == first  # who is done leaves no lock
+
+
+def test_a_run_that_could_not_begin_leaves_nothing(pack: Pack, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"ppo\.minibatches is 99"):
+        train(config(minibatches=99), pack.path, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_new_run_sets_the_old_one_aside_and_keeps_its_own_checkpoints(pack: Pack, tmp_path: Path) -> None:

@@ -154,7 +154,7 @@ def _tell_figures(outcomes: list[Outcome], summary: dict[str, Any]) -> None:
         failed = (outcome.run.metrics or {}).get("num_failed_episodes") if outcome.run is not None else 0
         if failed and len(complete) > 1:
             tell(f"{outcome.name}: {failed} episodes failed and are in no figure; the run's episodes tell why")
-    if len(outcomes) > 1:
+    if len(outcomes) > 1 and summary["parts"]:  # baselines have no part in it
         told = "none: some figures are missing" if summary["value"] is None else f"{summary['value']:.4f}"
         tell(f"eval_summary {told}")
     failed = [outcome.name for outcome in outcomes if not outcome.is_complete]

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
 # What a screen has room for, of many figures: the rest is in metrics.json and in the report.
 FIRST = (
+    "realism",
+    "min_average_displacement_error",
     "score",
     "completion_rate",
     "goal_rate",
@@ -20,7 +22,7 @@ FIRST = (
     "distance_per_infraction_m",
     "comfort",
 )
-COLUMNS = ("score", "collision_rate", "off_road_rate")
+COLUMNS = ("realism", "score", "collision_rate", "off_road_rate")
 GAIN = "ada_delta_trial_"
 MOST_LINES = 18
 

@@ -71,13 +71,12 @@ def inspect(
     Worlds: ego, the policy drives all who can be driven; replay, it drives the
     self-driving car among recorded traffic; coplayers, others drive half.
     """
-    from roadworthy.policy.actor import BASELINES
+    from roadworthy.policy.actor import checkpoint_folder
     from roadworthy.policy.checkpoint import load_policy
     from roadworthy.scenario.pack import Pack
 
     kinds, numbers = _kinds(worlds), _numbers(agents)
-    folder = BASELINES / checkpoint.partition(":")[2] if checkpoint.startswith("baseline:") else Path(checkpoint)
-    loaded = load_policy(folder)
+    loaded = load_policy(checkpoint_folder(checkpoint))
     written: dict[str, list[str]] = {}
     errors: list[str] = []
     with Pack(pack) as opened:
@@ -97,7 +96,7 @@ def inspect(
     for error in errors:
         note(f"no video: {error}")
     if json:
-        tell_json({"checkpoint": str(folder), "scenario": episode.scenario_id, "files": written, "errors": errors})
+        tell_json({"checkpoint": str(loaded.path), "scenario": episode.scenario_id, "files": written, "errors": errors})
     return 1 if errors else 0
 
 
@@ -159,19 +158,19 @@ def _drive(
 
     from roadworthy.evaluate.carry_out import carry_out, one_by_one
     from roadworthy.evaluate.crew import Crew
+    from roadworthy.evaluate.task import Task
     from roadworthy.policy.actor import load_actor
     from roadworthy.policy.inspect import Onlooker
-    from roadworthy.sim.env import DriveEnv
 
-    env = DriveEnv(pack, 1, config, threads=1, sampling=False)
     name = checkpoint.path.name
     onlooker = Onlooker(checkpoint.policy, name, agents=agents, steps=steps, is_greedy=is_greedy)
     partners = coplayers or [str(checkpoint.path)]
     crew = Crew(lambda: onlooker, [partial(load_actor, spec) for spec in partners])
+    task = Task("inspect", pack.path, config, lambda: crew, worlds=1)
     results: list[EpisodeResult] = []
     with progress("driving") as report:
         report(0, 1)
-        carry_out(env, crew, one_by_one([episode]), results.append, evaluator="inspect")
+        carry_out(task, task.make_env(threads=1), one_by_one([episode]), results.append)
         report(1, 1)
     if results[0].episode.error is not None:
         raise UsageError(f"{episode.scenario_id}: {results[0].episode.error}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import signal
 import sys
@@ -113,6 +114,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; tracebacks are shown with --debug alone."""
     debug, given = _take_debug(list(sys.argv[1:] if arguments is None else arguments))
     _clean_up_when_terminated()
+    # OpenMP's threads wait for each other by spinning, unless they are told before torch is imported: on a machine that
+    # has other work too, training was eight times slower.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     try:
         return app(given, prog_name="roadworthy", standalone_mode=False) or 0
     except SystemExit as stop:  # how typer ends at Ctrl-C, and when the reader of a pipe has gone

@@ -36,7 +36,12 @@ class Model(Enum):
 
 def sensitivity(
     run: Annotated[
-        Path, typer.Argument(metavar="RUN", help="A run folder, or a .jsonl or .parquet file.", show_default=False)
+        Path,
+        typer.Argument(
+            metavar="RUN",
+            help="A folder of a run, of runs or of jobs, or a .jsonl or .parquet file.",
+            show_default=False,
+        ),
     ],
     factors: Annotated[
         Path, typer.Option("--factors", metavar="FILE", help="The factors: .yaml or .toml.", show_default=False)
@@ -87,9 +92,10 @@ def sensitivity(
     if json:
         tell_json(_short(analysis, files))
     else:
-        from roadworthy.sensitivity.report import findings, trust
+        from roadworthy.sensitivity.report import beside, findings, trust
 
-        tell(_table(analysis), *findings(analysis), trust(analysis), *files[:2])
+        words = [*findings(analysis), beside(analysis), trust(analysis)]
+        tell(_table(analysis), *filter(None, words), *files[:2])
 
 
 def _name_rejected(rows: Rows) -> None:
@@ -105,6 +111,8 @@ def _short(analysis: Analysis, files: list[str]) -> dict[str, object]:
 
     told = as_json(analysis)
     long = {"at", "curve", "given_success", "given_failure"}
+    if told["neural"] is not None:
+        del told["neural"]["distributions"]
     told["factors"] = [{key: part[key] for key in part if key not in long} for part in told["factors"]]
     return {**told, "files": files}
 

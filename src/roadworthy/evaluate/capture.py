@@ -107,23 +107,24 @@ class Capture:
         self._cut_out(world)
         lines, marks, choices = (np.concatenate(parts) for parts in zip(*self._pieces[world], strict=True))
         frames, _, agents = lines.shape
+        active = marks[:, 1] != 0
+        # The simulator leaves an agent that stopped driving with its last events and forces: they happened once.
+        np.copyto(lines[:, len(MOTION) :], np.float32(0), where=~active[:, None])
+        np.copyto(marks[:, 2], 0, where=~active)
         actions = np.zeros((frames, agents, 2), np.int8 if self._is_discrete else np.float32)
         driven = min(choices.shape[1], agents)
-        actions[:, :driven] = choices[:, :driven]
-        active = marks[:, 1] != 0
-        actions[~active] = 0
-        motion = {name: lines[:, k].copy() for k, name in enumerate(MOTION)}
-        extra = {name: np.where(active, lines[:, k], np.float32(0)) for k, name in enumerate(EXTRA, len(MOTION))}
+        np.copyto(actions[:, :driven], choices[:, :driven], casting="unsafe", where=active[:, :driven, None])
+        columns = dict(zip((*MOTION, *EXTRA), lines.transpose(1, 0, 2), strict=True))
         self._pieces[world] = []
         return Trace(
             dt=float(self._env.pack.packed_scenario(owed.scenario).dt),
             trial_starts=np.cumsum([0, *self._trial_frames[world]]).astype(np.int32),
-            **motion,
+            **{name: columns[name] for name in MOTION},
             present=marks[:, 0] != 0,
             active=active,
             events=marks[:, 2].astype(np.uint16),
             actions=actions,
-            extra=extra,
+            extra={name: columns[name] for name in EXTRA},
             **self._bodies[world],
             scenario_id=owed.scenario_id,
             episode_id=owed.episode_id,

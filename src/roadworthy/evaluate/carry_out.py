@@ -5,40 +5,36 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from roadworthy.evaluate.capture import on_host
 from roadworthy.evaluate.ledger import Owed
+from roadworthy.evaluate.task import Task
 from roadworthy.evaluate.underway import NextOwed, OnResult, UnderWay
 from roadworthy.sim.env import DriveEnv
 
-if TYPE_CHECKING:
-    from roadworthy.policy.actor import Actor
-
 
 def carry_out(
+    task: Task,
     env: DriveEnv,
-    actor: Actor,
     next_owed: NextOwed,
     on_result: OnResult,
     *,
-    evaluator: str = "",
     slot: int = 0,
-    keeps_traces: bool = True,
 ) -> None:
     """Drive until nothing is owed any more; a world whose episode ends takes the next one at once.
 
-    env: without sampling, so that its worlds rest until they are given something; what runs there is cut short.
+    env: of the task; what runs there is cut short.
     slot: the number of the process that does it, for the rows.
     """
+    actor = task.make_actor()
     env.reset()
     actor.start(env)
-    under_way = UnderWay(env, evaluator, slot, keeps_traces)
+    under_way = UnderWay(env, task.evaluator, slot, task.keeps_traces)
     with _one_thread():
         actor.reset(under_way.fill(next_owed, on_result))
         while under_way:
             env.step(actor.act(env.observations, env.signals.active, under_way.seeds, under_way.steps))
-            ended = on_host(env.signals.episode_ended).copy()
+            ended = on_host(env.signals.trial_ended if task.forgets_trials else env.signals.episode_ended).copy()
             under_way.after_step(on_result)
             # Memory goes at each agent's own end; worlds that begin may use rows that had no agent before.
             forgotten = ended | under_way.fill(next_owed, on_result)

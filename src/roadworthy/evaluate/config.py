@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import reduce
+from operator import getitem
 from typing import Any, ClassVar
 
 from roadworthy.config import plain
@@ -38,17 +41,24 @@ class Choice(Enum):
     GREEDY = "greedy"  # the likeliest
 
 
+class Remembers(Enum):
+    """How long a policy with a memory keeps it."""
+
+    EPISODE = "episode"  # as it was trained
+    TRIAL = "trial"  # it is cleared after each trial: what a policy gains over trials without remembering them
+
+
 @dataclass(frozen=True)
 class SummaryConfig:
     """The evaluator's part in `eval_summary`, one figure over all evaluators of a file."""
 
-    weight: float = 1.0
-    # Its weight in the mean; 0 leaves it out.
+    weight: float | None = None
+    # Its weight in the mean; 0 leaves it out. None: 1, but 0 for a section with a `policy` of its own.
     figure: str = "score"
     # Which of its figures counts.
 
     def __post_init__(self) -> None:
-        if not self.weight >= 0.0:
+        if self.weight is not None and not self.weight >= 0.0:
             raise ConfigError(f"weight is {self.weight}, expected at least 0")
 
 
@@ -68,6 +78,7 @@ class EvaluatorConfig:
     """A section's settings. An evaluator with keys of its own extends this class and names that in `config_type`."""
 
     needs_scenarios: ClassVar[bool] = True  # false for an evaluator whose worlds don't come from packs
+    fixed: ClassVar[Mapping[str, Any]] = {}  # tables as in a file: what an evaluator stands for, whatever was trained
 
     type: str
     # Which evaluator; a section without its own `type` is a template and never runs.
@@ -81,6 +92,8 @@ class EvaluatorConfig:
     # Where an evaluation is due and the one before it still runs beside training: skip it, queue it, or wait.
     checkpoint: str | None = None
     # The policy where neither training nor the command line hands one over: a checkpoint, or a name as `expert:drive`.
+    policy: str | None = None
+    # Drives here whatever checkpoint is evaluated: a baseline beside it, which knows nothing of its training either.
     clean: bool = False
     # Disturbances of training are off and random weights of rewards are fixed, unless a key of the section says more.
     scenarios: str | None = None
@@ -95,6 +108,10 @@ class EvaluatorConfig:
     # Decides every draw: the episodes' seeds, and which scenarios are taken where not all are.
     actions: Choice = Choice.SAMPLE
     # sample: actions are drawn, as in training; greedy: the likeliest is taken.
+    traits: dict[str, float] = field(default_factory=dict)
+    # Values for traits that the policy was trained with, as `traits.discount = 0.95`; others are drawn for each agent.
+    remembers: Remembers = Remembers.EPISODE
+    # episode: memory lasts for all trials of an episode; trial: it is cleared after each, as a control.
     coplayers: tuple[str, ...] = ()
     # The policies of co-players: checkpoints, or names as `expert:drive`. Which one drives is drawn for each episode.
     device: str = "cpu"
@@ -130,11 +147,27 @@ class EvaluatorConfig:
             if value is not None and not value > 0.0:
                 raise ConfigError(f"{name} is {value}, expected above 0")
         self._check_scenarios()
+        if self.policy is not None:
+            object.__setattr__(self, "policy", expanded(self.policy, "policy"))
+        if self.summary.weight is None:
+            weight = 1.0 if self.policy is None else 0.0
+            object.__setattr__(self, "summary", replace(self.summary, weight=weight))
         if self.checkpoint is not None:
             object.__setattr__(self, "checkpoint", expanded(self.checkpoint, "checkpoint"))
         object.__setattr__(self, "coplayers", tuple(expanded(policy, "coplayers") for policy in self.coplayers))
         hidden = replace(self.env.hidden, partners=len(self.coplayers) or self.env.hidden.partners)
         object.__setattr__(self, "env", replace(self.env, episode=self.episode, hidden=hidden))
+        self._check_fixed()
+
+    def _check_fixed(self) -> None:
+        told = self.as_plain()
+        for key, wanted in leaves(self.fixed):
+            value = reduce(getitem, key.split("."), told)
+            if value != wanted:
+                raise ConfigError(
+                    f"{key} is {value!r}, but an evaluator of type {self.type!r} stands for {wanted!r}; leave it out, "
+                    "or take the type multi_scenario"
+                )
 
     def _check_scenarios(self) -> None:
         if self.scenarios is None:
@@ -144,6 +177,10 @@ class EvaluatorConfig:
         named = parse_source(self.scenarios).tag
         if self.tag is not None and named not in (None, self.tag):
             raise ConfigError(f"scenarios is {self.scenarios!r}, but tag is {self.tag!r}; leave one of the two out")
+
+    def policy_for(self, given: str | None) -> str | None:
+        """The policy that the section evaluates; given: the one that training or the command line hands over."""
+        return self.policy or given or self.checkpoint
 
     @property
     def source(self) -> ScenarioSource:
@@ -167,3 +204,12 @@ class EvaluatorConfig:
         """
         deciding = {key: value for key, value in self.as_plain().items() if key not in DECIDES_NOTHING}
         return hashlib.sha256(json.dumps(deciding, sort_keys=True).encode()).hexdigest()
+
+
+def leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """The values of nested tables with their dotted keys."""
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from leaves(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value

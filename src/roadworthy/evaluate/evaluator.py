@@ -13,12 +13,11 @@ from roadworthy.errors import RoadworthyError, UsageError
 from roadworthy.evaluate.config import DECIDES_NOTHING, EvaluatorConfig
 from roadworthy.evaluate.engines import EpisodeEngine
 from roadworthy.evaluate.ledger import Ledger, episode_seed, plan_ledger
-from roadworthy.evaluate.subject import Subject, actor_maker, coplayer_files
+from roadworthy.evaluate.subject import Subject, coplayer_files, task_of
 from roadworthy.evaluate.task import Task
 from roadworthy.record import EpisodeResult, Run, RunWriter
 from roadworthy.render.run_videos import film_run
 from roadworthy.scenario.pack import Pack
-from roadworthy.sim.config import SimConfig
 
 Progress = Callable[[int, int], None]  # how many episodes have ended, of how many
 
@@ -64,7 +63,10 @@ class Evaluator(Protocol):
 
 
 class DrivingEvaluator:
-    """Drives scenarios of a pack in the simulator. Kinds of it differ in what they choose and in how worlds are set."""
+    """Drives scenarios of a pack in the simulator. Kinds of it differ in what they choose and count.
+
+    How their worlds are set is told by their config class alone (`fixed`), so that what is explained is what runs.
+    """
 
     config_type: ClassVar[type[EvaluatorConfig]] = EvaluatorConfig
 
@@ -74,15 +76,18 @@ class DrivingEvaluator:
         numbers = list(range(len(pack))) if tag is None else pack.select(tag).tolist()
         return sample(pack, numbers, config.episodes, config.seed, name)
 
-    def env(self, config: EvaluatorConfig) -> SimConfig:
-        """The simulation."""
-        return config.env
+    def metrics(self, run: Run, traced: Run | None = None) -> Mapping[str, Any]:
+        """Every figure of a run whose episodes have all ended.
 
-    def metrics(self, run: Run) -> Mapping[str, Any]:
-        """Every figure of a run whose episodes have all ended."""
+        traced: the run whose traces and scenarios are meant, where it is another: re-scoring makes new rows of them.
+        """
         from roadworthy.metrics.driving import driving_metrics  # SciPy's statistics take a second to import
 
         return driving_metrics(run)
+
+    def followed(self, run: Run, episode_id: str) -> int | None:
+        """Whom filmstrips of an episode follow, by its place in the trace; None: the ego that did worst."""
+        return None
 
     def evaluate(self, order: Order) -> Run:
         """Write the ledger, carry it out, and seal the run."""
@@ -107,15 +112,12 @@ class DrivingEvaluator:
             writer.seal(self.metrics)
         run = Run(writer.folder)
         if config.render is not None:
-            film_run(run, config.render, self.env(config), order.subject.epoch, order.subject.step)
+            film_run(run, config.render, config.env, order.subject.epoch, order.subject.step)
         return run
 
     def task(self, order: Order, pack: Path) -> Task:
         """What a process needs to carry out episodes of the order."""
-        config = order.config
-        return Task(
-            order.name, pack, self.env(config), actor_maker(order.subject, config), config.worlds, config.device
-        )
+        return task_of(order.name, pack, order.subject, order.config)
 
     def _carry_out(self, order: Order, ledger: Ledger, writer: RunWriter) -> None:
         owed = [episode for episode in ledger if episode.episode_id not in writer.done]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from roadworthy.evaluate.config import leaves
 from roadworthy.evaluate.sections import Section
 
 DEFAULT = "default"
@@ -26,7 +27,7 @@ def explain(section: Section) -> list[Explained]:
     config, resolved = section.config, section.resolved
     origins = resolved.origins if resolved is not None else {}
     told = []
-    for key, value in _leaves(config.as_plain()):
+    for key, value in leaves(config.as_plain()):
         source = origins.get(key, DEFAULT)
         if key == "env.hidden.partners" and config.coplayers:
             source = origins["coplayers"]  # it is their number
@@ -34,14 +35,6 @@ def explain(section: Section) -> list[Explained]:
         given = [(name, lower) for name, lower in found if lower is not None]
         told.append(Explained(key, value, source, tuple(given[1:])))
     return told
-
-
-def _leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in values.items():
-        if isinstance(value, Mapping):
-            yield from _leaves(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", value
 
 
 def _at(values: Any, key: str) -> Any:

@@ -49,7 +49,8 @@ def draw_filmstrips(run: Run, count: int = STRIPS, progress: Progress = lambda d
     from roadworthy.render.filmstrip import filmstrip
     from roadworthy.render.run_videos import Studio
 
-    studio = Studio(run, take_up(run).env)
+    recorded = take_up(run)
+    studio = Studio(run, recorded.env)
     folder = run.folder / FOLDER / "filmstrips"
     folder.mkdir(parents=True, exist_ok=True)
     drawn = []
@@ -57,7 +58,7 @@ def draw_filmstrips(run: Run, count: int = STRIPS, progress: Progress = lambda d
         progress(done, len(wanted))
         path = folder / f"{safe_name(id)}.png"
         try:
-            write_whole(path, filmstrip(studio.story(id)))
+            write_whole(path, filmstrip(studio.story(id, recorded.evaluator.followed(run, id))))
             drawn.append(path)
             run.add_artifact(id, FILMSTRIP, path)
         except Exception as error:

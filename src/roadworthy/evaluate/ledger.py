@@ -8,12 +8,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from roadworthy.errors import UsageError
-from roadworthy.scenario.pack import Pack
+
+if TYPE_CHECKING:
+    from roadworthy.scenario.pack import Pack
 
 Factor = float | str
 
@@ -41,7 +43,7 @@ class Owed:
     # Of all draws in it, below 2**64.
     replicate: int
     factors: Mapping[str, Factor] = field(default_factory=dict)
-    # What was asked for of a sweep's factors.
+    # What a sweep of jobs asks for. Worlds of the simulator draw theirs by the seed and can't be told any.
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from roadworthy.config import parse
@@ -11,7 +11,7 @@ from roadworthy.evaluate.config import EvaluatorConfig
 from roadworthy.evaluate.evaluator import DrivingEvaluator
 from roadworthy.evaluate.ledger import Ledger
 from roadworthy.evaluate.sections import evaluator_class
-from roadworthy.evaluate.subject import Subject, actor_maker, recorded_subject
+from roadworthy.evaluate.subject import recorded_subject, task_of
 from roadworthy.evaluate.task import Task
 from roadworthy.record import Run
 from roadworthy.sim.config import SimConfig
@@ -30,13 +30,12 @@ class Recorded:
     @property
     def env(self) -> SimConfig:
         """The simulation of its worlds."""
-        return self.evaluator.env(self.config)
+        return self.config.env
 
     def task(self, checkpoint: str | None = None, worlds: int | None = None) -> Task:
         """The task of the run; a checkpoint that has moved since is named anew."""
-        subject: Subject = recorded_subject(self.run.header, checkpoint)
-        maker = actor_maker(subject, self.config)
-        return Task(self.name, self.run.pack, self.env, maker, worlds or self.config.worlds, self.config.device)
+        task = task_of(self.name, self.run.pack, recorded_subject(self.run.header, checkpoint), self.config)
+        return task if worlds is None else replace(task, worlds=worlds)
 
 
 def take_up(run: Run) -> Recorded:

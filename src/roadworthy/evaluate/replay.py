@@ -38,7 +38,7 @@ def replay(recorded: Recorded, episode_id: str, checkpoint: str | None = None) -
     task = recorded.task(checkpoint, worlds=1)
     results: list[EpisodeResult] = []
     owed = recorded.ledger[episode_id]
-    carry_out(task.make_env(threads=1), task.make_actor(), one_by_one([owed]), results.append, evaluator=recorded.name)
+    carry_out(task, task.make_env(threads=1), one_by_one([owed]), results.append)
     return results[0]
 
 

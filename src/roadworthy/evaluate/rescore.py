@@ -76,7 +76,7 @@ def rescore(recorded: Recorded, progress: Callable[[int, int], None] = lambda do
                     differing += [name] if (after.agents, after.trials) != (before.agents, before.trials) else []
                 writer.append(after)
                 progress(done, len(recorded.ledger))
-            writer.seal(recorded.evaluator.metrics)
+            writer.seal(lambda rows: recorded.evaluator.metrics(rows, run))
         metrics = Run(writer.folder).metrics or {}
     changes = tuple(_changes(run.metrics or {}, metrics)) if run.metrics else ()
     return Rescored(count, tuple(untraced), tuple(differing), tuple(moved), changes, metrics)

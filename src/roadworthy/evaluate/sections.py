@@ -1,7 +1,7 @@
 """The evaluators of a file: each section `[eval.<name>]` with all that it inherits, resolved by itself.
 
-Layers of a section, lowest first: the training's config, `clean`, the chain of sections from the root down, the command
-line. A fault is the fault of its section: the others stay usable.
+Layers of a section, lowest first: the training's config, `clean`, what its evaluator stands for, the chain of sections
+from the root down, the command line. A fault is the fault of its section: the others stay usable.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def read_sections(
     overrides: `key=value` for every section; `eval.<name>.key=value` for one and those that inherit from it.
     """
     tables: dict[str, list[Layer]] = {}
-    lowest = [_training_layer(training)] if training is not None else []
+    lowest: list[Layer] = []
     for layer in _with_included(source, ()):
         lowest += [_training_layer(layer)]
         for name, values in _eval_of(layer).items():
@@ -78,8 +78,8 @@ def read_sections(
     if not tables:
         raise ConfigError(f"{source}: there is no section [eval.<name>], so there is nothing to evaluate")
     common, own = _split(parse_overrides(overrides), tables)
-    lowest = [layer for layer in lowest if layer.values]
-    return tuple(_section(name, tables, lowest, common, own) for name in tables)
+    trained = [_training_layer(training)] if training is not None else []
+    return tuple(_section(name, tables, trained, lowest, common, own) for name in tables)
 
 
 def chosen(sections: Sequence[Section], names: Sequence[str] = ()) -> tuple[Section, ...]:
@@ -150,11 +150,16 @@ def _split(layer: Layer, names: Iterable[str]) -> tuple[Layer, dict[str, Layer]]
 
 
 def _section(
-    name: str, tables: Mapping[str, list[Layer]], lowest: list[Layer], common: Layer, own: Mapping[str, Layer]
+    name: str,
+    tables: Mapping[str, list[Layer]],
+    trained: list[Layer],
+    lowest: list[Layer],
+    common: Layer,
+    own: Mapping[str, Layer],
 ) -> Section:
     """Put a section together; whatever is wrong with it is kept in it."""
     chain: tuple[str, ...] = (name,)
-    type_name, layers = None, list(lowest)
+    type_name, layers = None, _with_values(*trained, *lowest)
     try:
         chain = _chain(name, tables)
         above = [layer for ancestor in chain for layer in tables[ancestor]]
@@ -162,21 +167,30 @@ def _section(
         _refuse_strangers(above)
         type_name = _last(tables[name], "type")
         above = [Layer(layer.source, _without(layer.values, "inherits", "type")) for layer in above]
+        below = [*trained, *lowest]
+        if _last(above, "policy") not in (None, "none"):
+            below = list(lowest)  # a baseline is the same beside every checkpoint
         if _last(above, "clean") is True:
-            above.insert(0, _clean(layers))
-        layers += [layer for layer in above if layer.values]
+            below.append(_clean(below))
+        layers = _with_values(*below, *above)
         if type_name is None:
             return Section(name, chain, None, tuple(layers), None, None)
         if not isinstance(type_name, str):
             raise ConfigError(f"{_where(tables[name], 'type')}: type is {type_name!r}, expected an evaluator's name")
-        layers.append(Layer(_where(tables[name], "type"), {"type": type_name}))
-        resolved = resolve(evaluator_class(type_name).config_type, layers)
+        config_type = evaluator_class(type_name).config_type
+        above.append(Layer(_where(tables[name], "type"), {"type": type_name}))
+        layers = _with_values(*below, Layer(f"evaluator {type_name}", config_type.fixed), *above)
+        resolved = resolve(config_type, layers)
         return Section(name, chain, type_name, tuple(layers), resolved, None)
     except ConfigError as error:
         return Section(name, chain, str(type_name) if type_name else None, tuple(layers), None, error)
     except Exception as error:  # a config class of another package may raise anything
         fault = ConfigError(f"eval.{name}: evaluator {type_name!r} can't take its settings: {error!r}")
         return Section(name, chain, str(type_name), tuple(layers), None, fault)
+
+
+def _with_values(*layers: Layer) -> list[Layer]:
+    return [layer for layer in layers if layer.values]
 
 
 def _chain(name: str, tables: Mapping[str, list[Layer]]) -> tuple[str, ...]:

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from roadworthy.errors import CheckpointError, UsageError
-from roadworthy.evaluate.config import Choice, EvaluatorConfig
+from roadworthy.evaluate.config import Choice, EvaluatorConfig, Remembers
 from roadworthy.evaluate.crew import Crew
-from roadworthy.policy.actor import BASELINES, Actor, load_actor
-from roadworthy.policy.checkpoint import load_policy
+from roadworthy.evaluate.task import Task
+from roadworthy.policy.actor import Actor, checkpoint_folder, load_actor
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,12 @@ class Subject:
 
 def subject_of(spec: str, step: int | None = None, epoch: int | None = None) -> Subject:
     """The policy that a word names; step and epoch are the checkpoint's own unless they are given."""
-    folder = BASELINES / spec.partition(":")[2] if spec.startswith("baseline:") else Path(spec).expanduser()
+    folder = checkpoint_folder(spec)
     if not folder.exists():
         load_actor(spec)  # says what is wrong with a word that names nothing
         return Subject(spec, spec.replace(":", "-"), None, step, epoch)
+    from roadworthy.policy.checkpoint import load_policy  # torch, for which scripted policies don't wait
+
     checkpoint = load_policy(folder)
     return Subject(
         spec if spec.startswith("baseline:") else str(checkpoint.path.absolute()),
@@ -73,9 +75,23 @@ def coplayer_files(config: EvaluatorConfig) -> list[dict[str, Any]]:
     ]
 
 
+def task_of(evaluator: str, pack: Path, subject: Subject, config: EvaluatorConfig) -> Task:
+    """What a process needs to carry out episodes of a policy."""
+    return Task(
+        evaluator,
+        pack,
+        config.env,
+        actor_maker(subject, config),
+        config.worlds,
+        config.device,
+        forgets_trials=config.remembers is Remembers.TRIAL,
+    )
+
+
 def actor_maker(subject: Subject, config: EvaluatorConfig) -> Callable[[], Actor]:
     """Makes the actor of a policy for an evaluator, together with its co-players; can be sent to other processes."""
-    ego = partial(load_actor, subject.spec, is_greedy=config.actions is Choice.GREEDY, device=config.device)
+    is_greedy = config.actions is Choice.GREEDY
+    ego = partial(load_actor, subject.spec, is_greedy=is_greedy, device=config.device, traits=config.traits)
     if not config.coplayers:
         return ego
     return partial(Crew, ego, [partial(load_actor, spec, device=config.device) for spec in config.coplayers])

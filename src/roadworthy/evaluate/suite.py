@@ -116,10 +116,11 @@ def _evaluate(
     progress: Progress,
 ) -> Outcome:
     config = section.resolved.config if section.resolved is not None else None
-    subject = Subject(policy or (config.checkpoint if config else None) or "none", policy or "none", None, step, epoch)
+    named = (config.policy_for(policy) if config else policy) or "none"
+    subject = Subject(named, named, None, step, epoch)
     begun: list[Path] = []
     try:
-        spec = policy or section.config.checkpoint
+        spec = section.config.policy_for(policy)
         if spec is None:
             raise ConfigError(
                 f"eval.{section.name} has no policy; name one with --checkpoint, or by the section's key checkpoint"
@@ -180,7 +181,8 @@ def eval_summary(outcomes: Sequence[Outcome]) -> dict[str, Any]:
 def _part(outcome: Outcome) -> Part:
     summary = outcome.config.summary if outcome.config is not None else SummaryConfig()
     figure = figure_of(outcome, summary.figure)
-    return Part(outcome.name, summary.figure, summary.weight, None if figure is None else figure["value"])
+    weight = 1.0 if summary.weight is None else summary.weight
+    return Part(outcome.name, summary.figure, weight, None if figure is None else figure["value"])
 
 
 def figure_of(outcome: Outcome, name: str) -> Mapping[str, Any] | None:

@@ -14,7 +14,7 @@ from roadworthy.sim.config import SimConfig
 from roadworthy.sim.env import DriveEnv
 
 if TYPE_CHECKING:
-    from roadworthy.policy.actor import Actor  # needs torch, which scripted policies don't wait for
+    from roadworthy.policy.actor import Actor
 
 WORLDS_PER_THREAD = 8  # of fewer, threads would wait for each other more than they help
 
@@ -31,6 +31,8 @@ class Task:
     worlds: int = 32
     # Side by side, in each process.
     device: str = "cpu"
+    forgets_trials: bool = False
+    # Memory is cleared after each trial.
     keeps_traces: bool = True
 
     def make_env(self, most: int | None = None, threads: int | None = None) -> DriveEnv:

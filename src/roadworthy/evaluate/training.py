@@ -7,6 +7,7 @@ from pathlib import Path
 
 from roadworthy.config import Layer
 from roadworthy.errors import ConfigError
+from roadworthy.policy.actor import checkpoint_folder
 
 ABOUT = "policy.json"
 TRAINING = "train"  # the key of the training config there, with tables as in a config file
@@ -14,7 +15,7 @@ TRAINING = "train"  # the key of the training config there, with tables as in a 
 
 def training_of(checkpoint: str | Path) -> Layer | None:
     """The training config of a checkpoint; None for what is no checkpoint, as `expert:drive`, and for one without."""
-    folder = Path(checkpoint).expanduser()
+    folder = checkpoint_folder(checkpoint)
     path = (folder if folder.is_dir() else folder.parent) / ABOUT
     if not path.is_file():
         return None

@@ -80,6 +80,7 @@ class UnderWay:
         """Start the next owed episode that can be started in a world; False if there is none."""
         while (owed := next_owed(len(self))) is not None:
             try:
+                _refuse_factors(owed)
                 self._env.assign(world, owed.scenario, owed.seed)
             except ScenarioError as error:
                 on_result(failed(owed, self._evaluator, str(error), self._env.pack.tags(owed.scenario)))
@@ -131,8 +132,16 @@ class UnderWay:
             status="completed",
             wall_s=time.monotonic() - episode.started_s,
             tags=env.pack.tags(owed.scenario),
-            factors=dict(owed.factors) | hidden,
+            factors=hidden,
             outcomes=outcomes,
         )
         trace = self._capture.end(world, owed) if self._capture else None
         return EpisodeResult(row, tuple(agents), tuple(trials), trace)
+
+
+def _refuse_factors(owed: Owed) -> None:
+    if owed.factors:
+        raise ScenarioError(
+            f"factors are asked for ({', '.join(owed.factors)}), but a world draws its hidden factors by the episode's "
+            "seed; leave them out of the ledger, or set ranges by env.hidden"
+        )

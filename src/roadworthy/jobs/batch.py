@@ -17,6 +17,7 @@ from gymnasium import Env, Space
 from numpy.typing import NDArray
 
 from roadworthy.evaluate.ledger import Owed
+from roadworthy.jobs.watch import Watch
 
 Picture = NDArray[np.uint8]
 MakeEnv = Callable[[Mapping[str, Any]], "Env[Any, Any]"]  # factors that the env can't be given at reset
@@ -79,6 +80,7 @@ class EnvBatch(Protocol):
     traits: Traits
     resets_itself: bool  # an episode follows the other, and `begin` can't choose when
     shows_last_state: bool  # render() shows the state in which an episode ended
+    watch: Watch  # is told of every call of an env
 
     def begin(self, episodes: Mapping[int, Owed]) -> dict[int, Begun | Broken]:
         """Start episodes in these envs; where envs reset themselves, once and in all of them."""
@@ -101,6 +103,7 @@ class SingleEnvs:
 
     def __init__(self, make: MakeEnv, count: int) -> None:
         self.count = count
+        self.watch = Watch(count)
         self._make = make
         self._envs: dict[int, Env[Any, Any]] = {0: make({})}
         self._built_with: dict[int, Mapping[str, Any]] = {0: {}}
@@ -115,7 +118,8 @@ class SingleEnvs:
         begun: dict[int, Begun | Broken] = {}
         for number, owed in episodes.items():
             try:
-                begun[number] = self._begin(number, owed)
+                with self.watch.call(number):
+                    begun[number] = self._begin(number, owed)
             except Exception as error:  # whatever an env of somebody's own does
                 begun[number] = self._broken(number, error)
         return begun
@@ -124,14 +128,19 @@ class SingleEnvs:
         changes = {}
         for number, action in actions.items():
             try:
-                seen, reward, terminated, truncated, info = self._envs[number].step(action)
+                with self.watch.call(number, steps=1):
+                    seen, reward, terminated, truncated, info = self._envs[number].step(action)
                 changes[number] = Change(Moved(seen, float(reward), bool(terminated), bool(truncated), info))
             except Exception as error:
                 changes[number] = Change(broken=self._broken(number, error))
         return changes
 
     def render(self, envs: list[int]) -> dict[int, Picture]:
-        drawn = {number: self._envs[number].render() for number in envs if number in self._envs}
+        drawn: dict[int, Any] = {}
+        for number in envs:
+            if number in self._envs:
+                with self.watch.call(number):
+                    drawn[number] = self._envs[number].render()
         return {number: np.asarray(picture) for number, picture in drawn.items() if picture is not None}
 
     def close(self) -> None:

@@ -140,6 +140,7 @@ class Player:
                 self._end(episode, None)
             following = self._shares.next(env) if change.begun is not None else None
             if change.begun is not None and following is not None:
+                self._batch.watch.begin(env, following, self.step)
                 self._start(env, following, change.begun)
 
     def _act(self, envs: list[int]) -> Mapping[int, Any]:
@@ -168,8 +169,11 @@ class Player:
                     due[env] = owed
             if not due:
                 return
+            for env, owed in due.items():
+                self._batch.watch.begin(env, owed, self.step)
             for env, begun in self._batch.begin(due).items():
                 if isinstance(begun, Broken):
+                    self._batch.watch.end(env)
                     self._fail(Underway(due[env], env, self.step, self._instruction, Begun(None, {})), begun)
                 else:
                     self._start(env, due[env], begun)
@@ -193,6 +197,7 @@ class Player:
 
     def _end(self, episode: Underway, reason: Broken | str | None, is_counted: bool = True) -> None:
         del self._underway[episode.env]
+        self._batch.watch.end(episode.env)
         if reason is None:
             self._failures_in_a_row = 0
             self._report(episode, None)

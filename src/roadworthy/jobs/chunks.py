@@ -1,32 +1,41 @@
-"""Running the jobs of a file, one after another: in this process, or in chunks of fresh ones.
+"""Running the jobs of a file, one after another: in a process beside this one, in chunks of several, or in this one.
 
-Simulators leak, hang on to devices and crash. With a chunk size every so many jobs get a process of their own; if it
-dies, the job that it was at has failed, what had ended stays, and the others go on in another process.
+Simulators leak, hang, hold on to devices and crash. With a chunk size every so many jobs get a process of their own; if
+it dies, the job that it was at has failed, what had ended stays, and the others go on in another process. If an env in
+it spends more time on an episode than it may, the process is ended, that episode has failed, and the job goes on.
 """
 
 from __future__ import annotations
 
-import multiprocessing
-import signal
-import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
+from enum import Enum
 from pathlib import Path
-from typing import Any
 
 from roadworthy.errors import RoadworthyError, UsageError
+from roadworthy.jobs.batch import Begun
+from roadworthy.jobs.episode import Underway
 from roadworthy.jobs.job import Job, Status
+from roadworthy.jobs.plan import densities, plan
+from roadworthy.jobs.process import JobProcess
 from roadworthy.jobs.record import JobRecord, read_record, write_record
 from roadworthy.jobs.run import run_job
 from roadworthy.jobs.summary import append_summary
 from roadworthy.jobs.table import Entry, JobTable
+from roadworthy.jobs.watch import Overdue
 from roadworthy.plugins import nearest
-from roadworthy.record import RunWriter
+from roadworthy.record import Run, RunWriter
 
-PATIENCE_S = 10.0  # that a process has to end in order when it was told to
-INTERRUPTED_PATIENCE_S = 2.0  # the same after Ctrl-C, which it may have got as well
+TICK_S = 0.2  # between two looks at how long episodes take
+
+
+class _After(Enum):
+    """What follows when a job in a process has been attended to."""
+
+    NEXT = "the next job in the same process"
+    FRESH = "the next job in a fresh process"
+    AGAIN = "what is left of this job in a fresh process"
 
 
 @dataclass(frozen=True)
@@ -34,7 +43,7 @@ class Settings:
     """How jobs are run."""
 
     new: bool = False  # run finished jobs again too
-    chunk_size: int | None = None  # jobs per process; None: all in this one
+    chunk_size: int | None = None  # jobs per process; None: one for all of them, none if no job has a time limit
     stops_on_error: bool = False  # the first job that fails is the last one that runs
     episode_summary: Path | None = None
 
@@ -86,6 +95,7 @@ class _Runner:
     def __init__(self, table: JobTable, settings: Settings, listener: Listener) -> None:
         self._table, self._settings, self._listener = table, settings, listener
         self._has_failed = False
+        self._hung, self._done_at_hang = 0, 0  # how often in a row, and how many episodes had ended at the last time
 
     def run(self, jobs: Sequence[Job], chosen: set[str]) -> None:
         due: list[Job] = []
@@ -98,12 +108,13 @@ class _Runner:
                 due.append(job)
         self._total, self._number = len(due), 0
         size = self._settings.chunk_size
-        if size is None:
+        if size is None and all(job.time_limit_s is None for job in due):
             for job in due:
                 self._run_here(job)
-        else:
-            for first in range(0, len(due), size):
-                self._run_chunk(due[first : first + size])
+            return
+        size = size or len(due)
+        for first in range(0, len(due), size):
+            self._run_chunk(due[first : first + size])
 
     def _run_here(self, job: Job) -> None:
         if self._is_left_out(job):
@@ -126,44 +137,74 @@ class _Runner:
     def _run_chunk(self, jobs: Sequence[Job]) -> None:
         """Run some jobs in a fresh process, and those that it does not come to in another."""
         left = [job for job in jobs if not self._is_left_out(job)]
+        again: Job | None = None  # the one that the last process was ended in
         while left:
-            news = [self._is_new(job) for job in left]
-            with _Process(left, news, self._table.out) as process:
-                over = 0
-                for job in left:
-                    if over and self._has_failed and self._settings.stops_on_error:
-                        break
-                    over += 1
-                    if not self._attend(job, process):
-                        break
-            left = [job for job in left[over:] if not self._is_left_out(job)]
+            news = [job is not again and self._is_new(job) for job in left]
+            after = _After.NEXT
+            with JobProcess(left, news, self._table.out) as process:
+                while left and after is _After.NEXT:
+                    job = left[0]
+                    if job is not again:
+                        self._begin(job)
+                    after = self._attend(job, process)
+                    again = job if after is _After.AGAIN else None
+                    left = left if again else [job for job in left[1:] if not self._is_left_out(job)]
 
-    def _attend(self, job: Job, process: _Process) -> bool:
-        """Follow one job in its process; whether the process lives on."""
-        self._begin(job)
+    def _attend(self, job: Job, process: JobProcess) -> _After:
+        """Follow one job in its process."""
         folder: Path | None = None
-        is_told = False
+        process.go()
         while True:
-            try:
-                if not is_told:
-                    process.connection.send("go")
-                    is_told = True
-                kind, value = process.connection.recv()
-            except (EOFError, OSError):  # nobody is there any more
-                self._bury(job, folder, process.why())
-                return False
+            overdue = process.watch.overdue(job.time_limit_s) if job.time_limit_s is not None else []
+            if overdue and folder is not None:
+                return self._cut_short(job, folder, process, overdue)
+            heard = process.hear(TICK_S)
+            if heard is None:
+                continue
+            kind, value = heard
             if kind == "folder":
                 folder = Path(value)
                 self._table.begin(job, folder)
             elif kind == "progress":
                 self._listener.progress(job, *value)
-            elif kind == "failed":
+            elif kind == "over":
+                self._over(job, read_record(value))
+                return _After.NEXT
+            elif kind == "failed":  # there is not even a run folder
                 self._table.fail(job, value)
                 self._over(job, None)
-                return True
-            else:
-                self._over(job, read_record(value))
-                return True
+                return _After.NEXT
+            elif kind == "gone":
+                self._bury(job, folder, value)
+                return _After.FRESH
+
+    def _cut_short(self, job: Job, folder: Path, process: JobProcess, overdue: Sequence[Overdue]) -> _After:
+        """End a process in which episodes take too long, and write these down as failed."""
+        place = process.place()
+        process.stop()
+        if Run(folder).is_sealed:  # it came to its end in the last moment
+            self._record(job, folder, Status.COMPLETED, None)
+            return _After.FRESH
+        ledger, writer = list(plan(job)), RunWriter.resume(folder)
+        self._hung = 1 if len(writer.done) > self._done_at_hang else self._hung + 1
+        words = ""
+        for late in overdue:
+            words = (
+                f"env {late.env} spent {late.spent_s:.0f} s in this episode, more than time_limit_s allows "
+                f"({job.time_limit_s:g}); it had made {late.steps} steps{f' and was at {place}' if place else ''}"
+            )
+            owed = ledger[late.place]
+            if owed.episode_id not in writer.done:
+                lost = Underway(owed, late.env, late.first_step, job.instruction, Begun(None, {}))
+                lost.started -= late.spent_s
+                lost.rewards += [0.0] * late.steps  # what they were is gone with the process
+                writer.append(lost.result(job.name, {}, words, density=densities(job.sweep)))
+        self._done_at_hang = len(writer.done)
+        writer.interrupt()
+        if self._hung >= job.failures:
+            self._bury(job, folder, f"{self._hung} times in a row an env hung; the last time {words}")
+            return _After.FRESH
+        return _After.AGAIN
 
     def _bury(self, job: Job, folder: Path | None, why: str) -> None:
         """Write down a job whose process died."""
@@ -172,7 +213,11 @@ class _Runner:
             self._over(job, None)
             return
         RunWriter.resume(folder).fail(why)
-        record = JobRecord.of(job, folder, Status.FAILED, why, None, time.monotonic() - self._began)
+        self._record(job, folder, Status.FAILED, why)
+
+    def _record(self, job: Job, folder: Path, status: Status, error: str | None) -> None:
+        """Write the record of a job that its process could not write any more."""
+        record = JobRecord.of(job, folder, status, error, None, time.monotonic() - self._began)
         write_record(record)
         self._over(job, record)
 
@@ -191,6 +236,7 @@ class _Runner:
         new = self._is_new(job)
         self._number += 1
         self._began = time.monotonic()
+        self._hung, self._done_at_hang = 0, 0
         self._listener.begun(job, self._number, self._total)
         self._table.begin(job)
         return new
@@ -203,64 +249,3 @@ class _Runner:
         entry = self._table.entries[job.name]
         self._has_failed |= entry.status is Status.FAILED
         self._listener.over(job, entry)
-
-
-class _Process:
-    """A fresh process that runs some jobs, each when it is told to go."""
-
-    def __init__(self, jobs: Sequence[Job], news: Sequence[bool], out: Path) -> None:
-        context = multiprocessing.get_context("spawn")
-        self.connection, theirs = context.Pipe()
-        self._process = context.Process(target=_work, args=(list(jobs), list(news), out, theirs), name="jobs")
-        self._process.start()
-        theirs.close()
-
-    def why(self) -> str:
-        """Why it died."""
-        self._process.join(PATIENCE_S)
-        code = self._process.exitcode
-        if code is None:
-            return "its process closed the connection and did not end"
-        if code < 0:
-            name = signal.Signals(-code).name
-            hint = " (out of memory?)" if -code == signal.SIGKILL else ""
-            return f"its process was killed by {name}{hint}"
-        return f"its process ended with exit code {code}"
-
-    def __enter__(self) -> _Process:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Let it end by itself: it does when nobody tells it to go. One that does not is stopped."""
-        self.connection.close()
-        self._process.join(PATIENCE_S if kind is None else INTERRUPTED_PATIENCE_S)
-        for stop in (self._process.terminate, self._process.kill):
-            if self._process.is_alive():
-                stop()
-                self._process.join(PATIENCE_S)
-        self._process.close()
-
-
-def _work(jobs: list[Job], news: list[bool], out: Path, connection: Connection) -> None:
-    """What the process does: one job after another; everything that is said goes through the connection."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    send: Callable[[Any], None] = connection.send
-    for job, new in zip(jobs, news, strict=True):
-        try:
-            connection.recv()
-        except EOFError:
-            return
-        try:
-            record = run_job(
-                job,
-                out,
-                new=new,
-                progress=lambda done, owed: send(("progress", (done, owed))),
-                begun=lambda folder: send(("folder", str(folder))),
-            )
-        except RoadworthyError as error:
-            send(("failed", str(error)))
-        except KeyboardInterrupt:
-            return  # the job is written down as interrupted
-        else:
-            send(("over", str(record.folder)))

@@ -105,6 +105,9 @@ class Job:
     # "module:function" each: called with every ended episode (jobs.episode.Ended), gives a number or None.
     failures: int = 3
     # The job fails when so many of its episodes in a row could not be carried out.
+    time_limit_s: float | None = 600.0
+    # An env that spends longer in one episode, in reset and all steps together, is ended with its process: the episode
+    # has failed, and the job goes on in another process. None (0 in a file): no limit, and no process of its own.
     videos: VideoConfig | None = None
     # None: no videos.
     sweep: SweepConfig | None = None
@@ -119,6 +122,10 @@ class Job:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ConfigError(f"{name} is {value}, expected at least 1")
+        if self.time_limit_s is not None and not self.time_limit_s >= 0.0:
+            raise ConfigError(f"time_limit_s is {self.time_limit_s}, expected seconds, or 0 for no limit")
+        if self.time_limit_s == 0.0:
+            object.__setattr__(self, "time_limit_s", None)
         if self.seed < 0:
             raise ConfigError(f"seed is {self.seed}, expected at least 0")
         is_grid = self.sweep is not None and self.sweep.design == "grid"
@@ -131,7 +138,7 @@ class Job:
     def deciding(self) -> dict[str, Any]:
         """All that decides what happens in the episodes, as plain values; videos and names don't."""
         told: dict[str, Any] = plain(self)
-        for name in ("videos", "skip", "task", "embodiment", "failures"):
+        for name in ("videos", "skip", "task", "embodiment", "failures", "time_limit_s"):
             del told[name]
         if self.steps is None:
             del told["envs"]  # the episodes are the same however many run side by side

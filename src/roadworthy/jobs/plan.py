@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import qmc
 
 from roadworthy.errors import ConfigError
 from roadworthy.evaluate.ledger import Ledger, Owed, episode_seed
@@ -83,6 +82,8 @@ def sweep_points(job: Job) -> list[Mapping[str, Any]]:
     if job.sweep.design == "random":
         cube = draws.random((job.episodes, len(factors)))
     else:
+        from scipy.stats import qmc  # takes as long to import as all the rest
+
         # Whole powers of two are what the sequence balances; of the last one the beginning is used.
         power = max(0, int(np.ceil(np.log2(job.episodes))))
         cube = qmc.Sobol(len(factors), scramble=True, rng=draws).random_base2(power)[: job.episodes]

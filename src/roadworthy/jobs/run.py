@@ -24,6 +24,7 @@ from roadworthy.jobs.policies import imported, load_policy
 from roadworthy.jobs.record import JobRecord, write_record
 from roadworthy.jobs.stretch import Stretch
 from roadworthy.jobs.videos import Crew
+from roadworthy.jobs.watch import Watch
 from roadworthy.record import RunWriter
 
 Progress = Callable[[int, int], None]
@@ -36,10 +37,12 @@ def run_job(
     new: bool = False,
     progress: Progress | None = None,
     begun: Callable[[Path], None] | None = None,
+    watch: Watch | None = None,
 ) -> JobRecord:
     """Carry a job out, or what is left of it; whatever goes wrong is in its record.
 
     begun: told the run folder as soon as there is one. Ctrl-C and SIGTERM leave an interrupted job and go on upwards.
+    watch: where somebody outside sees how long envs take and can end this process; without, no time limit is kept.
     """
     started = time.monotonic()
     ledger = plan(job)
@@ -47,7 +50,7 @@ def run_job(
     writer = RunWriter.start(out, job.name, job.policy, header, ledger.table(), new=new)
     if begun is not None:
         begun(writer.folder)
-    errand = Errand(job, writer, len(ledger), progress)
+    errand = Errand(job, writer, len(ledger), progress, watch)
     try:
         errand.play(list(ledger))
         writer.seal(figures)
@@ -74,6 +77,7 @@ class Errand:
     writer: RunWriter
     owed_count: int
     progress: Progress | None
+    watch: Watch | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)  # of the environment, once it is built
     metrics: dict[str, Metric] = field(default_factory=dict)
     metric_errors: dict[str, str] = field(default_factory=dict)
@@ -112,6 +116,8 @@ class Errand:
 
     def _play_group(self, batch: EnvBatch, left: Sequence[Owed]) -> None:
         job = self.job
+        if self.watch is not None:
+            batch.watch = self.watch
         self.metadata = batch.traits.metadata
         policy = load_policy(job.policy, job.policy_config, batch)
         if self.crew is not None:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from roadworthy.errors import UsageError
 from roadworthy.evaluate.ledger import Owed
 from roadworthy.jobs.batch import Begun, Broken, Change, EnvBatch, Moved, Picture, Traits, split_factors
+from roadworthy.jobs.watch import Watch
 
 Envs = VectorEnv[Any, Any, Any]
 
@@ -51,6 +52,7 @@ class _VectorEnvs:
     def __init__(self, envs: Envs) -> None:
         self._envs = envs
         self.count = envs.num_envs
+        self.watch = Watch(self.count)
         self.traits = Traits(envs.single_observation_space, envs.single_action_space, dict(envs.metadata))
         space = envs.single_action_space
         space.seed(0)
@@ -58,7 +60,8 @@ class _VectorEnvs:
         self._actions: Any = create_empty_array(space, self.count)
 
     def render(self, envs: list[int]) -> dict[int, Picture]:
-        frames: Any = self._envs.render() if self._envs.render_mode == "rgb_array" else None
+        with self.watch.call():
+            frames: Any = self._envs.render() if self._envs.render_mode == "rgb_array" else None
         if frames is None:
             return {}
         return {number: np.asarray(frames[number]) for number in envs}
@@ -73,7 +76,8 @@ class _VectorEnvs:
     def _step(self, actions: Mapping[int, Any]) -> tuple[list[Any], Any, Any, Any, dict[str, Any]]:
         every = [actions.get(number, self._idle_action) for number in range(self.count)]
         together = concatenate(self._envs.single_action_space, every, self._actions)
-        observed, rewards, terminated, truncated, infos = self._envs.step(together)
+        with self.watch.call(steps=1):
+            observed, rewards, terminated, truncated, infos = self._envs.step(together)
         return self._observations(observed), rewards, terminated, truncated, infos
 
 
@@ -126,7 +130,8 @@ class MaskedEnvs(_VectorEnvs):
     ) -> dict[int, Begun | Broken]:
         options: dict[str, Any] = {"reset_mask": mask} | ({"factors": dict(factors)} if factors else {})
         every = [seeds.get(number) for number in range(self.count)]
-        batched, infos = self._envs.reset(seed=every, options=options)  # type: ignore[arg-type]  # None keeps a seed
+        with self.watch.call():
+            batched, infos = self._envs.reset(seed=every, options=options)  # type: ignore[arg-type]  # None keeps a seed
         self._ended -= set(np.flatnonzero(mask).tolist())
         observed = self._observations(batched)
         return {number: Begun(observed[number], info_of(infos, number)) for number in np.flatnonzero(mask).tolist()}
@@ -146,10 +151,11 @@ class SelfResettingEnvs(_VectorEnvs):
     def begin(self, episodes: Mapping[int, Owed]) -> dict[int, Begun | Broken]:
         spare = max((owed.seed for owed in episodes.values()), default=0)
         seeds = [episodes[number].seed if number in episodes else spare + 1 + number for number in range(self.count)]
-        try:
-            batched, infos = self._envs.reset(seed=seeds)  # type: ignore[arg-type]  # its base class takes but one
-        except (TypeError, ValueError, UsageError):  # some take one seed for all
-            batched, infos = self._envs.reset(seed=seeds[0])
+        with self.watch.call():
+            try:
+                batched, infos = self._envs.reset(seed=seeds)  # type: ignore[arg-type]  # its base class takes but one
+            except (TypeError, ValueError, UsageError):  # some take one seed for all
+                batched, infos = self._envs.reset(seed=seeds[0])
         self._starts_over[:] = False
         observed = self._observations(batched)
         return {number: Begun(observed[number], info_of(infos, number)) for number in episodes}

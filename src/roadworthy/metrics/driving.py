@@ -17,8 +17,9 @@ from roadworthy.metrics.metric import Kind, Metric, Rows, figure
 from roadworthy.metrics.run_rows import RunRows
 from roadworthy.record import Run
 
+_SUCCESS = "reached the share of its goals that is asked for, and neither touched another agent nor left the road"
 TRIAL_METRICS = (
-    Metric("score", Kind.RATE, "score", "share", "trial", "reached its goals without collision or leaving the road"),
+    Metric("score", Kind.RATE, "score", "share", "trial", _SUCCESS),
     Metric("completion_rate", Kind.RATE, "goal_reached", "share", "trial", "reached all its goals"),
     Metric("collision_rate", Kind.RATE, "collisions", "share", "trial", "touched another agent"),
     Metric("off_road_rate", Kind.RATE, "departures", "share", "trial", "left the road"),

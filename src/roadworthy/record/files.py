@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from roadworthy.errors import RoadworthyError
+from roadworthy.errors import RecordError, RoadworthyError
 
 TEMPORARY_PREFIX, TEMPORARY_SUFFIX = ".", ".tmp"
 _LONGEST_NAME = 160  # of 255 bytes that systems allow; an ending and more words may follow
@@ -47,6 +47,27 @@ def write_whole(path: Path, block: bytes) -> None:
         raise
 
 
+def write_unannounced(path: Path, block: bytes) -> None:
+    """Write a file that nobody looks for before another one names it; what a failure leaves of it is removed.
+
+    With half as many calls to the system as `write_whole`.
+    """
+    name = str(path)
+    try:
+        with naming(path):
+            descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
+            try:
+                rest = memoryview(block)
+                while rest:
+                    rest = rest[os.write(descriptor, rest) :]
+            finally:
+                os.close(descriptor)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(name)
+        raise
+
+
 def write_json(path: Path, value: Any) -> None:
     """Write a JSON file for people and programs, whole or not at all, and have it outlast a power failure."""
     text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
@@ -59,11 +80,11 @@ def read_json(path: Path) -> dict[str, Any]:
     try:
         value = json.loads(path.read_bytes())
     except OSError as error:
-        raise RoadworthyError(f"{path}: can't be read: {error.strerror}") from error
+        raise RecordError(f"{path}: can't be read: {error.strerror}") from error
     except ValueError as error:
-        raise RoadworthyError(f"{path}: is damaged: it is no JSON ({error})") from error
+        raise RecordError(f"{path}: is damaged: it is no JSON ({error})") from error
     if not isinstance(value, dict):
-        raise RoadworthyError(f"{path}: is damaged: it holds no JSON object")
+        raise RecordError(f"{path}: is damaged: it holds no JSON object")
     return value
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from roadworthy.errors import RoadworthyError, UsageError
+from roadworthy.errors import RecordError, UsageError
 from roadworthy.record.episodes import encode_line, parse_line
 from roadworthy.record.files import naming, writing_error
 
@@ -71,7 +71,7 @@ class Journal:
                 file.seek(offset)
                 values = parse_line(file.read(size), f"{self.path}, episode {id!r}")
                 if values is None:
-                    raise RoadworthyError(f"{self.path}: was changed by somebody else while it was read; try again")
+                    raise RecordError(f"{self.path}: was changed by somebody else while it was read; try again")
                 yield values
 
     def open(self) -> None:
@@ -119,7 +119,7 @@ class Journal:
                 if values is None:
                     unsound = unsound or where
                 elif unsound:
-                    raise RoadworthyError(f"{unsound}: is no episode, but episodes follow; mend or remove the line")
+                    raise RecordError(f"{unsound}: is no episode, but episodes follow; mend or remove the line")
                 else:
                     self._places.setdefault(values["episode_id"], (offset, len(line)))
                     self.names.add(values)

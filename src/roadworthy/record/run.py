@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from roadworthy.errors import RoadworthyError, UsageError
+from roadworthy.errors import RecordError, UsageError
 from roadworthy.record.artifacts import Artifact, add_artifact, read_artifacts
 from roadworthy.record.episodes import EpisodeResult, decode_line
 from roadworthy.record.files import read_json, safe_name
@@ -129,7 +129,7 @@ class Run:
             )
         trace = read_trace(path)
         if trace.episode_id != episode_id:
-            raise RoadworthyError(f"{path}: holds episode {trace.episode_id!r}, not {episode_id!r}; was it renamed?")
+            raise RecordError(f"{path}: holds episode {trace.episode_id!r}, not {episode_id!r}; was it renamed?")
         return trace
 
     @cached_property
@@ -146,9 +146,8 @@ class Run:
         if self.is_sealed or path.exists():
             return read_table(path, columns)
         names = self._journal.names
-        whole = pa.Table.from_batches(
-            batches(table, self._journal.lines(self._order), names), schema=table_schema(table, names)
-        )
+        parts = batches(self._journal.lines(self._order), names, (table,))
+        whole = pa.Table.from_batches((part for (part,) in parts), schema=table_schema(table, names))
         return whole if columns is None else whole.select(columns)
 
     def _with_artifacts(self, table: pa.Table) -> pa.Table:
@@ -180,5 +179,5 @@ def trace_path(episode_id: str) -> str:
 
 
 def run_folders(root: str | Path) -> list[Path]:
-    """The run folders below a folder, `<evaluator>/<run>`, in the order of their names."""
-    return sorted(path.parent for path in Path(root).glob(f"*/*/{RUN}"))
+    """The run folders below a folder, `<evaluator>/<run>`, in the order of their names; not those being begun."""
+    return sorted(path.parent for path in Path(root).glob(f"*/*/{RUN}") if not path.parent.name.startswith("."))

@@ -13,7 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from roadworthy.errors import RoadworthyError, UsageError
+from roadworthy.errors import RecordError, UsageError
 
 MAJOR, MINOR = 1, 0
 VERSION = f"{MAJOR}.{MINOR}"
@@ -38,10 +38,8 @@ def require_readable(version: Any, where: str | Path) -> None:
     """Raise unless this Roadworthy can read what has this version."""
     major = version.partition(".")[0] if isinstance(version, str) else ""
     if not major.isdecimal():
-        raise RoadworthyError(
-            f"{where}: schema_version is {version!r}, expected one such as {VERSION!r}: no run folder?"
-        )
+        raise RecordError(f"{where}: schema_version is {version!r}, expected one such as {VERSION!r}: no run folder?")
     if int(major) > MAJOR:
-        raise RoadworthyError(
+        raise RecordError(
             f"{where}: is of version {version}, but this Roadworthy reads up to {MAJOR}.x; update Roadworthy"
         )

@@ -9,16 +9,15 @@ results give equal tables in whatever order they came in.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from itertools import islice
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from roadworthy.errors import RoadworthyError
+from roadworthy.errors import RecordError
 from roadworthy.record.episodes import AGENT_NUMBERS, TRIAL_NUMBERS, more_fields
 from roadworthy.record.files import naming
 from roadworthy.record.journal import ColumnNames
@@ -67,24 +66,52 @@ def table_schema(table: str, names: ColumnNames) -> pa.Schema:
     return pa.schema(columns, {_VERSION_KEY: VERSION.encode()})
 
 
-def batches(table: str, lines: Iterable[dict[str, Any]], names: ColumnNames) -> Iterator[pa.RecordBatch]:
-    """A table in parts, from the values of the journal's lines."""
-    schema = table_schema(table, names)
-    rest, first = iter(lines), 0
-    while part := list(islice(rest, _EPISODES_AT_ONCE)):
-        columns = _episode_columns(part, schema) if table == "episodes" else _part_columns(table, part, schema, first)
-        first += len(part)
-        yield pa.record_batch([pa.array(columns[f.name], f.type) for f in schema], schema=schema)
+def batches(
+    lines: Iterable[dict[str, Any]], names: ColumnNames, tables: Sequence[str] = TABLES
+) -> Iterator[tuple[pa.RecordBatch, ...]]:
+    """Tables in parts, a part of each at a time, from one reading of the journal's lines.
+
+    What a line holds goes into long columns at once: thousands of lines taken apart would keep the garbage collector
+    busier than their reading is.
+    """
+    growing = [_Episodes(names) if table == "episodes" else _Parts(table, names) for table in tables]
+    number = -1
+    for number, line in enumerate(lines):
+        if number and number % _EPISODES_AT_ONCE == 0:
+            yield tuple(table.take() for table in growing)
+        for table in growing:
+            table.add(number, line)
+    if number >= 0:
+        yield tuple(table.take() for table in growing)
+
+
+def write_tables(folder: Path, lines: Iterable[dict[str, Any]], names: ColumnNames) -> None:
+    """Write all tables of a run folder, each whole or not at all."""
+    paths = [folder / f"{table}.parquet" for table in TABLES]
+    with ExitStack() as stack:
+        schemas = [table_schema(table, names) for table in TABLES]
+        files = [stack.enter_context(_writing(path, schema)) for path, schema in zip(paths, schemas, strict=True)]
+        for parts in batches(lines, names):
+            for path, file, part in zip(paths, files, parts, strict=True):
+                with naming(path):  # this one of the three
+                    file.write(part)
 
 
 def write_table(path: Path, schema: pa.Schema, parts: Iterable[pa.RecordBatch | pa.Table]) -> None:
     """Write a parquet file from parts, whole or not at all."""
+    with _writing(path, schema) as file:
+        for part in parts:
+            file.write(part)
+
+
+@contextmanager
+def _writing(path: Path, schema: pa.Schema) -> Iterator[pq.ParquetWriter]:
+    """A parquet file under another name, which takes its own when it is complete."""
     temporary = path.with_name(f".{path.name}.tmp")
     try:
         with naming(path):
             with pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
-                for part in parts:
-                    writer.write(part)
+                yield writer
             temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
@@ -110,9 +137,9 @@ def _opened(path: Path) -> Iterator[pq.ParquetFile]:
             require_readable(version.decode(), path)
             yield file
     except FileNotFoundError:
-        raise RoadworthyError(f"{path}: there is no such file") from None
+        raise RecordError(f"{path}: there is no such file") from None
     except (pa.ArrowException, OSError) as error:
-        raise RoadworthyError(f"{path}: can't be read as parquet: {error}") from error
+        raise RecordError(f"{path}: can't be read as parquet: {error}") from error
 
 
 def with_version(table: pa.Table) -> pa.Table:
@@ -124,38 +151,64 @@ def _numbers(table: str) -> tuple[str, ...]:
     return AGENT_NUMBERS if table == "agents" else TRIAL_NUMBERS
 
 
-def _episode_columns(lines: list[dict[str, Any]], schema: pa.Schema) -> dict[str, list[Any]]:
-    columns: dict[str, list[Any]] = {}
-    for f in schema:
-        group, dot, name = f.name.partition(".")
-        if dot:
-            values = [line.get(group, {}).get(name) for line in lines]
-            is_text = pa.types.is_string(f.type)
-            columns[f.name] = [None if v is None else str(v) for v in values] if is_text else values
-        elif f.name == "more":
-            more = [more_fields(line) for line in lines]
-            columns[f.name] = [json.dumps(values) if values else None for values in more]
-        elif f.type == _WORDS:
-            columns[f.name] = [list(line.get(f.name, {}).items()) for line in lines]
-        else:
-            columns[f.name] = [line.get(f.name) for line in lines]
-    return columns
+class _Growing:
+    """The columns of a table, to which the rows of one line after another are added."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._schema = schema
+        self._columns: dict[str, list[Any]] = {f.name: [] for f in schema}
+        # Tables within rows: the column, the table's name and the key in it.
+        self._inner = [(column, *name.partition(".")[::2]) for name, column in self._columns.items() if "." in name]
+
+    def add(self, number: int, line: dict[str, Any]) -> None:
+        """Add the rows of a line, which is number so and so of all."""
+        raise NotImplementedError
+
+    def take(self) -> pa.RecordBatch:
+        """What was added since the last time."""
+        arrays = [pa.array(self._columns[f.name], f.type) for f in self._schema]
+        for column in self._columns.values():
+            column.clear()
+        return pa.record_batch(arrays, schema=self._schema)
 
 
-def _part_columns(table: str, lines: list[dict[str, Any]], schema: pa.Schema, first: int) -> dict[str, list[Any]]:
-    """The columns of agents or trials, from lines of which the first one is number `first` of all."""
-    columns: dict[str, list[Any]] = {f.name: [] for f in schema}
-    numbers = _numbers(table)
-    figures = [f.name.removeprefix("figures.") for f in schema if f.name.startswith("figures.")]
-    for number, line in enumerate(lines, first):
-        part = line.get(_ROWS[table]) or {}
-        count = len(part.get(numbers[0], ()))
+class _Episodes(_Growing):
+    """A row for each line."""
+
+    def __init__(self, names: ColumnNames) -> None:
+        super().__init__(table_schema("episodes", names))
+        self._own = [name for name, kind in _EPISODE_COLUMNS.items() if name != "more" and kind != _WORDS]
+        self._maps = [name for name, kind in _EPISODE_COLUMNS.items() if kind == _WORDS]
+        self._words = {name for name, is_text in names.factors.items() if is_text}
+
+    def add(self, number: int, line: dict[str, Any]) -> None:
+        for name in self._own:
+            self._columns[name].append(line.get(name))
+        for name in self._maps:
+            self._columns[name].append(list(line.get(name, {}).items()))
+        for column, table, key in self._inner:
+            value = line.get(table, {}).get(key)
+            is_word = table == "factors" and key in self._words and value is not None
+            column.append(str(value) if is_word else value)
+        more = more_fields(line)
+        self._columns["more"].append(json.dumps(more) if more else None)
+
+
+class _Parts(_Growing):
+    """A row for each agent, or trial, of a line."""
+
+    def __init__(self, table: str, names: ColumnNames) -> None:
+        super().__init__(table_schema(table, names))
+        self._rows, self._numbers = _ROWS[table], _numbers(table)
+
+    def add(self, number: int, line: dict[str, Any]) -> None:
+        part, columns = line.get(self._rows) or {}, self._columns
+        count = len(part.get("agent", ()))
         columns["episode_id"] += [line["episode_id"]] * count
         columns["episode"] += [number] * count
         columns["scenario_id"] += [line["scenario_id"]] * count
-        for name in numbers:
+        for name in self._numbers:
             columns[name] += part.get(name, [None] * count)
-        given = part.get("figures", {})
-        for name in figures:
-            columns[f"figures.{name}"] += given.get(name, [None] * count)
-    return columns
+        figures = part.get("figures", {})
+        for column, _, name in self._inner:
+            column += figures.get(name) or [None] * count

@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import struct
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from math import prod
@@ -28,37 +28,34 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from roadworthy.errors import RoadworthyError
-from roadworthy.record.files import write_whole
+from roadworthy.errors import RecordError, UsageError
+from roadworthy.record.files import write_unannounced
 
 Floats = NDArray[np.float32]
 
 _MAGIC = b"RWTRACE\0"
 _START = struct.Struct("<III")
 _MAJOR, _MINOR = 1, 0
-_LEVEL = 1  # of zstd: higher ones take longer and save little
+_LEVEL = -3  # of zstd: 1 takes half as long again and saves 5 to 12%, higher ones are worse
 _EXTRA = "extra."
 
-# Columns of every frame and agent, and those of every agent, with the dtypes that they may have.
-_MOVING = {
-    "x": "<f4",
-    "y": "<f4",
-    "heading": "<f4",
-    "speed": "<f4",
-    "present": "|b1",
-    "active": "|b1",
-    "events": "<u2",
-    "actions": "<f4 |i1",
-}
-_STANDING = {
-    "trial_starts": "<i4",
-    "length": "<f4",
-    "width": "<f4",
-    "kinds": "|i1",
-    "roles": "|i1",
-    "sources": "<i4",
-    "goals": "<f4",
-    "goal_counts": "<i4",
+_F4, _I4, _I1, _U2, _FLAG = (np.dtype(text) for text in ("<f4", "<i4", "|i1", "<u2", "|b1"))
+_STEPS = "steps bytes"
+_SMOOTH = ("x", "y", "heading", "speed")  # and all extra ones, float32: what changes little from frame to frame
+# The other columns: the dtypes that they may have, and their coding. Plain ones are of agents, the rest of every frame.
+_OTHERS = {
+    "present": ((_FLAG,), "bits"),
+    "active": ((_FLAG,), "bits"),
+    "events": ((_U2,), "bytes"),
+    "actions": ((_F4, _I1), "bytes"),
+    "trial_starts": ((_I4,), "plain"),
+    "length": ((_F4,), "plain"),
+    "width": ((_F4,), "plain"),
+    "kinds": ((_I1,), "plain"),
+    "roles": ((_I1,), "plain"),
+    "sources": ((_I4,), "plain"),
+    "goals": ((_F4,), "plain"),
+    "goal_counts": ((_I4,), "plain"),
 }
 
 
@@ -79,7 +76,7 @@ class Trace:
     speed: Floats  # m/s
     present: NDArray[np.bool_]  # (F, A) in the world
     active: NDArray[np.bool_]  # (F, A) driven by a policy at that moment
-    events: NDArray[np.uint16]  # (F, A) sim.state EVENT_ bits of the step that led to the frame
+    events: NDArray[np.uint16]  # (F, A) sim.state EVENT_ bits of the step that led to the frame; 0 if not active
     actions: NDArray[Any]  # (F, A, 2) float32 or int8, of the step that led to the frame; 0 in a trial's frame 0
     length: Floats  # (A,) m
     width: Floats  # (A,) m
@@ -106,16 +103,24 @@ class Trace:
         """The frames of a trial."""
         return slice(int(self.trial_starts[number]), int(self.trial_starts[number + 1]))
 
+    def columns(self) -> list[tuple[str, NDArray[Any], tuple[np.dtype[Any], ...], str]]:
+        """All columns: names in a file, arrays, dtypes that they may have, codings."""
+        smooth = [(name, getattr(self, name)) for name in _SMOOTH]
+        smooth += [(f"{_EXTRA}{name}", array) for name, array in self.extra.items()]
+        others = [(name, getattr(self, name), *form) for name, form in _OTHERS.items()]
+        return [(name, array, (_F4,), _STEPS) for name, array in smooth] + others
+
     def fault(self) -> str | None:
         """What does not fit together, if anything."""
-        frames, agents = self.x.shape if self.x.ndim == 2 else (-1, -1)
-        lengths = {"trial_starts": None, "goals": None, "actions": (frames, agents, 2)}
-        for name, dtypes in (_MOVING | _STANDING | {f"{_EXTRA}{name}": "<f4" for name in self.extra}).items():
-            array = self._column(name)
-            moving = name in _MOVING or name.startswith(_EXTRA)
-            shape = lengths.get(name, (frames, agents) if moving else (agents,))
-            if array.dtype.str not in dtypes.split():
-                return f"{name} is {array.dtype}, expected {' or '.join(str(np.dtype(t)) for t in dtypes.split())}"
+        moving = self.x.shape
+        if len(moving) != 2:
+            return f"x has shape {moving}, expected (frames, agents)"
+        frames, agents = moving
+        shapes = {"trial_starts": None, "actions": (frames, agents, 2), "goals": None}
+        for name, array, dtypes, coding in self.columns():
+            if array.dtype not in dtypes:
+                return f"{name} is {array.dtype}, expected {' or '.join(map(str, dtypes))}"
+            shape = shapes.get(name, (agents,) if coding == "plain" else moving)
             if shape is not None and array.shape != shape:
                 return f"{name} has shape {array.shape}, expected {shape}"
         if self.goals.ndim != 3 or self.goals.shape[::2] != (agents, 2):
@@ -125,15 +130,11 @@ class Trace:
             return f"trial_starts is {starts.tolist()}, expected frames that rise from 0 to {frames}"
         return None
 
-    def _column(self, name: str) -> NDArray[Any]:
-        array = self.extra[name.removeprefix(_EXTRA)] if name.startswith(_EXTRA) else getattr(self, name)
-        return np.asarray(array)
-
 
 def write_trace(path: str | Path, trace: Trace) -> int:
-    """Write a trace, whole or not at all; returns the bytes of its file."""
+    """Write a trace; returns the bytes of its file. A kill may leave half a file, which no line names yet."""
     block = encode_trace(trace)
-    write_whole(Path(path), block)
+    write_unannounced(Path(path), block)
     return len(block)
 
 
@@ -143,25 +144,23 @@ def read_trace(path: str | Path) -> Trace:
     try:
         return decode_trace(path.read_bytes())
     except OSError as error:
-        raise RoadworthyError(f"{path}: can't be read: {error.strerror}") from error
-    except RoadworthyError as error:
-        raise RoadworthyError(f"{path}: {error}") from error
+        raise RecordError(f"{path}: can't be read: {error.strerror}") from error
+    except RecordError as error:
+        raise RecordError(f"{path}: {error}") from error
 
 
 def encode_trace(trace: Trace) -> bytes:
     """A trace as the bytes of its file; equal traces give equal bytes."""
     fault = trace.fault()
     if fault:
-        raise RoadworthyError(f"the trace of episode {trace.episode_id!r} can't be written: {fault}")
-    entries, pieces = [], []
-    for name in (*_MOVING, *(f"{_EXTRA}{extra}" for extra in trace.extra), *_STANDING):
-        array = trace._column(name)
-        coding = _coding(name, array)
-        entries.append([name, array.dtype.str, list(array.shape), coding])
-        pieces.append(_encode(array, coding))
+        raise UsageError(f"the trace of episode {trace.episode_id!r} can't be written: {fault}")
+    columns = trace.columns()
+    smooth = [array for _, array, _, coding in columns if coding == _STEPS]
+    others = [_encode([array], coding) for _, array, _, coding in columns if coding != _STEPS]
+    plain = b"".join([_encode(smooth, _STEPS), *others])
+    entries = [[name, array.dtype.str, array.shape, coding] for name, array, _, coding in columns]
     values = {"episode_id": trace.episode_id, "scenario_id": trace.scenario_id, "dt": trace.dt}
     directory = json.dumps({"values": values, "columns": entries}, separators=(",", ":"), allow_nan=False).encode()
-    plain = b"".join(pieces)
     body = directory + struct.pack("<Q", len(plain)) + _codec().compress(plain, asbytes=True)
     return _MAGIC + _START.pack(_MAJOR << 16 | _MINOR, len(directory), zlib.crc32(body)) + body
 
@@ -169,18 +168,18 @@ def encode_trace(trace: Trace) -> bytes:
 def decode_trace(block: bytes) -> Trace:
     """The trace that the bytes of a file hold; whatever doesn't fit is an error."""
     values, columns = _columns(block)
-    missing = [name for name in (*_MOVING, *_STANDING) if name not in columns]
+    missing = [name for name in (*_SMOOTH, *_OTHERS) if name not in columns]
     if missing:
-        raise RoadworthyError(f"the trace is damaged: {missing[0]} is missing")
+        raise RecordError(f"the trace is damaged: {missing[0]} is missing")
     extra = {name.removeprefix(_EXTRA): array for name, array in columns.items() if name.startswith(_EXTRA)}
     try:
-        known = {name: columns[name] for name in (*_MOVING, *_STANDING)}
+        known = {name: columns[name] for name in (*_SMOOTH, *_OTHERS)}
         trace = Trace(values["episode_id"], values["scenario_id"], float(values["dt"]), **known, extra=extra)
     except (KeyError, TypeError, ValueError):
-        raise RoadworthyError("the trace is damaged: its directory lacks the ids or dt") from None
+        raise RecordError("the trace is damaged: its directory lacks the ids or dt") from None
     fault = trace.fault()
     if fault:
-        raise RoadworthyError(f"the trace is damaged: {fault}")
+        raise RecordError(f"the trace is damaged: {fault}")
     return trace
 
 
@@ -188,17 +187,17 @@ def _columns(block: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """The values and the columns of a file."""
     begin = len(_MAGIC) + _START.size
     if not block.startswith(_MAGIC):
-        raise RoadworthyError("this is no trace of Roadworthy (it begins otherwise)")
+        raise RecordError("this is no trace of Roadworthy (it begins otherwise)")
     if len(block) < begin:
-        raise RoadworthyError(f"the trace is cut off: {len(block)} bytes are there")
+        raise RecordError(f"the trace is cut off: {len(block)} bytes are there")
     version, length, crc = _START.unpack_from(block, len(_MAGIC))
     if version >> 16 > _MAJOR:
-        raise RoadworthyError(
+        raise RecordError(
             f"the trace is of version {version >> 16}.{version & 0xFFFF}; this Roadworthy reads up to {_MAJOR}.x: "
             "update it"
         )
     if zlib.crc32(memoryview(block)[begin:]) != crc:
-        raise RoadworthyError("the trace is cut off or damaged (its checksum is wrong)")
+        raise RecordError("the trace is cut off or damaged (its checksum is wrong)")
     directory = json.loads(block[begin : begin + length])
     (size,) = struct.unpack_from("<Q", block, begin + length)
     plain = _codec().decompress(block[begin + length + 8 :], decompressed_size=size, asbytes=True)
@@ -210,25 +209,18 @@ def _columns(block: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     return directory["values"], columns
 
 
-def _coding(name: str, array: NDArray[Any]) -> str:
-    """How a column is stored: what changes smoothly from frame to frame as differences."""
-    if name in _STANDING:
-        return "plain"
-    if array.dtype == np.bool_:
-        return "bits"
-    return "bytes" if name in ("actions", "events") else "steps bytes"
-
-
-def _encode(array: NDArray[Any], coding: str) -> bytes:
+def _encode(arrays: Sequence[NDArray[Any]], coding: str) -> bytes:
+    """Columns of one dtype, shape and coding, one after another."""
     if coding == "plain":
-        return array.tobytes()
-    by_agent = array.transpose(*range(1, array.ndim), 0)
+        return b"".join(array.tobytes() for array in arrays)
     if coding == "bits":
-        return np.packbits(by_agent).tobytes()
-    whole = by_agent.view(f"<u{array.dtype.itemsize}").copy()
-    if coding == "steps bytes":
-        whole[..., 1:] -= whole[..., :-1].copy()
-    return whole.reshape(-1, 1).view(np.uint8).T.tobytes()
+        return b"".join(np.packbits(np.moveaxis(flags, 0, -1)).tobytes() for flags in arrays)
+    whole = np.stack(arrays).view(f"<u{arrays[0].dtype.itemsize}")
+    if coding == _STEPS:
+        whole[:, 1:] -= whole[:, :-1].copy()
+    # (columns, frames, agents..., bytes), told apart in one pass.
+    single = whole[..., None].view(np.uint8)
+    return single.transpose(0, -1, *range(2, single.ndim - 1), 1).tobytes()
 
 
 def _decode(
@@ -242,13 +234,13 @@ def _decode(
     stored = np.frombuffer(plain, np.uint8, size, offset)
     if coding == "bits":
         array = np.unpackbits(stored, count=count).view(np.bool_).reshape(by_agent)
-    elif coding in ("bytes", "steps bytes"):
+    elif coding in ("bytes", _STEPS):
         whole = np.ascontiguousarray(stored.reshape(dtype.itemsize, count).T).view(f"<u{dtype.itemsize}")
-        if coding == "steps bytes":
+        if coding == _STEPS:
             whole = np.cumsum(whole.reshape(by_agent), axis=-1, dtype=whole.dtype)
         array = whole.view(dtype).reshape(by_agent)
     else:
-        raise RoadworthyError(f"a column of the trace is coded as {coding!r}, which is unknown; update Roadworthy")
+        raise RecordError(f"a column of the trace is coded as {coding!r}, which is unknown; update Roadworthy")
     return np.ascontiguousarray(array.transpose(-1, *range(array.ndim - 1))), offset + size
 
 

@@ -28,7 +28,7 @@ from roadworthy.record.lock import Lock, is_abandoned
 from roadworthy.record.origin import copy_scenarios, hash_table, hash_values, now, origin, when
 from roadworthy.record.run import JOURNAL, LEDGER, METRICS, PACK, RUN, TRACES, Run, trace_path
 from roadworthy.record.schema import MAJOR, VERSION
-from roadworthy.record.tables import TABLES, batches, table_schema, with_version, write_table
+from roadworthy.record.tables import TABLES, with_version, write_table, write_tables
 from roadworthy.record.traces import write_trace
 
 _logger = logging.getLogger(__name__)
@@ -54,8 +54,8 @@ class RunWriter:
         self._owed: frozenset[str] = frozenset(Run(folder).ledger["episode_id"].to_pylist())
         self._journal = Journal(folder / JOURNAL)
         remove_leftovers(folder)
-        remove_leftovers(folder / TRACES)
         self._journal.open()
+        self._remove_unnamed_traces()
         for session in self._header["sessions"]:
             if session["ended"] is None:  # it was killed
                 session |= {"ended": when(folder / JOURNAL), "status": "interrupted"}
@@ -188,10 +188,7 @@ class RunWriter:
             )
         run = Run(self.folder)
         order = run.ledger["episode_id"].to_pylist()
-        for table in TABLES:
-            names = self._journal.names
-            parts = batches(table, self._journal.lines(order), names)
-            write_table(self.folder / f"{table}.parquet", table_schema(table, names), parts)
+        write_tables(self.folder, self._journal.lines(order), self._journal.names)
         values = metrics(run) if callable(metrics) else metrics
         write_json(self.folder / METRICS, {"schema_version": VERSION, **values})
         self._journal.close()
@@ -223,6 +220,13 @@ class RunWriter:
             self.interrupt()
         else:
             self.fail(error)
+
+    def _remove_unnamed_traces(self) -> None:
+        """Remove what a killed writer left of traces whose line it did not come to write."""
+        named = {trace_path(id) for id in self.done}
+        for path in (self.folder / TRACES).iterdir():
+            if f"{TRACES}/{path.name}" not in named:
+                path.unlink(missing_ok=True)
 
     def _end(self, status: str) -> None:
         """Write the status and let go. A disk that is full must not hide why a run failed."""

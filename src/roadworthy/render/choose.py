@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
+from roadworthy.record.worst import TIE_BREAKERS, sorted_worst_first
 from roadworthy.render.config import RenderConfig
-from roadworthy.render.tally import first_infraction
 
 if TYPE_CHECKING:
     from roadworthy.record.episodes import EpisodeResult
-    from roadworthy.record.traces import Trace
 
 
 def choose_episodes(
-    results: Iterable[EpisodeResult],
-    config: RenderConfig,
-    epoch: int,
-    trace: Callable[[str], Trace],
-    outcome: str = "score",
+    results: Iterable[EpisodeResult], config: RenderConfig, epoch: int, outcome: str = "score"
 ) -> list[str]:
     """The ids of the episodes that `config` asks for, in the order in which they were chosen.
 
     results: in the order of the ledger. Those that did not complete have nothing to show, and those without the outcome
-    are neither bad nor good: the former are never chosen, the latter only as `first` and `random`. Equal outcomes are
-    told apart by the earliest infraction, for which traces have to be read; those that still are equal by their ids.
+    are neither bad nor good: the former are never chosen, the latter only as `first` and `random`.
     """
     if isinstance(config.choose, tuple):
         return list(config.choose)
@@ -36,7 +32,7 @@ def choose_episodes(
         rows = [result for result in rows if result.episode.outcomes.get(outcome) is not None]
         if config.choose == "failed":
             rows = [result for result in rows if has_failed(result, outcome)]
-        return _taken(_worst_first(rows, config, trace, outcome), config)
+        rows = _worst_first(rows, outcome)
     return _taken(rows, config)
 
 
@@ -46,23 +42,14 @@ def has_failed(result: EpisodeResult, outcome: str = "score") -> bool:
     return any(score < 1.0 for score in (scores or [result.episode.outcomes.get(outcome)]) if score is not None)
 
 
-def _worst_first(
-    rows: Sequence[EpisodeResult], config: RenderConfig, trace: Callable[[str], Trace], outcome: str
-) -> list[EpisodeResult]:
-    """The worst episodes in their order; the better ones, which nobody asked for, follow in any order."""
-    by_outcome: dict[float, list[EpisodeResult]] = {}
-    for result in rows:
-        by_outcome.setdefault(float(result.episode.outcomes[outcome] or 0.0), []).append(result)
-    ordered: list[EpisodeResult] = []
-    for value in sorted(by_outcome):
-        equal = by_outcome[value]
-        if len(equal) > 1:
-            first = {result.episode.episode_id: first_infraction(trace(result.episode.episode_id)) for result in equal}
-            equal.sort(key=lambda result: (first[result.episode.episode_id], result.episode.episode_id))
-        ordered += equal
-        if len(_taken(ordered, config)) == (config.episodes or config.scenarios):
-            break  # the others are better
-    return ordered
+def _worst_first(rows: Sequence[EpisodeResult], outcome: str) -> list[EpisodeResult]:
+    by_id = {result.episode.episode_id: result for result in rows}
+    outcomes = {
+        f"outcomes.{name}": pa.array([result.episode.outcomes.get(name) for result in by_id.values()], pa.float64())
+        for name in (outcome, *TIE_BREAKERS)
+    }
+    table = pa.table({"episode_id": pa.array(by_id, pa.string()), **outcomes})
+    return [by_id[id] for id in sorted_worst_first(table, outcome)["episode_id"].to_pylist()]
 
 
 def _taken(rows: Sequence[EpisodeResult], config: RenderConfig) -> list[str]:

@@ -26,8 +26,8 @@ class RenderConfig:
     scenarios: int | None = None
     # ... or so many scenarios, one episode of each. Give one of the two, or ids in `choose`.
     choose: Choice | tuple[str, ...] = "first"
-    # Which: the first of the ledger; a random sample, another one each epoch; those with the lowest score, and of equal
-    # ones that with the earliest infraction; those in which an ego failed, worst first; or a list of episode ids.
+    # Which: the first of the ledger; a random sample, another one each epoch; those with the lowest score, of equal
+    # ones those with most infractions; those in which an ego failed, worst first; or a list of episode ids.
     views: tuple[View, ...] = ("bev",)
     # bev: the whole map; ego: around one agent; obs: what that agent's policy is given. One file each.
     agent: int | None = None

@@ -13,7 +13,7 @@ from roadworthy.render.motion import LEAP_MPS
 from roadworthy.render.shapes import Sketch
 from roadworthy.render.strokes import disc, stroke_outline, without_repeats
 from roadworthy.render.style import Color, Theme
-from roadworthy.render.tally import INFRACTIONS, egos, happened
+from roadworthy.render.tally import INFRACTIONS, egos
 from roadworthy.sim.state import EVENT_GOAL
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Effects:
     def __init__(self, trace: Trace, theme: Theme, followed: int, goal_radius_m: float) -> None:
         self._trace, self._theme, self._followed, self._radius = trace, theme, followed, goal_radius_m
         self._driven = egos(trace)
-        self._events = happened(trace)
+        self._events = trace.events
         self._flash_frames = max(1, round(FLASH_S / trace.dt))
         self._next_goal = np.concatenate(
             [np.cumsum((self._events[trace.trial(k)] & EVENT_GOAL) != 0, axis=0) for k in range(trace.trial_count)]

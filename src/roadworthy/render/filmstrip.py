@@ -15,7 +15,7 @@ from roadworthy.render.raster import Image, Painter
 from roadworthy.render.shapes import Sketch
 from roadworthy.render.strokes import rounded_boxes
 from roadworthy.render.style import LIGHT
-from roadworthy.render.tally import COUNTED_BITS, happened
+from roadworthy.render.tally import COUNTED_BITS
 from roadworthy.render.views import MapView, Story
 
 WIDTH_M = 56.0
@@ -49,7 +49,7 @@ def telling_frames(story: Story, count: int) -> list[int]:
     """So many frames in order, evenly spread; the one nearest to the first infraction gives way to it."""
     trace = story.trace
     frames = np.unique(np.linspace(0, trace.frame_count - 1, count).round().astype(int))
-    bad = np.flatnonzero((happened(trace)[:, story.followed] & COUNTED_BITS) != 0)
+    bad = np.flatnonzero((trace.events[:, story.followed] & COUNTED_BITS) != 0)
     if len(bad) and len(frames) > 2:
         frames[1 + int(np.argmin(np.abs(frames[1:-1] - bad[0])))] = bad[0]
     return [int(frame) for frame in np.unique(frames)]

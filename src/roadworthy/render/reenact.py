@@ -29,6 +29,7 @@ from roadworthy.sim.state import (
     HEADING,
     JERK,
     LATERAL,
+    SCENARIO,
     SIN,
     SPEED,
     STEERING,
@@ -64,13 +65,13 @@ class Reenactment:
     def light_states(self, scenario: int, seed: int, frames: int) -> NDArray[np.uint8]:
         """(lights, frames) what the lights of an open world show in a trial: see `sim.lights.light_state`."""
         self._env.assign(0, scenario, seed, now=True)
-        scenarios = self._env.batch.store.scenarios
+        scenarios, slot = self._env.batch.store.scenarios, int(self._env.batch.worlds.clocks[0, SCENARIO])
         count = len(self._env.pack[scenario].light_lanes)
-        junctions, phases = scenarios.light_junctions[0, :count], scenarios.light_phases[0, :count]
+        junctions, phases = scenarios.light_junctions[slot, :count], scenarios.light_phases[slot, :count]
         key = np.uint64(seed)
         drawn = [draws.uniform(key, draws.WORLD + int(number), 0, draws.LIGHTS) for number in junctions]  # type: ignore[arg-type]
         start = np.array(drawn, np.float32).reshape(-1, 1)
-        cycles = np.arange(frames, dtype=np.float32) * scenarios.dt[0] / CYCLE_S + start
+        cycles = np.arange(frames, dtype=np.float32) * scenarios.dt[slot] / CYCLE_S + start
         time = (cycles - np.floor(cycles)) * CYCLE_S
         phase = time >= PHASE_S
         time = np.where(phase, time - PHASE_S, time)

@@ -92,7 +92,7 @@ def film_run(
     videos: list[Video] = []
     try:
         studio = Studio(run, env)
-        chosen = choose_episodes(studio.results.values(), config, epoch, run.trace)
+        chosen = choose_episodes(studio.results.values(), config, epoch)
     except Exception as error:
         return _listed(run, [Video(None, None, None, _told(error))], folder)
     for done, episode_id in enumerate(chosen):

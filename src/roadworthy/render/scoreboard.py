@@ -16,7 +16,7 @@ from roadworthy.render.raster import Image
 from roadworthy.render.shapes import Shapes, Sketch
 from roadworthy.render.strokes import rounded_boxes
 from roadworthy.render.style import BLACK, WHITE, Color, Theme
-from roadworthy.render.tally import COUNTED_BITS, INFRACTIONS, happened, tally
+from roadworthy.render.tally import COUNTED_BITS, INFRACTIONS, tally
 from roadworthy.sim.state import EVENT_GOAL
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ class Scoreboard:
 
     def _make_marks(self, frames: int) -> Shapes:
         overlay, theme, sketch = self._overlay, self._overlay.theme, Sketch()
-        events, half = happened(self._trace)[:frames, self._agents], 1.5 * overlay.unit
+        events, half = self._trace.events[:frames, self._agents], 1.5 * overlay.unit
         for bits, color in ((EVENT_GOAL, theme.green), (COUNTED_BITS, theme.red)):
             for frame in np.flatnonzero(((events & bits) != 0).any(axis=1)).tolist():
                 x = float(self._columns[frame]) + 0.5 * self._per_frame

@@ -36,15 +36,9 @@ class Tally:
     distance_m: NDArray[np.float64]  # (F,) driven so far
 
 
-def happened(trace: Trace) -> NDArray[np.uint16]:
-    """(F, A) the events of each frame. An agent that has stopped driving keeps its last ones; they happened once."""
-    events: NDArray[np.uint16] = np.where(trace.active, trace.events, np.uint16(0))
-    return events
-
-
 def tally(trace: Trace, agents: NDArray[np.int64]) -> Tally:
     """Count for these agents together."""
-    events = happened(trace)[:, agents]
+    events = trace.events[:, agents]
     begun = np.stack([((events & bit) != 0).sum(axis=1) for bit in INFRACTIONS.values()], axis=1)
     reached = ((events & EVENT_GOAL) != 0).sum(axis=1)
     steps = np.hypot(np.diff(trace.x[:, agents], axis=0), np.diff(trace.y[:, agents], axis=0)).astype(np.float64)
@@ -69,18 +63,12 @@ def egos(trace: Trace) -> NDArray[np.int64]:
     return np.flatnonzero(trace.roles == EGO)
 
 
-def first_infraction(trace: Trace) -> int:
-    """The first frame in which an ego commits an infraction; NEVER if none does."""
-    frames = np.flatnonzero(((happened(trace)[:, egos(trace)] & COUNTED_BITS) != 0).any(axis=1))
-    return int(frames[0]) if len(frames) else NEVER
-
-
 def telling_agent(trace: Trace, scores: dict[int, float] | None = None) -> int:
     """The ego that is worth following: the lowest score, then the earliest infraction, then the lowest number."""
     candidates = egos(trace)
     if len(candidates) == 0:
         return 0
-    bad = (happened(trace)[:, candidates] & COUNTED_BITS) != 0
+    bad = (trace.events[:, candidates] & COUNTED_BITS) != 0
     first = np.where(bad.any(axis=0), bad.argmax(axis=0), NEVER)
     order = [
         ((scores or {}).get(int(agent), 0.0), int(frame), int(agent))

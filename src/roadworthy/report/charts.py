@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from roadworthy.report.markup import Html, join, tag
-from roadworthy.report.words import Figure, interval_of, number, plain_name, value_of
+from roadworthy.report.words import LIKELIHOOD, NONE, Figure, interval_of, number, plain_name, value_of
 
 BAR_PX = (280.0, 20.0)
 SMALL_BAR_PX = 150.0  # its width in tables with several figures on a line
@@ -16,6 +16,11 @@ MARGIN_PX = 17.0  # room for half of a number below the ends
 LEVELS = 6  # shades between the worst and the best
 CELL_PX = (1080.0, 21.0)  # the width of a strip, and the height of a row
 MOST_CELLS = 400
+COLORS = 5  # classes c0 to c4 of the page's style
+HISTOGRAM_PX = (338.0, 168.0)
+_LINE_PX = 28.0  # between numbers above each other
+_FILLED_PX = 11.0  # the height of a filled bar
+_LETTER_PX = 6.3  # the width of a letter, about
 
 
 @dataclass(frozen=True)
@@ -31,9 +36,9 @@ class Scale:
         share = (value - self.low) / (self.high - self.low)
         return self.start_px + (self.end_px - self.start_px) * min(max(share, 0.0), 1.0)
 
-    def ticks(self) -> list[float]:
-        """Round values within the scale, as many as their numbers have room for."""
-        rough = (self.high - self.low) / max(abs(self.end_px - self.start_px) / TICK_PX, 1.0)
+    def ticks(self, apart_px: float = TICK_PX) -> list[float]:
+        """Round values within the scale, about so far apart: as many as their numbers have room for."""
+        rough = (self.high - self.low) / max(abs(self.end_px - self.start_px) / apart_px, 1.0)
         power = 10.0 ** math.floor(math.log10(rough))
         step = next(power * step for step in (1.0, 2.0, 5.0, 10.0) if power * step >= rough * 0.999)
         first = math.ceil(self.low / step - 1e-9)
@@ -45,7 +50,7 @@ def bar_scale(figures: Sequence[Figure], width_px: float = BAR_PX[0]) -> Scale:
     """The scale that figures of one unit share: shares go from 0 to 1, gains lie around 0, others start at 0."""
     values = [v for f in figures for v in (f["value"], f.get("low"), f.get("high")) if v is not None]
     low, high = min(values, default=0.0), max(values, default=1.0)
-    if figures and all(figure["unit"] == "share" for figure in figures):
+    if figures and all(figure["unit"] in ("share", LIKELIHOOD) for figure in figures):
         low, high = (0.0, 1.0) if low >= 0.0 else (-(size := max(-low, high, 0.1)), size)
     else:
         low = min(low, 0.0)
@@ -70,6 +75,54 @@ def interval_bar(figure: Figure, scale: Scale) -> Html:
         parts.append(tag("circle", cx=scale(value), cy=middle, r=4.5, class_="dot" if low is not None else "hollow"))
     told = f"{plain_name(figure['name'])}: {value_of(figure)}, {interval_of(figure)}"
     return _svg(width, height, *parts, told=told, class_="bar")
+
+
+def filled_bars(figures: Mapping[str, Figure | None], scale: Scale) -> Html:
+    """The same figure of several runs as bars below each other, each with its interval. figures: by the run's name."""
+    width, height = scale.end_px + MARGIN_PX, _FILLED_PX * len(figures) + 4.0
+    parts = [tag("line", x1=scale(t), x2=scale(t), y1=0, y2=height, class_="grid") for t in scale.ticks()]
+    told = []
+    for place, (name, figure) in enumerate(figures.items()):
+        told.append(f"{name} {value_of(figure)}, {interval_of(figure)}" if figure else f"{name} {NONE}")
+        if figure is None or figure["value"] is None:
+            continue
+        top, start = 2.0 + _FILLED_PX * place, scale(0.0)
+        middle = top + (_FILLED_PX - 2.0) / 2.0
+        at = {"x": start, "y": top, "width": scale(figure["value"]) - start, "height": _FILLED_PX - 2.0}
+        bar = [tag("title", told[-1]), tag("rect", **at, class_="filled")]
+        if figure.get("low") is not None:
+            bar.append(
+                tag("line", x1=scale(figure["low"]), x2=scale(figure["high"]), y1=middle, y2=middle, class_="whisker")
+            )
+        parts.append(tag("g", *bar, class_=f"c{place % COLORS}"))
+    return _svg(width, height, *parts, told="; ".join(told), class_="bar")
+
+
+def histogram(title: str, edges: Sequence[float], log: Sequence[float], simulated: Sequence[float]) -> Html:
+    """How often values fell into bins: simulated as filled bars, recorded as a line over them, as shares of each."""
+    width, height = HISTOGRAM_PX
+    shares = [[count / total if (total := sum(counts)) else 0.0 for count in counts] for counts in (log, simulated)]
+    across = Scale(edges[0], edges[-1], 38.0, width - 12.0)
+    up = Scale(0.0, max(0.05, *shares[0], *shares[1]), height - 24.0, 26.0)
+    parts = [tag("text", title, x=0, y=13, class_="title")]
+    for t in up.ticks(_LINE_PX):
+        parts.append(tag("line", x1=across.start_px, x2=across.end_px, y1=up(t), y2=up(t), class_="grid"))
+        parts.append(tag("text", f"{100.0 * t:g}%", x=32, y=up(t) + 4, class_="axis", text_anchor="end"))
+    for t in across.ticks():
+        parts.append(tag("text", f"{t:g}", x=across(t), y=height - 8, class_="axis", text_anchor="middle"))
+    outline = []
+    for low, high, recorded, rolled in zip(edges, edges[1:], *shares, strict=False):
+        left, right = across(low), across(high)
+        told = f"{low:.3g} to {high:.3g}: recorded {recorded:.1%}, simulated {rolled:.1%}"
+        at = {"x": left + 1.0, "y": up(rolled), "width": right - left - 2.0, "height": up(0.0) - up(rolled)}
+        whole = {"x": left, "y": up.end_px, "width": right - left, "height": up(0.0) - up.end_px}
+        parts.append(
+            tag("g", tag("title", told), tag("rect", **whole, class_="air"), tag("rect", **at, class_="filled"))
+        )
+        outline += [f"{left:.1f},{up(recorded):.1f}", f"{right:.1f},{up(recorded):.1f}"]
+    parts.append(tag("polyline", points=" ".join(outline), class_="recorded"))
+    told = f"{title}: recorded {_listed(shares[0])}; simulated {_listed(shares[1])}"
+    return _svg(width, height, *parts, told=told, class_="chart")
 
 
 def bar_axis(scale: Scale, unit: str, *, signed: bool = False) -> Html:
@@ -140,7 +193,7 @@ class Cell:
 def scenario_strip(cells: Sequence[Cell], rows: Mapping[str, str]) -> Html:
     """Scenarios side by side, a row for each figure, dark where it is bad. rows: names and what to call them."""
     width, height = CELL_PX
-    label_px = 120.0
+    label_px = max(120.0, *(12.0 + _LETTER_PX * len(label) for label in rows.values()))
     step = min((width - label_px) / max(len(cells), 1), 26.0)
     gap = 1.0 if step >= 4.0 else 0.0
     parts: list[Html] = []
@@ -161,6 +214,10 @@ def scenario_strip(cells: Sequence[Cell], rows: Mapping[str, str]) -> Html:
 def _svg(width: float, height: float, *parts: Html, told: str, class_: str) -> Html:
     size: dict[str, float | str] = {"width": width, "height": height, "viewBox": f"0 0 {width:g} {height:g}"}
     return tag("svg", *parts, **size, class_=class_, role="img", aria_label=told)
+
+
+def _listed(shares: Sequence[float]) -> str:
+    return ", ".join(f"{share:.1%}" for share in shares)
 
 
 def _tick_class(tick: float, scale: Scale) -> str:

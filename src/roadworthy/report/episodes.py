@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from roadworthy.report.facts import FAULTS, MOST_EPISODES, MOST_FAILED, Episode, RunFacts
 from roadworthy.report.markup import Html, folded, join, number_cell, row, table, tag
 from roadworthy.report.pictures import Pictures
-from roadworthy.report.words import NONE, digits, many, number, plain_name
+from roadworthy.report.realism import REALISM, losses
+from roadworthy.report.words import LIKELIHOOD, NONE, digits, many, number, plain_name
 
 UNITS = {"_m": "m", "_rate": "share"}  # by the ends of names
 SHARES = ("score", "success", "goal_rate", "comfort")
-COLUMNS = ("score", "success", "goal_rate", "distance_m", "comfort", "return")
+COLUMNS = ("realism", "score", "success", "goal_rate", "distance_m", "comfort", "return")
 FOLDED_AFTER = 25  # rows of the table
 
 
@@ -33,9 +34,12 @@ def episode_table(facts: RunFacts, drawn: Mapping[str, Html]) -> Html:
     head = ["episode", "what happened", *(tag("th", plain_name(name), class_="number") for name in (*columns, "steps"))]
     rows = [_row(episode, columns, has_card=episode.id in drawn) for episode in facts.episodes]
     ended = facts.episode_count - facts.failed_count
-    note = f"The {MOST_EPISODES:,} worst of {ended:,} are listed." if ended > MOST_EPISODES else None
+    note = f"The {MOST_EPISODES:,} worst of {ended:,} are listed." if len(rows) == MOST_EPISODES < ended else None
+    title = f"All {many(ended, 'episode')}, worst first"
+    if facts.realism:
+        note, title = "The first rollout of each.", f"All {many(len(rows), 'scenario')}, least realistic first"
     whole = (tag("p", note, class_="note") if note else None, table(head, rows, is_sortable=True))
-    return folded(f"All {many(ended, 'episode')}, worst first", *whole, is_open=len(rows) <= FOLDED_AFTER)
+    return folded(title, *whole, is_open=len(rows) <= FOLDED_AFTER)
 
 
 def failed_episodes(facts: RunFacts) -> Html | None:
@@ -69,9 +73,9 @@ def _card(facts: RunFacts, episode: Episode, picture: Html) -> Html:
         _chips(episode),
         class_="card-head",
     )
-    return tag(
-        "article", head, picture, tag("div", _origin(episode), class_="meaning"), class_="card", id=episode.anchor
-    )
+    told = losses(facts, episode.scenario_id)
+    lines = (tag("div", line, class_="meaning") for line in (told, _origin(episode)) if line)
+    return tag("article", head, picture, *lines, class_="card", id=episode.anchor)
 
 
 def _row(episode: Episode, columns: Sequence[str], has_card: bool) -> Html:
@@ -110,6 +114,7 @@ def _short(value: float | str) -> str:
 
 def _value(episode: Episode, name: str) -> str:
     unit = "share" if name in SHARES else next((unit for end, unit in UNITS.items() if name.endswith(end)), "1")
+    unit = LIKELIHOOD if name == REALISM else unit
     return number(episode.outcomes.get(name), unit)
 
 

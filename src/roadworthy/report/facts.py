@@ -13,12 +13,11 @@ import pyarrow.compute as pc
 
 from roadworthy.record import Run
 from roadworthy.record.artifacts import Artifact
+from roadworthy.record.worst import sorted_worst_first
 from roadworthy.report.words import Figure
 
 # Which outcome says how good an episode was: the first that a run has.
-MAIN_OUTCOMES = ("score", "success", "return")
-# Among equal ones, worst first: by these, most first or least first.
-TIE_BREAKERS = (("infractions", "descending"), ("goal_rate", "ascending"))
+MAIN_OUTCOMES = ("realism", "score", "success", "return")
 # What egos do wrong: the figure of an ego that counts it, and what people call it.
 FAULTS = {
     "collisions": "collision",
@@ -27,6 +26,8 @@ FAULTS = {
     "stop_signs": "stop sign",
     "timed_out_rate": "out of time",
 }
+# Of rollouts, what says something only where goals can be reached.
+OF_GOALS = ("score", "success", "goal_rate", "return", "timed_out_rate")
 MOST_EPISODES = 1000
 MOST_FAILED = 200
 
@@ -89,6 +90,22 @@ class RunFacts:
         seconds = self.metrics.get("eval_seconds")
         return None if seconds is None else float(seconds)
 
+    @property
+    def realism(self) -> Mapping[str, Any]:
+        """What a run of rollouts has beside its figures; empty for others."""
+        found: Mapping[str, Any] = self.metrics.get("realism") or {}
+        return found
+
+    @cached_property
+    def scenario_figures(self) -> dict[str, dict[str, float | None]]:
+        """The figures of each scenario, by its id."""
+        columns = self.metrics.get("by_scenario") or {"scenario_id": (), "figures": {}}
+        figures: Mapping[str, list[float | None]] = columns["figures"]
+        return {
+            id: {name: values[place] for name, values in figures.items()}
+            for place, id in enumerate(columns["scenario_id"])
+        }
+
     @cached_property
     def main_outcome(self) -> str | None:
         """The outcome that episodes are ordered by; None where no episode has any that is known."""
@@ -107,13 +124,11 @@ class RunFacts:
 
     @cached_property
     def episodes(self) -> list[Episode]:
-        """Completed episodes, worst first, at most MOST_EPISODES."""
+        """Completed episodes, worst first, at most MOST_EPISODES; of rollouts the first of each scenario."""
         table = self._table.filter(pc.equal(self._table["status"], "completed"))
-        keys = [(f"outcomes.{self.main_outcome}", "ascending")] if self.main_outcome else []
-        keys += [(f"outcomes.{name}", way) for name, way in TIE_BREAKERS if f"outcomes.{name}" in table.column_names]
-        if keys:
-            table = table.take(pc.sort_indices(table, [*keys, ("episode_id", "ascending")]))
-        return self._episodes(table.slice(0, MOST_EPISODES), "e")
+        if self.realism:
+            table = table.filter(pc.equal(table["replicate"], 0))
+        return self._episodes(sorted_worst_first(table, self.main_outcome).slice(0, MOST_EPISODES), "e")
 
     @cached_property
     def failed(self) -> list[Episode]:
@@ -138,7 +153,15 @@ class RunFacts:
 
     @cached_property
     def _table(self) -> pa.Table:
-        return self.run.episodes()
+        table = self.run.episodes()
+        if not self.realism:
+            return table
+        # Rollouts are as realistic as their scenario is.
+        figures = [self.scenario_figures.get(id, {}) for id in table["scenario_id"].to_pylist()]
+        values = pa.array([figure.get("realism") for figure in figures], pa.float64())
+        told_by_goals = {f"outcomes.{name}" for name in OF_GOALS} & set(table.column_names)
+        table = table.drop_columns(sorted(told_by_goals))
+        return table.append_column("outcomes.realism", values)
 
     @cached_property
     def _failed(self) -> pa.Table:
@@ -170,7 +193,8 @@ class RunFacts:
 
     def _egos(self, ids: list[str]) -> tuple[Counter[str], dict[str, Counter[str]]]:
         """How many egos these episodes had, and how many of them did each wrong."""
-        columns = [f"figures.{name}" for name in FAULTS if f"figures.{name}" in self.run.column_names("agents")]
+        faults_known = [name for name in FAULTS if not (self.realism and name in OF_GOALS)]
+        columns = [f"figures.{name}" for name in faults_known if f"figures.{name}" in self.run.column_names("agents")]
         agents = self.run.agents(["episode_id", *columns])
         agents = agents.filter(pc.is_in(agents["episode_id"], pa.array(ids, pa.string())))
         faults: dict[str, Counter[str]] = {}

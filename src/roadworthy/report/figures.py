@@ -20,6 +20,7 @@ from roadworthy.report.charts import (
 )
 from roadworthy.report.facts import RunFacts
 from roadworthy.report.markup import Html, folded, join, number_cell, row, table, tag
+from roadworthy.report.realism import REALISM, is_of_realism, likelihoods
 from roadworthy.report.words import (
     GAIN,
     Figure,
@@ -34,10 +35,19 @@ from roadworthy.report.words import (
 
 _DECLARED = (*TRIAL_METRICS, *AGENT_METRICS, *RATIO_METRICS, *COUNTS, MEAN_LENGTH, REACH_RATE)
 MEANINGS = {metric.name: metric.what for metric in _DECLARED}
-HEADLINES = ("score", "success", "collision_rate", "off_road_rate", "goal_rate", "red_light_rate")
+HEADLINES = (
+    "realism",
+    "min_average_displacement_error",
+    "score",
+    "success",
+    "collision_rate",
+    "off_road_rate",
+    "goal_rate",
+    "red_light_rate",
+)
 MOST_HEADLINES = 4
-CLASS_COLUMNS = ("score", "collision_rate", "off_road_rate", "comfort")
-# Rows of the strip of scenarios, and whether much of it is good.
+CLASS_COLUMNS = ("realism", "score", "collision_rate", "off_road_rate", "comfort")
+# Rows of the strip of scenarios, and whether much of it is good; the first says in which order they stand.
 STRIP_ROWS = {
     "score": True,
     "goal_rate": True,
@@ -67,12 +77,13 @@ def headlines(facts: RunFacts) -> Html:
 
 
 def all_figures(facts: RunFacts) -> Html:
-    """Every figure of the run but those of trials, which have their own section."""
-    plain = [f for f in facts.figures.values() if f["per"] != "scenario" and not _is_of_trials(f)]
+    """Every figure of the run but those of trials and of realism, which have their own sections."""
+    others = [f for f in facts.figures.values() if not is_of_realism(f)]
+    plain = [f for f in others if f["per"] != "scenario" and not _is_of_trials(f)]
     if not plain:  # a run may count scenarios alone
-        plain, each_once = list(facts.figures.values()), []
+        plain, each_once = others, []
     else:
-        each_once = [f for f in facts.figures.values() if f["per"] == "scenario"]
+        each_once = [f for f in others if f["per"] == "scenario"]
     parts: list[object] = [_forest(plain)]
     if each_once:
         note = "The same figures with every scenario counted once, however many egos or replicates it had."
@@ -128,7 +139,8 @@ def by_class(facts: RunFacts) -> Html | None:
         for column in columns:
             cells += figure_cells(named[name].get(column), scales[column])
         rows.append(row(*cells))
-    foot = row("", "", *(tag("td", bar_axis(scales[c], "share"), colspan=2, class_="plot") for c in columns))
+    units = {c: next(str(figures[c]["unit"]) for figures in named.values() if c in figures) for c in columns}
+    foot = row("", "", *(tag("td", bar_axis(scales[c], units[c]), colspan=2, class_="plot") for c in columns))
     note = "Worst first. A scenario with several classes counts in each of them."
     return join((tag("p", note, class_="note"), table(head, rows, foot, class_="compact")))
 
@@ -145,31 +157,35 @@ def by_scenario(facts: RunFacts) -> Html | None:
     """A strip with every scenario, worst first; each leads to its worst episode."""
     columns: Mapping[str, Any] = facts.metrics.get("by_scenario") or {}
     ids: list[str] = columns.get("scenario_id") or []
-    if len(ids) < 2 or "score" not in columns["figures"]:
+    rows = {REALISM: True, **dict.fromkeys(likelihoods(facts), True)} if facts.realism else STRIP_ROWS
+    main = next(iter(rows))
+    if len(ids) < 2 or main not in columns["figures"]:
         return None
     figures: dict[str, list[float | None]] = columns["figures"]
     shown = {
         name: good
-        for name, good in STRIP_ROWS.items()
-        if name in figures and (name == "score" or any(v is not None and v != float(good) for v in figures[name]))
+        for name, good in rows.items()
+        if name in figures and (name == main or any(v is not None and v != float(good) for v in figures[name]))
     }
+    unit = facts.figures[main]["unit"]
     links = {episode.scenario_id: f"#{episode.anchor}" for episode in reversed(facts.episodes)}
     cells = []
     for k, id in enumerate(ids):
         values = {name: figures[name][k] for name in shown}
-        told = ", ".join(f"{plain_name(name)} {number(value, 'share')}" for name, value in values.items())
+        told = ", ".join(f"{plain_name(name)} {number(value, unit)}" for name, value in values.items())
         bad = {name: None if v is None else 1.0 - v if shown[name] else v for name, v in values.items()}
         cells.append(Cell(f"{id}: {told}; {many(columns['episodes'][k], 'episode')}", links.get(id), bad))
     cells.sort(key=lambda cell: tuple(-(v if (v := cell.badness[name]) is not None else -1.0) for name in shown))
-    perfect = sum(score == 1.0 for score in figures["score"])
-    note = f"Each column is a scenario, worst first; {perfect} of {len(ids)} have a score of 100%. "
+    note = "Each column is a scenario, worst first"
+    perfect = sum(score == 1.0 for score in figures[main])
+    note += ". " if facts.realism else f"; {perfect} of {len(ids)} have a score of 100%. "
     if len(cells) > MOST_CELLS:
         note += f"The {MOST_CELLS} worst are shown. "
-    rows = {name: plain_name(name) for name in shown}
+    names = {name: plain_name(name) for name in shown}
     return join(
         (
             tag("p", note, _legend(), class_="note"),
-            tag("div", scenario_strip(cells[:MOST_CELLS], rows), class_="scroll"),
+            tag("div", scenario_strip(cells[:MOST_CELLS], names), class_="scroll"),
         )
     )
 
@@ -228,5 +244,6 @@ def _is_of_trials(figure: Figure) -> bool:
 
 
 def _class_order(figures: Mapping[str, Figure]) -> tuple[float, float]:
-    score, collisions = (figures.get(name, {}).get("value") for name in ("score", "collision_rate"))
+    main = REALISM if REALISM in figures else "score"
+    score, collisions = (figures.get(name, {}).get("value") for name in (main, "collision_rate"))
     return (2.0 if score is None else score, -(collisions or 0.0))

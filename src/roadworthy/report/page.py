@@ -11,7 +11,7 @@ from roadworthy.errors import UsageError
 from roadworthy.metrics.roll_up import Part, roll_up
 from roadworthy.record import Run
 from roadworthy.record.files import write_whole
-from roadworthy.report import figures, provenance
+from roadworthy.report import figures, provenance, realism
 from roadworthy.report.charts import SMALL_BAR_PX, bar_axis, bar_scale
 from roadworthy.report.episodes import cards, draw, episode_table, failed_episodes
 from roadworthy.report.facts import RunFacts
@@ -22,7 +22,7 @@ from roadworthy.report.words import GAIN, duration, many, moment, plain_name
 
 FOLDER, FILE = "report", "report.html"
 FOLDED = ("config", "origin", "commands")  # sections that are folded where there are several runs
-SUMMARY_COLUMNS = ("score", "collision_rate", "off_road_rate")
+SUMMARY_COLUMNS = ("realism", "score", "collision_rate", "off_road_rate")
 
 Section = tuple[str, str, Html | None]  # its id within the run, its title, and what it holds
 
@@ -87,6 +87,7 @@ def _several_runs(runs: Sequence[RunFacts], pictures: Pictures) -> list[Html]:
         tag("p", _counts(runs), class_="lead"),
         _roll_up(runs),
         _summary_table(runs),
+        *_compared_realism(runs),
     ]
     for facts in runs:
         body += [tag("h2", facts.name, " ", _status(facts), id=facts.anchor), _lead(facts), *_opening(facts)]
@@ -98,17 +99,28 @@ def _sections(facts: RunFacts, pictures: Pictures) -> list[Section]:
     """All parts of a run's report in their order; those that have nothing to tell are None."""
     return [
         ("errors", "What ended the run", provenance.errors(facts)),
+        ("realism", "Realism", realism.section(facts)),
         ("figures", "Figures", figures.all_figures(facts) if facts.figures else None),
         ("trials", "Over trials", figures.by_trial(facts)),
         ("classes", "By class", figures.by_class(facts)),
         ("scenarios", "By scenario", figures.by_scenario(facts)),
         ("failed", "Episodes without a result", failed_episodes(facts)),
-        ("episodes", "Episodes, worst first", _episodes(facts, pictures)),
+        ("episodes", _episodes_title(facts), _episodes(facts, pictures)),
         ("artifacts", "What could not be made", provenance.artifact_errors(facts)),
         ("config", "Settings", provenance.config(facts)),
         ("origin", "Where it comes from", provenance.origin(facts)),
         ("commands", "Look closer", provenance.commands(facts) if facts.episodes and facts.run.pack.exists() else None),
     ]
+
+
+def _episodes_title(facts: RunFacts) -> str:
+    return "Scenarios, least realistic first" if facts.realism else "Episodes, worst first"
+
+
+def _compared_realism(runs: Sequence[RunFacts]) -> list[Html]:
+    """Realism side by side, where several runs have it."""
+    compared = realism.side_by_side(runs)
+    return [] if compared is None else [tag("h2", "Realism side by side"), compared]
 
 
 def _episodes(facts: RunFacts, pictures: Pictures) -> Html | None:
@@ -209,10 +221,12 @@ def _unit(runs: Sequence[RunFacts], name: str) -> str:
 
 
 def _roll_up(runs: Sequence[RunFacts]) -> Html | None:
-    """The one figure over all evaluators, where the runs are of one policy and each of its own evaluator."""
-    if len({facts.policy for facts in runs}) > 1 or len({facts.name for facts in runs}) < len(runs):
+    """The one figure over all evaluators, where those that count are of one policy and each of its own evaluator."""
+    parts = [_part(facts) for facts in runs]
+    counting = [facts for facts, part in zip(runs, parts, strict=True) if part.weight > 0.0]
+    if len({facts.policy for facts in counting}) > 1 or len({facts.name for facts in counting}) < len(counting):
         return None
-    told = roll_up([_part(facts) for facts in runs])
+    told = roll_up(parts)
     missing = ", ".join(told["missing"])
     value = f"none, because of {missing}" if told["value"] is None else f"{told['value']:.4f}"
     what = ", ".join(dict.fromkeys(plain_name(part["figure"]) for part in told["parts"]))

@@ -31,6 +31,9 @@ def warnings(facts: RunFacts) -> list[str]:
         names = ", ".join(gap["scenario_id"] for gap in gaps[:MOST_GAPS])
         more = f" and {len(gaps) - MOST_GAPS} more" if len(gaps) > MOST_GAPS else ""
         found.append(f"{many(len(gaps), 'scenario')} have fewer completed episodes than were owed: {names}{more}.")
+    unscored = facts.realism.get("unscored") or []
+    if unscored:
+        found.append(f"{many(len(unscored), 'scenario')} could not be scored; the reasons are below.")
     spawns = metrics.get("num_failed_spawns")
     if spawns:
         found.append(f"{many(spawns, 'agent')} found no place to start at; they are in no figure.")

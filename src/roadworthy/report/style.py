@@ -61,6 +61,8 @@ td.muted { white-space: normal; max-width: 15rem; }
 .compact td { vertical-align: middle; }
 .compact td:first-child { white-space: nowrap; }
 .compact td + .number { padding-right: 1.6rem; }
+.likelihoods td:first-child { min-width: 11rem; }
+.likelihoods th.number { white-space: normal; max-width: 8rem; }
 .origin th { width: 15rem; font-size: 0.9rem; }
 .sortable th { cursor: pointer; }
 .sortable th[aria-sort=ascending]::after { content: " ▲"; }
@@ -80,6 +82,12 @@ svg .title { font-weight: 600; font-size: 13px; }
 .c1 { --accent: var(--second); }
 .c2 { --accent: var(--bad); }
 .c3 { --accent: var(--middling); }
+.c4 { --accent: var(--good); }
+.filled { fill: var(--accent); opacity: 0.55; }
+.whisker { stroke: var(--ink); stroke-width: 1.6; }
+.recorded { fill: none; stroke: var(--ink); stroke-width: 1.8; }
+.air { fill: transparent; }
+.swatch { background: var(--accent); opacity: 0.55; display: inline-block; width: 0.8em; height: 0.8em; }
 .charts { display: flex; flex-wrap: wrap; gap: 1.5rem; margin: 0.8rem 0; }
 .strip, .chart { max-width: 100%; height: auto; }
 .strip rect { fill: var(--shade); }

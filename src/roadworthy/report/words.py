@@ -20,13 +20,21 @@ PLAIN = {
     "n_trials_completed": "trials ended",
     "n_trials_goal_reached": "trials with all goals reached",
     "n_trials_timed_out": "trials out of time",
+    "collision_indication": "collision",
+    "offroad_indication": "off road",
+    "traffic_light_violation": "red light",
+    "min_average_displacement_error": "displacement error of the nearest rollout",
+    "simulated_collision_rate": "collision in rollouts",
+    "simulated_offroad_rate": "off road in rollouts",
+    "simulated_traffic_light_violation_rate": "red light in rollouts",
 }
+LIKELIHOOD = "likelihood"  # the unit of likelihoods, and how their names end
 GAIN = "ada_delta_trial_"  # how the names of gains over the first trial begin
 
 
 def plain_name(name: str) -> str:
     """A figure's name in words. Trials are counted from 1 for people, from 0 in files."""
-    name = name.removesuffix("_per_scenario")
+    name = name.removesuffix("_per_scenario").removesuffix(f"_{LIKELIHOOD}")
     if name in PLAIN:
         return PLAIN[name]
     if name.startswith(GAIN):
@@ -47,6 +55,8 @@ def number(value: float | None, unit: str = "1", *, signed: bool = False) -> str
     sign = "+" if signed else ""
     if unit == "share":
         return f"{100.0 * value:{sign}.1f}" + (" pts" if signed else "%")
+    if unit == LIKELIHOOD:
+        return f"{value:{sign}.3f}"
     return f"{digits(value, sign)}{'' if unit == '1' else f' {unit}'}"
 
 

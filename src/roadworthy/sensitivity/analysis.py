@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from roadworthy.sensitivity.agreement import Distance, distances
 from roadworthy.sensitivity.calibration import Calibration, TwinCoverage, calibrate, twin_coverage
 from roadworthy.sensitivity.design import DesignWarning, design_warnings
 from roadworthy.sensitivity.factors import Categorical
@@ -53,6 +54,7 @@ class Analysis:
     warnings: tuple[DesignWarning, ...]
     suggestions: tuple[dict[str, Any], ...]
     neural: NeuralPosterior | None
+    neural_distances: tuple[Distance, ...] = ()  # between it and the surface
 
     @property
     def ranking(self) -> list[int]:
@@ -69,6 +71,7 @@ def analyse(rows: Rows, config: AnalysisConfig | None = None, report: Report | N
         return None if report is None else lambda done, _: report(earlier + done, shuffles + config.twins)
 
     surface = fit(rows, config.surface)
+    neural = neural_posterior(rows, seed=config.surface.seed) if config.has_neural_posterior else None
     return Analysis(
         rows=rows,
         config=config,
@@ -79,7 +82,8 @@ def analyse(rows: Rows, config: AnalysisConfig | None = None, report: Report | N
         twins=twin_coverage(rows, surface, config.twins, after(shuffles)),
         warnings=tuple(design_warnings(rows)),
         suggestions=tuple(as_values(surface, suggest(surface, config.next_episodes, config.surface.seed))),
-        neural=neural_posterior(rows, seed=config.surface.seed) if config.has_neural_posterior else None,
+        neural=neural,
+        neural_distances=distances(surface, neural) if neural is not None else (),
     )
 
 
@@ -103,6 +107,7 @@ def as_json(analysis: Analysis) -> dict[str, Any]:
         "twin_coverage": asdict(analysis.twins),
         "warnings": [asdict(warning) for warning in analysis.warnings],
         "next_episodes": list(analysis.suggestions),
+        "neural": _neural(analysis),
     }
 
 
@@ -118,6 +123,7 @@ def _factor(analysis: Analysis, number: int) -> dict[str, Any]:
         "swing": asdict(found.swing),
         "p_value": found.p_value,
         "null_total": found.null_total,
+        "best_total": found.best_total,
         "at": [factor.value(unit) for unit in surface.grid(number)],
         "curve": _lists(curve.mean, curve.low, curve.high),
     }
@@ -126,6 +132,22 @@ def _factor(analysis: Analysis, number: int) -> dict[str, Any]:
             band = surface.given(number, is_success)
             told[name] = _lists(band.mean, band.low, band.high)
     return told
+
+
+def _neural(analysis: Analysis) -> dict[str, Any] | None:
+    """The neural posterior's distributions of every factor, and how far they are from the surface's."""
+    neural = analysis.neural
+    if neural is None:
+        return None
+    return {
+        "method": neural.method,
+        "outcomes": list(neural.outcomes),
+        "distances": [asdict(distance) for distance in analysis.neural_distances],
+        "distributions": {
+            factor.name: [neural.distribution(number, outcome).tolist() for outcome in neural.outcomes]
+            for number, factor in enumerate(neural.factors)
+        },
+    }
 
 
 def _lists(mean: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]) -> dict[str, list[float]]:

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from io import BytesIO
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import matplotlib
-
+from roadworthy.plots import png
 from roadworthy.sensitivity.analysis import Analysis
 from roadworthy.sensitivity.panels import (
-    INK,
     Panel,
     calibration_panel,
     curve_panel,
     given_panel,
     importance_panel,
     lone_next_panel,
+    neural_panel,
     next_panel,
     pair_panel,
 )
@@ -25,23 +23,7 @@ from roadworthy.sensitivity.panels import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-STYLE: Any = {
-    "font.size": 9.0,
-    "axes.titlesize": 10.0,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.edgecolor": INK,
-    "axes.labelcolor": INK,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "text.color": INK,
-    "legend.frameon": False,
-    "legend.fontsize": 8.0,
-}
 PANEL_INCHES = (3.7, 2.9)
-DOTS_PER_INCH = 120
 COLUMNS = 3
 MOST_PANELS = 9  # of factors or pairs, the most important ones
 
@@ -51,11 +33,13 @@ def pictures(analysis: Analysis) -> dict[str, bytes]:
     ranking = analysis.ranking[:MOST_PANELS]
     pairs = _pairs(analysis)
     maps = {pair: analysis.surface.pairwise(*pair) for pair in pairs[:MOST_PANELS]}
-    bars_height = 0.9 + 0.42 * len(analysis.importance)
+    bars_height = 1.05 + 0.42 * len(analysis.importance)
     drawn = {"importance": _png(1, 1, [importance_panel(analysis)], size=(7.4, bars_height))}
     drawn["curves"] = _panels([curve_panel(analysis, number) for number in ranking])
     if analysis.surface.is_binary:
         drawn["given"] = _panels([given_panel(analysis, number) for number in ranking])
+    if analysis.neural is not None:
+        drawn["neural"] = _panels([neural_panel(analysis, number) for number in ranking])
     if pairs:
         drawn["pairs"] = _panels([pair_panel(analysis, *pair, maps[pair]) for pair in maps])
     drawn["calibration"] = _png(1, 1, [calibration_panel(analysis)], size=(4.6, 4.2))
@@ -72,20 +56,14 @@ def _panels(panels: Sequence[Panel]) -> bytes:
 
 
 def _png(rows: int, columns: int, panels: Sequence[Panel], size: tuple[float, float]) -> bytes:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    with matplotlib.rc_context(STYLE):
-        figure: Figure = Figure(figsize=size, dpi=DOTS_PER_INCH, layout="constrained")
-        FigureCanvasAgg(figure)
+    def draw(figure: Figure) -> None:
         places = figure.subplots(rows, columns, squeeze=False).ravel()
         for axes, panel in zip(places, panels, strict=False):
             panel(axes)
         for axes in places[len(panels) :]:
             axes.axis("off")
-        target = BytesIO()
-        figure.savefig(target, format="png", metadata={"Software": None})
-    return target.getvalue()
+
+    return png(draw, size)
 
 
 def _pairs(analysis: Analysis) -> list[tuple[int, int]]:

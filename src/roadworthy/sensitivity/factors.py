@@ -156,11 +156,16 @@ def _factor(name: str, entry: Any) -> Factor:
 
 
 def _continuous(name: str, values: Sequence[Any]) -> Continuous:
+    if len(values) == 1 and isinstance(values[0], Sequence) and not isinstance(values[0], str):
+        values = values[0]  # [[low, high]]: a factor of one dimension, as files of other tools write it
     is_range = len(values) == 2 and all(
         isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) for value in values
     )
     if not is_range or values[0] >= values[1]:
-        raise ValueError(f"range is {list(values)!r}, expected [low, high] with low below high")
+        raise ValueError(
+            f"range is {list(values)!r}, expected [low, high] with low below high; a factor is one number, so one of "
+            "several dimensions is as many factors"
+        )
     return Continuous(name, float(values[0]), float(values[1]))
 
 

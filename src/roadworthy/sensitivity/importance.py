@@ -58,6 +58,7 @@ class Importance:
     swing: Interval  # how far the averaged curve goes from its lowest to its highest point
     p_value: float  # the chance that shuffled values show as large an effect
     null_total: float  # the total index that shuffled values stay below in all but LEVEL of cases
+    best_total: float  # the real values' index by the same measure: of the best fit, not averaged over draws
 
     @property
     def verdict(self) -> Verdict:
@@ -86,6 +87,7 @@ def importance(rows: Rows, surface: Surface, shuffles: int = 99, report: Report 
                 swing=_interval(surface, curve.max(axis=1) - curve.min(axis=1)),
                 p_value=float((1 + (null >= effect).sum()) / (1 + shuffles)),
                 null_total=float(min(np.quantile(null, 1.0 - LEVEL) / variance.mean(), 1.0)),
+                best_total=float(min(effect / variance.mean(), 1.0)),
             )
         )
     return found
@@ -125,12 +127,26 @@ def _test(
     dealt = rows.units.copy()
     for number in range(1 + shuffles):
         if number:
-            dealt[:, factor] = rng.permutation(rows.units[:, factor])
+            dealt[:, factor] = _shuffled(rows, factor, rng)
         weights = find_mode(Regression.of(rows, surface.basis, dealt), TEST_ROUNDS).weights
         effects[number] = _effect(surface.outcome(one @ weights), surface.outcome(other @ weights))
         if report and number:
             report(factor * shuffles + number, len(surface.factors) * shuffles)
     return float(effects[0]), effects[1:]
+
+
+def _shuffled(rows: Rows, factor: int, rng: np.random.Generator) -> Array:
+    """(n,) the factor's values in another order; a factor of scenarios, such as their class, is dealt out to these.
+
+    Rows of a scenario have more in common than any factor tells. Dealt out to single rows, such a factor would lose
+    that too, and look as if it mattered whether it does or not.
+    """
+    values = rows.units[:, factor]
+    if rows.scenarios is not None:
+        names, first, number = np.unique(np.array(rows.scenarios), return_index=True, return_inverse=True)
+        if len(names) < len(values) and (values == values[first][number]).all():
+            return rng.permutation(values[first])[number]
+    return rng.permutation(values)
 
 
 def _effect(base: Array, swapped: Array) -> float:

@@ -9,6 +9,7 @@ import matplotlib
 import numpy as np
 from numpy.typing import NDArray
 
+from roadworthy.plots import BLUE, GREEN, INK, OCHRE, QUIET, RED
 from roadworthy.sensitivity.analysis import Analysis
 from roadworthy.sensitivity.calibration import wilson
 from roadworthy.sensitivity.factors import Categorical, Factor
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 Panel = Callable[["Axes"], None]
 
-SUCCESS, FAILURE, CURVE, QUIET, INK = "#2a7f62", "#b3472d", "#2f5d8a", "#9a9a9a", "#333333"
-VERDICT_COLOURS = {Verdict.MATTERS: CURVE, Verdict.IRRELEVANT: QUIET, Verdict.UNDECIDED: "#c2912b"}
+SUCCESS, FAILURE, CURVE = GREEN, RED, BLUE
+VERDICT_COLOURS = {Verdict.MATTERS: CURVE, Verdict.IRRELEVANT: QUIET, Verdict.UNDECIDED: OCHRE}
 OBSERVED_BINS = 8
 MAP_BINS = 6
 MOST_TICKS = 400  # rows drawn as ticks under a curve
@@ -32,7 +33,7 @@ def curve_panel(analysis: Analysis, number: int) -> Panel:
     """The outcome along one factor, with its band, observed means and the rows themselves."""
 
     def panel(axes: Axes) -> None:
-        surface, rows = analysis.surface, analysis.rows
+        surface = analysis.surface
         factor, band, grid = surface.factors[number], surface.marginal(number), surface.grid(number)
         _along(axes, factor, grid, band, CURVE)
         _observed(axes, analysis, number)
@@ -43,12 +44,23 @@ def curve_panel(analysis: Analysis, number: int) -> Panel:
             _rows_under(axes, analysis, number)
             axes.set_ylim(-0.13, 1.05)
             axes.set_yticks([0.0, 0.25, 0.5, 0.75, 1.0])
-            if rows.outcome.mean() < 0.1:
-                top = 1.3 * max(float(band.high.max()), 0.02)
-                axes.set_ylim(-0.13 * top, top)
-                axes.yaxis.set_major_locator(matplotlib.ticker.MaxNLocator(5))
+            _look_closer(axes, analysis)
 
     return panel
+
+
+def _look_closer(axes: Axes, analysis: Analysis) -> None:
+    """Where nearly all rows end alike, show the part that the curves of all factors lie in: one scale for all."""
+    bands = [analysis.surface.marginal(number) for number in range(len(analysis.surface.factors))]
+    share = analysis.rows.outcome.mean()
+    if share < 0.1:
+        room = 1.3 * max(0.02, *(float(band.high.max()) for band in bands))
+        axes.set_ylim(-0.13 * room, room)
+    elif share > 0.9:
+        room = 1.3 * max(0.02, *(1.0 - float(band.low.min()) for band in bands))
+        axes.set_ylim(1.0 - 1.13 * room, 1.0 + 0.05 * room)
+    if not 0.1 <= share <= 0.9:
+        axes.yaxis.set_major_locator(matplotlib.ticker.MaxNLocator(5))
 
 
 def given_panel(analysis: Analysis, number: int) -> Panel:
@@ -60,8 +72,6 @@ def given_panel(analysis: Analysis, number: int) -> Panel:
         for is_success, colour, word in ((True, SUCCESS, "given success"), (False, FAILURE, "given failure")):
             shift = 0.12 if is_success else -0.12
             _along(axes, factor, grid, surface.given(number, is_success), colour, word, shift)
-            if analysis.neural is not None:
-                _neural(axes, analysis, number, float(is_success), colour)
         axes.axhline(1.0, color=QUIET, lw=0.8, ls=":")
         axes.set_ylim(bottom=0.0, top=1.25 * axes.get_ylim()[1])
         axes.set_title(factor.name)
@@ -71,15 +81,33 @@ def given_panel(analysis: Analysis, number: int) -> Panel:
     return panel
 
 
-def _neural(axes: Axes, analysis: Analysis, number: int, outcome: float, colour: str) -> None:
-    neural = analysis.neural
-    assert neural is not None
-    factor, density = analysis.surface.factors[number], neural.distribution(number, outcome)
-    if isinstance(factor, Categorical):
-        axes.plot(np.arange(len(density)), density, "x", color=colour, ms=6, label=neural.method)
-    else:
-        edges = np.linspace(factor.low, factor.high, len(density) + 1)
-        axes.stairs(density, edges, color=colour, lw=0.9, ls="--", baseline=None, label=neural.method)
+def neural_panel(analysis: Analysis, number: int) -> Panel:
+    """What the neural posterior says about one factor, beside what the surface says."""
+
+    def panel(axes: Axes) -> None:
+        surface, neural = analysis.surface, analysis.neural
+        assert neural is not None
+        factor, grid = surface.factors[number], surface.grid(number)
+        words = ("failure", "success") if surface.is_binary else tuple(f"{value:.3g}" for value in neural.outcomes)
+        for outcome, word, colour, shift in zip(neural.outcomes, words, (FAILURE, SUCCESS), (-0.12, 0.12), strict=True):
+            if surface.is_binary:
+                _along(axes, factor, grid, surface.given(number, outcome == 1.0), colour, f"given {word}", shift)
+            density = neural.distribution(number, outcome)
+            name = f"{neural.method} given {word}"
+            if isinstance(factor, Categorical):
+                axes.plot(np.arange(len(density)) + 2.0 * shift, density, "x", color=colour, ms=6, mew=1.6, label=name)
+                _axis(axes.xaxis, factor)
+            else:
+                edges = np.linspace(factor.low, factor.high, len(density) + 1)
+                axes.stairs(density, edges, color=colour, lw=1.1, ls="--", baseline=None, label=name)
+        axes.axhline(1.0, color=QUIET, lw=0.8, ls=":")
+        axes.set_ylim(bottom=0.0, top=1.35 * axes.get_ylim()[1])
+        apart = next((found for found in analysis.neural_distances if found.factor == factor.name), None)
+        axes.set_title(f"{factor.name}: {apart.larger:.2f} apart" if apart else factor.name)
+        axes.set_ylabel("density / even density")
+        axes.legend(loc="upper left", ncols=2, fontsize=7)
+
+    return panel
 
 
 def pair_panel(analysis: Analysis, first: int, second: int, band: Band) -> Panel:
@@ -189,13 +217,15 @@ def importance_panel(analysis: Analysis) -> Panel:
             axes.barh(place, found.first_order.mean, height=0.62, color=colour, alpha=0.75)
             axes.plot([found.total.low, found.total.high], [place, place], color=INK, lw=1.4)
             axes.plot([found.null_total] * 2, [place - 0.4, place + 0.4], color=FAILURE, lw=1.2)
+            axes.plot(found.best_total, place, "D", color=FAILURE, ms=4, mec="white", mew=0.6, clip_on=False, zorder=3)
             text = f"{found.verdict.value}   p = {found.p_value:.2f}"
             axes.text(max(found.total.high, found.null_total) + 0.015, place, text, va="center", fontsize=8, color=INK)
         axes.set_yticks(range(len(ranking)), [analysis.importance[n].factor for n in reversed(ranking)])
         axes.set_xlim(0.0, 1.25)
         axes.set_xticks([0.0, 0.25, 0.5, 0.75, 1.0])
         axes.set_xlabel(
-            "share of the surface's variance: dark alone, light with interactions; red: chance alone stays below"
+            "share of the surface's variance: dark alone, light with interactions\n"
+            "red: share in the best fit (diamond), and what chance alone stays below (mark)"
         )
 
     return panel

@@ -8,6 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from roadworthy.sensitivity.agreement import USUAL_ERROR
 from roadworthy.sensitivity.analysis import Analysis, as_json
 from roadworthy.sensitivity.draw import pictures
 from roadworthy.sensitivity.factors import Categorical
@@ -30,17 +31,25 @@ CAPTIONS = {
     "importance": (
         "Which factors decide",
         "Dark: the share of all variation that the factor explains alone; light: with its interactions; the line is "
-        "the interval. A factor matters if it passes the red mark, which shuffled values stay below 19 times in 20.",
+        "the interval. A factor matters if its red diamond, the share in the best fit, passes the red mark, which the "
+        "best fits to shuffled values stay below 19 times in 20.",
     ),
     "curves": (
         "Along each factor",
-        "The curve is averaged over all other factors, with a band. Dots are rows in bins, with intervals; ticks at "
-        "the bottom are episodes, successes (green) above failures (red). The dotted line is the average.",
+        "The curve is averaged over all other factors, with a band. Dots are rows in bins, with intervals; they lie "
+        "beside the curve where other factors were sampled unevenly. Ticks at the bottom are episodes, successes "
+        "(green) above failures (red). The dotted line is the average.",
     ),
     "given": (
         "Where successes and failures are",
         "How often each value occurs among successes and among failures, had every value been tried equally often. "
         "1 is no news.",
+    ),
+    "neural": (
+        "What a neural posterior says",
+        "The same distributions, learned by a network that assumes no form (dashed; crosses for choices), beside those "
+        "of the surface (curves with bands; dots). The number is how far they are apart: 0 is the same, 1 is nothing "
+        "in common.",
     ),
     "pairs": (
         "Two factors together",
@@ -90,6 +99,8 @@ def html(analysis: Analysis, drawn: dict[str, bytes]) -> str:
             body.append(f'<p class="note">{escape(caption)}</p>')
             if key == "importance":
                 body.append(_importance_table(analysis))
+            if key == "neural":
+                body.append(f"<p>{escape(beside(analysis))}</p>{_neural_table(analysis)}")
             if key == "calibration":
                 body.append(f"<p>{escape(trust(analysis))}</p>")
             if key == "next":
@@ -125,6 +136,34 @@ def trust(analysis: Analysis) -> str:
     return (
         f"{words} In {twins.twins} experiments like this one with a known truth, {twins.promised:.0%} bands held "
         f"{twins.curves:.0%} of the curves and {twins.points:.0%} of the surface."
+    )
+
+
+def beside(analysis: Analysis) -> str:
+    """What the neural posterior adds to the surface, in words; empty where there is none."""
+    neural, found = analysis.neural, analysis.neural_distances
+    if neural is None:
+        return ""
+    if not found:
+        outcomes = " and ".join(f"{outcome:.3g}" for outcome in neural.outcomes)
+        return (
+            f"{neural.method}: how the factors are distributed where {analysis.rows.outcome_name} is {outcomes}. The "
+            "surface has no such distributions of a continuous outcome, so there is nothing to compare them with."
+        )
+    worst = max(found, key=lambda distance: distance.larger)
+    mean = sum(distance.given_success + distance.given_failure for distance in found) / (2 * len(found))
+    words = (
+        f"{neural.method} and the surface are {mean:.2f} apart on average, {worst.larger:.2f} at most ({worst.factor})."
+    )
+    if worst.larger > 3 * USUAL_ERROR:
+        return (
+            f"{words} That is more than the network usually errs by ({USUAL_ERROR:.2f} in experiments with even "
+            "sampling and a known truth): too few rows for it, uneven sampling without a recorded density, or a form "
+            "that the surface can't take. The dots beside the curves above show which of the two the rows bear out."
+        )
+    return (
+        f"{words} That is no more than the network may err by ({USUAL_ERROR:.2f} on average in experiments with even "
+        "sampling and a known truth): they agree."
     )
 
 
@@ -198,6 +237,17 @@ def _importance_row(found: Importance) -> str:
         f"<td>{found.null_total:.2f}</td><td>{found.p_value:.2f}</td>",
     ]
     return f"<tr>{''.join(cells)}</tr>"
+
+
+def _neural_table(analysis: Analysis) -> str:
+    if not analysis.neural_distances:
+        return ""
+    head = "".join(f"<th>{word}</th>" for word in ("factor", "apart given success", "apart given failure"))
+    rows = "".join(
+        f"<tr><td>{escape(found.factor)}</td><td>{found.given_success:.3f}</td><td>{found.given_failure:.3f}</td></tr>"
+        for found in analysis.neural_distances
+    )
+    return f"<table><tr>{head}</tr>{rows}</table>"
 
 
 def _suggestion_table(analysis: Analysis) -> str:

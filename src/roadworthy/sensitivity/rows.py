@@ -1,19 +1,16 @@
 """Episode rows as arrays: factors in units, one outcome, and how densely each place was sampled.
 
-Rows come from a run folder (`episodes.parquet` or `episodes.jsonl`), from a file of either kind, from the output folder
-of jobs (`jobs.json`: all of their runs), or as dicts. A row holds its factors under `factors` or `arena_env_args`, its
+Rows come from whatever `sources` reads, or as dicts. A row holds its factors under `factors` or `arena_env_args`, its
 results under `outcomes`, and may hold `density`: the density that its factors were drawn with, one number or one for
 each factor. Rows that can't be used are left out by name, never silently.
 """
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +19,9 @@ from numpy.typing import NDArray
 
 from roadworthy.errors import UsageError
 from roadworthy.sensitivity.factors import Factor
+from roadworthy.sensitivity.sources import load_rows, table_of
 
 Array = NDArray[np.float64]
-
-JOBS = "jobs.json"
-FOLDER_FILES = ("episodes.parquet", "episodes.jsonl", "episode_summary.jsonl")
-ENDINGS = (".jsonl", ".parquet")
 
 
 @dataclass(frozen=True)
@@ -92,26 +86,8 @@ def read_rows(
     at_least: float | None = None,
     at_most: float | None = None,
 ) -> Rows:
-    """Read a run folder or a file of rows; a threshold turns a continuous outcome into success or failure."""
-    return make_rows(load_rows(path), factors, outcome, at_least, at_most, source=str(path))
-
-
-def load_rows(path: str | Path) -> list[dict[str, Any]]:
-    """The rows of a run folder, a .jsonl or a .parquet file, as they are written there."""
-    path = Path(path)
-    if path.is_dir():
-        present = [path / name for name in FOLDER_FILES if (path / name).is_file()]
-        if not present and (path / JOBS).is_file():
-            return [row for run in _runs_of_jobs(path) for row in load_rows(run)]
-        if not present:
-            known = ", ".join((*FOLDER_FILES, JOBS))
-            raise UsageError(f"folder {str(path)!r} holds none of {known}; name a run folder, or that of jobs")
-        path = present[0]
-    if path.suffix.lower() not in ENDINGS:
-        raise UsageError(f"{str(path)!r} is neither a folder nor ends in {' or '.join(ENDINGS)}")
-    if not path.is_file():
-        raise UsageError(f"{str(path)!r} does not exist; name a run folder or a file of rows")
-    return _load_parquet(path) if path.suffix.lower() == ".parquet" else _load_jsonl(path)
+    """Read folders or a file of rows; a threshold turns a continuous outcome into success or failure."""
+    return make_rows(load_rows(path, factors), factors, outcome, at_least, at_most, source=str(path))
 
 
 def make_rows(
@@ -158,9 +134,9 @@ def make_rows(
 
 
 def _units(row: Mapping[str, Any], factors: Sequence[Factor]) -> list[float]:
-    given = _table(row, "factors")
+    given = table_of(row, "factors")
     if not given:
-        given = _table(row, "arena_env_args")
+        given = table_of(row, "arena_env_args")
     place = []
     for factor in factors:
         if given.get(factor.name) is None:
@@ -170,7 +146,7 @@ def _units(row: Mapping[str, Any], factors: Sequence[Factor]) -> list[float]:
 
 
 def _outcome(row: Mapping[str, Any], name: str) -> float:
-    outcomes = _table(row, "outcomes")
+    outcomes = table_of(row, "outcomes")
     value = outcomes.get(name)
     if value is None:
         status = f" (status {row['status']!r})" if row.get("status") not in (None, "completed") else ""
@@ -186,7 +162,7 @@ def _density(row: Mapping[str, Any], factors: Sequence[Factor]) -> float | None:
     if isinstance(given, int | float) and not isinstance(given, bool):
         parts = [float(given)]
     else:
-        table = _table(row, "density")
+        table = table_of(row, "density")
         if any(table.get(factor.name) is None for factor in factors):
             return None
         parts = [float(table[factor.name]) for factor in factors]
@@ -196,36 +172,6 @@ def _density(row: Mapping[str, Any], factors: Sequence[Factor]) -> float | None:
     return density
 
 
-def _table(row: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """A row's dict: as such, as JSON text, as pairs, as `key.name` columns, or as `--name value` arguments."""
-    value = row.get(key)
-    if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except json.JSONDecodeError as error:
-            raise ValueError(f"{key} is text that is no JSON: {value[:40]!r}") from error
-    if isinstance(value, Mapping):
-        return dict(value)
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        if all(isinstance(item, Sequence) and not isinstance(item, str) and len(item) == 2 for item in value):
-            return {str(name): item for name, item in value}
-        return _arguments([str(item) for item in value])
-    prefix = f"{key}."
-    return {name.removeprefix(prefix): item for name, item in row.items() if name.startswith(prefix)}
-
-
-def _arguments(words: list[str]) -> dict[str, Any]:
-    """The values of `--name value` in a list of command-line words; numbers and booleans as such."""
-    found: dict[str, Any] = {}
-    for word, value in pairwise(words):
-        if word.startswith("--") and not value.startswith("--"):
-            try:
-                found[word[2:]] = json.loads(value)
-            except json.JSONDecodeError:
-                found[word[2:]] = value
-    return found
-
-
 def _name(row: Mapping[str, Any], number: int) -> str:
     """What people call a row: its episode, or its job and number."""
     if row.get("episode_id") is not None:
@@ -233,41 +179,3 @@ def _name(row: Mapping[str, Any], number: int) -> str:
     if row.get("job_name") is not None:
         return f"{row['job_name']} episode {row.get('episode_idx', '?')}"
     return f"row {number}"
-
-
-def _runs_of_jobs(folder: Path) -> list[Path]:
-    """The run folders of all jobs of an output folder that have any episodes."""
-    entries = json.loads((folder / JOBS).read_text(encoding="utf-8"))["jobs"]
-    runs = [folder / entry["run"] for entry in entries if entry.get("run")]
-    return [run for run in runs if any((run / name).is_file() for name in FOLDER_FILES)]
-
-
-def _load_jsonl(path: Path) -> list[dict[str, Any]]:
-    rows = []
-    with path.open(encoding="utf-8") as file:
-        for number, line in enumerate(file, 1):
-            if not line.strip():
-                continue
-            try:
-                row = json.loads(line)
-            except json.JSONDecodeError as error:
-                if not line.endswith("\n"):  # the writer was killed in the middle of the last line
-                    rows.append({"episode_id": f"line {number}, cut off"})
-                    continue
-                raise UsageError(f"{path}, line {number}: not JSON: {error.msg}; mend or remove the line") from error
-            if not isinstance(row, dict):
-                raise UsageError(f"{path}, line {number}: expected an object, one row per line")
-            rows.append(row)
-    return rows
-
-
-def _load_parquet(path: Path) -> list[dict[str, Any]]:
-    import pyarrow
-    import pyarrow.parquet
-
-    try:
-        rows: list[dict[str, Any]] = pyarrow.parquet.read_table(path).to_pylist()
-    except (pyarrow.ArrowException, OSError) as error:
-        raise UsageError(f"{path}: can't be read as parquet: {error}") from error
-    # Fields beyond the columns of a run's table, such as the density, stand together as JSON.
-    return [{**row, **json.loads(row["more"])} if isinstance(row.get("more"), str) else row for row in rows]

@@ -23,7 +23,7 @@ from roadworthy.sim.episodes import ATTEMPTS, EndedEpisodes, Episode, EpisodeLog
 from roadworthy.sim.params import params
 from roadworthy.sim.snapshot import Snapshot
 from roadworthy.sim.state import EGO, HAS_ENDED, MAP, ROLE, SCENARIO, Logs, Rows, Starts, Worlds
-from roadworthy.sim.store import ScenarioStore
+from roadworthy.sim.store import Place, ScenarioStore
 
 _ROOM_FOR_EPISODES = 100_000
 # Numba's fallback for its threads can't be entered by two threads of Python at once.
@@ -146,10 +146,10 @@ class CpuBatch:
 
     def restore(self, snapshot: Snapshot) -> None:
         """Go on from a snapshot of an env with the same config, pack and number of worlds."""
-        maps = {}
+        places = {}
         for world, episode in enumerate(snapshot.running):
             if episode is not None:
-                maps[world] = self.store.load(world, episode.scenario)
+                places[world] = self.store.load(world, episode.scenario)
             else:
                 self.store.unload(world)
             self._running[world] = episode
@@ -159,8 +159,8 @@ class CpuBatch:
             for name, array in part._asdict().items():
                 saved = snapshot.arrays[f"{type(part).__name__}.{name}"]
                 array[tuple(slice(size) for size in saved.shape)] = saved
-        for world, slot in maps.items():
-            self.worlds.clocks[world, MAP] = slot
+        for world, place in places.items():
+            self._put(world, place)
         if self.sampler is not None:
             self.sampler.restart(snapshot.seed)
             self.sampler.rounds[:] = snapshot.rounds
@@ -173,7 +173,6 @@ class CpuBatch:
             self._running[world] = None
             self._running[world] = episode = self._next(world)
             if episode is not None:
-                clocks[world, SCENARIO] = world
                 self.worlds.seeds[world] = episode.seed
         self._make_room(self.store.agent_room)
         maps, scenarios = self.store.maps, self.store.scenarios
@@ -183,7 +182,7 @@ class CpuBatch:
         """The next episode of a world, with its scenario loaded."""
         if self._waiting[world]:
             episode = self._waiting[world].popleft()
-            self.worlds.clocks[world, MAP] = self.store.load(world, episode.scenario)
+            self._put(world, self.store.load(world, episode.scenario))
             return episode
         if self.sampler is None:
             self.store.unload(world)
@@ -191,13 +190,16 @@ class CpuBatch:
         episode = self.sampler.next(world)
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                self.worlds.clocks[world, MAP] = self.store.load(world, episode.scenario)
+                self._put(world, self.store.load(world, episode.scenario))
                 return episode
             except ScenarioError as error:
                 if attempt == ATTEMPTS:
                     raise ScenarioError(f"{ATTEMPTS} scenarios in a row can't be driven; the last: {error}") from error
                 episode = self.sampler.draw(episode.number, attempt)
         raise AssertionError
+
+    def _put(self, world: int, place: Place) -> None:
+        self.worlds.clocks[world, SCENARIO], self.worlds.clocks[world, MAP] = place
 
     def _cut(self, numbers: NDArray[np.int64]) -> None:
         """Log the episodes under way in these worlds as cut, if a step was made in them."""

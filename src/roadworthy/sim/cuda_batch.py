@@ -62,8 +62,8 @@ class CudaBatch:
         device: str,
     ) -> None:
         self._device = ready_device(device)
-        self._numbers, self.sampler, self._world_count = list(numbers), sampler, worlds
-        library, choices, slot_maps = _load(pack, config, self._numbers)
+        self.sampler, self._world_count = sampler, worlds
+        library, choices, slot_maps, self._numbers = _load(pack, config, numbers)
         self.rows_per_world = library.rows_per_world
         self._params, trials = params(config), config.episode.trials
         room, self._size = max(library.agent_room, self.rows_per_world), layout(config).size
@@ -82,7 +82,7 @@ class CudaBatch:
         require_memory(
             self._device,
             sum(map(bytes_of, parts)),
-            f"fewer than {worlds} worlds, smaller blocks of observations or fewer than {len(self._numbers)} scenarios "
+            f"fewer than {worlds} worlds, smaller blocks of observations or fewer than {len(numbers)} scenarios "
             "need less",
         )
         # The same memory twice: as tensors, and as what kernels take.
@@ -147,7 +147,10 @@ class CudaBatch:
         known = {number: slot for slot, number in enumerate(self._numbers)}
         for world, scenario, seed in zip(worlds, scenarios, seeds, strict=True):
             if scenario not in known:
-                raise UsageError(f"scenario {scenario} is not on the GPU; name it in `scenarios` when the env is made")
+                raise UsageError(
+                    f"scenario {scenario} is not on the GPU: it was not named in `scenarios` when the env was made, or "
+                    "nobody in it can be driven as the config asks"
+                )
             if queues[world, QUEUE_LENGTH] == QUEUE_ROOM:
                 raise UsageError(
                     f"{QUEUE_ROOM} episodes wait in world {world}; no more fit: assign them when some ended"
@@ -359,20 +362,23 @@ class CudaBatch:
             )
 
 
-def _load(pack: Pack, config: SimConfig, numbers: Sequence[int]) -> tuple[ScenarioStore, Ints, Ints]:
-    """All these scenarios on the host: in which slot each is (-1: it can't be driven), and the slot of its map."""
+def _load(pack: Pack, config: SimConfig, numbers: Sequence[int]) -> tuple[ScenarioStore, Ints, Ints, list[int]]:
+    """All these scenarios on the host: the slot of each (-1: it can't be driven), and each slot's map and scenario."""
     library = ScenarioStore(pack, config, len(numbers))
-    choices, slot_maps = np.full(len(numbers), -1, np.int32), np.zeros(len(numbers), np.int32)
+    choices = np.full(len(numbers), -1, np.int32)
+    slot_maps: dict[int, int] = {}
     last_error: ScenarioError | None = None
-    for slot, number in enumerate(numbers):
+    for k, number in enumerate(numbers):
         try:
-            slot_maps[slot] = library.load(slot, number)
-            choices[slot] = slot
+            place = library.load(k, number)
+            choices[k], slot_maps[place.scenario] = place
         except ScenarioError as error:
             last_error = error
-    if last_error is not None and (choices < 0).all():
+    if not slot_maps:
         raise ScenarioError(f"none of {len(numbers)} scenarios can be driven; the last: {last_error}") from last_error
-    return library, choices, slot_maps
+    by_slot = {int(slot): number for slot, number in zip(choices, numbers, strict=True) if slot >= 0}
+    slots = range(len(slot_maps))
+    return library, choices, np.array([slot_maps[slot] for slot in slots], np.int32), [by_slot[slot] for slot in slots]
 
 
 def _make_agenda(worlds: int, sampler: Sampler | None, choices: Ints, slot_maps: Ints) -> Agenda:

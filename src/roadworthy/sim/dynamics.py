@@ -77,6 +77,9 @@ BICYCLE_ACROSS = np.sign(_BOTH_WAYS).astype(np.float32) * _by_type(_ANGLES, _YAW
 JERK_ALONG = _by_type((-15.0, -4.0, 0.0, 4.0), (-8.0, -1.0, 0.0, 1.0), (-10.0, -3.0, 0.0, 3.0))
 JERK_ACROSS = _by_type((-6.0, 0.0, 6.0), (-1.5, 0.0, 1.5), (-6.0, 0.0, 6.0))
 
+# The choices that ask for nothing, of every type of agent.
+IDLE_CHOICES = {Model.BICYCLE: (4, 6), Model.JERK: (2, 1)}
+
 # What a continuous action of -1 or 1 asks for, (models, types): bicycle, jerk. 0 asks for nothing.
 LOWEST_ALONG = np.stack([_by_type(-9.0, -8.0, -6.0), _by_type(-20.0, -8.0, -20.0)])
 HIGHEST_ALONG = np.stack([_by_type(5.0, 4.0, 2.5), _by_type(20.0, 4.0, 20.0)])

@@ -16,7 +16,7 @@ from roadworthy.errors import DeviceError, UsageError
 from roadworthy.scenario.pack import Pack
 from roadworthy.sim.config import Actions, SimConfig
 from roadworthy.sim.cpu_batch import CpuBatch
-from roadworthy.sim.dynamics import ACTION_CHOICES
+from roadworthy.sim.dynamics import ACTION_CHOICES, IDLE_CHOICES
 from roadworthy.sim.episodes import EndedEpisodes, Episode, Sampler
 from roadworthy.sim.layout import layout
 from roadworthy.sim.logs import figure_names
@@ -186,6 +186,11 @@ class DriveEnv:
     def action_choices(self) -> tuple[int, int] | None:
         """How many choices each part of an action has; None where actions are continuous."""
         return ACTION_CHOICES[self.config.model] if self.config.actions is Actions.DISCRETE else None
+
+    @property
+    def idle_action(self) -> tuple[float, float]:
+        """The action that asks for nothing: a car goes straight on at its speed."""
+        return IDLE_CHOICES[self.config.model] if self.config.actions is Actions.DISCRETE else (0.0, 0.0)
 
     def figures(self) -> dict[str, float | None]:
         """The mean over ego rows in use of each row's moving average, one weight per row, and `n`, how many there are.

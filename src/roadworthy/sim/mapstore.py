@@ -16,6 +16,7 @@ from roadworthy.scenario.pack.tables import PLACES, SECTIONS, PackedTables
 from roadworthy.scenario.prepare import EDGE_LIST_LENGTH, LANE_LIST_LENGTH
 from roadworthy.scenario.schema import EdgeType, Floats, Ints, LaneType, Longs
 from roadworthy.sim.pieces import piece_major
+from roadworthy.sim.slots import Slots
 from roadworthy.sim.state import (
     COLUMNS,
     EDGE_COUNT,
@@ -83,7 +84,6 @@ class MapRoom(NamedTuple):
 class MapStore:
     """Keeps maps of a pack in slots. Who acquires a map keeps its slot until it releases it as often.
 
-    A map that nobody holds stays where it is until its slot is needed; the one unused for longest goes first.
     `maps` and `generation` change when arrays had to be replaced by larger ones.
     """
 
@@ -92,9 +92,7 @@ class MapStore:
         # At least two: the arrays of a single slot would be of another type to Numba, and compiled for anew.
         self._most_slots = max(min(pack.map_count, holders + SPARE_SLOTS), 2)
         self._room = MapRoom(*[_PADDING] * len(MapRoom._fields))
-        self._slots: dict[int, int] = {}  # map: slot, the one that was used last at the end
-        self._free: list[int] = []
-        self._holders: dict[int, int] = {}  # map: how many hold it
+        self._slots = Slots()
         self.maps = _make_maps(0, self._room)
         self.half_widths: Floats = np.zeros((0, self._room.lanes), np.float32)  # (M, lanes) m, of lanes
         self.generation = 0
@@ -102,19 +100,12 @@ class MapStore:
 
     def acquire(self, number: int) -> int:
         """The slot of a map of the pack, which is read unless it is there."""
-        slot = self._slots.pop(number, None)
-        if slot is None:
-            slot = self._load(number)
-        self._slots[number] = slot
-        self._holders[number] = self._holders.get(number, 0) + 1
-        return slot
+        slot = self._slots.hold(number)
+        return self._slots.put(number, self._load(number)) if slot is None else slot
 
     def release(self, number: int) -> None:
         """Let go of a map that was acquired."""
-        self._holders[number] -= 1
-        if not self._holders[number]:
-            del self._holders[number]
-            self._slots[number] = self._slots.pop(number)
+        self._slots.release(number)
 
     def _load(self, number: int) -> int:
         packed = self._pack.packed_tables(number)
@@ -125,8 +116,11 @@ class MapStore:
             )
         needed = MapRoom.of(packed)
         if not self._room.holds(needed):
-            self._replace(len(self.maps.sizes), self._room.grown(needed))
-        slot = self._free_slot()
+            self._replace(self._slots.count, self._room.grown(needed))
+        slots = self._slots
+        if not slots.has_free() and slots.count < self._most_slots:
+            self._replace(min(max(2 * slots.count, FIRST_SLOTS), self._most_slots), self._room)
+        slot = slots.take()
         counts = packed.counts
         fault = _fill_map(
             packed.words,
@@ -141,22 +135,13 @@ class MapStore:
             slot,
         )
         if fault >= 0:
-            self._free.append(slot)
+            slots.give_back(slot)
             raise PackError(
                 f"{self._pack.path}: map {number}: its table {list(SECTIONS)[fault]!r} names what is not there; "
                 "the pack was not written by Roadworthy, or by a faulty version: generate or import it again"
             )
         self.loads += 1
         return slot
-
-    def _free_slot(self) -> int:
-        count = len(self.maps.sizes)
-        if not self._free and count < self._most_slots:
-            self._replace(min(max(2 * count, FIRST_SLOTS), self._most_slots), self._room)
-        if self._free:
-            return self._free.pop()
-        number = next(number for number in self._slots if number not in self._holders)
-        return self._slots.pop(number)
 
     def _replace(self, slots: int, room: MapRoom) -> None:
         """Put larger arrays in the place of the present ones."""
@@ -165,7 +150,7 @@ class MapStore:
         half_widths: Floats = np.zeros((slots, room.lanes), np.float32)
         half_widths[:before, : self.half_widths.shape[1]] = self.half_widths
         self.half_widths, self._room = half_widths, room
-        self._free += range(slots - 1, before - 1, -1)
+        self._slots.grow(slots)
         self.generation += 1
 
 

@@ -15,6 +15,7 @@ from roadworthy.scenario.schema import AgentType, Ints, Scenario
 from roadworthy.sim.casting import AGENTS, PREDICT, SDC, VEHICLES, choose_cast, fill_cast
 from roadworthy.sim.config import Control, Mode, Others, SimConfig
 from roadworthy.sim.mapstore import MapStore, with_contents
+from roadworthy.sim.slots import Slots
 from roadworthy.sim.state import (
     IDM,
     REPLAYED,
@@ -32,6 +33,13 @@ _WHO = {Control.VEHICLES: VEHICLES, Control.AGENTS: AGENTS, Control.SDC: SDC, Co
 _ROLE_OF_OTHERS = {Others.REPLAY: REPLAYED, Others.IDM: IDM, Others.STATIC: STATIC}
 
 
+class Place(NamedTuple):
+    """Where what a world runs was put."""
+
+    scenario: int  # slot of `scenarios`
+    map: int  # slot of `maps`
+
+
 class _Room(NamedTuple):
     """How much a slot can hold."""
 
@@ -41,10 +49,9 @@ class _Room(NamedTuple):
 
 
 class ScenarioStore:
-    """Holds the scenario of each world, and the maps that they lie on.
+    """Holds the scenarios that worlds run, each once, and the maps that they lie on.
 
-    Slot w of `scenarios` belongs to world w. `scenarios`, `maps` and `generation` change when a larger scenario or map
-    had to be given room.
+    `scenarios`, `maps` and `generation` change when a larger scenario or map had to be given room.
     """
 
     def __init__(self, pack: Pack, config: SimConfig, worlds: int) -> None:
@@ -58,10 +65,12 @@ class ScenarioStore:
         self._is_open = config.mode is Mode.OPEN
         self._who, self._role = _WHO[config.control.who], _ROLE_OF_OTHERS[config.control.others]
         self._map_store = MapStore(pack, worlds)
-        self._map_numbers = [-1] * worlds  # the map that each world holds
+        # One more than there are worlds: a world lets go of what it has when the next is there.
+        self._slots = Slots(min(len(pack), worlds + 1))
+        self._held: list[int | None] = [None] * worlds  # the scenario that each world holds
         self._room = _Room(0, 0, 0)
         self._replacements = 0
-        self.scenarios = _make_scenarios(worlds, self._room)
+        self.scenarios = _make_scenarios(self._slots.count, self._room)
 
     @property
     def maps(self) -> Maps:
@@ -86,31 +95,37 @@ class ScenarioStore:
             return self._config.open.agents + self._config.open.traffic
         return self._room.agents
 
-    def load(self, world: int, number: int) -> int:
-        """Put a scenario of the pack into a world's slot; returns the slot of its map.
+    def load(self, world: int, number: int) -> Place:
+        """Let a world hold a scenario of the pack, which is read unless it is there.
 
-        A scenario that can't be simulated as the config asks raises ScenarioError and leaves the slot as it was.
+        A scenario that can't be simulated as the config asks raises ScenarioError and leaves the world what it had.
         """
-        pack, first = self._pack, self._config.init_steps
-        packed = pack.packed_scenario(number)
-        cast = None if self._is_open else self._choose(number, packed)
-        frames = max(packed.steps - first, 0)
-        self._make_room(0 if cast is None else cast.agents, frames, packed.lights)
-
-        map_number = pack.map_number(number)
-        m = self._map_store.acquire(map_number)
-        if not self._fill(packed, cast, m, world):
-            self._map_store.release(map_number)
-            raise PackError(f"{self._name(number)}: its lights stand on lanes that its map does not have")
+        slot, map_number = self._slots.hold(number), self._pack.map_number(number)
+        place = self._read(number, map_number) if slot is None else Place(slot, self._map_store.acquire(map_number))
         self.unload(world)
-        self._map_numbers[world] = map_number
-        return m
+        self._held[world] = number
+        return place
 
     def unload(self, world: int) -> None:
-        """Let go of what a world holds: its map may make room for another."""
-        if self._map_numbers[world] >= 0:
-            self._map_store.release(self._map_numbers[world])
-            self._map_numbers[world] = -1
+        """Let go of what a world holds: it may make room for another."""
+        number = self._held[world]
+        if number is not None:
+            self._slots.release(number)
+            self._map_store.release(self._pack.map_number(number))
+            self._held[world] = None
+
+    def _read(self, number: int, map_number: int) -> Place:
+        packed = self._pack.packed_scenario(number)
+        cast = None if self._is_open else self._choose(number, packed)
+        frames = max(packed.steps - self._config.init_steps, 0)
+        self._make_room(0 if cast is None else cast.agents, frames, packed.lights)
+        m = self._map_store.acquire(map_number)
+        slot = self._slots.take()
+        if not self._fill(packed, cast, m, slot):
+            self._map_store.release(map_number)
+            self._slots.give_back(slot)
+            raise PackError(f"{self._name(number)}: its lights stand on lanes that its map does not have")
+        return Place(self._slots.put(number, slot), m)
 
     def _choose(self, number: int, packed: PackedScenario) -> _Cast:
         """Who takes part and who is driven; raises ScenarioError where that can't be."""
@@ -158,19 +173,19 @@ class ScenarioStore:
             "another control.who or init_steps, or leave the scenario out"
         )
 
-    def _fill(self, packed: PackedScenario, cast: _Cast | None, m: int, world: int) -> bool:
+    def _fill(self, packed: PackedScenario, cast: _Cast | None, m: int, slot: int) -> bool:
         """Fill a slot that is large enough. False: a light stands on a lane that is not there."""
         scenarios, first = self.scenarios, self._config.init_steps
         arrays = packed.words, packed.starts
         if packed.lights:
             widths = self._map_store.half_widths
-            if not fill_lights(arrays, packed.lights, packed.steps, first, self.maps, widths, m, scenarios, world):
+            if not fill_lights(arrays, packed.lights, packed.steps, first, self.maps, widths, m, scenarios, slot):
                 return False
             if self._is_open:
-                plan_lights(self.maps, m, scenarios, world)
-        scenarios.dt[world] = packed.dt
+                plan_lights(self.maps, m, scenarios, slot)
+        scenarios.dt[slot] = packed.dt
         driven, count = (0, 0) if cast is None else (cast.driven, cast.agents)
-        scenarios.counts[world] = count, driven, max(packed.steps - first, 0), packed.lights
+        scenarios.counts[slot] = count, driven, max(packed.steps - first, 0), packed.lights
         if cast is not None:
             fill_cast(
                 arrays,
@@ -183,7 +198,7 @@ class ScenarioStore:
                 count,
                 self._role,
                 scenarios,
-                world,
+                slot,
             )
         return True
 
@@ -196,7 +211,7 @@ class ScenarioStore:
                 max(room.frames, frames),
                 max(room.lights, _padded(lights)),
             )
-            larger = _make_scenarios(len(self._map_numbers), self._room)
+            larger = _make_scenarios(self._slots.count, self._room)
             self.scenarios = Scenarios._make(with_contents(larger, self.scenarios))
             self._replacements += 1
 

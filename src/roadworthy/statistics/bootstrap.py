@@ -11,7 +11,7 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special
 
 from roadworthy.statistics.clusters import Array, Sums
 
@@ -25,7 +25,7 @@ def studentized_quantiles(sums: Sums, level: float) -> tuple[float, float]:
     """The quantiles of (estimate - truth) / standard error; infinite where draws are without any spread."""
     tail = (1.0 - level) / 2.0
     if sums.count > MOST_CLUSTERS:
-        edge = float(stats.t.ppf(1.0 - tail, sums.count - 1))
+        edge = float(special.stdtrit(sums.count - 1, 1.0 - tail))
         return -edge, edge
     value, error = sums.value, sums.standard_error
     assert value is not None

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from math import inf, isfinite, sqrt
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from roadworthy.errors import UsageError
 from roadworthy.statistics.bootstrap import studentized_quantiles
@@ -24,7 +24,7 @@ from roadworthy.statistics.clusters import Array, Clusters, Sums, sums
 LEVEL = 0.95
 # So many scenarios are needed for an interval to hold its level within two points; measured, see docs/statistics.md.
 FEWEST_FOR_RATES = 10  # with several rows each
-FEWEST_FOR_MEANS = 50
+FEWEST_FOR_MEANS = 80
 FEWEST_WITH_EVENTS = 10  # of ratios: scenarios in which anything was counted
 _LEAST_DESIGN_EFFECT = 0.6  # a smaller one is chance: rows of a scenario are not more different than others
 
@@ -61,7 +61,7 @@ def rate(values: Array, clusters: Clusters, level: float = LEVEL, *, each_once: 
         return _too_few(found, f"{given.count} scenarios with several rows each", FEWEST_FOR_RATES)
     p = found.value
     size = effective_size(given, p * (1.0 - p))
-    low, high = wilson(p, size, float(stats.t.ppf(0.5 + level / 2.0, given.count - 1)))
+    low, high = wilson(p, size, student_quantile(level, given.count - 1))
     return replace(found, low=low, high=high, level=level, method="clustered Wilson")
 
 
@@ -121,21 +121,29 @@ def effective_size(given: Sums, row_variance: float) -> float:
 
     The design effect is the variance between clusters over that of independent rows. It is estimated from the clusters
     that hold what is rarer; where these are few it may be anything up to its largest, when the rows of a cluster are
-    all equal, so it is moved towards that: by a half with one such cluster, a quarter with two, and so on.
+    all equal, so it is moved towards that: by a half with one such cluster, a quarter with two, and so on. A cluster
+    that holds most of what is rarer makes the others count for less.
     """
     largest = given.rows * float((given.weight**2).sum() / given.weight.sum() ** 2)
     if row_variance > 0.0:
         effect = max(given.jackknife_variance() / (row_variance / given.rows), _LEAST_DESIGN_EFFECT)
     else:
         effect = largest
-    doubt = 0.5 ** int(np.count_nonzero(given.minority))
+    squares = float((given.minority**2).sum())
+    holders = float(given.minority.sum()) ** 2 / squares if squares > 0.0 else 0.0
+    doubt = 0.5**holders
     effect = (1.0 - doubt) * effect + doubt * max(largest, effect)
     return given.rows / effect
 
 
 def normal_quantile(level: float) -> float:
     """How many standard errors an interval of this level has on each side."""
-    return float(stats.norm.ppf(0.5 + level / 2.0))
+    return float(special.ndtri(0.5 + level / 2.0))
+
+
+def student_quantile(level: float, freedom: float) -> float:
+    """The same where the standard error is known from so many degrees of freedom."""
+    return float(special.stdtrit(freedom, 0.5 + level / 2.0))
 
 
 def _estimate(given: Sums) -> Interval:

@@ -6,7 +6,6 @@ from dataclasses import replace
 from math import sqrt
 
 import numpy as np
-from scipy import stats
 from scipy.optimize import brentq
 
 from roadworthy.errors import UsageError
@@ -18,6 +17,7 @@ from roadworthy.statistics.intervals import (
     effective_size,
     mean,
     normal_quantile,
+    student_quantile,
 )
 
 _TINY = 1e-9
@@ -43,7 +43,7 @@ def paired_rate(after: Array, before: Array, clusters: Clusters, level: float = 
         return replace(found, note=note)
     else:
         size = effective_size(given, gains + losses - found.value**2)
-        quantile, method = float(stats.t.ppf(0.5 + level / 2.0, given.count - 1)), "clustered Tango"
+        quantile, method = student_quantile(level, given.count - 1), "clustered Tango"
     low, high = tango(gains * size, losses * size, size, quantile)
     return replace(found, low=low, high=high, level=level, method=method)
 

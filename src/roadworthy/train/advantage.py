@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from roadworthy.train.config import PpoConfig
 
@@ -31,8 +32,12 @@ def advantages(
     future = torch.where(goes_on, following, final_values)
     errors = ratios.clamp(max=config.ratio_clip) * (rewards + discount * future - values)
     decay = discount * config.trace_decay * ratios.clamp(max=config.trace_clip) * goes_on
-    out, carried = [], torch.zeros_like(last_values)
-    for error, kept in zip(reversed(errors.unbind(1)), reversed(decay.unbind(1)), strict=True):
-        carried = error + kept * carried
-        out.append(carried)
-    return torch.stack(out[::-1], 1)
+    # Each step's sum takes in that of the steps behind what it has already: 1, 2, 4, ... steps, instead of one after
+    # another, which for long segments is much for a GPU to launch, or for torch to compile.
+    reach = 1
+    while reach < errors.shape[1]:
+        behind = pad(errors[:, reach:], (0, reach))
+        errors = errors + decay * behind
+        decay = decay * pad(decay[:, reach:], (0, reach))
+        reach *= 2
+    return errors

@@ -3,42 +3,92 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-PANELS: tuple[tuple[str, tuple[str, ...]], ...] = (
+PICTURE = "curve.png"  # in a run's folder
+Lines = Sequence[dict[str, Any]]
+Panel = tuple[str, tuple[str, ...]]  # its title, and the figures that it shows
+
+# From left to right; those of trials follow where there are any.
+_TOP: tuple[Panel, ...] = (
     ("figures of egos", ("score", "goal_rate", "completion_rate")),
     ("infractions, share of episodes", ("collision_rate", "off_road_rate", "red_light_rate")),
-    ("the learner", ("entropy", "explained_variance")),
-    ("agent-steps per second", ("steps_per_s",)),
 )
+_BELOW: tuple[Panel, ...] = (
+    ("the learner", ("entropy", "explained_variance", "value")),
+    ("throughput", ("steps_per_s",)),
+)
+_NAMES = {"value": "value loss", "steps_per_s": "agent-steps per second"}
+_MOST_POINTS = 1000  # more than the picture has pixels for
 
 
 def draw_curve(progress: Path, out: Path, title: str = "") -> Path:
-    """Draw what progress.jsonl has: one panel per kind of figure, over agent-steps."""
+    """Draw what progress.jsonl has: one panel per kind of figure, over agent-steps. The file appears whole."""
     from matplotlib.figure import Figure
 
-    lines = [json.loads(line) for line in progress.read_text(encoding="utf-8").splitlines()]
-    picture = Figure(figsize=(10, 6), layout="constrained")
-    panels = picture.subplots(2, 2, sharex=True).ravel()
-    for panel, (heading, names) in zip(panels, PANELS, strict=True):
-        for name in names:
-            points = [(line["step"] / 1e6, value) for line in lines if (value := _value(line, name)) is not None]
-            if points:
-                panel.plot(*zip(*points, strict=True), label=name.replace("_", " "), linewidth=1.4)
-        panel.set_title(heading, loc="left", fontsize=10)
-        panel.grid(alpha=0.25)
-        panel.spines[["top", "right"]].set_visible(False)
-        panel.set_ylim(bottom=0)
-        if len(names) > 1:
-            panel.legend(frameon=False, fontsize=9)
-    for panel in panels[2:]:
-        panel.set_xlabel("million agent-steps learned from")
+    lines = _read(progress)
+    scores, deltas = _of_trials(lines)
+    rows = ([*_TOP, *scores], [*_BELOW, *deltas])
+    picture = Figure(figsize=(5.0 * len(rows[0]), 6.0), layout="constrained")
+    places = picture.subplots(2, len(rows[0]), sharex=True)
+    for place, (heading, names) in zip(places.ravel(), [*rows[0], *rows[1]], strict=True):
+        _draw(place, heading, names, lines)
+    for place in places[1]:
+        place.set_xlabel("million agent-steps learned from")
     if title:
         picture.suptitle(title, x=0.01, ha="left", fontsize=12)
     out.parent.mkdir(parents=True, exist_ok=True)
-    picture.savefig(out, dpi=110)
+    partial = out.with_name(f".{out.name}.partial")
+    picture.savefig(partial, dpi=110, format="png")
+    os.replace(partial, out)
     return out
+
+
+def _draw(place: Any, heading: str, names: Sequence[str], lines: Lines) -> None:
+    """One panel: a curve for each figure that there is."""
+    shown: list[float] = []
+    for name in names:
+        points = [(line["step"] / 1e6, value) for line in lines if (value := _value(line, name)) is not None]
+        if points:
+            label = _NAMES.get(name, name.replace("_", " "))
+            place.plot(*zip(*points, strict=True), label=label, linewidth=1.4, marker="." if len(points) < 3 else None)
+            shown += [value for _, value in points]
+    place.set_title(heading, loc="left", fontsize=10)
+    place.grid(alpha=0.25)
+    place.spines[["top", "right"]].set_visible(False)
+    if not shown:
+        place.text(0.5, 0.5, "no data yet", ha="center", va="center", transform=place.transAxes, color="0.5")
+        return
+    if min(shown) < 0.0:
+        place.axhline(0.0, color="0.6", linewidth=0.8)
+    else:
+        place.set_ylim(0.0, None if max(shown) > 0.0 else 1.0)
+    place.legend(frameon=False, fontsize=9)
+
+
+def _of_trials(lines: Lines) -> tuple[tuple[Panel, ...], tuple[Panel, ...]]:
+    """A panel with the scores of all trials and one with their differences, where an episode has several."""
+    told = {name for line in lines for name in line["figures"]}
+    scores = sorted((n for n in told if re.fullmatch(r"trial_\d+_score", n)), key=_number)
+    deltas = sorted((n for n in told if re.fullmatch(r"ada_delta_trial_\d+_minus_0", n)), key=_number)
+    if not deltas:
+        return (), ()
+    return (("score by trial", tuple(scores)),), (("score minus that of trial 0", tuple(deltas)),)
+
+
+def _number(name: str) -> int:
+    return int(re.findall(r"\d+", name)[0])
+
+
+def _read(progress: Path) -> Lines:
+    """The lines of a log, of a long one as many as can be told apart, the last among them."""
+    lines = [json.loads(line) for line in progress.read_text(encoding="utf-8").splitlines()]
+    every = -(-len(lines) // _MOST_POINTS) or 1
+    return lines[::-1][::every][::-1]
 
 
 def _value(line: dict[str, Any], name: str) -> float | None:

@@ -9,6 +9,11 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 
+def is_first_process() -> bool:
+    """Whether this is the first of the processes that torchrun started, or the only one."""
+    return int(os.environ.get("RANK", "0")) == 0
+
+
 class Processes:
     """This process among those that train together."""
 

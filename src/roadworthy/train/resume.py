@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from roadworthy.train.loop import Trainer
 
 TENSORS, FACTS = "trainer.safetensors", "trainer.json"
+# What may be another where a run goes on: how long it lasts, how it is saved, and the cores that it has. All other keys
+# decide what its weights mean, or how they came about.
+MAY_CHANGE = ("steps", "checkpoint_interval", "keep", "threads")
 
 
 def save(trainer: Trainer) -> Path:
@@ -57,8 +60,12 @@ def save(trainer: Trainer) -> Path:
 def restore(trainer: Trainer, checkpoint: Path) -> None:
     """Bring a trainer to where a checkpoint was written."""
     saved = load_policy(checkpoint)
-    if saved.about.get("train") != plain(trainer.config):
-        raise CheckpointError(f"{checkpoint} was written with another config; give --new, or the config that it has")
+    changed = changed_keys(saved.about.get("train"), plain(trainer.config))
+    if changed:
+        raise CheckpointError(
+            f"{checkpoint} was written with another config (other: {', '.join(changed)}); give --new, or the config "
+            "that it has"
+        )
     try:
         data = (checkpoint / TENSORS).read_bytes()
         facts = json.loads((checkpoint / FACTS).read_bytes())
@@ -84,6 +91,14 @@ def restore(trainer: Trainer, checkpoint: Path) -> None:
         if f"{digest}.length" in tensors:  # else its file was replaced since, and it remembers nothing
             copy_into(memory, digest, tensors)
     trainer.env.restore(_snapshot(tensors, facts["env"]))
+
+
+def changed_keys(one: object, other: object, key: str = "") -> list[str]:
+    """The dotted keys in which two plain configs differ, but for those that may."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        names = sorted(one.keys() | other.keys())
+        return [k for name in names for k in changed_keys(one.get(name), other.get(name), f"{key}.{name}".strip("."))]
+    return [] if one == other or key in MAY_CHANGE else [key]
 
 
 def checkpoints_of(folder: Path) -> Path:

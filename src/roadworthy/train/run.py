@@ -1,5 +1,7 @@
 """A training run as a folder: found again where it stopped, with its config, its progress and its checkpoints.
 
+One trainer at a time may write there (see record/lock.py); one that was killed is in nobody's way.
+
 <out>/config.json        the config, resolved
 <out>/progress.jsonl     a line per update
 <out>/checkpoints/       see resume.py
@@ -9,7 +11,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict
 from itertools import count
 from pathlib import Path
@@ -17,9 +20,11 @@ from pathlib import Path
 from roadworthy.config import plain
 from roadworthy.errors import CheckpointError, UsageError
 from roadworthy.policy.checkpoint import newest
+from roadworthy.record.lock import Lock, living_owner
 from roadworthy.train.config import TrainConfig
 from roadworthy.train.loop import Progress, Trainer
-from roadworthy.train.resume import checkpoints_of, forget_from, replace_text
+from roadworthy.train.processes import is_first_process
+from roadworthy.train.resume import MAY_CHANGE, changed_keys, checkpoints_of, forget_from, replace_text
 
 # Epoch, step, what writes a checkpoint of the policy as it is, and whether training has come to its end.
 Evaluate = Callable[[int, int, Callable[[], Path], bool], None]
@@ -54,29 +59,20 @@ def train(
     is_new: begin anew; what an earlier run left in the folder is moved to a folder within.
     evaluate: runs the evaluations that are due, at the start, after each update and at the end; in one process alone.
     """
-    last = None if is_new else _newest(checkpoints_of(folder), warn)
-    _require_same(config, folder, has_begun=last is not None)
-    trainer = Trainer(config, pack, folder, trace)
-    if last is not None:
-        trainer.resume(last)
-    folder.mkdir(parents=True, exist_ok=True)
-    if trainer.processes.is_first:
-        if is_new:
-            _set_aside(folder)
-        replace_text(folder / "config.json", json.dumps(plain(config), indent=1))
-        forget_from(folder / "progress.jsonl", trainer.epoch + 1)
-    try:
-        with (folder / "progress.jsonl").open("a", encoding="utf-8") as log:
+    with _held(folder):
+        trainer = _ready(config, pack, folder, is_new, trace, warn)
+        is_first = trainer.processes.is_first
+        with closing(trainer.processes), (folder / "progress.jsonl").open("a", encoding="utf-8") as log:
 
             def told(progress: Progress) -> None:
-                if trainer.processes.is_first:
+                if is_first:
                     log.write(json.dumps(asdict(progress)) + "\n")
                     log.flush()
                 report(progress)
 
-            if evaluate is None or not trainer.processes.is_first:
+            if evaluate is None or not is_first:
                 return trainer.run(told, should_stop)
-            if last is None:
+            if trainer.epoch == 0:
                 evaluate(0, 0, trainer.save, False)
 
             def after(trained: Trainer) -> None:
@@ -87,8 +83,23 @@ def train(
             if trainer.step >= config.steps:
                 evaluate(trainer.epoch, trainer.step, lambda: checkpoint, True)
             return checkpoint
-    finally:
-        trainer.processes.close()
+
+
+def _ready(
+    config: TrainConfig, pack: Path, folder: Path, is_new: bool, trace: Path | None, warn: Callable[[str], None]
+) -> Trainer:
+    """A trainer at the start of a run, or where the run in this folder stopped."""
+    last = None if is_new else _newest(checkpoints_of(folder), warn)
+    _require_same(config, folder, has_begun=last is not None)
+    trainer = Trainer(config, pack, folder, trace)
+    if last is not None:
+        trainer.resume(last)
+    if trainer.processes.is_first:
+        if is_new:
+            _set_aside(folder)
+        replace_text(folder / "config.json", json.dumps(plain(config), indent=1))
+        forget_from(folder / "progress.jsonl", trainer.epoch + 1)
+    return trainer
 
 
 def _newest(checkpoints: Path, warn: Callable[[str], None]) -> Path | None:
@@ -118,16 +129,28 @@ def _set_aside(folder: Path) -> None:
 def _require_same(config: TrainConfig, folder: Path, has_begun: bool) -> None:
     if has_begun and (folder / "config.json").exists():
         known = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        if known != plain(config):
-            changed = ", ".join(sorted(_differences(known, plain(config))))
+        changed = changed_keys(known, plain(config))
+        if changed:
             raise CheckpointError(
-                f"{folder} holds a run with another config (other: {changed}); give --new to begin anew there, or "
-                "another --out"
+                f"{folder} holds a run with another config (other: {', '.join(changed)}); give --new to begin anew "
+                f"there, or another --out. Where a run goes on, only these may change: {', '.join(MAY_CHANGE)}"
             )
 
 
-def _differences(one: object, other: object, key: str = "") -> set[str]:
-    if isinstance(one, dict) and isinstance(other, dict):
-        keys = one.keys() | other.keys()
-        return set().union(*(_differences(one.get(k), other.get(k), f"{key}.{k}".strip(".")) for k in keys))
-    return set() if one == other else {key}
+@contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    """Keep other trainers out of a folder; of the processes of one run, the first does so for all."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if not is_first_process():
+        yield
+        return
+    other = living_owner(folder)
+    if other is not None:
+        raise UsageError(f"{folder}: {other} is training there; wait for it, stop it, or give another --out")
+    lock = Lock(folder)
+    try:
+        yield
+    finally:
+        lock.release()
+        with suppress(OSError):
+            folder.rmdir()  # a run that could not begin leaves no empty folder

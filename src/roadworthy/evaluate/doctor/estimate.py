@@ -28,7 +28,8 @@ _WARM_STEPS, _TIMED_STEPS = 3, 10
 def kind_of(config: EvaluatorConfig) -> object:
     """What sections have in common whose steps cost the same."""
     path = config.source.path if config.scenarios is not None else None
-    return config.type, path, config.env, config.worlds, config.engine, config.workers, config.device, config.coplayers
+    drivers = config.policy, config.coplayers
+    return config.type, path, config.env, config.worlds, config.engine, config.workers, config.device, drivers
 
 
 def estimate(what: str, configs: Sequence[EvaluatorConfig], policy: str | None) -> Finding:
@@ -39,7 +40,7 @@ def estimate(what: str, configs: Sequence[EvaluatorConfig], policy: str | None) 
         return Finding(what, State.OK, f"{config.type} does not drive in the simulator; no step was tried")
     path, counts = _some_scenarios(configs)
     worlds = min(config.worlds, max(counts))
-    task = Task(what, path, evaluator.env(config), _actor_maker(config, policy), worlds, config.device)
+    task = Task(what, path, config.env, _actor_maker(config, policy), worlds, config.device)
     step_s, world_bytes = _try(task)
     processes = 1 if config.engine is Engine.INLINE else config.workers or available_cores()
     batches = sum(-(-count // (worlds * processes)) for count in counts)
@@ -64,7 +65,7 @@ def estimate(what: str, configs: Sequence[EvaluatorConfig], policy: str | None) 
 
 
 def _actor_maker(config: EvaluatorConfig, policy: str | None) -> Any:
-    return actor_maker(subject_of(policy or config.checkpoint or "random"), config)
+    return actor_maker(subject_of(config.policy_for(policy) or "random"), config)
 
 
 def _some_scenarios(configs: Sequence[EvaluatorConfig]) -> tuple[Path, list[int]]:

@@ -71,7 +71,7 @@ def _pack(path: Path, sources: Sequence[ScenarioSource]) -> Finding:
 
 
 def _policies(configs: Sequence[EvaluatorConfig], policy: str | None) -> Iterator[Finding]:
-    named = [policy] if policy is not None else [config.checkpoint for config in configs]
+    named = [config.policy_for(policy) for config in configs]
     if configs and None in named:
         told = "none is named: give one with --checkpoint, or in the sections; the steps below are driven at random"
         yield Finding("policy", State.WARNING, told)

@@ -57,8 +57,7 @@ class InlineEngine:
         env = task.make_env(len(owed), self._threads)
         while duties.is_waiting:
             try:
-                actor = task.make_actor()
-                carry_out(env, actor, take, hand_over, evaluator=task.evaluator, keeps_traces=task.keeps_traces)
+                carry_out(task, env, take, hand_over)
             except _NotWritten as wrapped:
                 raise wrapped.error from None
             except Exception as error:

@@ -63,15 +63,7 @@ def _work(connection: Connection, number: int, task: Task) -> None:
         connection.send((NEXT, None))
         return connection.recv()
 
-    carry_out(
-        task.make_env(threads=1),
-        task.make_actor(),
-        ask,
-        lambda result: connection.send((RESULT, result)),
-        evaluator=task.evaluator,
-        slot=number,
-        keeps_traces=task.keeps_traces,
-    )
+    carry_out(task, task.make_env(threads=1), ask, lambda result: connection.send((RESULT, result)), slot=number)
 
 
 def _settle_in(log: Path) -> None:

@@ -18,7 +18,10 @@ from roadworthy.record import Run, RunWriter
 
 @dataclass(frozen=True, kw_only=True)
 class GymConfig(EvaluatorConfig):
-    """Settings of a job, beside those that all evaluators share: `worlds` are envs side by side."""
+    """Settings of a job, beside those that all evaluators share: `worlds` are envs side by side.
+
+    `policy` is named as jobs name theirs; none: the checkpoint that is evaluated.
+    """
 
     needs_scenarios: ClassVar[bool] = False
 
@@ -26,8 +29,6 @@ class GymConfig(EvaluatorConfig):
     # "gym:Ant-v5", "drive:town" or "drive:FILE.pack", "module:make_env", or a name that a package declares.
     arguments: dict[str, Any] = field(default_factory=dict)
     # Handed to whatever makes the environment.
-    policy: str | None = None
-    # As a job names it; none: the checkpoint that is evaluated.
     policy_config: dict[str, Any] = field(default_factory=dict)
     # Handed to the policy's class.
     max_steps: int | None = None
@@ -47,8 +48,10 @@ class GymConfig(EvaluatorConfig):
             raise ConfigError("episodes is missing, expected how many to run")
         if self.render is not None:
             raise ConfigError("render is for driving; a section of type gym has videos instead")
-        if self.policy is not None and self.checkpoint is None:
-            object.__setattr__(self, "checkpoint", "zero")  # a section needs a policy, and this one has its own
+
+    def policy_for(self, given: str | None) -> str | None:
+        """A job makes a policy of its own by itself; another one that does nothing is named for it."""
+        return "zero" if self.policy is not None else super().policy_for(given)
 
     def job(self, name: str, policy: str) -> Job:
         """The job that the section describes."""

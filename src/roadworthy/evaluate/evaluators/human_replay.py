@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from roadworthy.errors import ConfigError
 from roadworthy.evaluate.config import EvaluatorConfig
 from roadworthy.evaluate.evaluator import DrivingEvaluator
-from roadworthy.sim.config import Control, Mode, Others, SimConfig
 
 
 @dataclass(frozen=True, kw_only=True)
 class HumanReplayConfig(EvaluatorConfig):
     """The worlds are what the evaluator's name says, whatever the training's were."""
+
+    fixed: ClassVar[Mapping[str, Any]] = {
+        "env": {"mode": "replay", "control": {"who": "sdc", "others": "replay", "ego_share": 1.0}}
+    }
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -28,8 +32,3 @@ class HumanReplay(DrivingEvaluator):
     """The policy drives the self-driving car alone; everybody else moves as recorded."""
 
     config_type: ClassVar[type[EvaluatorConfig]] = HumanReplayConfig
-
-    def env(self, config: EvaluatorConfig) -> SimConfig:
-        """Recorded worlds with the self-driving car as the only ego."""
-        control = replace(config.env.control, who=Control.SDC, others=Others.REPLAY, ego_share=1.0)
-        return replace(config.env, mode=Mode.REPLAY, control=control)

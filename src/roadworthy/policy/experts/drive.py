@@ -1,6 +1,12 @@
-"""The expert of open worlds: it follows its route as reactive traffic does, but through an ego's own actions."""
+"""The expert that follows a route as reactive traffic does, but through an ego's own actions.
+
+Open worlds give egos their routes. In recorded ones each ego's is traced: the lanes along which its recording goes, as
+reactive traffic in the place of recorded agents has it.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,8 +15,7 @@ from roadworthy.compile import entry, rule
 from roadworthy.errors import UsageError
 from roadworthy.policy.experts.places import keep_track
 from roadworthy.scenario.schema import Floats, Ints
-from roadworthy.sim.config import Mode
-from roadworthy.sim.dynamics import decode, encode, wheelbase_of
+from roadworthy.sim.dynamics import PEDESTRIAN, decode, encode, wheelbase_of
 from roadworthy.sim.env import DriveEnv
 from roadworthy.sim.path import Real, Road, route_pose
 from roadworthy.sim.state import (
@@ -53,23 +58,18 @@ _ZERO, _HALF, _ONE, _TWO = np.float32(0.0), np.float32(0.5), np.float32(1.0), np
 class DriveExpert:
     """Steers along the route, and keeps to the limit, its distance, lights and right of way as traffic does.
 
-    It keeps its own account of where everybody is on their routes: asking it changes nothing in the env. To be asked
-    once in every step.
+    Who is on no lane in a recorded world (pedestrians, parked cars) keeps its speed and its direction. It keeps its own
+    account of where everybody is on their routes: asking it changes nothing in the env. To be asked once in every step.
     """
 
     def __init__(self, env: DriveEnv, *, knows_gains: bool = False, settling_s: float = 0.8) -> None:
-        """Drive all rows of an env with open worlds.
+        """Drive all rows of an env.
 
         knows_gains: it is told the hidden gains of its steering and brakes, and makes up for them; else it takes both
             for 1.
         settling_s: over how many seconds of its way it makes up for being beside the route. Who corrects quickly hardly
             depends on knowing the gains; who trusts its steering does.
         """
-        if env.config.mode is not Mode.OPEN:
-            raise UsageError(
-                f"the drive expert follows routes, but the env's mode is {env.config.mode.value!r}; "
-                "give it one with mode = 'open', or take LogExpert"
-            )
         if not settling_s > 0:
             raise UsageError(f"settling_s is {settling_s}, expected seconds above 0")
         self._env = env
@@ -85,23 +85,34 @@ class DriveExpert:
         return self._actions
 
     def _decide(self, worlds: Worlds, maps: Maps, scenarios: Scenarios, settings: NDArray[np.void]) -> None:
-        if self._own is None:
-            # Hidden factors stay 1 in the own account: what is not told is not known.
-            self._own = Worlds._make(map(np.zeros_like, worlds))._replace(hidden=np.ones_like(worlds.hidden))
-            self._own.clocks[:, TRIAL] = -1  # no trial was seen yet
-            self._routes = np.zeros((len(worlds.marks), 1 + ROUTE_LANES, worlds.marks.shape[-1]), np.int32)
+        own = self._account(worlds)
         _drive(
             worlds,
             maps,
             scenarios,
             settings,
-            self._own,
+            own,
             self._routes,
             self._rests,
             self._settling_s,
             self._knows_gains,
             self._actions,
         )
+
+    def _account(self, worlds: Worlds) -> Worlds:
+        """The own account, as large as the worlds are: they grow when a scenario with more agents comes."""
+        if self._own is not None and self._own.marks.shape == worlds.marks.shape:
+            return self._own
+        # Hidden factors stay 1 in the own account: what is not told is not known.
+        own = Worlds._make(map(np.zeros_like, worlds))._replace(hidden=np.ones_like(worlds.hidden))
+        own.clocks[:, TRIAL] = -1  # no trial was seen yet
+        routes = np.zeros((len(worlds.marks), 1 + ROUTE_LANES, worlds.marks.shape[-1]), np.int32)
+        if self._own is not None:
+            kept: list[tuple[Any, Any]] = [*zip(self._own, own, strict=True), (self._routes, routes)]
+            for before, after in kept:
+                after[tuple(map(slice, before.shape))] = before
+        self._own, self._routes = own, routes
+        return own
 
 
 @entry
@@ -127,7 +138,7 @@ def _drive(
     for w in range(len(worlds.clocks)):
         is_running = worlds.clocks[w, SCENARIO] >= 0
         if is_running:
-            keep_track(worlds, maps, own, routes, rests, w)
+            keep_track(worlds, maps, scenarios, own, routes, rests, w, p)
         driven = worlds.clocks[w, DRIVEN_COUNT] if is_running else np.int32(0)
         for a in range(slots):
             first, second = _ZERO, _ZERO
@@ -152,11 +163,16 @@ def _wish(
     """What agent a would ask for, along and across, if its steering and brakes did as they are told."""
     agents, marks, clock = own.agents[w], own.marks[w], own.clocks[w]
     dt, m, speed = scenarios.dt[clock[SCENARIO]], clock[MAP], agents[SPEED, a]
+    if marks[ROUTE_LENGTH, a] == 0 and not p.is_open:
+        if p.is_jerk and marks[TYPE, a] != PEDESTRIAN:
+            return -agents[ACCELERATION, a] / dt, -agents[LATERAL, a] / dt
+        return _ZERO, _ZERO
     acceleration = wanted_acceleration(own, maps, scenarios, w, a, p)
-    to_goal = max(agents[GOAL_DISTANCE, a] - _HALF * p.goal_radius, _LEAST_M)
-    slowing = (speed * speed - p.goal_speed * p.goal_speed) / (_TWO * to_goal)
-    if slowing > _SLOWING:
-        acceleration = min(acceleration, -slowing)
+    if p.is_open:  # who is recorded drives on: its goal is where the recording happens to end
+        to_goal = max(agents[GOAL_DISTANCE, a] - _HALF * p.goal_radius, _LEAST_M)
+        slowing = (speed * speed - p.goal_speed * p.goal_speed) / (_TWO * to_goal)
+        if slowing > _SLOWING:
+            acceleration = min(acceleration, -slowing)
     along = (acceleration - agents[ACCELERATION, a]) / dt if p.is_jerk else acceleration
     if marks[ROUTE_LENGTH, a] == 0:
         return along, _ZERO

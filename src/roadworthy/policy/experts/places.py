@@ -11,11 +11,12 @@ import numpy as np
 from roadworthy.compile import rule
 from roadworthy.scenario.schema import Floats, Ints
 from roadworthy.sim.path import Road, nearest_place
-from roadworthy.sim.routes import place_on_route
+from roadworthy.sim.routes import place_on_route, trace_route
 from roadworthy.sim.state import (
     AGENT_COUNT,
     DRIVEN_COUNT,
     EPISODE_STEP,
+    FIRST_STEP,
     IS_PRESENT,
     MAP,
     PATH_ARC,
@@ -27,6 +28,8 @@ from roadworthy.sim.state import (
     SPAWNS,
     TRIAL,
     Maps,
+    Params,
+    Scenarios,
     Worlds,
     X,
     Y,
@@ -38,11 +41,14 @@ _ZERO = np.float32(0.0)
 
 
 @rule
-def keep_track(worlds: Worlds, maps: Maps, own: Worlds, routes: Ints, rests: Floats, w: int) -> None:
+def keep_track(
+    worlds: Worlds, maps: Maps, scenarios: Scenarios, own: Worlds, routes: Ints, rests: Floats, w: int, p: Params
+) -> None:
     """Bring the own account of a world up to date: everything as it is there, but driven agents' places followed on.
 
-    own: the worlds as they were at the last call. routes: (worlds, 1 + ROUTE_LANES, agents) length and lanes of the
-    routes that the env held then. rests: (worlds, slots) is set to 0 for agents that start anew.
+    own: the worlds as they were at the last call; in recorded worlds, where driven agents have no routes, with those
+    that were traced. routes: (worlds, 1 + ROUTE_LANES, agents) length and lanes of the routes that the env held then.
+    rests: (worlds, slots) is set to 0 for agents that start anew.
     """
     clock, own_clock, marks, own_marks = worlds.clocks[w], own.clocks[w], worlds.marks[w], own.marks[w]
     agents, own_agents = worlds.agents[w], own.agents[w]
@@ -57,6 +63,7 @@ def keep_track(worlds: Worlds, maps: Maps, own: Worlds, routes: Ints, rests: Flo
     for a in range(clock[AGENT_COUNT]):
         is_driven = a < clock[DRIVEN_COUNT]
         is_same_attempt = is_same_trial and marks[SPAWNS, a] == own_marks[SPAWNS, a]
+        is_same_attempt &= marks[FIRST_STEP, a] == own_marks[FIRST_STEP, a]
         is_same_route = is_same_attempt and _holds(marks, routes[w], a)
         arc = own_agents[PATH_ARC, a]
         for line in range(len(agents)):
@@ -69,6 +76,8 @@ def keep_track(worlds: Worlds, maps: Maps, own: Worlds, routes: Ints, rests: Flo
             _take_over(marks, own_marks, routes[w], a)
         if is_driven and not is_same_attempt:
             rests[w, a] = _ZERO
+            if not p.is_open:
+                trace_route(own, maps, scenarios, w, a)
         if is_driven and marks[IS_PRESENT, a] != 0:
             _find_place(own, maps, w, a, is_same_route)
 

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from roadworthy.errors import UsageError
-from roadworthy.policy.actor import NeuralActor
 from roadworthy.policy.cores.transformer import TransformerMemory
 from roadworthy.policy.heads import ContinuousHead, PartsHead
 from roadworthy.policy.inspect.attention import look, without_mask
 from roadworthy.policy.inspect.record import Inspection, StepRecord
 from roadworthy.policy.network import Output, Policy
+from roadworthy.policy.neural import NeuralActor
 from roadworthy.sim.env import DriveEnv
 from roadworthy.sim.state import EGO
 

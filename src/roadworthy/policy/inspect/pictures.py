@@ -2,38 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 import matplotlib
 import numpy as np
 from numpy.typing import NDArray
 
+from roadworthy.plots import BLUE, GREEN, INK, OCHRE, QUIET, RED, png
 from roadworthy.policy.inspect.record import Inspection
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-INK, QUIET, AWAY = "#333333", "#9a9a9a", "#e3e3e3"
-HEADS = ("#2f5d8a", "#2a7f62", "#c2912b", "#b3472d", "#7b4f9d", "#4aa3b5", "#8c6d46", "#d17ba0")
-STYLE: Any = {
-    "font.size": 9.0,
-    "axes.titlesize": 10.0,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.edgecolor": INK,
-    "axes.labelcolor": INK,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "text.color": INK,
-    "legend.frameon": False,
-    "legend.fontsize": 8.0,
-}
-DOTS_PER_INCH = 120
+AWAY = "#e3e3e3"
+HEADS = (BLUE, GREEN, OCHRE, RED, "#7b4f9d", "#4aa3b5", "#8c6d46", "#d17ba0")
 RECENT_STEPS = 10  # steps that count as the recent past in the bars
 
 
@@ -100,7 +83,7 @@ def _maps(inspection: Inspection) -> bytes:
         figure.colorbar(picture, ax=grid.ravel().tolist(), label="share of attention", shrink=0.8, extend="max")
         figure.suptitle(_heading(inspection, "what each step attends to; grey: the agent was away"), x=0.01, ha="left")
 
-    return _png(draw, (2.6 * heads + 1.2, 2.7 * layers + 0.7))
+    return png(draw, (2.6 * heads + 1.2, 2.7 * layers + 0.7))
 
 
 def _bars(inspection: Inspection) -> bytes:
@@ -128,7 +111,7 @@ def _bars(inspection: Inspection) -> bytes:
         axes.text(1.01, -0.75, "spread over about", fontsize=8.0, va="bottom")
         figure.suptitle(_heading(inspection, "where heads look"), x=0.01, ha="left")
 
-    return _png(draw, (8.4, 1.5 + 0.32 * layers * heads))
+    return png(draw, (8.4, 1.5 + 0.32 * layers * heads))
 
 
 def _mask_effect(inspection: Inspection) -> bytes:
@@ -165,7 +148,7 @@ def _mask_effect(inspection: Inspection) -> bytes:
             what += "\nno step remembered an inactive one, so the mask changed nothing here"
         figure.suptitle(_heading(inspection, what), x=0.01, ha="left")
 
-    return _png(draw, (8.4, 6.6 + 0.2 * -(-heads * layers // 4)))
+    return png(draw, (8.4, 6.6 + 0.2 * -(-heads * layers // 4)))
 
 
 def _course(inspection: Inspection) -> bytes:
@@ -192,7 +175,7 @@ def _course(inspection: Inspection) -> bytes:
         grid[-1].set_xlabel("step")
         figure.suptitle(_heading(inspection, "the drive; grey: the agent was away"), x=0.01, ha="left")
 
-    return _png(draw, (8.4, 7.2))
+    return png(draw, (8.4, 7.2))
 
 
 def _seen_count(inspection: Inspection) -> NDArray[Any]:
@@ -226,14 +209,3 @@ def _trial_lines(axes: Axes, inspection: Inspection, is_map: bool = False) -> No
         axes.axvline(step, color=INK, lw=0.7, ls=(0, (4, 3)))
         if is_map:
             axes.axhline(step, color=INK, lw=0.7, ls=(0, (4, 3)))
-
-
-def _png(draw: Callable[[Figure], None], inches: tuple[float, float]) -> bytes:
-    from matplotlib.figure import Figure
-
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=inches, layout="constrained")
-        draw(figure)
-        data = BytesIO()
-        figure.savefig(data, format="png", dpi=DOTS_PER_INCH)
-    return data.getvalue()

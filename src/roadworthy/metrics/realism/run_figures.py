@@ -1,0 +1,151 @@
+"""The realism of a run: one row of figures per scenario, their means with intervals, and histograms for the report.
+
+Scenarios are scored one after another from their traces, so that memory holds the rollouts of one of them at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+
+from roadworthy.errors import RoadworthyError, ScenarioError
+from roadworthy.metrics.metric import Kind, Metric, told
+from roadworthy.metrics.realism.config import CHALLENGES, Event, RealismConfig
+from roadworthy.metrics.realism.features import Features, compute_features
+from roadworthy.metrics.realism.likelihood import bin_edges, histogram_counts
+from roadworthy.metrics.realism.score import FIGURES, score_features
+from roadworthy.metrics.realism.traced import traced_rollouts
+from roadworthy.record import Run
+from roadworthy.scenario.pack import Pack
+from roadworthy.scenario.schema import Scenario
+from roadworthy.statistics import Clusters, mean
+
+REALISM = "realism"  # what figures call the challenge's meta-metric
+_WHAT = {
+    REALISM: "the weighted sum of all likelihoods",
+    "average_displacement_error": "distance from the recording, mean over rollouts, agents and steps",
+    "min_average_displacement_error": "the same, of the rollout that is nearest to the recording",
+    "simulated_collision_rate": "evaluated agents that touch another one in a rollout",
+    "simulated_offroad_rate": "evaluated agents that leave the road in a rollout",
+    "simulated_traffic_light_violation_rate": "evaluated agents that run a red light in a rollout",
+}
+
+
+def _metric(name: str) -> Metric:
+    name = REALISM if name == "metametric" else name
+    if name.endswith("_error"):
+        return Metric(name, Kind.MEAN, name, "m", "scenario", _WHAT[name])
+    unit = "share" if name.endswith("_rate") else "likelihood"
+    feature = name.removesuffix("_likelihood").replace("_", " ")
+    what = _WHAT.get(name, f"how probable the recorded {feature} is, if rollouts are samples of what might have been")
+    return Metric(name, Kind.SHARE, name, unit, "scenario", what)
+
+
+REALISM_METRICS = tuple(map(_metric, FIGURES))
+
+
+class Tally:
+    """Counts over scenarios: how often a feature of the recording and of the rollouts fell into each bin."""
+
+    def __init__(self, config: RealismConfig) -> None:
+        self._config = config
+        sizes = {name: 2 if isinstance(part, Event) else part.histogram.bins for name, part in config.parts.items()}
+        self._log = {name: np.zeros(size) for name, size in sizes.items()}
+        self._simulated = {name: np.zeros(size) for name, size in sizes.items()}
+
+    def add(self, features: Features) -> None:
+        """Count where the recording counts, in the rollouts too; all of these together weigh as much as it does."""
+        for name, part in self._config.parts.items():
+            counted = features.counted(name)
+            log, simulated = getattr(features.log, name), getattr(features.simulated, name)
+            for values, counts in ((log, self._log[name]), (simulated, self._simulated[name])):
+                if isinstance(part, Event):
+                    happens = (values & counted).any(axis=2)
+                    counts += np.array([np.count_nonzero(~happens), np.count_nonzero(happens)]) / len(values)
+                else:
+                    chosen = np.ascontiguousarray(values[:, counted][:, :, None])
+                    counts += histogram_counts(part.histogram, chosen).sum(axis=0) / len(values)
+
+    def plain(self) -> list[dict[str, Any]]:
+        """For metrics.json: features with the edges of their bins; of events, the counts without and with it."""
+        return [
+            {
+                "name": name,
+                "weight": part.weight,
+                "edges": None if isinstance(part, Event) else np.round(bin_edges(part.histogram), 6).tolist(),
+                "log": np.round(self._log[name], 4).tolist(),
+                "simulated": np.round(self._simulated[name], 4).tolist(),
+            }
+            for name, part in self._config.parts.items()
+        ]
+
+
+def realism_metrics(run: Run, challenge: str, init_steps: int) -> dict[str, Any]:
+    """Figures of a run with traces, over scenarios, by class and by scenario, and what a report shows beside them.
+
+    init_steps: the step of the recordings at which the rollouts start. Scenarios that can't be scored are named in
+    `realism.unscored` with the reason, and are in no figure.
+    """
+    config = CHALLENGES[challenge]
+    tally = Tally(config)
+    rows: dict[str, Mapping[str, float | None]] = {}
+    classes: dict[str, list[str]] = {}
+    unscored: list[dict[str, str]] = []
+    with Pack(run.pack) as pack:
+        for scenario_id, episodes, missing in _rollouts_owed(run):
+            try:
+                if missing:
+                    raise ScenarioError(f"{missing} of its {missing + len(episodes)} rollouts failed")
+                scenario = pack.scenario(scenario_id)
+                features = _features(run, scenario, episodes, init_steps)
+            except RoadworthyError as error:
+                unscored.append({"scenario_id": scenario_id, "reason": str(error)})
+                continue
+            scored = score_features(features, config).plain()
+            rows[scenario_id] = {REALISM if name == "metametric" else name: scored[name] for name in FIGURES}
+            tally.add(features)
+            for tag in scenario.tags:
+                classes.setdefault(tag, []).append(scenario_id)
+    names = sorted(rows)
+    columns = {metric.name: [rows[name][metric.name] for name in names] for metric in REALISM_METRICS}
+    return {
+        "figures": [realism_figure(metric, columns[metric.name]) for metric in REALISM_METRICS],
+        "by_class": {
+            tag: [realism_figure(REALISM_METRICS[0], [rows[name][REALISM] for name in members])]
+            for tag, members in classes.items()
+        },
+        "by_scenario": {"scenario_id": names, "figures": columns},
+        "realism": {"challenge": challenge, "unscored": unscored, "parts": tally.plain()},
+    }
+
+
+def realism_figure(metric: Metric, values: Sequence[float | None]) -> dict[str, Any]:
+    """The mean over scenarios, one value each, with its interval; None is no data."""
+    known = np.array([np.nan if value is None else value for value in values], np.float64)
+    clusters = Clusters(np.arange(len(known)), len(known))
+    return told(mean(known, clusters, is_share=metric.kind is Kind.SHARE), metric.name, metric.per, metric)
+
+
+def _features(run: Run, scenario: Scenario, episodes: Sequence[str], init_steps: int) -> Features:
+    if init_steps != scenario.current_step:
+        raise ScenarioError(
+            f"scenario {scenario.id!r}: its current step is {scenario.current_step}, but the rollouts start at step "
+            f"{init_steps}; set env.init_steps to {scenario.current_step}"
+        )
+    rollouts = traced_rollouts(scenario, [run.trace(episode) for episode in episodes])
+    return compute_features(scenario, rollouts)
+
+
+def _rollouts_owed(run: Run) -> list[tuple[str, list[str], int]]:
+    """Each scenario with its completed episodes, and how many others are owed, in the order of the names."""
+    table = run.episodes(["episode_id", "scenario_id", "status"])
+    completed = table.filter(pc.equal(table["status"], "completed"))
+    found: dict[str, list[str]] = {name: [] for name in sorted(set(run.ledger["scenario_id"].to_pylist()))}
+    for row in completed.to_pylist():
+        found[row["scenario_id"]].append(row["episode_id"])
+    owed = pc.value_counts(run.ledger["scenario_id"]).to_pylist()
+    counts = {entry["values"]: entry["counts"] for entry in owed}
+    return [(name, sorted(episodes), counts[name] - len(episodes)) for name, episodes in found.items()]

@@ -1,0 +1,115 @@
+"""Factors of driving that rows don't hold by name: looked up in the run's settings, its scenarios and its traces.
+
+    class             the behaviour class of the scenario: the first of its tags that is a choice of the factor
+    agents_at_start   road users in the world when the episode began, the ego among them
+    speed_limit_mps   of the lanes that the egos began on, their mean
+    policy            who drove
+    env.reward.goal   or any other setting of the run, as its config has it: it varies between runs
+
+Hidden factors (grip, steering_gain, brake_gain, traffic_haste, partner) stand in the rows already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from roadworthy.sensitivity.factors import Categorical, Factor
+
+if TYPE_CHECKING:
+    from roadworthy.record import Run
+    from roadworthy.record.traces import Trace
+    from roadworthy.scenario.pack import Pack
+    from roadworthy.scenario.schema import RoadMap
+
+CLASS, AGENTS, SPEED_LIMIT, POLICY = "class", "agents_at_start", "speed_limit_mps", "policy"
+_ALONG_RAD = np.pi / 4  # a lane that turns away further is not the one that somebody drives on
+_NEAR_M = 5.0  # whoever is further off the centre of any lane is on none
+
+
+def derived(folder: Path, rows: Sequence[Mapping[str, Any]], factors: Iterable[Factor]) -> list[dict[str, Any]]:
+    """(rows,) the values of those of the factors that can be derived for each row of a run; None where it has none."""
+    from roadworthy.record import Run
+
+    run = Run(folder)
+    found: list[dict[str, Any]] = [{} for _ in rows]
+    wanted = {factor.name: factor for factor in factors}
+    for name, factor in wanted.items():
+        value = run.header.get(POLICY) if name == POLICY else _setting(run.header.get("config"), name)
+        for place, row in zip(found, rows, strict=True):
+            place[name] = _tag(row, factor) if name == CLASS else value
+    if AGENTS in wanted or SPEED_LIMIT in wanted:
+        starts = _Starts(run)
+        for place, row in zip(found, rows, strict=True):
+            place |= starts.of(row)
+    return found
+
+
+def _tag(row: Mapping[str, Any], factor: Factor) -> str | None:
+    tags = [str(tag) for tag in row.get("tags") or ()]
+    choices = factor.choices if isinstance(factor, Categorical) else ()
+    return next((tag for tag in tags if tag in choices), tags[0] if tags else None)
+
+
+def _setting(config: Any, name: str) -> float | str | None:
+    """A value of nested settings by its dotted name."""
+    for part in name.split("."):
+        config = config.get(part) if isinstance(config, Mapping) else None
+    return config if isinstance(config, int | float | str) else None
+
+
+class _Starts:
+    """What the traces of a run say about how its episodes began."""
+
+    def __init__(self, run: Run) -> None:
+        from roadworthy.errors import RoadworthyError
+        from roadworthy.scenario.pack import Pack
+
+        self._run, self._error = run, RoadworthyError
+        self._pack: Pack | None = Pack(run.pack) if run.pack.is_file() else None
+        self._lanes: dict[int, _Lanes] = {}
+
+    def of(self, row: Mapping[str, Any]) -> dict[str, float | None]:
+        """Both figures of one row."""
+        try:
+            trace = self._run.trace(str(row.get("episode_id")))
+        except self._error:  # it failed before it began, or traces were not kept
+            return {AGENTS: None, SPEED_LIMIT: None}
+        return {AGENTS: float(trace.present[0].sum()), SPEED_LIMIT: self._limit(trace)}
+
+    def _limit(self, trace: Trace) -> float | None:
+        if self._pack is None:
+            return None
+        number = self._pack.map_number(self._pack.number(trace.scenario_id))
+        if number not in self._lanes:
+            self._lanes[number] = _Lanes(self._pack.map(number))
+        egos = np.flatnonzero(trace.active[0])
+        limits = [self._lanes[number].limit(trace.x[0, k], trace.y[0, k], trace.heading[0, k]) for k in egos]
+        known = [limit for limit in limits if limit is not None]
+        return float(np.mean(known)) if known else None
+
+
+class _Lanes:
+    """The centre lines of a map, piece by piece."""
+
+    def __init__(self, road_map: RoadMap) -> None:
+        lines = [road_map.polyline(lane)[:, :2].astype(np.float64) for lane in range(road_map.lane_count)]
+        self._from = np.concatenate([line[:-1] for line in lines])
+        self._along = np.concatenate([np.diff(line, axis=0) for line in lines])
+        pieces = [len(line) - 1 for line in lines]
+        self._limits = np.repeat(road_map.speed_limits.astype(np.float64), pieces)
+
+    def limit(self, x: float, y: float, heading: float) -> float | None:
+        """The limit of the nearest lane in this direction; None where there is none, or it has no limit."""
+        turned = np.arctan2(self._along[:, 1], self._along[:, 0]) - heading
+        offset = np.array([x, y]) - self._from
+        length = np.maximum(np.square(self._along).sum(axis=1), 1e-9)
+        share = np.clip((offset * self._along).sum(axis=1) / length, 0.0, 1.0)
+        distance = np.hypot(*(offset - share[:, None] * self._along).T)
+        distance[np.cos(turned) < np.cos(_ALONG_RAD)] = np.inf
+        nearest = int(distance.argmin())
+        limit = float(self._limits[nearest])
+        return limit if distance[nearest] <= _NEAR_M and np.isfinite(limit) else None
