@@ -39,7 +39,7 @@ File = Annotated[
     str,
     typer.Argument(
         metavar="FILE",
-        help="A .toml or .ini file, or a suite: adaptation, behaviors, human_replay, town.",
+        help="A .toml or .ini file, or a suite: adaptation, behaviors, human_replay, realism, town.",
         show_default=False,
     ),
 ]
