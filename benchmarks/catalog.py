@@ -88,7 +88,7 @@ BENCHMARKS = (
         name="sensitivity_truth",
         what="bands and factor distributions of splines beside known truths",
         code=sensitivity.truth,
-        sizes={"repeats": 100},
+        sizes={"repeats": 150},
     ),
     Benchmark(
         name="sensitivity_process",
@@ -106,7 +106,7 @@ BENCHMARKS = (
         name="sensitivity_next",
         what="error of surfaces after suggested and after random episodes",
         code=sensitivity.next_batches,
-        sizes={"repeats": 20, "batches": 3},
+        sizes={"repeats": 60, "batches": 3},
     ),
     Benchmark(
         name="sensitivity_neural",
