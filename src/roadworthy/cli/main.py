@@ -114,8 +114,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; tracebacks are shown with --debug alone."""
     debug, given = _take_debug(list(sys.argv[1:] if arguments is None else arguments))
     _clean_up_when_terminated()
-    # OpenMP's threads wait for each other by spinning for long, unless they are told before torch is imported: on a
-    # machine that has other work too, training was three times slower; without any spinning it is on an idle one.
+    # OpenMP's threads wait for each other by spinning, for long unless they are told before torch is imported. Long
+    # waits slow training down on a machine with other work, and none at all on an idle one: see docs/LOG.md.
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", "20000")
     try:

@@ -9,6 +9,7 @@ results give equal tables in whatever order they came in.
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -151,7 +152,7 @@ def _numbers(table: str) -> tuple[str, ...]:
     return AGENT_NUMBERS if table == "agents" else TRIAL_NUMBERS
 
 
-class _Growing:
+class _Growing(ABC):
     """The columns of a table, to which the rows of one line after another are added."""
 
     def __init__(self, schema: pa.Schema) -> None:
@@ -160,9 +161,9 @@ class _Growing:
         # Tables within rows: the column, the table's name and the key in it.
         self._inner = [(column, *name.partition(".")[::2]) for name, column in self._columns.items() if "." in name]
 
+    @abstractmethod
     def add(self, number: int, line: dict[str, Any]) -> None:
         """Add the rows of a line, which is number so and so of all."""
-        raise NotImplementedError
 
     def take(self) -> pa.RecordBatch:
         """What was added since the last time."""
