@@ -116,7 +116,7 @@ def kill_and_resume(evaluation: Evaluation, kills: int, seed: int) -> None:
     while killed < kills:
         before = evaluation.written
         # Not too much at a time: it has to last for all the kills.
-        target = before + draw.randint(0, max(20 // kills, 1))
+        target = before + draw.randint(0, max(12 // kills, 1))
         was_running = evaluation.kill_when(lambda written, target=target: written >= target, draw.uniform(0.0, 0.03))
         assert was_running, f"it was done after {killed} kills"
         assert evaluation.written >= before

@@ -289,7 +289,7 @@ def test_any_id_becomes_a_name_of_its_own(name: str, tmp_path: Path) -> None:
 
 
 WRITE = """
-import sys
+import signal, sys
 from pathlib import Path
 from roadworthy.record import RunWriter
 from tests.record.made_up import HEADER, ids, ledger, result
@@ -298,32 +298,33 @@ writer = RunWriter.start(sys.argv[1], "town", "random", HEADER, owed)
 print("started", flush=True)
 for name in sorted(set(ids(owed)) - writer.done):
     writer.append(result(name))
+if sys.argv[2] == "to be killed":
+    signal.pause()  # a late kill still finds a run that is not sealed
 writer.seal({"figures": []})
 """
 
 
-def _killed(root: Path, after_s: float | None) -> bool:
-    """Run the writing process and kill it after some time; whether it came to its end before."""
-    process = subprocess.Popen([sys.executable, "-c", WRITE, str(root)], stdout=subprocess.PIPE, text=True)
+def _write(root: Path, kill_after_s: float | None = None) -> None:
+    """Let a process write the run to its end, or kill it some time after it began."""
+    end = "to be sealed" if kill_after_s is None else "to be killed"
+    process = subprocess.Popen([sys.executable, "-c", WRITE, str(root), end], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     process.stdout.readline()
-    if after_s is not None:
-        time.sleep(after_s)
+    if kill_after_s is not None:
+        time.sleep(kill_after_s)
         process.send_signal(signal.SIGKILL)
-    return process.wait(timeout=60) == 0
+    assert process.wait(timeout=60) == (0 if kill_after_s is None else -signal.SIGKILL)
 
 
 @pytest.mark.row("REC-3")
 def test_a_writer_killed_again_and_again_ends_with_the_tables_of_an_undisturbed_one(tmp_path: Path) -> None:
-    assert _killed(tmp_path / "undisturbed", None)
+    _write(tmp_path / "undisturbed")
     for kill in range(5):
-        if _killed(tmp_path / "killed", 0.004 * (kill + 1)):
-            break
-    else:
-        assert _killed(tmp_path / "killed", None)
+        _write(tmp_path / "killed", 0.004 * (kill + 1))
+    _write(tmp_path / "killed")
     (expected,), runs = run_folders(tmp_path / "undisturbed"), run_folders(tmp_path / "killed")
     assert len(runs) == 1
-    assert len(Run(runs[0]).header["sessions"]) >= 3
+    assert len(Run(runs[0]).header["sessions"]) == 6
     for table in ("episodes", "agents", "trials"):
         assert getattr(Run(runs[0]), table)().equals(getattr(Run(expected), table)())
     assert not [path for path in runs[0].rglob("*") if path.name.startswith(".")]

@@ -112,7 +112,7 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_bytes(pack: Pack, tmp_path: 
 
 @pytest.mark.row("PPO-4")
 def test_a_process_that_is_killed_goes_on_to_the_same_bytes(pack: Pack, tmp_path: Path) -> None:
-    settings = config(CoreKind.LSTM, env=sim(2), steps=1200, scenarios=str(pack.path))
+    settings = config(CoreKind.LSTM, env=sim(2), steps=3000, scenarios=str(pack.path))
     folder = tmp_path / "killed"
     process = subprocess.Popen([sys.executable, *command_of(settings, tmp_path), "--out", str(folder)])
     try:
