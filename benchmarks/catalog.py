@@ -9,6 +9,7 @@ from benchmarks import (
     importing,
     packs,
     realism,
+    record_share,
     records,
     sensitivity,
     simulation,
@@ -127,6 +128,12 @@ BENCHMARKS = (
         what="append episodes with traces to a run, seal it, read traces",
         code=records.write_run,
         sizes={"episodes": 1000, "agents": 32, "steps": 91},
+    ),
+    Benchmark(
+        name="record_share",
+        what="the share of records and statistics in the CPU time of evaluations (goal: 5%)",
+        code=record_share.share,
+        sizes={"rounds": 3, "scenarios": 180},
     ),
     Benchmark(
         name="record_summarize",

@@ -142,8 +142,9 @@ def _steps(found: Measurements, path: Path, worlds: int, agents: int, steps: int
         "checksum of observations": zlib.crc32(envs[2].observations.tobytes()),
         "road segments per map": round(float(np.mean(segments))),
         "maps": env.pack.map_count,
-        "bytes per world": (memory["worlds"] + memory["scenarios"]) // worlds,
+        "bytes per world": memory["worlds"] // worlds,
         "observation bytes per world": memory["observations"] // worlds,
+        "scenario bytes in all": memory["scenarios"],
         "map bytes in all": memory["maps"],
     }
 

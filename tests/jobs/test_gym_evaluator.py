@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from roadworthy.config import parse
+from roadworthy.errors import ConfigError
+from roadworthy.evaluate.evaluators.gym import GymConfig
 from roadworthy.evaluate.sections import read_sections
 from roadworthy.evaluate.suite import evaluate_sections
 from tests.plugin_package import install
@@ -57,3 +60,12 @@ def test_sections_of_type_gym_are_evaluated_each_failing_alone(tmp_path: Path, m
     assert outcomes["broken"].run is not None
     assert outcomes["broken"].run.status == "failed"
     assert "render is for driving" in str(outcomes["drawn"].error)
+
+
+@pytest.mark.parametrize("limit", [{"time_limit_s": 60.0}, {"memory_limit_gb": 2.0}])
+def test_a_limit_that_nobody_would_keep_is_refused(limit: dict[str, float]) -> None:
+    section = {"type": "gym", "environment": "gym:CartPole-v1", "policy": "random", "episodes": 1}
+    parse(section, GymConfig, "eval.carts")
+    (name,) = limit
+    with pytest.raises(ConfigError, match=f"{name} is .*run it as a job"):
+        parse({**section, **limit}, GymConfig, "eval.carts")

@@ -121,6 +121,19 @@ def test_classes_have_figures_of_their_own(tmp_path: Path) -> None:
     assert (scores["cut_in"]["value"], classes["cut_in"]["episodes"], classes["cut_in"]["scenarios"]) == (0.0, 1, 1)
 
 
+def test_a_class_that_all_scenarios_have_has_the_figures_of_the_run(tmp_path: Path) -> None:
+    rows = [
+        episode("a", [ego(1.0), ego(0.0)], tags=("merge",)),
+        episode("b", [ego(0.0)], tags=("merge", "cut_in")),
+        episode("c", [], tags=("merge",), status="failed"),
+    ]
+    metrics = metrics_of(tmp_path, rows)
+    of_class, of_run = by_name(metrics["by_class"]["merge"]), by_name(metrics)
+    assert of_class == {name: of_run[name] for name in of_class}
+    assert {name for name in of_run if name not in of_class} == {n for n in of_run if n.endswith("_per_scenario")}
+    assert by_name(metrics["by_class"]["cut_in"])["score"]["n"] == 1
+
+
 def test_a_figure_that_an_ego_does_not_have_is_left_out_of_its_mean(tmp_path: Path) -> None:
     found = by_name(metrics_of(tmp_path, [episode("a", [ego(comfort=0.5), ego(comfort=None)])]))
     assert (found["comfort"]["value"], found["comfort"]["n"]) == (0.5, 1)

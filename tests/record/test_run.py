@@ -370,6 +370,27 @@ def test_tables_are_the_same_however_many_episodes_are_written_at_once(
     assert [row["episode"] for row in tables[0][1]] == [number for number in range(6) for _ in range(2)]
 
 
+@pytest.mark.parametrize("at_once", [4, 1000])
+def test_figures_are_made_of_the_tables_that_are_read_afterwards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    monkeypatch.setattr("roadworthy.record.tables._EPISODES_AT_ONCE", at_once)  # of 6: tables are kept, or read back
+    seen: dict[str, Any] = {}
+
+    def metrics(run: Run) -> dict[str, Any]:
+        seen["tables"] = [run.ledger, run.episodes(), run.agents(), run.trials(["trial", "figures.score"])]
+        seen["columns"] = [run.column_names(table) for table in ("episodes", "agents", "trials")]
+        return METRICS
+
+    with start(tmp_path) as writer:
+        for name in ids(ledger()):
+            writer.append(result(name))
+        writer.seal(metrics)
+    run = Run(writer.folder)
+    assert seen["tables"] == [run.ledger, run.episodes(), run.agents(), run.trials(["trial", "figures.score"])]
+    assert seen["columns"] == [run.column_names(table) for table in ("episodes", "agents", "trials")]
+
+
 def test_a_folder_that_is_being_begun_is_no_run_yet(tmp_path: Path) -> None:
     start(tmp_path).interrupt()
     (folder,) = run_folders(tmp_path)

@@ -363,11 +363,11 @@ def test_a_map_is_copied_once_however_many_worlds_use_it(tmp_path: Path) -> None
 @pytest.mark.row("SIM-1")
 def test_a_scenario_is_copied_once_however_many_worlds_run_it(town: Pack) -> None:
     store = ScenarioStore(town, SimConfig(init_steps=INIT), 8)
-    assert len(store.scenarios.counts) == len(town) == 3
     places = [store.load(world, world % 2) for world in range(8)]
     assert places[::2] == places[:1] * 4
     assert places[1::2] == places[1:2] * 4
     assert places[0] != places[1]
+    assert len(store.scenarios.counts) == len(town) == 3
     one = [array[places[0].scenario].copy() for array in store.scenarios]
     for world in range(1, 8):
         store.load(world, 2)
@@ -375,10 +375,12 @@ def test_a_scenario_is_copied_once_however_many_worlds_run_it(town: Pack) -> Non
     assert all(np.array_equal(a, b[places[0].scenario]) for a, b in zip(one, store.scenarios, strict=True))
 
 
-def test_a_scenario_that_nobody_runs_makes_room_and_is_read_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("keeps", [False, True])
+def test_a_scenario_that_nobody_runs_makes_room_and_is_read_again(tmp_path: Path, keeps: bool) -> None:
     scenarios = [example_scenario(f"s{n}", steps=30 + n) for n in range(5)]
-    store = ScenarioStore(written(tmp_path / "five.pack", scenarios), SimConfig(init_steps=INIT), 2)
+    store = ScenarioStore(written(tmp_path / "five.pack", scenarios), SimConfig(init_steps=INIT), 2, keeps)
     held = store.load(0, 0).scenario
+    assert len(store.scenarios.counts) == (5 if keeps else 3)
     for _ in range(2):
         for number in range(1, 5):
             slot = store.load(1, number).scenario
@@ -393,7 +395,7 @@ def test_a_slot_is_reused_only_when_nobody_needs_its_map(tmp_path: Path) -> None
         tmp_path / "many.pack",
         [example_scenario(f"s{n}", road_map=example_map(shift_m=5.0 * n)) for n in range(count)],
     )
-    store = ScenarioStore(pack, SimConfig(init_steps=INIT), 3)
+    store = ScenarioStore(pack, SimConfig(init_steps=INIT), 3, keeps=False)
     held = store.load(0, 0).map
     for number in range(1, count):
         store.load(1, number)
@@ -411,6 +413,40 @@ def test_a_slot_is_reused_only_when_nobody_needs_its_map(tmp_path: Path) -> None
         store.load(1, number)
     store.load(0, 0)
     assert store._map_store.loads > loads + 1
+
+
+def test_what_nobody_uses_stays_while_there_is_room_and_takes_no_memory_before_it_is_read(tmp_path: Path) -> None:
+    scenarios = [example_scenario(f"s{n}", road_map=example_map(shift_m=5.0 * n)) for n in range(40)]
+    store = ScenarioStore(written(tmp_path / "kept.pack", scenarios), SimConfig(init_steps=INIT), 2)
+    places = [store.load(0, number) for number in range(10)]
+    assert len(store.maps.sizes) == len(store.scenarios.counts) == 40
+    used = {"scenarios": sum(map(bytes_of_slot, store.scenarios)), "maps": sum(map(bytes_of_slot, store.maps))}
+    assert store.memory() == {name: 10 * size for name, size in used.items()}
+    assert [store.load(1, number) for number in range(10)] == places
+    assert store._map_store.loads == 10
+
+
+def bytes_of_slot(array: NDArray[np.generic]) -> int:
+    return array[:1].size * array.itemsize
+
+
+def test_a_map_that_cant_be_read_leaves_nothing_held(tmp_path: Path) -> None:
+    scenarios = [example_scenario(f"s{n}", road_map=example_map(shift_m=5.0 * n)) for n in range(9)]
+    path = tmp_path / "damaged.pack"
+    pack = written(path, scenarios)
+    store = ScenarioStore(pack, SimConfig(init_steps=INIT), 2, keeps=False)
+    kept = store.load(0, 0)
+    pack._verified.clear()
+    offset = int(pack._index.map_offsets[3])
+    data = bytearray(path.read_bytes())
+    data[offset + 100] ^= 1
+    path.write_bytes(data)
+    for _ in range(20):
+        with pytest.raises(PackError, match="damaged"):
+            store.load(1, 3)
+    for number in (1, 2, 4, 5, 6, 7, 8):  # every other still finds a slot
+        store.load(1, number)
+    assert store.load(0, 0) == kept
 
 
 def crosses(one: NDArray[np.float32], two: NDArray[np.float32]) -> bool:

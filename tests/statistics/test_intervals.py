@@ -150,6 +150,16 @@ def test_intervals_are_the_same_every_time() -> None:
     assert mean(rows, apart(90)) == mean(rows, apart(90))
 
 
+def test_draws_are_summed_the_same_in_however_many_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = np.random.default_rng(3).exponential(1.0, 90)
+    found = []
+    for alone in (1, 1000, 1 << 40):
+        monkeypatch.setattr("roadworthy.statistics.bootstrap._ALONE", alone)
+        interval = mean(rows, apart(90))
+        found.append((interval.low, interval.high))
+    assert found[1:] == [pytest.approx(found[0], rel=1e-9)] * 2
+
+
 @given(
     gains=st.integers(0, 40),
     losses=st.integers(0, 40),

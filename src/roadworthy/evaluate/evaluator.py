@@ -15,6 +15,7 @@ from roadworthy.evaluate.engines import EpisodeEngine
 from roadworthy.evaluate.ledger import Ledger, episode_seed, plan_ledger
 from roadworthy.evaluate.subject import Subject, coplayer_files, task_of
 from roadworthy.evaluate.task import Task
+from roadworthy.metrics.driving import driving_metrics
 from roadworthy.record import EpisodeResult, Run, RunWriter
 from roadworthy.render.run_videos import film_run
 from roadworthy.scenario.pack import Pack
@@ -81,8 +82,6 @@ class DrivingEvaluator:
 
         traced: the run whose traces and scenarios are meant, where it is another: re-scoring makes new rows of them.
         """
-        from roadworthy.metrics.driving import driving_metrics  # SciPy's statistics take a second to import
-
         return driving_metrics(run)
 
     def followed(self, run: Run, episode_id: str) -> int | None:

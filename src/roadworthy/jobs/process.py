@@ -10,7 +10,6 @@ import re
 import signal
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
@@ -21,6 +20,7 @@ from roadworthy.errors import RoadworthyError
 from roadworthy.jobs.job import Job
 from roadworthy.jobs.run import run_job
 from roadworthy.jobs.watch import Watch
+from roadworthy.scenario.processes import end_with_parent
 
 PATIENCE_S = 10.0  # that a process has to end in order when it was told to
 _DUMP_S = 0.5  # for a process to write down where it is
@@ -143,11 +143,4 @@ def _settle_in(whereabouts: Any) -> None:
             os.setsid()
     if hasattr(signal, "SIGUSR1"):
         faulthandler.register(signal.SIGUSR1, whereabouts, all_threads=False)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
+    end_with_parent()

@@ -7,7 +7,7 @@ that one with many egos weighs no more than one with few. Failed episodes are co
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -66,9 +66,12 @@ def driving_metrics(run: Run) -> dict[str, Any]:
     """What metrics.json holds of a run whose episodes have all ended."""
     rows = RunRows(run)
     per_trial = rate_metrics(rows.trial_count)
-    main = ((per_trial, rows.trials), (AGENT_METRICS, rows.agents), (RATIO_METRICS, rows.agents))
-    figures = [figure(metric, part) for metrics, part in main for metric in metrics]
-    figures += [figure(metric, part, per_scenario=True) for metrics, part in main[:2] for metric in metrics]
+    main = _figures(per_trial, rows.trials, rows.agents)
+    figures = main + [
+        figure(metric, part, per_scenario=True)
+        for metrics, part in ((per_trial, rows.trials), (AGENT_METRICS, rows.agents))
+        for metric in metrics
+    ]
     if rows.trial_count > 1:
         figures += adaptation_figures(rows)
     return {
@@ -80,7 +83,7 @@ def driving_metrics(run: Run) -> dict[str, Any]:
         "eval_seconds": eval_seconds(run),
         "gaps": rows.gaps(),
         "figures": figures,
-        "by_class": {name: _of_class(rows, name, per_trial) for name in rows.classes},
+        "by_class": {name: _of_class(rows, name, per_trial, main) for name in rows.classes},
         "by_trial": by_trial(rows, per_trial) if rows.trial_count > 1 else [],
         "by_scenario": rows.by_scenario(per_trial, AGENT_METRICS[:1]),
     }
@@ -91,18 +94,19 @@ def rate_metrics(trial_count: int) -> Sequence[Metric]:
     return TRIAL_METRICS if trial_count > 1 else [replace(metric, per="agent") for metric in TRIAL_METRICS]
 
 
-def _of_class(rows: RunRows, name: str, per_trial: Sequence[Metric]) -> dict[str, Any]:
-    """The figures of the scenarios of a behaviour class."""
+def _figures(per_trial: Sequence[Metric], trials: Rows, agents: Rows) -> list[dict[str, Any]]:
+    """The figures that whole runs and classes both have."""
+    parts = ((per_trial, trials), (AGENT_METRICS, agents), (RATIO_METRICS, agents))
+    return [figure(metric, rows) for metrics, rows in parts for metric in metrics]
+
+
+def _of_class(
+    rows: RunRows, name: str, per_trial: Sequence[Metric], of_all: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """The figures of the scenarios of a behaviour class; of_all: those of the run, which may be of one class alone."""
     trials, agents = rows.of_class(name)
-    main: tuple[tuple[Sequence[Metric], Rows], ...] = (
-        (per_trial, trials),
-        (AGENT_METRICS, agents),
-        (RATIO_METRICS, agents),
-    )
-    return {
-        **rows.counts_of_class(name),
-        "figures": [figure(metric, part) for metrics, part in main for metric in metrics],
-    }
+    is_all = trials is rows.trials and agents is rows.agents
+    return {**rows.counts_of_class(name), "figures": of_all if is_all else _figures(per_trial, trials, agents)}
 
 
 def eval_seconds(run: Run) -> float:

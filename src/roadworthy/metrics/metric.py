@@ -6,7 +6,8 @@ The version of a metric goes up whenever the same rows would give another figure
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from copy import copy
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -48,10 +49,10 @@ class Metric:
 class Rows:
     """Rows of a table that figures are made of: n rows, clustered by scenario."""
 
-    def __init__(self, table: pa.Table, clusters: Clusters, chosen: Flags | None = None) -> None:
-        """chosen: which rows of the table; all by default. Clusters are of the chosen rows."""
-        self._table, self._chosen = table, chosen
+    def __init__(self, table: pa.Table, clusters: Clusters) -> None:
         self.clusters = clusters
+        self._columns = dict(zip(table.column_names, table.columns, strict=True))
+        self._chosen: Flags | None = None  # which rows of the table; None: all of them
 
     def __len__(self) -> int:
         return len(self.clusters.codes)
@@ -59,24 +60,27 @@ class Rows:
     def column(self, figure: str) -> Array:
         """(n,) a figure, NaN for no data; all NaN where no row has it."""
         name = f"figures.{figure}"
-        if name not in self._table.column_names:
-            return np.full(len(self), np.nan)
-        return self._values(name)
+        return self._values(name) if name in self._columns else np.full(len(self), np.nan)
 
     def numbers(self, column: str) -> NDArray[np.int64]:
         """(n,) a column of whole numbers, such as the trial."""
         return self._values(column).astype(np.int64)
 
     def where(self, rows: Flags) -> Rows:
-        """Some of these rows."""
-        chosen = rows
-        if self._chosen is not None:
-            chosen = np.zeros(len(self._chosen), np.bool_)
-            chosen[np.flatnonzero(self._chosen)[rows]] = True
-        return Rows(self._table, self.clusters.chosen(rows), chosen)
+        """Some of these rows; where that is all of them, these themselves."""
+        if rows.all():
+            return self
+        some = copy(self)
+        some.clusters = self.clusters.chosen(rows)
+        if self._chosen is None:
+            some._chosen = rows
+        else:
+            some._chosen = np.zeros(len(self._chosen), np.bool_)
+            some._chosen[np.flatnonzero(self._chosen)[rows]] = True
+        return some
 
     def _values(self, name: str) -> NDArray[Any]:
-        values: NDArray[Any] = self._table[name].to_numpy()
+        values: NDArray[Any] = self._columns[name].to_numpy()
         return values if self._chosen is None else values[self._chosen]
 
 
@@ -102,7 +106,7 @@ def row_values(metric: Metric, rows: Rows) -> Array:
 
 def told(found: Interval, name: str, per: str, metric: Metric) -> dict[str, Any]:
     """An interval as metrics.json has it."""
-    return {"name": name, **asdict(found), "per": per, "unit": metric.unit, "version": metric.version}
+    return {"name": name, **vars(found), "per": per, "unit": metric.unit, "version": metric.version}
 
 
 def _ratio(metric: Metric, values: Array, rows: Rows) -> Interval:

@@ -62,7 +62,7 @@ class RunRows:
     @cached_property
     def classes(self) -> tuple[str, ...]:
         """The tags of the scenarios, in alphabetical order."""
-        return tuple(sorted(pc.unique(pc.list_flatten(self._episodes["tags"])).to_pylist()))
+        return tuple(sorted(pc.unique(self._tags[0]).to_pylist()))
 
     def of_class(self, name: str) -> tuple[Rows, Rows]:
         """The trials and the egos of a class."""
@@ -135,11 +135,16 @@ class RunRows:
 
     def _has_tag(self, name: str) -> Flags:
         """(episodes,) whether the scenario has a tag."""
-        tags = self._episodes["tags"].combine_chunks()
+        tags, episodes = self._tags
         flags = np.zeros(self.episode_count, np.bool_)
-        parents = pc.list_parent_indices(tags).to_numpy()
-        flags[parents[pc.equal(pc.list_flatten(tags), name).to_numpy(zero_copy_only=False)]] = True
+        flags[episodes[pc.equal(tags, name).to_numpy(zero_copy_only=False)]] = True
         return flags
+
+    @cached_property
+    def _tags(self) -> tuple[pa.Array, Numbers]:
+        """All tags of all episodes, and the episode of each."""
+        lists = self._episodes["tags"].combine_chunks()
+        return pc.list_flatten(lists), pc.list_parent_indices(lists).to_numpy()
 
     def _joined(self, table: pa.Table) -> tuple[Rows, Numbers]:
         """The rows of completed episodes, and the episode of each."""

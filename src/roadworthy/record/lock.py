@@ -19,7 +19,8 @@ import secrets
 import socket
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -57,8 +58,8 @@ class Lock:
     """Holds a folder from `Lock(folder)` until `release()`; raises if a living process holds it."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
         self._token = secrets.token_hex(8)
+        self.follow(folder)
         self._stop = threading.Event()
         for attempt in range(_ATTEMPTS):
             self._write()
@@ -72,10 +73,6 @@ class Lock:
         self._thread = threading.Thread(target=self._renew, name="run folder lock", daemon=True)
         self._thread.start()
 
-    @property
-    def _path(self) -> Path:
-        return self.folder / f"{_PREFIX}{self._token}"
-
     def require_held(self) -> None:
         """Raise if somebody found this process dead, which it was not, and removed its lock."""
         if not self._path.exists():
@@ -86,12 +83,22 @@ class Lock:
     def follow(self, folder: Path) -> None:
         """The folder was renamed."""
         self.folder = folder
+        self._path = folder / f"{_PREFIX}{self._token}"
 
     def release(self) -> None:
         """Let others write."""
         self._stop.set()
         with suppress(OSError):
             self._path.unlink(missing_ok=True)
+
+    @contextmanager
+    def released_on_error(self) -> Iterator[None]:
+        """Let others write if what is done here fails."""
+        try:
+            yield
+        except BaseException:
+            self.release()
+            raise
 
     def _write(self) -> None:
         """The file appears with its content: a lock that can't be read would be one nobody can judge."""

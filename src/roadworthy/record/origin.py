@@ -62,26 +62,30 @@ def hash_table(table: pa.Table) -> str:
 def copy_scenarios(source: str | Path, numbers: Sequence[int], target: Path) -> None:
     """Write these scenarios of a pack to another one, in this order, with their maps and the maps' tables."""
     # Imported here: whoever only reads records needs no compiler.
-    from roadworthy.scenario.pack import Pack, PackWriter, encode_scenario
-    from roadworthy.scenario.pack.bundle import encode_bundle
-    from roadworthy.scenario.schema import MAP_ARRAYS
+    from roadworthy.scenario.pack import Pack, PackWriter
+    from roadworthy.scenario.pack.layout import Index
+    from roadworthy.scenario.pack.reader import map_file
 
     with Pack(source) as pack:
-        is_whole = list(numbers) == list(range(len(pack)))
-    if is_whole:
-        _copy(Path(source), target)  # a tenth of the work
-        return
-    with Pack(source) as pack, PackWriter(target) as writer:
-        maps: dict[int, int] = {}
-        for number in numbers:
-            place = pack.map_number(number)
-            if place not in maps:
-                road_map = pack.map(place)
-                # As encode_map does it, but the tables are there already.
-                arrays = {name: getattr(road_map, name) for name in MAP_ARRAYS}
-                block = encode_bundle({"tables": pack.packed_tables(place).words, **arrays}, {})
-                maps[place] = writer.add_encoded_map(block)
-            writer.add_encoded(encode_scenario(pack[number]), maps[place])
+        if list(numbers) == list(range(len(pack))):
+            _copy(Path(source), target)  # a tenth of the work
+            return
+        buffer, header = map_file(pack.path)
+        index = Index.decode(buffer, header)
+        map_blocks = list(zip(index.map_offsets.tolist(), index.map_sizes.tolist(), strict=True))
+        blocks = list(zip(index.scenario_offsets.tolist(), index.scenario_sizes.tolist(), strict=True))
+        # Blocks go over as they are stored: to take them apart and put them together again takes twice as long.
+        with PackWriter(target) as writer:
+            maps: dict[int, int] = {}
+            for number in numbers:
+                place = pack.map_number(number)
+                if place not in maps:
+                    pack.packed_tables(place)  # raises if the block is damaged
+                    offset, size = map_blocks[place]
+                    maps[place] = writer.add_encoded_map(buffer[offset : offset + size])
+                pack.packed_scenario(number)
+                offset, size = blocks[number]
+                writer.add_encoded(buffer[offset : offset + size], maps[place])
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,9 @@ class Run:
     asked for; what a running run appends later shows in a new Run.
     """
 
-    def __init__(self, folder: str | Path) -> None:
+    def __init__(self, folder: str | Path, tables: Mapping[str, pa.Table] | None = None) -> None:
+        """tables: whole ones that the caller has at hand, `ledger` too; they are not read from the folder."""
+        self._tables = tables or {}
         self.folder = Path(folder).absolute()
         if not (self.folder / RUN).is_file():
             there = "there is no such folder" if not self.folder.is_dir() else f"it holds no {RUN}"
@@ -59,7 +61,7 @@ class Run:
     @cached_property
     def ledger(self) -> pa.Table:
         """The episodes owed."""
-        return read_table(self.folder / LEDGER)
+        return self._tables["ledger"] if "ledger" in self._tables else read_table(self.folder / LEDGER)
 
     @cached_property
     def missing(self) -> tuple[str, ...]:
@@ -69,6 +71,8 @@ class Run:
 
     def column_names(self, table: str) -> tuple[str, ...]:
         """The columns of `episodes`, `agents` or `trials`."""
+        if table in self._tables:
+            return tuple(self._tables[table].column_names)
         path = self.folder / f"{table}.parquet"
         schema = read_schema(path) if path.exists() else table_schema(table, self._journal.names)
         return tuple(schema.names)
@@ -142,6 +146,8 @@ class Run:
         return ids
 
     def _table(self, table: str, columns: list[str] | None) -> pa.Table:
+        if table in self._tables:
+            return self._tables[table] if columns is None else self._tables[table].select(columns)
         path = self.folder / f"{table}.parquet"
         if self.is_sealed or path.exists():
             return read_table(path, columns)

@@ -86,16 +86,20 @@ def batches(
         yield tuple(table.take() for table in growing)
 
 
-def write_tables(folder: Path, lines: Iterable[dict[str, Any]], names: ColumnNames) -> None:
-    """Write all tables of a run folder, each whole or not at all."""
+def write_tables(folder: Path, lines: Iterable[dict[str, Any]], names: ColumnNames) -> dict[str, pa.Table]:
+    """Write all tables of a run folder, each whole or not at all; returns them, unless they are too long to keep."""
+    whole: dict[str, pa.Table] = {}
     paths = [folder / f"{table}.parquet" for table in TABLES]
     with ExitStack() as stack:
         schemas = [table_schema(table, names) for table in TABLES]
         files = [stack.enter_context(_writing(path, schema)) for path, schema in zip(paths, schemas, strict=True)]
-        for parts in batches(lines, names):
+        for number, parts in enumerate(batches(lines, names)):
             for path, file, part in zip(paths, files, parts, strict=True):
                 with naming(path):  # this one of the three
                     file.write(part)
+            # Kept while it is the only part: all parts of a long run would fill the memory.
+            whole = {} if number else dict(zip(TABLES, (pa.Table.from_batches([part]) for part in parts), strict=True))
+    return whole
 
 
 def write_table(path: Path, schema: pa.Schema, parts: Iterable[pa.RecordBatch | pa.Table]) -> None:

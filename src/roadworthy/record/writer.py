@@ -28,7 +28,7 @@ from roadworthy.record.lock import Lock, is_abandoned
 from roadworthy.record.origin import copy_scenarios, hash_table, hash_values, now, origin, when
 from roadworthy.record.run import JOURNAL, LEDGER, METRICS, PACK, RUN, TRACES, Run, trace_path
 from roadworthy.record.schema import MAJOR, VERSION
-from roadworthy.record.tables import TABLES, with_version, write_table, write_tables
+from roadworthy.record.tables import TABLES, read_table, with_version, write_table, write_tables
 from roadworthy.record.traces import write_trace
 
 _logger = logging.getLogger(__name__)
@@ -45,23 +45,16 @@ class RunWriter:
     As a context manager it marks a run that ends with an exception as failed, or interrupted by Ctrl-C.
     """
 
-    def __init__(self, folder: Path, lock: Lock) -> None:
-        """For `start` and `resume`."""
+    def __init__(self, folder: Path, lock: Lock, header: dict[str, Any], ledger: pa.Table) -> None:
+        """For `start` and `resume`; header, ledger: as they stand in the folder."""
         self.folder = folder
         self._lock = lock
         self._is_open = True
-        self._header = read_json(folder / RUN)
-        self._owed: frozenset[str] = frozenset(Run(folder).ledger["episode_id"].to_pylist())
+        self._header = header
+        self._ledger = ledger
+        self._owed: frozenset[str] = frozenset(ledger["episode_id"].to_pylist())
         self._journal = Journal(folder / JOURNAL)
-        remove_leftovers(folder)
         self._journal.open()
-        self._remove_unnamed_traces()
-        for session in self._header["sessions"]:
-            if session["ended"] is None:  # it was killed
-                session |= {"ended": when(folder / JOURNAL), "status": "interrupted"}
-        self._header["sessions"].append({"started": now(), "ended": None, "status": "running", **origin()})
-        self._header |= {"status": "running", "ended": None}
-        write_json(folder / RUN, self._header)
 
     @classmethod
     def start(
@@ -102,7 +95,8 @@ class RunWriter:
             run_id = secrets.token_hex(4)
             if pack is not None:
                 copy_scenarios(pack, scenarios, folder / PACK)
-            write_table(folder / LEDGER, with_version(ledger_table).schema, [with_version(ledger_table)])
+            ledger = with_version(ledger_table)
+            write_table(folder / LEDGER, ledger.schema, [ledger])
             with naming(folder):
                 (folder / TRACES).mkdir()
                 (folder / JOURNAL).touch()
@@ -115,7 +109,7 @@ class RunWriter:
                 "ended": None,
                 "owed": len(ledger_table),
                 **header,
-                "sessions": [],
+                "sessions": [_session()],
                 "errors": [],
             }
             write_json(folder / RUN, values)
@@ -128,8 +122,9 @@ class RunWriter:
             shutil.rmtree(folder, ignore_errors=True)
             raise
         lock.follow(home / name)
-        sync(home)
-        return cls._opened(home / name, lock)
+        with lock.released_on_error():
+            sync(home)
+            return cls(home / name, lock, values, ledger)
 
     @classmethod
     def resume(cls, folder: str | Path) -> RunWriter:
@@ -137,15 +132,12 @@ class RunWriter:
         run = Run(folder)
         if run.is_sealed:
             raise UsageError(f"{run.folder}: the run is completed; start a new one")
-        return cls._opened(run.folder, Lock(run.folder))
-
-    @classmethod
-    def _opened(cls, folder: Path, lock: Lock) -> RunWriter:
-        try:
-            return cls(folder, lock)
-        except BaseException:
-            lock.release()
-            raise
+        folder, lock = run.folder, Lock(run.folder)
+        with lock.released_on_error():
+            remove_leftovers(folder)
+            writer = cls(folder, lock, read_json(folder / RUN), read_table(folder / LEDGER))
+            writer._take_up()
+        return writer
 
     @property
     def done(self) -> frozenset[str]:
@@ -186,10 +178,9 @@ class RunWriter:
                 f"{self.folder}: {len(missing)} of {len(self._owed)} owed episodes have not ended, such as "
                 f"{missing[0]!r}; carry them out, or call fail() or interrupt()"
             )
-        run = Run(self.folder)
-        order = run.ledger["episode_id"].to_pylist()
-        write_tables(self.folder, self._journal.lines(order), self._journal.names)
-        values = metrics(run) if callable(metrics) else metrics
+        order = self._ledger["episode_id"].to_pylist()
+        tables = write_tables(self.folder, self._journal.lines(order), self._journal.names)
+        values = metrics(Run(self.folder, {"ledger": self._ledger, **tables})) if callable(metrics) else metrics
         write_json(self.folder / METRICS, {"schema_version": VERSION, **values})
         self._journal.close()
         sync(*(self.folder / f"{table}.parquet" for table in TABLES), self.folder)
@@ -221,12 +212,19 @@ class RunWriter:
         else:
             self.fail(error)
 
-    def _remove_unnamed_traces(self) -> None:
-        """Remove what a killed writer left of traces whose line it did not come to write."""
+    def _take_up(self) -> None:
+        """Begin another session, after one that ended or was killed."""
+        # What a killed writer left of traces whose line it did not come to write.
         named = {trace_path(id) for id in self.done}
         for path in (self.folder / TRACES).iterdir():
             if f"{TRACES}/{path.name}" not in named:
                 path.unlink(missing_ok=True)
+        for session in self._header["sessions"]:
+            if session["ended"] is None:  # it was killed
+                session |= {"ended": when(self.folder / JOURNAL), "status": "interrupted"}
+        self._header["sessions"].append(_session())
+        self._header |= {"status": "running", "ended": None}
+        write_json(self.folder / RUN, self._header)
 
     def _end(self, status: str) -> None:
         """Write the status and let go. A disk that is full must not hide why a run failed."""
@@ -245,6 +243,11 @@ class RunWriter:
     def _require_open(self) -> None:
         if not self._is_open:
             raise UsageError(f"{self.folder}: this writer has ended the run; start or resume it with another")
+
+
+def _session() -> dict[str, Any]:
+    """What run.json tells of a process that begins to write."""
+    return {"started": now(), "ended": None, "status": "running", **origin()}
 
 
 def _identity(evaluator: str, policy: str, header: Mapping[str, Any], ledger: pa.Table) -> dict[str, Any]:

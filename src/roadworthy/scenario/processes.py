@@ -39,7 +39,7 @@ def map_in_order(
     if processes == 1:
         return
     # Fresh processes: a fork would copy the locks of whatever threads run here.
-    pool = ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), _start)
+    pool = ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), end_with_parent)
     waiting: deque[Future[Result]] = deque()
     try:
         for item in items:
@@ -70,12 +70,12 @@ def _interrupts_held_back() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _start() -> None:
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+def end_with_parent() -> None:
+    """From now on this process ends when its parent is gone: it has nobody left to work for."""
+    threading.Thread(target=_wait_for_parent, daemon=True).start()
 
 
-def _end_with_parent() -> None:
-    """A process whose parent was killed has nobody left to work for."""
+def _wait_for_parent() -> None:
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

@@ -11,20 +11,28 @@ from numba import prange
 from numpy.typing import NDArray
 
 from roadworthy.compile import inlined, kernel, parallel, rule
-from roadworthy.scenario.schema import Ints
+from roadworthy.scenario.schema import Floats, Ints
 from roadworthy.sim import traffic
 from roadworthy.sim.disturb import obey
 from roadworthy.sim.dynamics import move as drive
-from roadworthy.sim.judge import judge
-from roadworthy.sim.observe import look_around, show_agents
+from roadworthy.sim.judge import conclude, find_contact, find_edges, find_lines
+from roadworthy.sim.observe import (
+    is_somewhere,
+    look_at_lights,
+    look_at_partners,
+    look_at_roads,
+    look_at_self,
+    show_agents,
+)
 from roadworthy.sim.replay import replay
-from roadworthy.sim.roads import fetch_roads
+from roadworthy.sim.roads import fetch_lists, fetch_roads, locate
 from roadworthy.sim.routes import place_on_route
 from roadworthy.sim.start import start_episode
 from roadworthy.sim.state import (
     AGENT_COUNT,
     DRIVEN_COUNT,
     EPISODE_STEP,
+    EVENTS,
     HAS_ENDED,
     IDM,
     IS_DRIVING,
@@ -162,10 +170,24 @@ def _move(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, p: Params) -
 def _judge(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, p: Params) -> None:
     agents, marks, clock, seed = worlds.agents[w], worlds.marks[w], worlds.clocks[w], worlds.seeds[w]
     s, m, count, step = clock[SCENARIO], clock[MAP], clock[AGENT_COUNT], clock[STEP]
-    fetch_roads(maps, m, agents, clock[DRIVEN_COUNT], worlds.order[w])
-    for a in range(clock[DRIVEN_COUNT]):
+    driven = clock[DRIVEN_COUNT]
+    fetch_roads(maps, m, agents, driven, worlds.order[w])
+    # Question by question, as `_observe` goes part by part. EVENTS holds what was found until all is.
+    for a in range(driven):
         if marks[IS_DRIVING, a]:
-            judge(agents, marks, a, count, maps, m, scenarios, s, step, seed, p)
+            marks[EVENTS, a] = find_contact(agents, marks, a, count)
+    for a in range(driven):
+        if marks[IS_DRIVING, a]:
+            marks[EVENTS, a] |= find_edges(agents, a, maps, m)
+    for a in range(driven):
+        if marks[IS_DRIVING, a]:
+            marks[EVENTS, a] |= find_lines(agents, marks, a, maps, m, scenarios, s, step, seed, p)
+    for a in range(driven):
+        if marks[IS_DRIVING, a]:
+            locate(maps, m, agents, marks, a)
+    for a in range(driven):
+        if marks[IS_DRIVING, a]:
+            conclude(agents, marks, a, marks[EVENTS, a], p)
 
 
 @rule
@@ -187,20 +209,42 @@ def _observe(worlds: Worlds, rows: Rows, maps: Maps, scenarios: Scenarios, w: in
     """
     row_count = rows_per_world(worlds, rows)
     agents, marks, clock, seed = worlds.agents[w], worlds.marks[w], worlds.clocks[w], worlds.seeds[w]
+    looks, order = worlds.looks[w], worlds.order[w]
     s, m, count, step = clock[SCENARIO], clock[MAP], clock[AGENT_COUNT], clock[STEP]
     driven = clock[DRIVEN_COUNT] if s >= 0 and (is_last or not clock[HAS_ENDED]) else 0
-    rows_out = rows.final_observations if is_last else rows.observations
+    first, rows_out = w * row_count, rows.final_observations if is_last else rows.observations
     show_agents(worlds, w)
     for a in range(row_count):
-        row = w * row_count + a
+        row = first + a
         is_active = a < driven and marks[IS_DRIVING, a] != 0
-        if is_active and (rows.trial_ended[row] or not is_last):
-            looks, order = worlds.looks[w], worlds.order[w]
-            look_around(agents, marks, looks, order, count, a, maps, m, scenarios, s, step, seed, p, rows_out[row])
         if not is_last:
             if rows.active[row] and not is_active:
                 rows_out[row] = _ZERO
             rows.active[row] = is_active
+        if is_active and (rows.trial_ended[row] or not is_last) and not is_somewhere(agents, a):
+            rows_out[row] = _ZERO
+    if driven > 0:
+        fetch_lists(maps, m, agents, driven)
+    # Part by part: with all of it in one loop, there are not enough registers.
+    for a in range(driven):
+        if _is_looking(agents, marks, rows, a, first + a, is_last):
+            look_at_self(agents, marks, a, p, rows_out[first + a])
+    for a in range(driven):
+        if _is_looking(agents, marks, rows, a, first + a, is_last):
+            look_at_partners(agents, marks, looks, order, count, a, scenarios.dt[s], step, seed, p, rows_out[first + a])
+    for a in range(driven):
+        if _is_looking(agents, marks, rows, a, first + a, is_last):
+            look_at_roads(agents, a, maps, m, step, seed, p, rows_out[first + a])
+    for a in range(driven):
+        if _is_looking(agents, marks, rows, a, first + a, is_last):
+            look_at_lights(agents, a, maps, m, scenarios, s, step, seed, p, rows_out[first + a])
+
+
+@inlined
+def _is_looking(agents: Floats, marks: Ints, rows: Rows, a: int, row: int, is_last: bool) -> bool:
+    """Whether a driven agent's row is to be written."""
+    is_asked = marks[IS_DRIVING, a] != 0 and (rows.trial_ended[row] or not is_last)
+    return is_asked and is_somewhere(agents, a)
 
 
 @inlined

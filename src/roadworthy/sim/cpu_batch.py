@@ -125,8 +125,7 @@ class CpuBatch:
         return {
             "observations": observations,
             "worlds": sum(map(bytes_of, self.parts())) - observations,
-            "scenarios": bytes_of(self.store.scenarios),
-            "maps": bytes_of(self.store.maps),
+            **self.store.memory(),
         }
 
     def snapshot(self, steps: int) -> Snapshot:

@@ -17,16 +17,14 @@ from roadworthy.gpu import cuda, natural
 from roadworthy.scenario.schema import Floats, Ints, Longs
 from roadworthy.sim import traffic
 from roadworthy.sim.agenda import Agenda, Seeds, take_episode
-from roadworthy.sim.collision import collides
 from roadworthy.sim.disturb import obey
 from roadworthy.sim.dynamics import is_allowed
 from roadworthy.sim.dynamics import move as drive
-from roadworthy.sim.judge import conclude, judge_start
-from roadworthy.sim.lights import passes_stop_sign, runs_red_light
+from roadworthy.sim.judge import conclude, find_contact, find_edges, find_lines, judge_start
 from roadworthy.sim.logs import average_figure
 from roadworthy.sim.observe import show_agent
 from roadworthy.sim.replay import replay
-from roadworthy.sim.roads import edge_contact, locate
+from roadworthy.sim.roads import locate
 from roadworthy.sim.routes import place_on_route
 from roadworthy.sim.start import cast, place_recorded, set_clock, start_agents
 from roadworthy.sim.state import (
@@ -70,8 +68,6 @@ _ZERO = np.float32(0.0)
 Settings = NDArray[np.void]
 
 TOGETHER, QUESTIONS = 32, 4  # agents that a block judges, blocks for each
-# Bits of what `judge_all` finds.
-_COLLIDES, _TOUCHES, _LEFT, _CAME_BACK, _RAN_RED, _PASSED_SIGN = 1, 2, 4, 8, 16, 32
 # Entries of Ended.counts.
 ENDED, STEPS, BAD_ACTIONS, BAD_ROW = range(4)
 
@@ -158,15 +154,13 @@ def judge_all(worlds: Worlds, maps: Maps, scenarios: Scenarios, settings: Settin
         return
     m, s, found = natural(clock[MAP]), natural(clock[SCENARIO]), 0
     if question == 0:
-        touches, crossing = edge_contact(maps, m, agents, a)
-        found = _TOUCHES * touches + _LEFT * (crossing > 0) + _CAME_BACK * (crossing < 0)
+        found = find_edges(agents, a, maps, m)
     elif question == 1:
         locate(maps, m, agents, marks, a)
     elif question == 2:
-        found = _RAN_RED * runs_red_light(agents, a, scenarios, s, clock[STEP], worlds.seeds[w], p)
-        found += _PASSED_SIGN * passes_stop_sign(agents, marks, a, maps, m)
+        found = find_lines(agents, marks, a, maps, m, scenarios, s, clock[STEP], worlds.seeds[w], p)
     else:
-        found = _COLLIDES * collides(agents, marks, a, natural(clock[AGENT_COUNT]))
+        found = find_contact(agents, marks, a, natural(clock[AGENT_COUNT]))
     if found != 0:
         cuda.atomic.or_(marks, (EVENTS, a), np.int32(found))
 
@@ -187,18 +181,7 @@ def close(worlds: Worlds, logs: Logs, rows: Rows, agenda: Agenda, ended: Ended, 
     is_driven = a < clock[DRIVEN_COUNT]
     gained = _ZERO
     if is_driven and marks[IS_DRIVING, a]:
-        found = marks[EVENTS, a]
-        conclude(
-            worlds.agents[w],
-            marks,
-            a,
-            (found & _COLLIDES) != 0,
-            found & _TOUCHES,
-            (found & _LEFT) - (found & _CAME_BACK),
-            (found & _RAN_RED) != 0,
-            (found & _PASSED_SIGN) != 0,
-            p,
-        )
+        conclude(worlds.agents[w], marks, a, marks[EVENTS, a], p)
         gained = settle(worlds.agents[w], marks, a, p)
     is_ego_left = cuda.syncthreads_or(np.int32(is_driven and is_ego_driving_on(marks, a))) != 0
     is_over = is_trial_over(clock, is_ego_left, p)

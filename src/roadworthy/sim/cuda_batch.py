@@ -364,7 +364,7 @@ class CudaBatch:
 
 def _load(pack: Pack, config: SimConfig, numbers: Sequence[int]) -> tuple[ScenarioStore, Ints, Ints, list[int]]:
     """All these scenarios on the host: the slot of each (-1: it can't be driven), and each slot's map and scenario."""
-    library = ScenarioStore(pack, config, len(numbers))
+    library = ScenarioStore(pack, config, len(numbers), keeps=False)
     choices = np.full(len(numbers), -1, np.int32)
     slot_maps: dict[int, int] = {}
     last_error: ScenarioError | None = None

@@ -167,7 +167,7 @@ def _observe(
     lights: int,
     is_clean: bool,
 ) -> None:
-    """What `observe.look_around` writes for agent a of world w."""
+    """What `observe.observe` writes for agent a of world w."""
     lanes_at = _PARTNERS_AT + PARTNER_SIZE * partners
     edges_at = lanes_at + LANE_SIZE * lanes
     lights_at = edges_at + EDGE_SIZE * edges

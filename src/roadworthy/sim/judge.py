@@ -54,12 +54,29 @@ ALIGNED_COS = np.float32(np.cos(np.pi / 6))
 WRONG_WAY_COS = np.float32(-0.5)
 
 
+# What was found about an agent, as bits; `conclude` makes events of it.
+COLLIDES, TOUCHES, LEFT, CAME_BACK, RAN_RED, PASSED_SIGN = 1, 2, 4, 8, 16, 32
+
+
 @inlined
-def judge(
+def find_contact(agents: Floats, marks: Ints, a: int, count: int) -> int:
+    """Whether agent a's box touches another's."""
+    return COLLIDES if collides(agents, marks, a, count) else 0
+
+
+@inlined
+def find_edges(agents: Floats, a: int, maps: Maps, m: int) -> int:
+    """Whether agent a's box touches an edge of the road, and whether its last move led across one, out or back in."""
+    touches, crossing = edge_contact(maps, m, agents, a)
+    found = TOUCHES if touches != 0 else 0
+    return found | (LEFT if crossing > 0 else 0) | (CAME_BACK if crossing < 0 else 0)
+
+
+@inlined
+def find_lines(
     agents: Floats,
     marks: Ints,
     a: int,
-    count: int,
     maps: Maps,
     m: int,
     scenarios: Scenarios,
@@ -67,29 +84,15 @@ def judge(
     step: int,
     seed: int,
     p: Params,
-) -> None:
-    """Find what the step just made has brought to agent a, and write EVENTS."""
-    is_colliding = collides(agents, marks, a, count)
-    touches, crossing = edge_contact(maps, m, agents, a)
-    runs_red = runs_red_light(agents, a, scenarios, s, step, seed, p)
-    passes_sign = passes_stop_sign(agents, marks, a, maps, m)
-    locate(maps, m, agents, marks, a)
-    conclude(agents, marks, a, is_colliding, touches, crossing, runs_red, passes_sign, p)
+) -> int:
+    """Whether agent a has just run a red light or passed a stop sign."""
+    found = RAN_RED if runs_red_light(agents, a, scenarios, s, step, seed, p) else 0
+    return found | (PASSED_SIGN if passes_stop_sign(agents, marks, a, maps, m) else 0)
 
 
 @inlined
-def conclude(
-    agents: Floats,
-    marks: Ints,
-    a: int,
-    is_colliding: bool,
-    touches: int,
-    crossing: int,
-    runs_red: bool,
-    passes_sign: bool,
-    p: Params,
-) -> None:
-    """Write EVENTS of agent a, whose lane is found, from what was found about it: see `judge`."""
+def conclude(agents: Floats, marks: Ints, a: int, found: int, p: Params) -> None:
+    """Write EVENTS of agent a, whose lane is known (`locate`), from what was found about it."""
     # All is read before anything is written: a GPU would wait for each number in turn.
     was_colliding, was_outside, was_off_road = marks[IS_COLLIDING, a], marks[IS_OUTSIDE, a], marks[IS_OFF_ROAD, a]
     lane, offset, lane_cos, speed = marks[LANE, a], agents[LANE_OFFSET, a], agents[LANE_COS, a], agents[SPEED, a]
@@ -97,15 +100,16 @@ def conclude(
     distance_before, distance = agents[GOAL_DISTANCE, a], distance_to_goal(agents, marks, a, p)
 
     events = 0
+    is_colliding = found & COLLIDES != 0
     if is_colliding and was_colliding == 0:
         events |= EVENT_COLLISION
-    is_outside = was_outside != 0 if crossing == 0 else crossing > 0
-    is_off_road = touches != 0 or is_outside
+    is_outside = found & LEFT != 0 or (was_outside != 0 and found & CAME_BACK == 0)
+    is_off_road = found & TOUCHES != 0 or is_outside
     if is_off_road and was_off_road == 0:
         events |= EVENT_OFF_ROAD
-    if runs_red:
+    if found & RAN_RED:
         events |= EVENT_RED_LIGHT
-    if passes_sign:
+    if found & PASSED_SIGN:
         events |= EVENT_STOP_SIGN
     if lane >= 0:
         if abs(offset) <= CENTRED_WITHIN:

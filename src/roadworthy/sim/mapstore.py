@@ -37,8 +37,8 @@ from roadworthy.sim.state import (
     Maps,
 )
 
-SPARE_SLOTS = 4  # for maps that no world uses at the moment
-FIRST_SLOTS = 8
+SPARE_SLOTS = 4  # for maps that no world uses at the moment, at least
+KEPT_BYTES = 256 * 2**20  # up to so many, further ones stay too: reading a map again takes longer than a step
 _PADDING = 16  # lines of arrays start at multiples of 64 bytes
 
 
@@ -84,13 +84,12 @@ class MapRoom(NamedTuple):
 class MapStore:
     """Keeps maps of a pack in slots. Who acquires a map keeps its slot until it releases it as often.
 
-    `maps` and `generation` change when arrays had to be replaced by larger ones.
+    `maps` and `generation` change when arrays had to be replaced by larger ones. Slots that were never filled take
+    addresses and no memory.
     """
 
-    def __init__(self, pack: Pack, holders: int) -> None:
-        self._pack = pack
-        # At least two: the arrays of a single slot would be of another type to Numba, and compiled for anew.
-        self._most_slots = max(min(pack.map_count, holders + SPARE_SLOTS), 2)
+    def __init__(self, pack: Pack, holders: int, kept_bytes: int = KEPT_BYTES) -> None:
+        self._pack, self._holders, self._kept_bytes = pack, holders, kept_bytes
         self._room = MapRoom(*[_PADDING] * len(MapRoom._fields))
         self._slots = Slots()
         self.maps = _make_maps(0, self._room)
@@ -115,12 +114,9 @@ class MapStore:
                 f"{packed.counts['edge_points']} of road edges; the simulator takes up to 65535 of each: cut the map"
             )
         needed = MapRoom.of(packed)
-        if not self._room.holds(needed):
-            self._replace(self._slots.count, self._room.grown(needed))
-        slots = self._slots
-        if not slots.has_free() and slots.count < self._most_slots:
-            self._replace(min(max(2 * slots.count, FIRST_SLOTS), self._most_slots), self._room)
-        slot = slots.take()
+        if not self._room.holds(needed) or not self._slots.count:
+            self._make_room(self._room.grown(needed))
+        slot = self._slots.take()
         counts = packed.counts
         fault = _fill_map(
             packed.words,
@@ -135,7 +131,7 @@ class MapStore:
             slot,
         )
         if fault >= 0:
-            slots.give_back(slot)
+            self._slots.give_back(slot)
             raise PackError(
                 f"{self._pack.path}: map {number}: its table {list(SECTIONS)[fault]!r} names what is not there; "
                 "the pack was not written by Roadworthy, or by a faulty version: generate or import it again"
@@ -143,13 +139,21 @@ class MapStore:
         self.loads += 1
         return slot
 
-    def _replace(self, slots: int, room: MapRoom) -> None:
+    @property
+    def byte_count(self) -> int:
+        """Bytes of the maps that are there."""
+        return self._slots.filled * bytes_per_slot(self.maps)
+
+    def _make_room(self, room: MapRoom) -> None:
         """Put larger arrays in the place of the present ones."""
-        before = len(self.maps.sizes)
-        self.maps = Maps._make(with_contents(_make_maps(slots, room), self.maps))
+        kept = self._kept_bytes // bytes_per_slot(_make_maps(1, room))
+        slots = max(self._slots.count, min(self._pack.map_count, max(self._holders + SPARE_SLOTS, kept)))
+        # At least two: the arrays of a single slot would be of another type to Numba, and compiled for anew.
+        slots = max(slots, 2)
         half_widths: Floats = np.zeros((slots, room.lanes), np.float32)
-        half_widths[:before, : self.half_widths.shape[1]] = self.half_widths
-        self.half_widths, self._room = half_widths, room
+        larger = (*_make_maps(slots, room), half_widths)
+        move_contents((*self.maps, self.half_widths), larger, self._slots.filled)
+        self.maps, self.half_widths, self._room = Maps._make(larger[:-1]), half_widths, room
         self._slots.grow(slots)
         self.generation += 1
 
@@ -182,11 +186,15 @@ def _make_maps(slots: int, room: MapRoom) -> Maps:
     )
 
 
-def with_contents(larger: Iterable[NDArray[Any]], smaller: Iterable[NDArray[Any]]) -> Iterable[NDArray[Any]]:
-    """The larger arrays, with what the smaller ones hold in their first places."""
-    for large, small in zip(larger, smaller, strict=True):
-        large[tuple(slice(size) for size in small.shape)] = small
-        yield large
+def bytes_per_slot(arrays: Iterable[NDArray[Any]]) -> int:
+    """Bytes of one slot of all these arrays."""
+    return sum(array.nbytes // max(len(array), 1) for array in arrays)
+
+
+def move_contents(arrays: Iterable[NDArray[Any]], larger: Iterable[NDArray[Any]], filled: int) -> None:
+    """Copy what the first slots hold into the first places of larger arrays."""
+    for small, large in zip(arrays, larger, strict=True):
+        large[(slice(filled), *(slice(size) for size in small.shape[1:]))] = small[:filled]
 
 
 _BIKE_LANE, _MEDIAN = int(LaneType.BIKE_LANE), int(EdgeType.MEDIAN)
@@ -231,11 +239,9 @@ def _fill_map(
     sizes[LANE_POINT_COUNT], sizes[EDGE_POINT_COUNT], sizes[SIGN_COUNT] = pieces, edge_pieces, signs
     maps.origins[slot, 0], maps.origins[slot, 1] = x0, y0
 
-    for k in range(4):
-        _copy(_floats(words, starts, lengths, _EDGES + k), maps.edges[slot, k])
-    for k in range(5):
-        _copy(_floats(words, starts, lengths, _LANE_POINTS + k), maps.lane_points[slot, k])
-        _copy(_floats(words, starts, lengths, _EDGE_POINTS + k), maps.edge_points[slot, k])
+    _copy_lines(words.view(np.float32), starts[_EDGES : _EDGES + 4], segments, maps.edges[slot])
+    _copy_lines(words.view(np.float32), starts[_LANE_POINTS : _LANE_POINTS + 5], pieces, maps.lane_points[slot])
+    _copy_lines(words.view(np.float32), starts[_EDGE_POINTS : _EDGE_POINTS + 5], edge_pieces, maps.edge_points[slot])
     _copy(_floats(words, starts, lengths, _LANE_POINT_ARCS), maps.lane_points[slot, POINT_ARC])
     _copy(_floats(words, starts, lengths, _LANE_LENGTHS), maps.lane_lengths[slot])
     lines = _floats(words, starts, lengths, _SIGN_LINES)
@@ -300,6 +306,14 @@ def _section(words: Ints, starts: Longs, lengths: Longs, section: int) -> Ints:
 @kernel
 def _floats(words: Ints, starts: Longs, lengths: Longs, section: int) -> Floats:
     return words[starts[section] : starts[section] + lengths[section]].view(np.float32)
+
+
+@kernel
+def _copy_lines(numbers: Floats, starts: Longs, count: int, lines_out: Floats) -> None:
+    """Copy lines of so many numbers that begin at these places: entry by entry, as they lie in the target."""
+    for i in range(count):
+        for k in range(len(starts)):
+            lines_out[k, i] = numbers[starts[k] + i]
 
 
 @kernel

@@ -91,34 +91,80 @@ NO_KEY = np.int32(2**31 - 1)
 def observe(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: Whole, a: Whole, p: Params, row_out: Floats) -> None:
     """Write every number of the row of agent a of world w. An agent that is nowhere (NaN, or lost) sees only zeros.
 
-    Partners are seen as `show_agents` has written them last.
+    Partners are seen as `show_agents` has written them last. In a loop over agents, each part of this is a loop of its
+    own, as in `cpu.py`: what it needs then stays in registers.
     """
-    clock = worlds.clocks[w]
-    look_around(
-        worlds.agents[w],
-        worlds.marks[w],
-        worlds.looks[w],
-        worlds.order[w],
-        clock[AGENT_COUNT],
-        a,
-        maps,
-        clock[MAP],
-        scenarios,
-        clock[SCENARIO],
-        clock[STEP],
-        worlds.seeds[w],
-        p,
-        row_out,
-    )
+    agents, marks, clock, seed = worlds.agents[w], worlds.marks[w], worlds.clocks[w], worlds.seeds[w]
+    m, s, step, count = clock[MAP], clock[SCENARIO], clock[STEP], clock[AGENT_COUNT]
+    if not is_somewhere(agents, a):
+        zero(row_out, 0, len(row_out))
+        return
+    look_at_self(agents, marks, a, p, row_out)
+    look_at_partners(agents, marks, worlds.looks[w], worlds.order[w], count, a, scenarios.dt[s], step, seed, p, row_out)
+    look_at_roads(agents, a, maps, m, step, seed, p, row_out)
+    look_at_lights(agents, a, maps, m, scenarios, s, step, seed, p, row_out)
 
 
 @inlined
-def look_around(
+def look_at_self(agents: Floats, marks: Ints, a: Whole, p: Params, row_out: Floats) -> None:
+    """The agent itself, its goals and what it is rewarded for."""
+    see_self(agents, marks, a, row_out, 0)
+    see_goals(agents, marks, a, row_out, EGO_SIZE)
+    weights_at = counts_at(p) - WEIGHT_COUNT
+    for k in range(WEIGHT_COUNT):
+        row_out[weights_at + k] = agents[WEIGHTS + k, a]
+
+
+@inlined
+def look_at_partners(
     agents: Floats,
     marks: Ints,
     looks: Floats,
     keys: Ints,
     count: Whole,
+    a: Whole,
+    dt: Real,
+    step: Whole,
+    seed: Any,
+    p: Params,
+    row_out: Floats,
+) -> None:
+    """The other agents."""
+    at = EGO_SIZE + GOAL_SIZE
+    zero(row_out, at, lanes_at(p))
+    seen = 0
+    if not (p.blind_rate > _ZERO and is_blind(seed, a, step, dt, p.blind_rate, p.blind_s)):
+        seen = see_partners(agents, marks, looks, a, count, p.partner_range, keys, row_out, at, p.partners)
+    row_out[counts_at(p)] = share(seen, p.partners)
+    if p.dropout > _ZERO:
+        drop(draws.draw(seed, a, step, draws.DROPOUT), 0, p.dropout, row_out, at, PARTNER_SIZE, seen, p.partners)
+
+
+@inlined
+def look_at_roads(
+    agents: Floats, a: Whole, maps: Maps, m: Whole, step: Whole, seed: Any, p: Params, row_out: Floats
+) -> None:
+    """The pieces of lanes and of road edges around."""
+    x, y, cos, sin = agents[X, a], agents[Y, a], agents[COS, a], agents[SIN, a]
+    place = maps.cell_lists[m, map_cell(maps.sizes[m], maps.origins[m], x, y)]
+    lanes = min(p.lanes, maps.sizes[m, LANE_POINT_COUNT])
+    edges = min(p.edges, maps.sizes[m, EDGE_POINT_COUNT])
+    at, after = lanes_at(p), edges_at(p)
+    write_lanes(maps.lane_points[m], maps.lane_lists[m, place], lanes, x, y, cos, sin, row_out, at, p.lanes)
+    write_edges(maps.edge_points[m], maps.edge_lists[m, place], edges, x, y, cos, sin, row_out, after, p.edges)
+    clear(row_out, at, LANE_SIZE, lanes, p.lanes)
+    clear(row_out, after, EDGE_SIZE, edges, p.edges)
+    row_out[counts_at(p) + 1] = share(lanes, p.lanes)
+    row_out[counts_at(p) + 2] = share(edges, p.edges)
+    if p.dropout > _ZERO:
+        key = draws.draw(seed, a, step, draws.DROPOUT)
+        drop(key, 1, p.dropout, row_out, at, LANE_SIZE, lanes, p.lanes)
+        drop(key, 2, p.dropout, row_out, after, EDGE_SIZE, edges, p.edges)
+
+
+@inlined
+def look_at_lights(
+    agents: Floats,
     a: Whole,
     maps: Maps,
     m: Whole,
@@ -129,50 +175,35 @@ def look_around(
     p: Params,
     row_out: Floats,
 ) -> None:
-    """`observe`, for who has read the world's clock.
-
-    In a loop over agents that is done once, outside: for all that the compiler knows, a number stored in the row could
-    have changed the clock, and where the world's map is would be worked out again for every agent.
-    """
-    if not is_somewhere(agents, a):
-        for k in range(len(row_out)):
-            row_out[k] = _ZERO
-        return
-    partners_at = EGO_SIZE + GOAL_SIZE
-    lanes_at = partners_at + PARTNER_SIZE * p.partners
-    edges_at = lanes_at + LANE_SIZE * p.lanes
-    lights_at = edges_at + EDGE_SIZE * p.edges
-    weights_at = lights_at + LIGHT_SIZE * p.lights
-    counts_at = weights_at + WEIGHT_COUNT
-
-    see_self(agents, marks, a, row_out, 0)
-    see_goals(agents, marks, a, row_out, EGO_SIZE)
-    zero(row_out, partners_at, lanes_at)
-    partners = 0
-    if not (p.blind_rate > _ZERO and is_blind(seed, a, step, scenarios.dt[s], p.blind_rate, p.blind_s)):
-        partners = see_partners(agents, marks, looks, a, count, p.partner_range, keys, row_out, partners_at, p.partners)
-    place = maps.cell_lists[m, map_cell(maps.sizes[m], maps.origins[m], agents[X, a], agents[Y, a])]
-    lanes = min(p.lanes, maps.sizes[m, LANE_POINT_COUNT])
-    edges = min(p.edges, maps.sizes[m, EDGE_POINT_COUNT])
-    x, y, cos, sin = agents[X, a], agents[Y, a], agents[COS, a], agents[SIN, a]
-    write_lanes(maps.lane_points[m], maps.lane_lists[m, place], lanes, x, y, cos, sin, row_out, lanes_at, p.lanes)
-    write_edges(maps.edge_points[m], maps.edge_lists[m, place], edges, x, y, cos, sin, row_out, edges_at, p.edges)
-    zero(row_out, lights_at, weights_at)
-    lights = see_lights(agents, a, maps, m, scenarios, s, step, seed, p, row_out, lights_at)
-    clear(row_out, lanes_at, LANE_SIZE, lanes, p.lanes)
-    clear(row_out, edges_at, EDGE_SIZE, edges, p.edges)
-    for k in range(WEIGHT_COUNT):
-        row_out[weights_at + k] = agents[WEIGHTS + k, a]
-    row_out[counts_at] = share(partners, p.partners)
-    row_out[counts_at + 1] = share(lanes, p.lanes)
-    row_out[counts_at + 2] = share(edges, p.edges)
-    row_out[counts_at + 3] = share(lights, p.lights)
+    """The stop lines ahead."""
+    at = lights_at(p)
+    zero(row_out, at, at + LIGHT_SIZE * p.lights)
+    seen = see_lights(agents, a, maps, m, scenarios, s, step, seed, p, row_out, at)
+    row_out[counts_at(p) + 3] = share(seen, p.lights)
     if p.dropout > _ZERO:
-        key = draws.draw(seed, a, step, draws.DROPOUT)
-        drop(key, 0, p.dropout, row_out, partners_at, PARTNER_SIZE, partners, p.partners)
-        drop(key, 1, p.dropout, row_out, lanes_at, LANE_SIZE, lanes, p.lanes)
-        drop(key, 2, p.dropout, row_out, edges_at, EDGE_SIZE, edges, p.edges)
-        drop(key, 3, p.dropout, row_out, lights_at, LIGHT_SIZE, lights, p.lights)
+        drop(draws.draw(seed, a, step, draws.DROPOUT), 3, p.dropout, row_out, at, LIGHT_SIZE, seen, p.lights)
+
+
+@inlined
+def lanes_at(p: Params) -> Any:
+    """Where the block of lanes begins in a row; the others follow."""
+    return EGO_SIZE + GOAL_SIZE + PARTNER_SIZE * p.partners
+
+
+@inlined
+def edges_at(p: Params) -> Any:
+    return lanes_at(p) + LANE_SIZE * p.lanes
+
+
+@inlined
+def lights_at(p: Params) -> Any:
+    return edges_at(p) + EDGE_SIZE * p.edges
+
+
+@inlined
+def counts_at(p: Params) -> Any:
+    """Where the counts of the four blocks begin, after the weights."""
+    return lights_at(p) + LIGHT_SIZE * p.lights + WEIGHT_COUNT
 
 
 @inlined

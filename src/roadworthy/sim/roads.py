@@ -302,6 +302,22 @@ def fetch_roads(maps: Maps, m: int, agents: Floats, count: int, lists: Ints) -> 
 
 
 @inlined
+def fetch_lists(maps: Maps, m: int, agents: Floats, count: int) -> None:
+    """Bring into the cache which pieces of the map are around the first agents."""
+    columns, rows = maps.sizes[m, COLUMNS], maps.sizes[m, ROWS]
+    west, south = maps.origins[m, 0], maps.origins[m, 1]
+    cell_lists, lanes, edges = maps.cell_lists[m], maps.lane_lists[m], maps.edge_lists[m]
+    length = lanes.shape[1]
+    for a in range(count):
+        cell = cell_along(agents[Y, a], south, rows) * columns + cell_along(agents[X, a], west, columns)
+        first = cell_lists[cell] * length
+        fetch(lanes, first)
+        fetch(lanes, first + length // 2)
+        fetch(edges, first)
+        fetch(edges, first + length // 2)
+
+
+@inlined
 def _corner_cell(agents: Floats, a: int, west: float, south: float, columns: int, rows: int) -> int:
     """The cell that agent a's box reaches to in the south-west, in the last row but one at most."""
     x, y, radius = agents[X, a], agents[Y, a], agents[RADIUS, a]

@@ -36,7 +36,7 @@ _FAR = np.float32(1.0 / FAR_M)
 # direction in which the agent points (60 degrees).
 _LINE_RANGE_2 = np.float32(100.0**2)
 _SAME_WAY = np.float32(0.5)
-# Working lines of the block of lights while it is filled: squared distance, and number.
+# Working lines of the block of lights while they are listed: squared distance, and number.
 _LINE_DISTANCE, _LINE_NUMBER = 2, 3
 _TOGETHER = 64  # stop lines whose bits fit into a number
 _RED = sum(1 << state for state in RED_STATES)
@@ -62,13 +62,20 @@ def see_lights(
     n = p.lights
     if n == 0:
         return 0
-    lights = scenarios.counts[s, LIGHT_COUNT]
-    count = list_lines(scenarios.lights[s], lights, 0, agents, a, 0, row, at, n)
-    count = list_lines(maps.signs[m], maps.sizes[m, SIGN_COUNT], lights, agents, a, count, row, at, n)
+    x, y, cos, sin = agents[X, a], agents[Y, a], agents[COS, a], agents[SIN, a]
+    lights, signs, lines = scenarios.counts[s, LIGHT_COUNT], maps.signs[m], scenarios.lights[s]
+    count = list_lines(lines, lights, 0, x, y, cos, sin, 0, row, at, n)
+    count = list_lines(signs, maps.sizes[m, SIGN_COUNT], lights, x, y, cos, sin, count, row, at, n)
     for k in range(count):
         number = int(row[at + _LINE_NUMBER * n + k])
-        state = light_state(scenarios, s, number, step, seed, p) if number < lights else 0
-        write_line(row[at + k], row[at + n + k], state, number >= lights, row, at + k, n)
+        if number < lights:
+            dx, dy = lines[LINE_X, number] - x, lines[LINE_Y, number] - y
+            state = light_state(scenarios, s, number, step, seed, p)
+        else:
+            dx, dy = signs[LINE_X, number - lights] - x, signs[LINE_Y, number - lights] - y
+            state = 0
+        ahead, left = dx * cos + dy * sin, dy * cos - dx * sin
+        write_line(ahead, left, state, number >= lights, row, at + k, n)
     return count
 
 
@@ -88,23 +95,24 @@ def list_lines(
     lines: Floats,
     line_count: Whole,
     offset: Whole,
-    agents: Floats,
-    a: Whole,
+    x: Real,
+    y: Real,
+    cos: Real,
+    sin: Real,
     count: Whole,
     row_out: Floats,
     at: Whole,
     n: Whole,
 ) -> Any:
-    """Enter the stop lines ahead into the block, which is kept nearest first; returns how many it holds.
+    """Enter the stop lines ahead into the working lines of the block, nearest first; returns how many there are.
 
-    Line k has the number k + offset. x and y are entered in metres.
+    Line k has the number k + offset.
     """
-    x, y, cos, sin = agents[X, a], agents[Y, a], agents[COS, a], agents[SIN, a]
     if line_count < EIGHT:
         for line in range(line_count):
             dx, dy = lines[LINE_X, line] - x, lines[LINE_Y, line] - y
             if is_ahead(dx, dy, lines[LINE_COS, line], lines[LINE_SIN, line], cos, sin):
-                count = enter_line(dx, dy, cos, sin, line + offset, count, row_out, at, n)
+                count = enter_line(dx * dx + dy * dy, line + offset, count, row_out, at, n)
         return count
     for start in range(0, line_count, _TOGETHER):
         # First all of them, then those found: going to and fro, the processor would guess wrong at every one.
@@ -117,7 +125,7 @@ def list_lines(
             line = start + lowest_bit(ahead)
             ahead &= ahead - 1
             dx, dy = lines[LINE_X, line] - x, lines[LINE_Y, line] - y
-            count = enter_line(dx, dy, cos, sin, line + offset, count, row_out, at, n)
+            count = enter_line(dx * dx + dy * dy, line + offset, count, row_out, at, n)
     return count
 
 
@@ -129,21 +137,16 @@ def is_ahead(dx: Real, dy: Real, line_cos: Real, line_sin: Real, cos: Real, sin:
 
 
 @inlined
-def enter_line(
-    dx: Real, dy: Real, cos: Real, sin: Real, number: Whole, count: Whole, row_out: Floats, at: Whole, n: Whole
-) -> Any:
-    """Enter a stop line at its place in the block, unless n are nearer; returns how many there are."""
+def enter_line(distance: Real, number: Whole, count: Whole, row_out: Floats, at: Whole, n: Whole) -> Any:
+    """Enter a stop line at its place among those listed, unless n are nearer; returns how many there are."""
     distances, numbers = at + _LINE_DISTANCE * n, at + _LINE_NUMBER * n
-    distance = dx * dx + dy * dy
     place = min(count, n - 1)
     if place < count and not distance < row_out[distances + place]:
         return count
     while place > 0 and distance < row_out[distances + place - 1]:
-        for f in range(_LINE_NUMBER + 1):
-            row_out[at + f * n + place] = row_out[at + f * n + place - 1]
+        row_out[distances + place] = row_out[distances + place - 1]
+        row_out[numbers + place] = row_out[numbers + place - 1]
         place -= 1
-    row_out[at + place] = dx * cos + dy * sin
-    row_out[at + n + place] = dy * cos - dx * sin
     row_out[distances + place] = distance
     row_out[numbers + place] = np.float32(number)
     return min(count + 1, n)

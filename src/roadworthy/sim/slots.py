@@ -14,7 +14,10 @@ class Slots:
         self._slots: dict[int, int] = {}  # thing: slot, the one that was used last at the end
         self._holders: dict[int, int] = {}  # thing: how many hold it
         self._free = list(range(count - 1, -1, -1))
-        self.count = count
+        self.count, self._filled = count, 0
+
+    def __contains__(self, number: int) -> bool:
+        return number in self._slots
 
     def hold(self, number: int) -> int | None:
         """The slot of a thing, which is held once more; None if it is in none."""
@@ -31,19 +34,22 @@ class Slots:
             del self._holders[number]
             self._slots[number] = self._slots.pop(number)
 
-    def has_free(self) -> bool:
-        """Whether a slot was never filled, or was given back."""
-        return bool(self._free)
+    @property
+    def filled(self) -> int:
+        """So many slots, from the first on, may hold something; those after them were never taken."""
+        return self._filled
 
     def grow(self, count: int) -> None:
         """From now on there are so many slots."""
-        self._free += range(count - 1, self.count - 1, -1)
+        self._free = [*range(count - 1, self.count - 1, -1), *self._free]
         self.count = count
 
     def take(self) -> int:
         """A slot to be filled: a free one, or that of the thing that nobody has used for longest."""
         if self._free:
-            return self._free.pop()
+            slot = self._free.pop()
+            self._filled = max(self._filled, slot + 1)
+            return slot
         return self._slots.pop(next(number for number in self._slots if number not in self._holders))
 
     def put(self, number: int, slot: int) -> int:

@@ -14,7 +14,8 @@ from roadworthy.scenario.pack.outline import PackedScenario
 from roadworthy.scenario.schema import AgentType, Ints, Scenario
 from roadworthy.sim.casting import AGENTS, PREDICT, SDC, VEHICLES, choose_cast, fill_cast
 from roadworthy.sim.config import Control, Mode, Others, SimConfig
-from roadworthy.sim.mapstore import MapStore, with_contents
+from roadworthy.sim.mapstore import KEPT_BYTES as KEPT_MAP_BYTES
+from roadworthy.sim.mapstore import MapStore, bytes_per_slot, move_contents
 from roadworthy.sim.slots import Slots
 from roadworthy.sim.state import (
     IDM,
@@ -28,6 +29,7 @@ from roadworthy.sim.stoplines import fill_lights, plan_lights
 MOST_AGENTS = 256  # in a world
 # Packs up to so many bytes are verified before the first load: milliseconds at the start, not pauses between steps.
 VERIFIED_AT_ONCE = 256 * 2**20
+KEPT_BYTES = 64 * 2**20  # scenarios that no world uses at the moment stay, up to so many
 _TYPES = set(AgentType)
 _WHO = {Control.VEHICLES: VEHICLES, Control.AGENTS: AGENTS, Control.SDC: SDC, Control.PREDICT: PREDICT}
 _ROLE_OF_OTHERS = {Others.REPLAY: REPLAYED, Others.IDM: IDM, Others.STATIC: STATIC}
@@ -54,7 +56,8 @@ class ScenarioStore:
     `scenarios`, `maps` and `generation` change when a larger scenario or map had to be given room.
     """
 
-    def __init__(self, pack: Pack, config: SimConfig, worlds: int) -> None:
+    def __init__(self, pack: Pack, config: SimConfig, worlds: int, keeps: bool = True) -> None:
+        """keeps: whether what no world uses any more stays as long as there is room."""
         if not len(pack):
             raise UsageError(
                 f"{pack.path}: the pack is empty: there is nothing to simulate; generate or import scenarios"
@@ -64,13 +67,13 @@ class ScenarioStore:
         self._pack, self._config = pack, config
         self._is_open = config.mode is Mode.OPEN
         self._who, self._role = _WHO[config.control.who], _ROLE_OF_OTHERS[config.control.others]
-        self._map_store = MapStore(pack, worlds)
-        # One more than there are worlds: a world lets go of what it has when the next is there.
-        self._slots = Slots(min(len(pack), worlds + 1))
+        self._map_store = MapStore(pack, worlds, KEPT_MAP_BYTES if keeps else 0)
+        self._kept_bytes = KEPT_BYTES if keeps else 0
+        self._slots = Slots()
         self._held: list[int | None] = [None] * worlds  # the scenario that each world holds
         self._room = _Room(0, 0, 0)
         self._replacements = 0
-        self.scenarios = _make_scenarios(self._slots.count, self._room)
+        self.scenarios = _make_scenarios(0, self._room)
 
     @property
     def maps(self) -> Maps:
@@ -100,8 +103,11 @@ class ScenarioStore:
 
         A scenario that can't be simulated as the config asks raises ScenarioError and leaves the world what it had.
         """
-        slot, map_number = self._slots.hold(number), self._pack.map_number(number)
-        place = self._read(number, map_number) if slot is None else Place(slot, self._map_store.acquire(map_number))
+        map_number = self._pack.map_number(number)
+        # The map first, since it may turn out to be damaged: then nothing must be held.
+        m = self._map_store.acquire(map_number) if number in self._slots else None
+        slot = self._slots.hold(number)
+        place = self._read(number, map_number) if slot is None or m is None else Place(slot, m)
         self.unload(world)
         self._held[world] = number
         return place
@@ -113,6 +119,11 @@ class ScenarioStore:
             self._slots.release(number)
             self._map_store.release(self._pack.map_number(number))
             self._held[world] = None
+
+    def memory(self) -> dict[str, int]:
+        """Bytes of the scenarios and of the maps that are there."""
+        scenarios = self._slots.filled * bytes_per_slot(self.scenarios)
+        return {"scenarios": scenarios, "maps": self._map_store.byte_count}
 
     def _read(self, number: int, map_number: int) -> Place:
         packed = self._pack.packed_scenario(number)
@@ -205,14 +216,19 @@ class ScenarioStore:
     def _make_room(self, agents: int, frames: int, lights: int) -> None:
         """Replace the arrays by larger ones if a scenario does not fit."""
         room = self._room
-        if agents > room.agents or frames > room.frames or lights > room.lights:
+        if agents > room.agents or frames > room.frames or lights > room.lights or not self._slots.count:
             self._room = _Room(
                 max(room.agents, min(_padded(agents), MOST_AGENTS)),
                 max(room.frames, frames),
                 max(room.lights, _padded(lights)),
             )
-            larger = _make_scenarios(self._slots.count, self._room)
-            self.scenarios = Scenarios._make(with_contents(larger, self.scenarios))
+            kept = self._kept_bytes // bytes_per_slot(_make_scenarios(1, self._room))
+            # One more than there are worlds: a world lets go of what it has when the next is there.
+            slots = max(self._slots.count, min(len(self._pack), max(len(self._held) + 1, kept)))
+            larger = _make_scenarios(slots, self._room)
+            move_contents(self.scenarios, larger, self._slots.filled)
+            self.scenarios = larger
+            self._slots.grow(slots)
             self._replacements += 1
 
     def _name(self, number: int) -> str:

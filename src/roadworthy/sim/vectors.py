@@ -18,7 +18,7 @@ from roadworthy.compile import inlined, on_gpu
 EIGHT = 8
 NUMBER_BYTES = 4  # of a float32
 LONG, FLOAT = ir.IntType(64), ir.FloatType()
-FLOATS = ir.VectorType(FLOAT, EIGHT)
+FLOATS, FOUR_FLOATS = ir.VectorType(FLOAT, EIGHT), ir.VectorType(FLOAT, EIGHT // 2)
 WHOLES, LONGS = ir.VectorType(ir.IntType(32), EIGHT), ir.VectorType(LONG, EIGHT)
 
 
@@ -35,12 +35,30 @@ def eight_of(value: float) -> ir.Constant:
 
 
 def load_entries(builder: ir.IRBuilder, data: Any, entries: list[Any]) -> list[Any]:
-    """The lines of eight entries, each of which is a vector in memory."""
-    rows = []
-    for entry in entries:
-        place = builder.gep(data, [builder.mul(entry, long_number(EIGHT))])
-        rows.append(builder.load(builder.bitcast(place, FLOATS.as_pointer()), align=NUMBER_BYTES))
-    return transposed(builder, rows)
+    """The lines of eight entries, each of which is a vector in memory: line f holds number f of each entry.
+
+    Halves of entries four apart are loaded into one vector. Then each vector holds what belongs to one half of a line,
+    and two rounds of shuffles within halves, which are the cheap ones, put it in order.
+    """
+    places = [builder.gep(data, [builder.mul(entry, long_number(EIGHT))]) for entry in entries]
+    lines = []
+    for first in (0, EIGHT // 2):
+        halves = []
+        for place in places:
+            half = builder.bitcast(builder.gep(place, [long_number(first)]), FOUR_FLOATS.as_pointer())
+            halves.append(builder.load(half, align=NUMBER_BYTES))
+        rows = [shuffled(builder, halves[i], halves[i + 4], range(EIGHT)) for i in range(4)]
+        pairs = [
+            shuffled(builder, rows[i], rows[i + 1], order)
+            for i in (0, 2)
+            for order in ((0, 8, 1, 9, 4, 12, 5, 13), (2, 10, 3, 11, 6, 14, 7, 15))
+        ]
+        lines += [
+            shuffled(builder, pairs[i], pairs[i + 2], order)
+            for i in (0, 1)
+            for order in ((0, 1, 8, 9, 4, 5, 12, 13), (2, 3, 10, 11, 6, 7, 14, 15))
+        ]
+    return lines
 
 
 def load_lines(builder: ir.IRBuilder, table: Any, k: Any, count: int) -> list[Any]:
@@ -61,7 +79,7 @@ def size_of(builder: ir.IRBuilder, value: Any) -> Any:
 
 
 def shuffled(builder: ir.IRBuilder, a: Any, b: Any, places: Sequence[int]) -> Any:
-    """A vector of the numbers at these places of a (0 to 7) and b (8 to 15)."""
+    """A vector of the numbers at these places of a and then, counted on, of b."""
     return builder.shuffle_vector(a, b, ir.Constant(WHOLES, list(places)))
 
 
@@ -70,23 +88,6 @@ def spread(builder: ir.IRBuilder, value: Any) -> Any:
     kind = ir.VectorType(value.type, EIGHT)
     first = builder.insert_element(ir.Constant(kind, ir.Undefined), value, whole_number(0))
     return shuffled(builder, first, first, [0] * EIGHT)
-
-
-def transposed(builder: ir.IRBuilder, rows: list[Any]) -> list[Any]:
-    """Line f of the result holds number f of each row: three rounds, each of one AVX instruction per vector."""
-    pairs = []
-    for i in range(0, EIGHT, 2):
-        for places in ((0, 8, 1, 9, 4, 12, 5, 13), (2, 10, 3, 11, 6, 14, 7, 15)):
-            pairs.append(shuffled(builder, rows[i], rows[i + 1], places))
-    fours = []
-    for i in (0, 1, 4, 5):
-        for places in ((0, 1, 8, 9, 4, 5, 12, 13), (2, 3, 10, 11, 6, 7, 14, 15)):
-            fours.append(shuffled(builder, pairs[i], pairs[i + 2], places))
-    return [
-        shuffled(builder, fours[i], fours[i + 4], places)
-        for places in ((0, 1, 2, 3, 8, 9, 10, 11), (4, 5, 6, 7, 12, 13, 14, 15))
-        for i in range(4)
-    ]
 
 
 def bits_of(builder: ir.IRBuilder, flags: Any) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,11 @@ class Clusters:
 
     codes: NDArray[np.int64]  # (n,)
     count: int
+
+    @cached_property
+    def sizes(self) -> NDArray[np.int64]:
+        """(count,) how many rows each has."""
+        return np.bincount(self.codes, minlength=self.count)
 
     @classmethod
     def of(cls, names: Sequence[str] | NDArray[Any]) -> Clusters:
@@ -54,13 +60,13 @@ class Sums:
         """How many clusters there are."""
         return len(self.total)
 
-    @property
+    @cached_property
     def value(self) -> float | None:
         """The estimate: sum over sum; None where the denominator is zero."""
         weight = float(self.weight.sum())
         return float(self.total.sum()) / weight if weight > 0.0 else None
 
-    @property
+    @cached_property
     def standard_error(self) -> float:
         """Of the estimate, by linearisation."""
         return float(np.sqrt(self.count / (self.count - 1) * (self.parts**2).sum()))
@@ -88,11 +94,13 @@ def sums(values: Array, clusters: Clusters, weights: Array | None = None) -> Sum
     values = np.asarray(values, np.float64)
     if values.shape != clusters.codes.shape:
         raise UsageError(f"{values.shape} values were given for {clusters.codes.shape} rows; expected one each")
-    has_data = ~np.isnan(values) if weights is None else ~(np.isnan(values) | np.isnan(weights))
-    codes = clusters.codes if has_data.all() else clusters.codes[has_data]
-    values = values if has_data.all() else values[has_data]
-    given = None if weights is None else np.asarray(weights, np.float64)[has_data]
-    rows = np.bincount(codes, minlength=clusters.count)
+    is_missing = np.isnan(values) if weights is None else np.isnan(values) | np.isnan(weights)
+    given = None if weights is None else np.asarray(weights, np.float64)
+    codes, rows = clusters.codes, clusters.sizes
+    if is_missing.any():
+        has_data = ~is_missing
+        codes, values, given = codes[has_data], values[has_data], None if given is None else given[has_data]
+        rows = np.bincount(codes, minlength=clusters.count)
     used = rows > 0
     total: Array = np.bincount(codes, values, clusters.count)[used].astype(np.float64)
     weight: Array = (rows if given is None else np.bincount(codes, given, clusters.count))[used].astype(np.float64)

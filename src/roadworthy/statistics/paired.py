@@ -6,7 +6,6 @@ from dataclasses import replace
 from math import sqrt
 
 import numpy as np
-from scipy.optimize import brentq
 
 from roadworthy.errors import UsageError
 from roadworthy.statistics.clusters import Array, Clusters, sums
@@ -50,6 +49,8 @@ def paired_rate(after: Array, before: Array, clusters: Clusters, level: float = 
 
 def tango(gains: float, losses: float, n: float, quantile: float) -> tuple[float, float]:
     """Tango's score interval of (gains - losses) / n, of n pairs: what Wilson's is to one rate."""
+    from scipy.optimize import brentq  # takes longer to import than all figures of a small run without pairs
+
     estimate = (gains - losses) / n
 
     def deviation(delta: float) -> float:

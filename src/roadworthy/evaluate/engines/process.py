@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
-import multiprocessing
 import os
 import signal
 import sys
-import threading
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -18,6 +16,7 @@ from roadworthy.evaluate.engines.inline import reason_of
 from roadworthy.evaluate.ledger import Owed
 from roadworthy.evaluate.probe import probe
 from roadworthy.evaluate.task import Task
+from roadworthy.scenario.processes import end_with_parent
 
 # What a worker says to its pool, as (word, content).
 NEXT, RESULT, RAISED, DONE = "next", "result", "raised", "done"
@@ -78,12 +77,4 @@ def _settle_in(log: Path) -> None:
         faulthandler.register(signal.SIGUSR1, sys.stderr, all_threads=False)  # where it is, when it takes too long
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    """A process whose parent was killed has nobody left to work for."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
+    end_with_parent()

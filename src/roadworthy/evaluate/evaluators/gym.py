@@ -48,6 +48,13 @@ class GymConfig(EvaluatorConfig):
             raise ConfigError("episodes is missing, expected how many to run")
         if self.render is not None:
             raise ConfigError("render is for driving; a section of type gym has videos instead")
+        for name in ("time_limit_s", "memory_limit_gb"):
+            if getattr(self, name) != getattr(EvaluatorConfig, name):  # the default
+                raise ConfigError(
+                    f"{name} is {getattr(self, name)}, but a section of type gym runs in this process, which nobody "
+                    "could end; leave it out, or run it as a job (roadworthy jobs), where time_limit_s ends an env "
+                    "that hangs"
+                )
 
     def policy_for(self, given: str | None) -> str | None:
         """A job makes a policy of its own by itself; another one that does nothing is named for it."""

@@ -5,9 +5,6 @@ Where nothing is compiled yet, every process would else compile everything, all 
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import threading
 from contextlib import suppress
 from multiprocessing.sharedctypes import Synchronized
 from multiprocessing.synchronize import Barrier
@@ -22,6 +19,7 @@ from roadworthy.scenario.generate.signals import light_states
 from roadworthy.scenario.generate.stage import Stage
 from roadworthy.scenario.generate.traffic.simulate import DT, MOTION
 from roadworthy.scenario.generate.traffic.tables import road_tables
+from roadworthy.scenario.processes import end_with_parent
 from roadworthy.scenario.validate import faults
 
 STEPS = 12
@@ -30,7 +28,7 @@ LONGEST_WAIT_S = 120.0
 
 def start_process(turn: Synchronized[int], together: Barrier) -> None:
     """What a new process does first. `turn` counts the processes, `together` is where they wait for each other."""
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    end_with_parent()
     with turn.get_lock():
         number = turn.value
         turn.value += 1
@@ -41,14 +39,6 @@ def start_process(turn: Synchronized[int], together: Barrier) -> None:
         _judge(stage, place)
     with suppress(BrokenBarrierError):  # one that is late or gone keeps nobody from working
         together.wait(LONGEST_WAIT_S)
-
-
-def _end_with_parent() -> None:
-    """A process whose parent was killed has nobody left to work for."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
 
 
 def _one_car() -> tuple[Stage, Place]:
