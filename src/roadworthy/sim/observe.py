@@ -91,8 +91,8 @@ NO_KEY = np.int32(2**31 - 1)
 def observe(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: Whole, a: Whole, p: Params, row_out: Floats) -> None:
     """Write every number of the row of agent a of world w. An agent that is nowhere (NaN, or lost) sees only zeros.
 
-    Partners are seen as `show_agents` has written them last. In a loop over agents, each part of this is a loop of its
-    own, as in `cpu.py`: what it needs then stays in registers.
+    Partners are seen as `show_agents` has written them last. Where many look, each part of this is a loop of its own,
+    which is faster: see `cpu.py`.
     """
     agents, marks, clock, seed = worlds.agents[w], worlds.marks[w], worlds.clocks[w], worlds.seeds[w]
     m, s, step, count = clock[MAP], clock[SCENARIO], clock[STEP], clock[AGENT_COUNT]

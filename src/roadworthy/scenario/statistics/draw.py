@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import matplotlib
 import numpy as np
 
+from roadworthy import plots
+from roadworthy.plots import INK
 from roadworthy.scenario.statistics.crossings import critical_gap
 from roadworthy.scenario.statistics.published import HIGHD_LANE_CHANGES_PER_KM, figures_of
 from roadworthy.scenario.statistics.published import Figure as Published
@@ -20,23 +22,8 @@ if TYPE_CHECKING:
 
 OURS, OURS_LINE, SECOND = "#9db8d2", "#2f5d8a", "#c98b5e"
 PUBLISHED = ("#b3472d", "#5a8f3c", "#7b5aa6", "#c2912b")
-INK, FAINT = "#333333", "#d9d9d9"
-STYLE: Any = {
-    "font.size": 9.0,
-    "axes.titlesize": 10.0,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.edgecolor": INK,
-    "axes.labelcolor": INK,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.axisbelow": True,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "text.color": INK,
-    "legend.fontsize": 7.5,
-    "legend.frameon": False,
-}
+FAINT = "#d9d9d9"
+STYLE: Any = plots.STYLE | {"axes.axisbelow": True, "legend.fontsize": 7.5}
 PANEL_INCHES = (4.6, 3.4)
 DOTS_PER_INCH = 110
 LINE_SHARE = 0.066  # of a panel's height is taken by one line of its legend
