@@ -158,7 +158,7 @@ BENCHMARKS = (
         name="train_remembering",
         what="learn with a transformer that remembers two trials",
         code=training.train_remembering,
-        sizes={"worlds": 1024, "updates": 8, "scenarios": 192},
+        sizes={"worlds": 2048, "updates": 8, "scenarios": 192},
     ),
     Benchmark(
         name="film_speed",

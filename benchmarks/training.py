@@ -43,9 +43,24 @@ def train_memoryless(found: Measurements, sizes: Sizes) -> None:
 
 
 def train_remembering(found: Measurements, sizes: Sizes) -> None:
-    """A transformer that remembers an episode of two trials of 201 steps."""
+    """A transformer that remembers an episode of two trials: the preset; then twice as long, with more in sight."""
     overrides = [] if torch.cuda.is_available() else ["device=cpu", "ppo.precision=float32"]
-    _train(found, "adaptive", "adaptive", sizes, overrides)
+    _train(found, "preset", "adaptive", sizes, overrides)
+    longer = {
+        "env.episode.trial_steps": 201,
+        "policy.transformer.context": 402,
+        "ppo.horizon": 67,
+        "ppo.minibatches": 16,
+        "env.control.rows": 8,
+        "env.open.agents": 8,
+        "env.open.traffic": 0,
+        "env.observe.partners": 31,
+        "env.observe.partner_range_m": 100.0,
+        "env.observe.lanes": 64,
+        "env.observe.edges": 64,
+        "env.observe.lights": 4,
+    }
+    _train(found, "context 402", "adaptive", sizes, [*overrides, *(f"{key}={value}" for key, value in longer.items())])
 
 
 def _preset() -> str:
@@ -95,6 +110,8 @@ def _train(found: Measurements, name: str, preset: str, sizes: Sizes, overrides:
         trainer.run(note, lambda: len(rates) >= warm + updates)
     (start, first), (end, last) = rates[warm - 1], rates[-1]
     found.figures[f"{name}: agent-steps/s"] = round((last - first) / (end - start))
+    steps = trainer.env.row_count * config.ppo.horizon * updates
+    found.figures[f"{name}: share of steps that count"] = round((last - first) / steps, 3)
     for part in ("collect", "learn"):
         found.seconds[f"{name}: {part}"] = found.seconds[f"{name}: {part}"][warm:]
     seconds = {part: median(found.seconds[f"{name}: {part}"]) for part in ("collect", "learn")}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from roadworthy.config import Layer, plain
-from roadworthy.evaluate.config import EvaluatorConfig
+from roadworthy.evaluate.config import EvaluatorConfig, Remembers
 from roadworthy.evaluate.files import suite_names
 from roadworthy.evaluate.sections import chosen, read_sections
 from roadworthy.scenario.detect import BEHAVIORS
@@ -105,7 +105,8 @@ def test_the_worlds_of_a_suite_do_not_depend_on_what_a_policy_was_trained_with(s
         if usual[name].policy is not None:  # a baseline
             assert strange[name] == usual[name]
             continue
-        assert (env.model, env.actions, env.observe) == (STRANGE.model, STRANGE.actions, STRANGE.observe)
+        seen = replace(STRANGE.observe, partner_range_m=12.0) if "fog" in name else STRANGE.observe  # the world's
+        assert (env.model, env.actions, env.observe) == (STRANGE.model, STRANGE.actions, seen)
         of_policy = {"model": env.model, "actions": env.actions, "observe": env.observe, "reward": env.reward}
         unused = {"log": env.log, "open": env.open, "init_steps": env.init_steps}
         if expected.mode is Mode.OPEN:  # recordings play no part
@@ -118,10 +119,12 @@ def test_the_worlds_of_a_suite_do_not_depend_on_what_a_policy_was_trained_with(s
 
 @pytest.mark.row("TRIAL-9")
 def test_adaptation_has_something_to_adapt_to() -> None:
-    found = configs("adaptation")
+    found = configs("adaptation", "eval.adaptation_fog_forgets.enabled=true")
     for config in found.values():
         assert config.episode.trials > 1
         assert config.summary.figure == f"ada_delta_trial_{config.episode.trials - 1}_minus_0"
+    control = found.pop("adaptation_fog_forgets")
+    assert replace(control, remembers=Remembers.EPISODE) == found["adaptation_fog"]
     ranges = {name: plain(config.env.hidden) for name, config in found.items()}
     assert len({str(hidden) for hidden in ranges.values()}) == len(found)
     assert found["adaptation_partners"].env.hidden.partners > 1

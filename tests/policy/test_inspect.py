@@ -15,10 +15,9 @@ from torch.distributions import Categorical, Normal, kl_divergence
 from roadworthy.config import Layer, resolve
 from roadworthy.errors import UsageError
 from roadworthy.policy.config import ActionsAs, CoreKind
-from roadworthy.policy.cores.transformer import Attention
+from roadworthy.policy.cores.transformer import Recall, recall_weights
 from roadworthy.policy.heads import make_head
 from roadworthy.policy.inspect import Inspection, Onlooker, WorldKind, world_layer, write_inspection
-from roadworthy.policy.inspect.attention import attention_weights
 from roadworthy.policy.inspect.onlooker import divergence
 from roadworthy.policy.inspect.pictures import pictures, share_on_inactive, shares_by_past
 from roadworthy.policy.neural import NeuralActor
@@ -83,12 +82,13 @@ def test_attention_weights_are_those_that_the_policy_used() -> None:
     policy = small_policy()
     differences = []
 
-    def compare(_: nn.Module, given: tuple[Tensor, Tensor, Tensor, Tensor], result: Tensor) -> None:
-        query, keys, values, mask = given
-        differences.append(float((attention_weights(query, keys, mask) @ values - result).abs().max()))
+    def compare(_: nn.Module, given: tuple[Tensor, ...], result: Tensor) -> None:
+        query, keys, values, mask, key, value = given
+        gathered = recall_weights(query, keys, mask, key) @ torch.cat([values, value], 2)
+        differences.append(float((gathered - result).abs().max()))
 
     for module in policy.modules():
-        if isinstance(module, Attention):
+        if isinstance(module, Recall):
             module.register_forward_hook(compare)
     memory = policy.memory(4)
     with torch.no_grad():

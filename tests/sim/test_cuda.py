@@ -38,6 +38,28 @@ def played(code: str, *arguments: str) -> dict[str, object]:
     return answer
 
 
+MANY = """
+import json, sys
+import numpy as np
+from roadworthy.sim import cuda_batch
+from roadworthy.sim.config import ObserveConfig
+from roadworthy.sim.env import DriveEnv
+from tools.parity import cases
+config = cases(1, 3, 2, ObserveConfig(partners=3, lanes=9, edges=5, lights=2))["open"]
+seen = []
+for most in (3, 2):
+    cuda_batch._MOST_BESIDE = most
+    env = DriveEnv(sys.argv[1], 3, config, device="cuda", scenarios=[0, 1])
+    seen.append(np.array(env.reset(seed=1)))
+print(json.dumps({"equal": bool(np.array_equal(*seen)), "empty": int((seen[1] == 0).all(1).sum())}))
+"""
+
+
+@pytest.mark.row("SIM-10")
+def test_more_worlds_than_a_grid_counts_in_one_direction_are_all_seen(towns: Pack) -> None:
+    assert played(MANY, str(towns.path)) == {"equal": True, "empty": 0}
+
+
 COMPARE = """
 import json, sys
 from dataclasses import asdict

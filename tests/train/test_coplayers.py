@@ -21,7 +21,7 @@ from roadworthy.policy.network import Policy
 from roadworthy.scenario.pack import Pack
 from roadworthy.sim.config import ObserveConfig
 from roadworthy.sim.state import EGO
-from roadworthy.train.config import CoplayerConfig
+from roadworthy.train.config import Compile, CoplayerConfig
 from roadworthy.train.loop import Trainer
 from tests.policy.networks import small_policy
 from tests.train.journal import Journal
@@ -95,22 +95,32 @@ def test_there_is_one_forward_per_distinct_content_however_many_worlds_and_partn
     monkeypatch.setattr(
         "roadworthy.policy.coplayers.load_policy", lambda path: (read.append(path), load_policy(path))[1]
     )
-    made = trainer(with_partners(*partners), pack, tmp_path)
-    assert made.coplayers.distinct == len(read) == 2
-    assert len(made.coplayers) == 3
-    calls: Counter[int] = Counter()
+    calls: Counter[tuple[int, int]] = Counter()
     step = Policy.step
 
     def counted(policy: Policy, observations: Tensor, *rest: Any) -> Any:
-        calls[id(policy)] += 1
-        assert len(observations) == made.env.row_count
+        calls[id(policy), len(observations)] += 1
         return step(policy, observations, *rest)
 
     monkeypatch.setattr(Policy, "step", counted)
-    made.collector.act = made.policy.step
+    made = trainer(with_partners(*partners), pack, tmp_path)
+    assert made.coplayers.distinct == len(read) == 2
+    assert len(made.coplayers) == 3
     made.collector.collect()
-    horizon = made.config.ppo.horizon
-    assert sorted(calls.values()) == [horizon] * 3
+    assert list(calls.values()) == [made.config.ppo.horizon] * 3
+    assert {rows for _, rows in calls} == {made.env.row_count}
+
+
+@pytest.mark.row("PPO-3")
+def test_partners_are_compiled_where_the_policy_is(
+    partners: tuple[Path, Path, Path], pack: Pack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled: list[Any] = []
+    monkeypatch.setattr(torch, "compile", lambda function, **_: (compiled.append(function), function)[1])
+    made = trainer(with_partners(*partners, compile=Compile.ON), pack, tmp_path)
+    steps = [function.__self__ for function in compiled if getattr(function, "__name__", "") == "step"]
+    assert len(steps) == 3
+    assert made.policy in steps
 
 
 @pytest.mark.row("PPO-3")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,8 +20,9 @@ from roadworthy.sim.env import DriveEnv
 class Coplayers:
     """Partners by number; those whose checkpoints have equal contents are one. False where there are none."""
 
-    def __init__(self, checkpoints: Sequence[Path]) -> None:
-        self._paths = tuple(Path(path) for path in checkpoints)
+    def __init__(self, checkpoints: Sequence[Path], prepared: Callable[[Any], Any] = lambda step: step) -> None:
+        """Read them. prepared: makes what is called from a policy's step, as its compiled form."""
+        self._paths, self._prepared = tuple(Path(path) for path in checkpoints), prepared
         self._digests: tuple[str, ...] = ()
         self._loaded: dict[str, Checkpoint] = {}
         self._drivers: dict[str, _Driver] = {}
@@ -68,7 +70,7 @@ class Coplayers:
                     "(None: continuous)"
                 )
             numbers = [k for k, other in enumerate(self._digests) if other == digest]
-            self._drivers[digest] = before.get(digest) or _Driver(checkpoint, env, device)
+            self._drivers[digest] = before.get(digest) or _Driver(checkpoint, env, device, self._prepared)
             self._drivers[digest].numbers = torch.tensor(numbers, device=device)
 
     def act(
@@ -102,15 +104,18 @@ class _Driver:
 
     numbers: Tensor  # of the partners that it is
 
-    def __init__(self, checkpoint: Checkpoint, env: DriveEnv, device: torch.device) -> None:
+    def __init__(
+        self, checkpoint: Checkpoint, env: DriveEnv, device: torch.device, prepared: Callable[[Any], Any]
+    ) -> None:
         self.policy = checkpoint.policy.to(device)
+        self._step = prepared(self.policy.step)
         self.memory = self.policy.memory(env.row_count)
         self._fit = Fitting(env.observation_layout, self.policy.layout, device)
         self._trait_count = len(self.policy.config.traits.names)
 
     def act(self, driven: Tensor, observations: Tensor, mine: Tensor, noise: Tensor, traits: Tensor) -> Tensor:
         told = traits[:, : self._trait_count] if self._trait_count else None
-        output = self.policy.step(self._fit(observations), mine, self.memory, told)
+        output = self._step(self._fit(observations), mine, self.memory, told)
         actions = self.policy.head.to_env(self.policy.head.sample(output.scores, noise))
         return torch.where(mine[:, None], actions, driven)
 

@@ -31,6 +31,7 @@ from roadworthy.sim.store import ScenarioStore
 _ROOM_FOR_EPISODES = 65_536
 # Warps that each processor runs to start agents, and worlds in one. More of these wait for each other.
 _STARTING_WARPS, _STARTING_TOGETHER = 4, 8
+_MOST_BESIDE = 65_535  # blocks that a grid may have in its second direction
 _LINE = 32  # floats in 128 bytes, which a warp writes at once: rows of observations are padded to whole lines
 
 
@@ -276,7 +277,9 @@ class CudaBatch:
     def _observing(self, name: str, function: Any) -> Kernel:
         """A kernel that has a warp per row."""
         arguments = (*(self._lent[part] for part in ("Worlds", "Rows", "Maps", "Scenarios")), self._settings)
-        blocks = -(-self.rows_per_world // cuda_observe.WARPS), self._world_count
+        # Blocks of one world are side by side: they read the same.
+        beside = min(self._world_count, _MOST_BESIDE)
+        blocks = -(-self.rows_per_world // cuda_observe.WARPS), beside, -(-self._world_count // beside)
         return Kernel(name, function, arguments, blocks, cuda_observe.WARPS * cuda_observe.WARP)
 
     def _kernels_of_step(self, config: SimConfig) -> list[Kernel]:

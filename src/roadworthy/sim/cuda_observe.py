@@ -98,13 +98,12 @@ def observers(partners: int, lanes: int, edges: int, lights: int, is_clean: bool
 
     @gpu_kernel_with(registers=_REGISTERS)
     def observe_all(worlds: Worlds, rows: Rows, maps: Maps, scenarios: Scenarios, settings: NDArray[np.void]) -> None:
-        """Write every row; one that is not active is zero. Blocks (x, w) share the rows of world w."""
-        w, warp, lane = natural(cuda.blockIdx.y), natural(cuda.threadIdx.x) // WARP, natural(cuda.threadIdx.x) % WARP
-        clock, row_count = worlds.clocks[w], _rows_per_world(worlds, rows)
-        a = natural(cuda.blockIdx.x) * WARPS + warp
-        if a >= row_count:
+        """Write every row; one that is not active is zero. Blocks (x, y, z) share the rows of a world: see `_world`."""
+        w, warp, lane = _world(), natural(cuda.threadIdx.x) // WARP, natural(cuda.threadIdx.x) % WARP
+        a, row_count = natural(cuda.blockIdx.x) * WARPS + warp, _rows_per_world(worlds, rows)
+        if w >= worlds.clocks.shape[0] or a >= row_count:
             return
-        row = w * row_count + a
+        clock, row = worlds.clocks[w], w * row_count + a
         # All of it is asked for at once, and then waited for.
         scenario, has_ended, driven = clock[SCENARIO], clock[HAS_ENDED], clock[DRIVEN_COUNT]
         is_driving, was_active = worlds.marks[w, IS_DRIVING, a], rows.active[row]
@@ -123,17 +122,24 @@ def observers(partners: int, lanes: int, edges: int, lights: int, is_clean: bool
 
     @gpu_kernel_with(registers=_REGISTERS)
     def observe_last(worlds: Worlds, rows: Rows, maps: Maps, scenarios: Scenarios, settings: NDArray[np.void]) -> None:
-        """Keep what a row sees where its trial ends, before anything changes. Blocks (x, w) as above."""
-        w, warp, lane = natural(cuda.blockIdx.y), natural(cuda.threadIdx.x) // WARP, natural(cuda.threadIdx.x) % WARP
-        row_count = _rows_per_world(worlds, rows)
-        a = natural(cuda.blockIdx.x) * WARPS + warp
-        if a < row_count and rows.trial_ended[w * row_count + a] and worlds.marks[w, IS_DRIVING, a]:
+        """Keep what a row sees where its trial ends, before anything changes. Blocks as above."""
+        w, warp, lane = _world(), natural(cuda.threadIdx.x) // WARP, natural(cuda.threadIdx.x) % WARP
+        a, row_count = natural(cuda.blockIdx.x) * WARPS + warp, _rows_per_world(worlds, rows)
+        if w >= worlds.clocks.shape[0] or a >= row_count:
+            return
+        if rows.trial_ended[w * row_count + a] and worlds.marks[w, IS_DRIVING, a]:
             out = rows.final_observations[w * row_count + a]
             _observe(
                 worlds, maps, scenarios, w, a, warp, lane, settings[0], out, partners, lanes, edges, lights, is_clean
             )
 
     return Observers(observe_all, observe_last)
+
+
+@gpu_part
+def _world() -> int:
+    """The block's world, which may be beyond the last: y does not count far enough for all, so z goes on."""
+    return natural(cuda.blockIdx.z) * natural(cuda.gridDim.y) + natural(cuda.blockIdx.y)
 
 
 @gpu_part

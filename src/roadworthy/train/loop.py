@@ -51,16 +51,15 @@ class Trainer:
         self.config, self.folder = config, folder
         self.pack = pack if isinstance(pack, Pack) else Pack(pack)
         self.processes = Processes(config.device)
-        self.coplayers = Coplayers(config.coplayers.checkpoints)
+        wish = config.ppo.compile
+        self._compiles = wish is Compile.ON or (wish is Compile.AUTO and config.device != "cpu")
+        self.coplayers = Coplayers(config.coplayers.checkpoints, self._compiled)
         env = self._make_env(trials_at(config, 0.0))
         self.policy = Policy(config.policy, layout(config.env), env.action_choices, config.seed)
         self.policy.to(self.processes.device)
         self.learner = Learner(self.policy, config.ppo, config.seed, self.processes, self._shards(env))
-        wish = config.ppo.compile
-        self._compiles = wish is Compile.ON or (wish is Compile.AUTO and config.device != "cpu")
-        if self._compiles:
-            self.learner.loss = torch.compile(self.learner.loss, fullgraph=True, dynamic=False)
-            self.learner.estimate = torch.compile(self.learner.estimate, fullgraph=True, dynamic=False)
+        self.learner.loss = self._compiled(self.learner.loss)
+        self.learner.estimate = self._compiled(self.learner.estimate)
         self.epoch = self.step = 0
         self._trace = Trace(trace, self.processes.rank, env.row_count) if trace else None
         self._figures_due = 0.0
@@ -157,9 +156,12 @@ class Trainer:
         self.env = env
         first_row = self.processes.rank * env.row_count
         self.collector = Collector(env, self.policy, self.config.ppo, self.coplayers, self.config.seed, first_row)
-        if self._compiles:
-            self.collector.act = torch.compile(self.policy.step, fullgraph=True, dynamic=False)
+        self.collector.act = self._compiled(self.policy.step)
         self.collector.start()
+
+    def _compiled(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """A function as it is called: compiled, if that is wished."""
+        return torch.compile(function, fullgraph=True, dynamic=False) if self._compiles else function
 
     def _progress(self, clock: _Clock, learned: int, rate: float, losses: dict[str, Any]) -> Progress:
         told = {name: float(value) for name, value in losses.items()}

@@ -16,6 +16,7 @@ from roadworthy.policy.network import Policy
 from roadworthy.train.advantage import advantages
 from roadworthy.train.config import PpoConfig, Precision
 from roadworthy.train.processes import Processes
+from roadworthy.train.repeated import Repeated
 from roadworthy.train.segment import Cut, Segment
 
 
@@ -30,6 +31,10 @@ class Losses(NamedTuple):
     gradient: Tensor  # norm, before it was shortened
 
 
+# Updates that are made before one is captured on a GPU.
+_WARM_UP = 3
+
+
 class Learner:
     """Updates a policy's weights."""
 
@@ -42,7 +47,12 @@ class Learner:
         self.policy, self._config, self._seed = policy, config, seed
         self._processes, self._shards = processes, shards
         is_cuda = policy.value.weight.is_cuda
-        self.optimizer = torch.optim.Adam(policy.parameters(), lr=config.learning_rate, eps=1e-5, fused=is_cuda)
+        # What an update reads is a tensor on a GPU: it may be part of a captured graph.
+        rate = (
+            torch.tensor(config.learning_rate, device=policy.value.weight.device) if is_cuda else config.learning_rate
+        )
+        self.optimizer = torch.optim.Adam(policy.parameters(), lr=rate, eps=1e-5, fused=is_cuda, capturable=is_cuda)
+        self._work: _Work | None = None
         # May be replaced by their compiled forms.
         self.loss: Callable[..., tuple[Tensor, tuple[Tensor, ...], Tensor, Tensor]] = self._loss
         self.estimate: Callable[..., Tensor] = advantages
@@ -50,26 +60,36 @@ class Learner:
     def update(self, cut: Cut, epoch: int, rate: float) -> dict[str, Tensor]:
         """Learn from a segment, with a learning rate; `epoch` is the number of the update. Nothing waits for a GPU."""
         for group in self.optimizer.param_groups:
-            group["lr"] = rate
+            if isinstance(group["lr"], Tensor):
+                group["lr"].fill_(rate)
+            else:
+                group["lr"] = rate
+        work = self._work_on(cut)
+        work.sums.zero_()
         explained = self._explained_variance(cut.segment)
-        sums: Losses | None = None
         count = 0
         for k in range(self._config.passes):
             # A row's advantages depend on its own ratios and values alone. Those are written anew as it is learned
             # from, which a row that is drawn twice in a pass must not see half of.
-            gained = self._advantages(cut.segment)
-            returns = gained + cut.segment.values
-            for rows in self._deal(cut.segment, gained, epoch * self._config.passes + k):
-                losses = self._learn(cut, gained.index_select(0, rows), returns.index_select(0, rows), rows)
-                sums = losses if sums is None else Losses(*(a + b for a, b in zip(sums, losses, strict=True)))
+            work.gained.copy_(self._advantages(cut.segment))
+            torch.add(work.gained, cut.segment.values, out=work.returns)
+            for rows in self._deal(cut.segment, work.gained, epoch * self._config.passes + k):
+                work.learn(rows)
                 count += 1
-        assert sums is not None
-        return {name: value / count for name, value in sums._asdict().items()} | {"explained_variance": explained}
+        losses = Losses._make((work.sums / count).unbind())
+        return losses._asdict() | {"explained_variance": explained}
 
-    def _learn(self, cut: Cut, gained: Tensor, returns: Tensor, rows: Tensor) -> Losses:
-        """One update of the weights, from some rows; gained, returns: (B, T) their advantages and returns."""
-        part = Segment(*(tensor.index_select(0, rows) for tensor in cut.segment))
-        memory = type(cut.memory)(*(tensor.index_select(0, rows) for tensor in cut.memory))
+    def _work_on(self, cut: Cut) -> _Work:
+        """What updates from a segment read and write; the same as long as segments lie in the same place."""
+        if self._work is None or not self._work.is_on(cut):
+            self._work = _Work(cut, self._learn, self._processes.count == 1)
+        return self._work
+
+    def _learn(self, work: _Work, rows: Tensor) -> None:
+        """One update of the weights, from some rows."""
+        part = Segment(*(tensor.index_select(0, rows) for tensor in work.cut.segment))
+        memory = type(work.cut.memory)(*(tensor.index_select(0, rows) for tensor in work.cut.memory))
+        gained, returns = work.gained.index_select(0, rows), work.returns.index_select(0, rows)
         counted = part.learns.sum()
         total = self._processes.sum(counted).clamp(min=1)
         mean = self._processes.sum(_sum(gained, part.learns)) / total
@@ -82,9 +102,9 @@ class Learner:
         norm = nn.utils.clip_grad_norm_(self.policy.parameters(), self._config.max_gradient)
         self.optimizer.step()
         # What a step that does not count has stored stays as it is.
-        cut.segment.ratios[rows] = torch.where(part.learns, ratios.detach(), part.ratios)
-        cut.segment.values[rows] = torch.where(part.learns, values.detach(), part.values)
-        return Losses._make([*map(self._processes.sum, losses), norm])
+        work.cut.segment.ratios[rows] = torch.where(part.learns, ratios.detach(), part.ratios)
+        work.cut.segment.values[rows] = torch.where(part.learns, values.detach(), part.values)
+        work.sums.add_(torch.stack([*map(self._processes.sum, losses), norm]))
 
     def _loss(
         self, part: Segment, memory: Memory, normal: Tensor, returns: Tensor, total: Tensor
@@ -172,6 +192,34 @@ class Learner:
         bias = self._processes.sum(_sum(gained, segment.learns)) / total
         missed = self._processes.sum(_sum((gained - bias) ** 2, segment.learns))
         return 1.0 - missed / spread.clamp(min=1e-8)
+
+
+class _Work:
+    """A segment that is learned from, and what is kept meanwhile; all of it stays where it is until the next."""
+
+    def __init__(self, cut: Cut, learn: Callable[[_Work, Tensor], None], may_capture: bool) -> None:
+        """learn: one update from some rows of the work; may_capture: it may be captured on a GPU."""
+        self.cut, self._update, self._may_capture = cut, learn, may_capture
+        self.gained = torch.empty_like(cut.segment.rewards)  # (R, T) advantages
+        self.returns = torch.empty_like(cut.segment.rewards)  # (R, T)
+        self.sums = torch.zeros(len(Losses._fields), device=self.gained.device)  # of the losses of all updates
+        self._repeated: dict[int, tuple[Tensor, Repeated]] = {}
+
+    def is_on(self, cut: Cut) -> bool:
+        """Whether this cut lies where that of the work does."""
+        return cut.segment is self.cut.segment and cut.memory is self.cut.memory
+
+    def learn(self, rows: Tensor) -> None:
+        """One update from some rows; minibatches of each size have a graph of their own."""
+        if not (rows.is_cuda and self._may_capture):
+            self._update(self, rows)
+            return
+        if len(rows) not in self._repeated:
+            place = rows.clone()
+            self._repeated[len(rows)] = place, Repeated(lambda: self._update(self, place), rows.device, _WARM_UP)
+        place, repeated = self._repeated[len(rows)]
+        place.copy_(rows)
+        repeated()
 
 
 def _sum(x: Tensor, mask: Tensor) -> Tensor:

@@ -14,6 +14,7 @@ from roadworthy.policy.network import Policy
 from roadworthy.sim.env import DriveEnv
 from roadworthy.sim.state import EGO, PARTNER, ROLE
 from roadworthy.train.config import PpoConfig, Precision
+from roadworthy.train.repeated import Repeated
 from roadworthy.train.segment import Cut, make_segment
 
 
@@ -31,7 +32,7 @@ class Collector:
         self._config, self.device = config, policy.value.weight.device
         is_half = config.precision is Precision.BFLOAT16
         self._number = torch.bfloat16 if is_half else torch.float32
-        self.memory = policy.memory(env.row_count, self._number)
+        self.memory, self._before = (policy.memory(env.row_count, self._number) for _ in range(2))
         self._first_row = first_row
         rows = torch.arange(first_row, first_row + env.row_count, device=self.device)
         self._keys = noise.keys_of(seed, rows)
@@ -51,26 +52,27 @@ class Collector:
         )
         self._place = torch.zeros(1, dtype=torch.int64, device=self.device)
         self.act: Callable[..., Any] = policy.step  # may be replaced by its compiled form
-        self._graph: Any = None
-        self._is_warm = False
+        # From the second segment on, policy, draws and simulator are one graph on a GPU.
+        self._advance = Repeated(self._step, self.device, config.horizon)
 
     def start(self) -> None:
         """Begin anew: all episodes of the env, with no memory of any."""
         self.env.reset()
         self.policy.reset(self.memory, torch.ones(self.env.row_count, dtype=torch.bool, device=self.device))
         self.coplayers.start(self.env, self.device)
-        self._graph = None
+        self._advance.forget()
 
     def exchange_coplayers(self) -> None:
         """Let co-players whose files were replaced take over; the others remember what they did."""
         self.coplayers.exchange(self.env, self.device)
-        self._graph = None
+        self._advance.forget()
 
     @torch.no_grad()
     def collect(self) -> Cut:
         """The next segment; the one before is overwritten."""
         begun_anew = self._spread_out()
-        before = type(self.memory)(*(tensor.clone() for tensor in self.memory))
+        for kept, tensor in zip(self._before, self.memory, strict=True):
+            kept.copy_(tensor)
         self._place.zero_()
         for _ in range(self._config.horizon):
             self._advance()
@@ -78,7 +80,7 @@ class Collector:
             last = self._look_ahead(self._seen(), self._active(), self._traits())
         self._segment.last_values.copy_(last)
         self._segment.ratios.fill_(1.0)
-        return Cut(self._segment, before, begun_anew)
+        return Cut(self._segment, self._before, begun_anew)
 
     def _spread_out(self) -> Tensor:
         """Before each of the first segments, begin the episodes of some worlds anew; (R,) which rows those are.
@@ -104,18 +106,6 @@ class Collector:
         self.coplayers.reset(ended)
         self.episode_counts.add_(ended)
 
-    def _advance(self) -> None:
-        """One step: on a GPU, from the second segment on, a captured graph of policy, draws and simulator together."""
-        if self.device.type != "cuda" or not self._is_warm:
-            self._step()
-            self._is_warm = self._is_warm or int(self._place) == self._config.horizon
-            return
-        if self._graph is None:
-            self._graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(self._graph):
-                self._step()
-        self._graph.replay()
-
     def _step(self) -> None:
         env, head = self.env, self.policy.head
         observations, active, traits = self._seen(), self._active().clone(), self._traits()
@@ -137,7 +127,8 @@ class Collector:
         if self.coplayers:
             partner = self._clocks()[:, PARTNER].repeat_interleave(env.rows_per_world)
             told = noise.uniform(self._keys, self.episode_counts, noise.TRAIT)
-            driven = self.coplayers.act(driven, observations, active & ~is_ego, partner, drawn, told)
+            with self._arithmetic():
+                driven = self.coplayers.act(driven, observations, active & ~is_ego, partner, drawn, told)
         env.step(driven.numpy() if self.device.type == "cpu" else driven)
         signals = env.signals
         ended, trial_ended, timed_out, active_now = (

@@ -60,15 +60,19 @@ class TransformerCore(nn.Module):
     def step(self, x: Tensor, active: Tensor, memory: TransformerMemory) -> Tensor:
         rows = torch.arange(len(x), device=x.device)
         slot = memory.length.long() % self.config.context
-        memory.is_kept[rows, slot] = True  # a step always sees itself
         x = x + positions(memory.length, self.size).to(x.dtype)
-        mask = memory.is_kept[:, None, None]
+        # What the step will take the place of is beyond the context.
+        mask = memory.is_kept & (torch.arange(self.config.context, device=x.device) != slot[:, None])
+        kept_keys, kept_values = [], []
         for k, block in enumerate(cast(Iterable[_Block], self.blocks)):
             query, key, value = block.project(x[:, None])
-            memory.keys[rows, k, :, slot] = key[:, :, 0].to(memory.keys.dtype)
-            memory.values[rows, k, :, slot] = value[:, :, 0].to(memory.values.dtype)
             keys, values = memory.keys[:, k].to(query.dtype), memory.values[:, k].to(query.dtype)
-            x = block.finish(x[:, None], block.attend(query, keys, values, mask))[:, 0]
+            x = block.finish(x[:, None], block.recall(query, keys, values, mask, key, value))[:, 0]
+            kept_keys.append(key[:, :, 0])
+            kept_values.append(value[:, :, 0])
+        # All at once, after everything was read: compiled, this changes the cache in place instead of a copy of it.
+        memory.keys[rows, :, :, slot] = torch.stack(kept_keys, 1).to(memory.keys.dtype)
+        memory.values[rows, :, :, slot] = torch.stack(kept_values, 1).to(memory.values.dtype)
         memory.is_kept[rows, slot] = active
         memory.length.add_(active | (memory.length > 0))
         return self.norm(x)
@@ -81,7 +85,7 @@ class TransformerCore(nn.Module):
             query, key, value = block.project(x)
             keys = torch.cat([memory.keys[:, k].to(key.dtype), key], 2)
             values = torch.cat([memory.values[:, k].to(value.dtype), value], 2)
-            x = block.finish(x, block.attend(query, keys, values, mask))
+            x = block.finish(x, scaled_dot_product_attention(query, keys, values, attn_mask=mask))
         return self.norm(x)
 
     def reset(self, memory: TransformerMemory, mask: Tensor) -> None:
@@ -103,15 +107,33 @@ class TransformerCore(nn.Module):
         return torch.cat([sees_cache, sees_steps], -1)
 
 
-class Attention(nn.Module):
-    """What queries gather from values. A module of its own, so that it can be looked at (see policy/inspect)."""
+class Recall(nn.Module):
+    """What a step gathers from a cache and from itself. A module, so that it can be looked at (see policy/inspect)."""
 
-    def forward(self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
-        """(R, N, T, D) from T queries (R, N, T, D) and S keys and values (R, N, S, D).
+    def forward(self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        """(R, N, 1, D) from the step's query, key and value (R, N, 1, D) and those that are kept (R, N, C, D).
 
-        mask: (R, 1, T, S) whether a query sees a key.
+        mask: (R, C) whether the step sees a slot; itself it sees always.
         """
-        return scaled_dot_product_attention(query, keys, values, attn_mask=mask)
+        weights = recall_weights(query, keys, mask, key)
+        kept, own = weights[..., :-1], weights[..., -1:]
+        if torch.compiler.is_compiling():  # as below
+            gathered = (kept.transpose(-1, -2) * values.float()).sum(2, keepdim=True)
+        else:
+            gathered = kept.to(values.dtype) @ values
+        return (gathered + own * value).to(query.dtype)
+
+
+def recall_weights(query: Tensor, keys: Tensor, mask: Tensor, key: Tensor) -> Tensor:
+    """(R, N, 1, C + 1) how much of each slot's value the step gathers, and of its own; see Recall."""
+    if torch.compiler.is_compiling():
+        # One query is no matrix: a product and its sum become one pass over the cache, faster than a matrix product.
+        scores = (query.float() * keys.float()).sum(-1)[:, :, None]
+    else:
+        scores = (query @ keys.transpose(-1, -2)).float()
+    own = (query.float() * key.float()).sum(-1, keepdim=True)
+    scores = scores.masked_fill(~mask[:, None, None], -torch.inf)
+    return (torch.cat([scores, own], -1) * query.shape[-1] ** -0.5).softmax(-1)
 
 
 class _Block(nn.Module):
@@ -122,7 +144,7 @@ class _Block(nn.Module):
         self.heads = heads
         self.norm = nn.LayerNorm(hidden)
         self.mix = nn.Linear(hidden, 3 * hidden)
-        self.attend = Attention()
+        self.recall = Recall()
         self.out = nn.Linear(hidden, hidden)
         self.mlp_norm = nn.LayerNorm(hidden)
         self.widen = nn.Linear(hidden, 4 * hidden)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from roadworthy.policy.cores import Memory
-from roadworthy.policy.cores.transformer import Attention, TransformerMemory
+from roadworthy.policy.cores.transformer import Recall, TransformerMemory, recall_weights
 from roadworthy.policy.network import Output, Policy
 
 
@@ -32,10 +32,10 @@ def look(policy: Policy, seen: Tensor, active: Tensor, memory: Memory, traits: T
         rows = len(seen)
         return Look(output, torch.zeros(rows, 0, dtype=torch.bool), torch.zeros(rows, 0, 0, 0))
     slots = _slots_by_age(memory)
-    sees = memory.is_kept.gather(1, slots)
-    sees[:, 0] = True  # a step always sees itself
+    sees = torch.cat([torch.ones_like(active)[:, None], memory.is_kept.gather(1, slots)], 1)
     weights = torch.stack([layer[:, :, 0] for layer in attended], 1)
-    return Look(output, sees, weights.gather(-1, slots[:, None, None].expand_as(weights)))
+    before = weights.gather(-1, slots[:, None, None].expand(*weights.shape[:-1], -1))
+    return Look(output, sees, torch.cat([weights[..., -1:], before], -1))
 
 
 def without_mask(memory: TransformerMemory) -> TransformerMemory:
@@ -46,22 +46,16 @@ def without_mask(memory: TransformerMemory) -> TransformerMemory:
     )
 
 
-def attention_weights(query: Tensor, keys: Tensor, mask: Tensor) -> Tensor:
-    """(R, N, T, S) how much of each key's value a query gathers."""
-    scores = query @ keys.transpose(-1, -2) * query.shape[-1] ** -0.5
-    return scores.masked_fill(~mask, -torch.inf).softmax(-1)
-
-
 @contextmanager
 def _watched(policy: Policy) -> Iterator[list[Tensor]]:
     """The attention weights of every layer that runs meanwhile, in order."""
     attended: list[Tensor] = []
 
-    def keep(_: nn.Module, given: tuple[Tensor, Tensor, Tensor, Tensor], __: Tensor) -> None:
-        query, keys, _values, mask = given
-        attended.append(attention_weights(query, keys, mask))
+    def keep(_: nn.Module, given: tuple[Tensor, ...], __: Tensor) -> None:
+        query, keys, _values, mask, key, _value = given
+        attended.append(recall_weights(query, keys, mask, key))
 
-    hooks = [module.register_forward_hook(keep) for module in policy.modules() if isinstance(module, Attention)]
+    hooks = [module.register_forward_hook(keep) for module in policy.modules() if isinstance(module, Recall)]
     try:
         yield attended
     finally:
@@ -70,7 +64,7 @@ def _watched(policy: Policy) -> Iterator[list[Tensor]]:
 
 
 def _slots_by_age(memory: TransformerMemory) -> Tensor:
-    """(R, C) the slot of the step that is being made, of the one before it, and so on around the ring."""
+    """(R, C - 1) the slot of the step before the one that is being made, of that before it, and so on."""
     context = memory.is_kept.shape[1]
-    ages = torch.arange(context, device=memory.length.device)
+    ages = torch.arange(1, context, device=memory.length.device)
     return (memory.length.long()[:, None] - ages) % context
