@@ -45,6 +45,13 @@ def test_a_table_of_runs_has_the_gain_of_the_last_trial_with_its_sign(metrics: d
     assert f"{gain['value']:+.2f} {gain['low']:+.2f} {gain['high']:+.2f}" in line
 
 
+def test_a_long_name_cuts_no_figure_off(metrics: dict[str, Any]) -> None:
+    counts = {"figures": [{**figure, "n": 7_680} for figure in metrics["figures"]]}
+    lines = screen(sections_table({"a_name_that_takes_much_of_the_screen": counts}))
+    assert not any("…" in line for line in lines)
+    assert any("7,680" in line for line in lines)
+
+
 def test_figures_that_nobody_knows_have_columns_too() -> None:
     lifted = {"name": "lifted", "value": 0.5, "low": None, "high": None, "n": 3, "per": "episode"}
     lines = screen(sections_table({"robot": {"figures": [lifted]}}))

@@ -50,8 +50,8 @@ def sections_table(runs: Mapping[str, Mapping[str, Any]]) -> Table:
     table = _table("figures with their 95% intervals; more are in metrics.json of each run")
     named = {name: {figure["name"]: figure for figure in metrics["figures"]} for name, metrics in runs.items()}
     columns = _columns(list(named.values()))
-    table.add_column("evaluator", no_wrap=True)
-    table.add_column("n", justify="right")
+    table.add_column("evaluator", overflow="fold")  # a long name takes two lines, so that no figure is cut
+    table.add_column("n", justify="right", no_wrap=True)
     for column in columns:
         table.add_column(_heading(column), justify="right", no_wrap=True)
     for name, figures in named.items():
