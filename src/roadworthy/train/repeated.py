@@ -16,7 +16,7 @@ class Repeated:
 
     def __init__(self, work: Callable[[], None], device: torch.device, warm_up: int) -> None:
         """warm_up: how often it is done as it stands before it is captured."""
-        self._work, self._left = work, warm_up
+        self._work, self._warm_up, self._left = work, warm_up, warm_up
         self._is_captured = device.type == "cuda"
         self._graph: torch.cuda.CUDAGraph | None = None
         self._stream = torch.cuda.Stream(device) if self._is_captured else None
@@ -36,8 +36,8 @@ class Repeated:
             self._graph.replay()
 
     def forget(self) -> None:
-        """Capture it anew: its tensors are others now."""
-        self._graph = None
+        """Warm up and capture it anew: its tensors are others now, or what it calls."""
+        self._graph, self._left = None, self._warm_up
 
     def _beside(self) -> None:
         """Do it on the stream that it will be captured on, as gradients have to be before they are captured."""
