@@ -146,6 +146,36 @@ def test_an_env_without_a_gpu_says_what_is_missing(towns: Pack) -> None:
         DriveEnv(towns, 2, device="cuda")
 
 
+def test_too_little_memory_on_the_gpu_says_what_needs_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch, device = pytest.importorskip("torch"), pytest.importorskip("roadworthy.sim.device")
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (2**30, 2**31))
+    device.require_memory(torch.device("cuda"), 2**30, "")
+    said = r"1\.5 GiB of memory are needed on cuda, but 1\.0 of its 2\.0 GiB are free; fewer worlds need less"
+    with pytest.raises(DeviceError, match=said):
+        device.require_memory(torch.device("cuda"), 3 * 2**29, "fewer worlds need less")
+
+
+HUGE = """
+import json, sys
+from roadworthy.errors import DeviceError
+from roadworthy.sim import cuda_batch
+from roadworthy.sim.env import DriveEnv
+def no_room(*_):
+    raise MemoryError("Unable to allocate 2 TiB")
+cuda_batch.make_worlds = no_room
+try:
+    DriveEnv(sys.argv[1], 2, device="cuda")
+except DeviceError as error:
+    print(json.dumps({"said": str(error)}))
+"""
+
+
+def test_too_little_memory_on_the_host_says_what_needs_less(towns: Pack) -> None:
+    said = str(played(HUGE, str(towns.path))["said"])
+    assert "Unable to allocate 2 TiB" in said
+    assert "fewer than 2 worlds" in said
+
+
 def test_an_unknown_device_is_an_error(towns: Pack) -> None:
     with pytest.raises(UsageError, match=r"device is 'tpu', expected one of: cpu, cuda"):
         DriveEnv(towns, 2, device="tpu")

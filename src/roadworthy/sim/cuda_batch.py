@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from roadworthy.errors import ScenarioError, UsageError
+from roadworthy.errors import DeviceError, ScenarioError, UsageError
 from roadworthy.gpu import IS_SIMULATED, cuda
 from roadworthy.scenario.pack import Pack
 from roadworthy.scenario.schema import Ints
@@ -69,23 +69,22 @@ class CudaBatch:
         self._params, trials = params(config), config.episode.trials
         room, self._size = max(library.agent_room, self.rows_per_world), layout(config).size
         width, row_count = -(-self._size // _LINE) * _LINE, worlds * self.rows_per_world
-        moving, starts = make_worlds(worlds, int(self._params.goal_count), room)
-        parts: list[Any] = [
-            moving,
-            starts,
-            make_logs(worlds, self.rows_per_world, trials),
-            make_rows(row_count, config, width),
-            library.maps,
-            library.scenarios,
-            _make_agenda(worlds, sampler, choices, slot_maps),
-            _make_ended(max(_ROOM_FOR_EPISODES, 2 * row_count), trials),
-        ]
-        require_memory(
-            self._device,
-            sum(map(bytes_of, parts)),
-            f"fewer than {worlds} worlds, smaller blocks of observations or fewer than {len(numbers)} scenarios "
-            "need less",
-        )
+        remedy = f"fewer than {worlds} worlds, {len(numbers)} scenarios or entries in an observation need less"
+        try:
+            moving, starts = make_worlds(worlds, int(self._params.goal_count), room)
+            parts: list[Any] = [
+                moving,
+                starts,
+                make_logs(worlds, self.rows_per_world, trials),
+                make_rows(row_count, config, width),
+                library.maps,
+                library.scenarios,
+                _make_agenda(worlds, sampler, choices, slot_maps),
+                _make_ended(max(_ROOM_FOR_EPISODES, 2 * row_count), trials),
+            ]
+        except MemoryError as error:
+            raise DeviceError(f"not even the host has room for what {device} would hold ({error}); {remedy}") from error
+        require_memory(self._device, sum(map(bytes_of, parts)), remedy)
         # The same memory twice: as tensors, and as what kernels take.
         tensors = [upload(part, self._device) for part in parts]
         self.worlds, self.starts, self.logs, self.rows, self._maps, self._scenarios, self._agenda, self._ended = tensors
