@@ -56,6 +56,22 @@ def test_the_step_compiles_once_for_all_steps(core: CoreKind, backend: str) -> N
     assert not counters["graph_break"]
 
 
+@pytest.mark.row("PPO-3")
+@pytest.mark.parametrize("core", CoreKind)
+def test_policies_of_one_shape_share_a_graph(core: CoreKind) -> None:
+    """So partners are compiled once, however many there are."""
+    active = torch.ones(ROWS, dtype=torch.bool)
+    for number in range(3):
+        policy = small_policy(core)
+        with torch.no_grad():
+            policy.value.bias.add_(number)
+            step = torch.compile(policy.step, backend="eager", fullgraph=True, dynamic=False)
+            observations = random_observations(policy, ROWS)
+            compiled = step(observations, active, policy.memory(ROWS)).values
+            torch.testing.assert_close(compiled, policy.step(observations, active, policy.memory(ROWS)).values)
+    assert counters["stats"]["unique_graphs"] == 1
+
+
 @pytest.mark.row("POLICY-4")
 @pytest.mark.parametrize("core", CoreKind)
 def test_the_sequence_compiles_once_for_all_segments(core: CoreKind) -> None:

@@ -31,8 +31,7 @@ class Losses(NamedTuple):
     gradient: Tensor  # norm, before it was shortened
 
 
-# Updates that are made before one is captured on a GPU.
-_WARM_UP = 3
+_WARM_UP = 3  # updates that are made before one is captured on a GPU
 
 
 class Learner:

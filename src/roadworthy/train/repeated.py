@@ -17,13 +17,13 @@ class Repeated:
     def __init__(self, work: Callable[[], None], device: torch.device, warm_up: int) -> None:
         """warm_up: how often it is done as it stands before it is captured."""
         self._work, self._warm_up, self._left = work, warm_up, warm_up
-        self._is_captured = device.type == "cuda"
+        self._captures = device.type == "cuda"
         self._graph: torch.cuda.CUDAGraph | None = None
-        self._stream = torch.cuda.Stream(device) if self._is_captured else None
+        self._stream = torch.cuda.Stream(device) if self._captures else None
 
     def __call__(self) -> None:
         """Do it once more."""
-        if not self._is_captured:
+        if not self._captures:
             self._work()
         elif self._left > 0:
             self._left -= 1

@@ -117,7 +117,7 @@ class Recall(nn.Module):
         """
         weights = recall_weights(query, keys, mask, key)
         kept, own = weights[..., :-1], weights[..., -1:]
-        if torch.compiler.is_compiling():  # as below
+        if torch.compiler.is_compiling():  # one pass over the cache, as in `recall_weights`
             gathered = (kept.transpose(-1, -2) * values.float()).sum(2, keepdim=True)
         else:
             gathered = kept.to(values.dtype) @ values
