@@ -32,7 +32,7 @@ def small_policy(
 ) -> Policy:
     """A policy with memory of few steps."""
     shape = TransformerConfig(layers=layers, heads=2, context=context)
-    config = PolicyConfig(core=core, encoder=8, hidden=16, transformer=shape, **settings)
+    config = PolicyConfig(core=core, transformer=shape, **({"encoder": 8, "hidden": 16} | settings))
     return strengthened(Policy(config, small_layout(observe), choices))
 
 

@@ -28,7 +28,7 @@ def test_a_number_and_a_length_are_enough(number):
         ({"max_steps": 200, "episodes": 3, "scenarios": 3}, "both are given"),
         ({"max_steps": 200, "episodes": 3, "choose": ["a-r0"]}, "choose lists 1 episodes, and episodes is given"),
         ({"max_steps": 200, "choose": []}, "choose lists 0 episodes"),
-        ({"max_steps": 200, "episodes": 0}, "episodes is 0, expected at least 1"),
+        ({"max_steps": 200, "episodes": -1}, "episodes is -1, expected a number of videos, or 0 for none"),
         ({"max_steps": 0, "episodes": 3}, "max_steps is 0"),
         ({"max_steps": 200, "episodes": 3, "choose": "best"}, "one of first, random, worst, failed"),
         ({"max_steps": 200, "episodes": 3, "views": ["bev", "side"]}, "one of bev, ego, obs"),

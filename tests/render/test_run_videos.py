@@ -39,6 +39,14 @@ def test_videos_have_the_names_that_were_promised_and_are_listed(own_run):
         assert sum(1 for _ in container.decode(video=0)) == 5
 
 
+@pytest.mark.row("VID-3")
+@pytest.mark.parametrize("number", ["episodes", "scenarios"])
+def test_none_are_made_where_none_are_wanted(own_run, number):
+    config = RenderConfig(max_steps=4, choose="worst", size=SMALL, **{number: 0})
+    assert film_run(own_run, config, VEHICLES) == []
+    assert own_run.artifacts == []
+
+
 def test_files_of_other_folders_are_not_listed(own_run, tmp_path):
     config = RenderConfig(max_steps=2, episodes=1, size=SMALL)
     (video,) = film_run(own_run, config, VEHICLES, epoch=9, step=77, folder=tmp_path / "films")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import cast
 
 import torch
@@ -12,6 +13,7 @@ from roadworthy.policy.pointmax import strongest
 from roadworthy.sim.layout import COUNTED, Block, ObservationLayout
 
 SELF_BLOCKS = ("ego", "goal", "conditioning", "counts")
+_HAS_TRITON = find_spec("triton") is not None  # it comes with torch for GPUs on Linux
 
 
 class Encoder(nn.Module):
@@ -21,7 +23,6 @@ class Encoder(nn.Module):
         super().__init__()
         width, depth = config.encoder, config.encoder_layers
         self.layout = layout
-        self._is_shallow = depth == 1
         self.seen = tuple(layout[name] for name in COUNTED if layout[name].entries)
         counts = layout["counts"]
         # Where the count of each block stands in the row, and how many one is worth: counts are shares of the most.
@@ -32,27 +33,41 @@ class Encoder(nn.Module):
         self.join = nn.Linear(width * (1 + len(self.seen)), config.hidden)
         _init(self.join)
 
-    def forward(self, observations: Tensor, traits: Tensor | None = None) -> Tensor:
-        own = [observations[..., self.layout[name].slice] for name in SELF_BLOCKS]
-        parts = [self.own(torch.cat(own if traits is None else [*own, traits.to(observations.dtype)], -1))]
+    def forward(self, observations: Tensor, active: Tensor, traits: Tensor | None = None) -> Tensor:
+        """(..., size); rows that were not active count as having seen zeros.
+
+        So nothing that stands in their observations, not even NaN, reaches an output or a gradient. (To mask what comes
+        out instead would not do: NaN times 0 is NaN in the gradients of the weights.)
+        """
+        own = torch.cat([observations[..., self.layout[name].slice] for name in SELF_BLOCKS], -1)
+        own = torch.where(active[..., None], own, 0.0)
+        parts = [self.own(own if traits is None else torch.cat([own, traits.to(own.dtype)], -1))]
         for block, (column, most) in zip(self.seen, self._counts, strict=True):
             count = torch.round(observations[..., column].float() * most)
-            parts.append(self._strongest(block, observations, count))
+            parts.append(self._strongest(block, observations, torch.where(active, count, 0.0)))
         return torch.relu(self.join(torch.cat(parts, -1)))
 
     def _strongest(self, block: Block, observations: Tensor, count: Tensor) -> Tensor:
         """(..., width) the maximum over a block's valid entries, 0 where there are none."""
-        layers = self.entries[block.name]
-        if self._is_shallow and _is_plain(observations):
-            rows, linear = observations.flatten(0, -2), cast(nn.Linear, cast(nn.Sequential, layers)[0])
-            # The kernel reads as many entries as it is told: a number that is none must not lead it out of the row.
-            counts = count.flatten().nan_to_num().clamp(0, block.entries).int()
+        layers = cast(nn.Sequential, self.entries[block.name])
+        linears = [layer for layer in layers.children() if isinstance(layer, nn.Linear)]
+        rows = observations.flatten(0, -2)
+        # Kernels read as many entries as they are told: a number that is none must not lead them out of the row.
+        counts = count.flatten().nan_to_num().clamp(0, block.entries).int()
+        if len(linears) == 1 and _is_plain(observations):
+            linear = linears[0]
             strong = strongest(rows, linear.weight, linear.bias, block.start, block.entries, counts)
             return strong.unflatten(0, observations.shape[:-1])
+        if len(linears) == 2 and _is_rounded(observations):
+            from roadworthy.policy import fused
+
+            if fused.can_fuse(linears[0].out_features, block.entries):
+                strong = fused.strongest_of_two(rows, counts, linears[0], linears[1], block.start, block.entries)
+                return strong.unflatten(0, observations.shape[:-1])
+        is_valid = (torch.arange(block.entries, device=observations.device) < count[..., None])[..., None]
         entries = observations[..., block.slice].unflatten(-1, (len(block.features), block.entries)).transpose(-1, -2)
         # Activations end with a ReLU, so an entry that is not valid can be 0: it is never above one that is.
-        is_valid = torch.arange(block.entries, device=observations.device) < count[..., None]
-        return (layers(entries) * is_valid[..., None]).amax(-2)
+        return (layers(torch.where(is_valid, entries, 0.0)) * is_valid).amax(-2)
 
 
 def _is_plain(observations: Tensor) -> bool:
@@ -60,6 +75,12 @@ def _is_plain(observations: Tensor) -> bool:
     is_plain = observations.device.type == "cpu" and observations.dtype is torch.float32
     is_plain = is_plain and not observations.requires_grad
     return is_plain and not torch.compiler.is_compiling() and not torch.is_autocast_enabled("cpu")
+
+
+def _is_rounded(observations: Tensor) -> bool:
+    """Whether the kernels of fused.py will do: bfloat16 on a GPU, and observations need no gradient."""
+    is_rounded = observations.is_cuda and torch.is_autocast_enabled("cuda") and not observations.requires_grad
+    return is_rounded and _HAS_TRITON
 
 
 def _mlp(inputs: int, width: int, depth: int) -> nn.Sequential:

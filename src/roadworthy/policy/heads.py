@@ -126,8 +126,9 @@ def _output(hidden: int, size: int) -> nn.Linear:
 
 def _draw(scores: Tensor, noise: Tensor) -> Tensor:
     """The choice at which the summed probabilities pass the noise."""
-    summed = scores.softmax(-1).cumsum(-1)
-    return (summed[..., :-1] <= noise[..., None] * summed[..., -1:]).sum(-1)
+    # Choices come first: a GPU is slow to sum along a last direction that is short.
+    summed = scores.softmax(-1).movedim(-1, 0).contiguous().cumsum(0)
+    return (summed[:-1] <= noise * summed[-1]).sum(0)
 
 
 def _pick(values: Tensor, choice: Tensor) -> Tensor:

@@ -46,27 +46,19 @@ class Policy(nn.Module):
 
     def step(self, observations: Tensor, active: Tensor, memory: Memory, traits: Tensor | None = None) -> Output:
         """One step of R rows: (R, S) and (R,). The memory, which keeps the step, is changed in place."""
-        x = self._encoded(observations, active, traits)
+        x = self.encoder(observations, active, traits)
         return self._output(self.core.step(x, active, memory))
 
     def sequence(
         self, observations: Tensor, active: Tensor, ended: Tensor, memory: Memory, traits: Tensor | None = None
     ) -> Output:
         """T steps of R rows at once, (R, T, S), (R, T) and (R, T), going on from a memory that stays as it is."""
-        x = self._encoded(observations, active, traits)
+        x = self.encoder(observations, active, traits)
         return self._output(self.core.sequence(x, active, ended, memory))
 
     def reset(self, memory: Memory, mask: Tensor) -> None:
         """Clear exactly these rows of a memory: their episodes have ended."""
         self.core.reset(memory, mask)
-
-    def _encoded(self, observations: Tensor, active: Tensor, traits: Tensor | None) -> Tensor:
-        """(..., H); rows that were not active count as having seen zeros.
-
-        So nothing that stands in their observations, not even NaN, reaches an output or a gradient. (To mask what comes
-        out of the encoder instead would not do: NaN times 0 is NaN in the gradients of its weights.)
-        """
-        return self.encoder(torch.where(active[..., None], observations, 0.0), traits)
 
     def _output(self, x: Tensor) -> Output:
         return Output(self.head(x), self.value(x).float().squeeze(-1))

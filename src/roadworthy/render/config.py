@@ -22,7 +22,7 @@ class RenderConfig:
     max_steps: int
     # At most so many steps of an episode are shown, all its trials together.
     episodes: int | None = None
-    # At most so many episodes get videos ...
+    # At most so many episodes get videos, 0 for none ...
     scenarios: int | None = None
     # ... or so many scenarios, one episode of each. Give one of the two, or ids in `choose`.
     choose: Choice | tuple[str, ...] = "first"
@@ -55,8 +55,8 @@ class RenderConfig:
     def _check_number(self) -> None:
         given = {name: getattr(self, name) for name in ("episodes", "scenarios") if getattr(self, name) is not None}
         for name, number in given.items():
-            if number < 1:
-                raise ConfigError(f"{name} is {number}, expected at least 1; leave the whole section out for no videos")
+            if number < 0:
+                raise ConfigError(f"{name} is {number}, expected a number of videos, or 0 for none")
         if isinstance(self.choose, tuple):
             if not self.choose or given:
                 also = f", and {' and '.join(given)} is given" if given else ""

@@ -20,7 +20,7 @@ from roadworthy.train.config import Compile, TrainConfig
 from roadworthy.train.ppo import Learner
 from roadworthy.train.processes import Processes
 from roadworthy.train.resume import restore, save
-from roadworthy.train.rollout import Collector
+from roadworthy.train.rollout import Collector, put
 from roadworthy.train.schedule import env_config, learning_rate, trials_at
 from roadworthy.train.trace import Trace
 
@@ -157,6 +157,7 @@ class Trainer:
         first_row = self.processes.rank * env.row_count
         self.collector = Collector(env, self.policy, self.config.ppo, self.coplayers, self.config.seed, first_row)
         self.collector.act = self._compiled(self.policy.step)
+        self.collector.put = self._compiled(put)
         self.collector.start()
 
     def _compiled(self, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -51,7 +51,9 @@ class Collector:
             self._number if self.device.type == "cuda" else torch.float32,
         )
         self._place = torch.zeros(1, dtype=torch.int64, device=self.device)
-        self.act: Callable[..., Any] = policy.step  # may be replaced by its compiled form
+        # May be replaced by their compiled forms.
+        self.act: Callable[..., Any] = policy.step
+        self.put: Callable[..., None] = put
         # From the second segment on, policy, draws and simulator are one graph on a GPU.
         self._advance = Repeated(self._step, self.device, config.horizon)
 
@@ -163,9 +165,7 @@ class Collector:
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self._config.precision is Precision.BFLOAT16)
 
     def _write(self, **columns: Tensor) -> None:
-        for name, column in columns.items():
-            target = getattr(self._segment, name)
-            target.index_copy_(1, self._place, column[:, None].to(target.dtype))
+        self.put([getattr(self._segment, name) for name in columns], list(columns.values()), self._place)
 
     def _seen(self) -> Tensor:
         return torch.as_tensor(self.env.observations)
@@ -187,3 +187,9 @@ class Collector:
 
     def _clocks(self) -> Tensor:
         return torch.as_tensor(self.env.batch.worlds.clocks)
+
+
+def put(targets: Sequence[Tensor], columns: Sequence[Tensor], place: Tensor) -> None:
+    """Write columns, (R, ...), into tensors of a segment, (R, T, ...), at one place of T, (1,)."""
+    for target, column in zip(targets, columns, strict=True):
+        target.index_copy_(1, place, column[:, None].to(target.dtype))
