@@ -33,7 +33,7 @@ def played(function, is_fused=True):
 """
 
 BOTH = """
-rows, active = random_observations(policy, 4, 2), torch.tensor([[1, 1], [0, 1], [1, 1], [1, 0]], dtype=torch.bool)
+rows, active = random_observations(policy, 5, 2), torch.tensor([[1, 1], [0, 0], [0, 0], [1, 1], [1, 0]]).bool()
 rows[~active] = torch.nan
 def outputs():
     policy.zero_grad()
@@ -80,7 +80,7 @@ def played(code: str) -> dict[str, Any]:
 def test_two_layers_and_the_maximum_in_one_kernel_are_what_they_are_apart() -> None:
     answer = played(BOTH)
     assert len(answer["gaps"]) > 10
-    assert max(answer["gaps"]) < 1e-5
+    assert all(gap < 1e-5 for gap in answer["gaps"])  # NaN is not
     assert answer["of none"] == [0, 16]
 
 
