@@ -195,7 +195,6 @@ import torch
 device.cuda.is_available = lambda: True
 cuda_batch.ready_device = lambda name: torch.device("cpu")
 cuda_batch.require_memory = lambda *_: None
-cuda_batch.processor_count = lambda device: 1
 cuda_batch.lend = lambda tensors, like: like
 cuda_batch.lend_one = lambda tensor, dtype: tensor.numpy().view(dtype)
 cuda_batch.cuda = type("Cuda", (), {"to_device": staticmethod(lambda array: array)})

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import int32
+from numba import float32, int32
 from numpy.typing import NDArray
 
 from roadworthy.compile import gpu_kernel, gpu_kernel_with, gpu_part
@@ -17,6 +17,7 @@ from roadworthy.gpu import cuda, natural
 from roadworthy.scenario.schema import Floats, Ints, Longs
 from roadworthy.sim import traffic
 from roadworthy.sim.agenda import Agenda, Seeds, take_episode
+from roadworthy.sim.cuda_team import TEAM
 from roadworthy.sim.disturb import obey
 from roadworthy.sim.dynamics import is_allowed
 from roadworthy.sim.dynamics import move as drive
@@ -29,6 +30,7 @@ from roadworthy.sim.routes import place_on_route
 from roadworthy.sim.start import cast, place_recorded, set_clock, start_agents
 from roadworthy.sim.state import (
     AGENT_COUNT,
+    ALONG,
     DRIVEN_COUNT,
     EGO,
     EPISODE_STEP,
@@ -40,6 +42,7 @@ from roadworthy.sim.state import (
     IS_OVER,
     IS_PRESENT,
     MAP,
+    MARK_LINES,
     REPLAYED,
     ROLE,
     SCENARIO,
@@ -68,6 +71,8 @@ _ZERO = np.float32(0.0)
 Settings = NDArray[np.void]
 
 TOGETHER, QUESTIONS = 32, 4  # agents that a block judges, blocks for each
+_TRIES = (MARK_LINES, TEAM)
+_PAIRS, _WAYS = 512, (4, MOST_AGENTS)  # pairs that are looked at together; a box for each agent
 # Entries of Ended.counts.
 ENDED, STEPS, BAD_ACTIONS, BAD_ROW = range(4)
 
@@ -98,10 +103,45 @@ def place_driven(worlds: Worlds, maps: Maps, settings: Settings) -> None:
 
 @gpu_kernel
 def plan_traffic(worlds: Worlds, maps: Maps, scenarios: Scenarios, settings: Settings) -> None:
-    """What reactive agents want to do, from where all are."""
-    w, a = natural(cuda.blockIdx.x), natural(cuda.threadIdx.x)
-    if _is_traffic(worlds, w, a):
-        traffic.plan(worlds, maps, scenarios, w, a, settings[0])
+    """What reactive agents want to do, from where all are.
+
+    To few of the others anybody has to react, and that takes long. So pairs are listed first, and then shared out: if
+    each thread went through the others of its agent, all would wait for those who have somebody near.
+    """
+    w, thread, threads = natural(cuda.blockIdx.x), natural(cuda.threadIdx.x), natural(cuda.blockDim.x)
+    agents, marks, clock, p = worlds.agents[w], worlds.marks[w], worlds.clocks[w], settings[0]
+    wanted = cuda.shared.array(MOST_AGENTS, float32)
+    reach = cuda.shared.array(MOST_AGENTS, float32)
+    stop = cuda.shared.array(MOST_AGENTS, float32)
+    ways = cuda.shared.array(_WAYS, float32)
+    pairs = cuda.shared.array(_PAIRS, int32)
+    listed = cuda.shared.array(1, int32)
+    first, count = natural(clock[DRIVEN_COUNT]), natural(clock[AGENT_COUNT])
+    if clock[SCENARIO] < 0 or first >= count:
+        return
+    for a in range(first + thread, count, threads):
+        way = traffic.NO_WAY
+        if _is_traffic(worlds, w, a):
+            wanted[a], reach[a], stop[a], way = traffic.look_ahead(worlds, maps, scenarios, w, a, p)
+        ways[0, a], ways[1, a], ways[2, a], ways[3, a] = way
+    for start in range(first * count, count * count, _PAIRS):
+        if thread == 0:
+            listed[0] = 0
+        cuda.syncthreads()
+        for pair in range(start + thread, min(start + _PAIRS, count * count), threads):
+            a, b = pair // count, pair % count
+            if traffic.may_matter(agents, marks, a, b, (ways[0, a], ways[1, a], ways[2, a], ways[3, a])):
+                pairs[cuda.atomic.add(listed, 0, 1)] = pair
+        cuda.syncthreads()
+        for k in range(thread, listed[0], threads):
+            a, b = natural(pairs[k]) // count, natural(pairs[k]) % count
+            way = (ways[0, a], ways[1, a], ways[2, a], ways[3, a])
+            because = traffic.reaction(worlds, maps, scenarios, w, a, b, reach[a], stop[a], way, p)
+            cuda.atomic.min(wanted, a, because)
+        cuda.syncthreads()
+    for a in range(first + thread, count, threads):
+        if _is_traffic(worlds, w, a):
+            agents[ALONG, a] = max(wanted[a], -traffic.HARDEST_MPS2)
 
 
 @gpu_kernel
@@ -257,17 +297,14 @@ def begin(worlds: Worlds, maps: Maps, scenarios: Scenarios, agenda: Agenda, sett
 def start_all(
     worlds: Worlds, starts: Starts, maps: Maps, scenarios: Scenarios, settings: Settings, is_step: bool
 ) -> None:
-    """Places for those who need a free one: they are found one after another, so a world has one thread.
+    """Places for those who need a free one: they are found one after another, each by a team of threads.
 
-    A block serves as many worlds as it has threads: instructions, for which a single thread would wait most of the
-    time, are fetched for all of them at once.
     is_step: also for who waits in a world that runs; else only where an episode begins.
     """
-    w = natural(cuda.blockIdx.x) * natural(cuda.blockDim.x) + natural(cuda.threadIdx.x)
-    if w < worlds.clocks.shape[0]:
-        clock = worlds.clocks[w]
-        if clock[SCENARIO] >= 0 and (clock[IS_BEGINNING] or (is_step and not clock[IS_OVER])):
-            start_agents(worlds, starts, maps, scenarios, w, settings[0])
+    w = natural(cuda.blockIdx.x)
+    clock, tries = worlds.clocks[w], cuda.shared.array(_TRIES, int32)
+    if clock[SCENARIO] >= 0 and (clock[IS_BEGINNING] or (is_step and not clock[IS_OVER])):
+        start_agents(worlds, starts, maps, scenarios, w, tries, settings[0])
 
 
 @gpu_kernel

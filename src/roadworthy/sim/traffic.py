@@ -62,6 +62,7 @@ HEADWAY_S = np.float32(1.2)
 STANDING_GAP_M = np.float32(2.0)
 LATERAL_MPS2 = np.float32(2.5)  # in bends
 UNKNOWN_LIMIT_MPS = np.float32(11.2)  # where the map names no limit
+NO_WAY = (FAR, -FAR, FAR, -FAR)  # of who has no route: nobody is near it
 
 _LINE_GAP_M = np.float32(0.7)  # from the front to a line, when standing
 _URGENT = np.float32(3.0)  # m/s2 needed, from which the model's own braking is not relied on
@@ -100,23 +101,36 @@ def following(speed: Real, gap: Real, their_speed: Real, headway: Real, standing
 @rule
 def wanted_acceleration(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int, p: Params) -> Real:
     """m/s2 that suits agent a, whose place on its route is up to date, from where everybody is."""
-    agents, marks, clock = worlds.agents[w], worlds.marks[w], worlds.clocks[w]
+    wanted, reach, stop, way = look_ahead(worlds, maps, scenarios, w, a, p)
+    for b in range(worlds.clocks[w, AGENT_COUNT]):
+        if may_matter(worlds.agents[w], worlds.marks[w], a, b, way):
+            wanted = min(wanted, reaction(worlds, maps, scenarios, w, a, b, reach, stop, way, p))
+    return max(wanted, -HARDEST_MPS2)
+
+
+@rule
+def look_ahead(
+    worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int, p: Params
+) -> tuple[Real, Real, Real, Box]:
+    """What suits agent a while nobody else is there, in m/s2; its reach, its `stop_ahead` and the way that it minds."""
+    agents, marks, m = worlds.agents[w], worlds.marks[w], worlds.clocks[w, MAP]
     if marks[ROUTE_LENGTH, a] == 0:
-        return -BRAKING_MPS2
-    m, haste = clock[MAP], max(worlds.hidden[w, HASTE], _TENTH)
+        return -BRAKING_MPS2, _ZERO, FAR, NO_WAY
     road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
+    haste = max(worlds.hidden[w, HASTE], _TENTH)
     reach = outreach(agents, a, haste)
     stop = stop_ahead(worlds, maps, scenarios, w, a, reach, p)
     wanted = lone_acceleration(road, agents, marks, a, reach, stop, haste)
-    way = way_ahead(road, agents, marks, a, max(reach, outlook(agents, a)))
+    return wanted, reach, stop, way_ahead(road, agents, marks, a, max(reach, outlook(agents, a)))
+
+
+@rule
+def may_matter(agents: Floats, marks: Ints, a: int, b: int, way: Box) -> bool:
+    """Whether agent b is there, and its surroundings, as far as it looks ahead, are not beside all of agent a's way."""
     west, east, south, north = way
-    for b in range(clock[AGENT_COUNT]):
-        # Nobody matters whose surroundings, as far as it looks ahead, are beside all of the own way.
-        x, y, around = agents[X, b], agents[Y, b], outlook(agents, b) + agents[RADIUS, b]
-        is_near = (x > west - around) & (x < east + around) & (y > south - around) & (y < north + around)
-        if is_near and b != a and marks[IS_PRESENT, b] != 0:
-            wanted = min(wanted, reaction(worlds, maps, scenarios, w, a, b, reach, stop, way, p))
-    return max(wanted, -HARDEST_MPS2)
+    x, y, around = agents[X, b], agents[Y, b], outlook(agents, b) + agents[RADIUS, b]
+    is_near = (x > west - around) & (x < east + around) & (y > south - around) & (y < north + around)
+    return is_near and b != a and marks[IS_PRESENT, b] != 0
 
 
 @rule
