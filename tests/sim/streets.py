@@ -163,7 +163,7 @@ def spawn_all(worlds, maps, scenarios, p):
     placed = 0
     for w in range(len(worlds.clocks)):
         for a in range(worlds.clocks[w, state.AGENT_COUNT]):
-            placed += spawn(worlds, maps, scenarios, w, a, worlds.marks[w], p)
+            placed += spawn(worlds, maps, scenarios, w, a, p)
     return placed
 
 

@@ -32,7 +32,7 @@ def town(towns: Pack):
 @entry
 def draw_many(worlds, maps, lanes, at_first):
     for a in range(len(lanes)):
-        key = route_key(worlds.seeds[0], worlds.marks[0, state.SPAWNS, a], a)
+        key = route_key(worlds.seeds[0], worlds.marks[0, state.SPAWNS, a])
         draw_route(maps, 0, worlds.marks[0], a, lanes[a], key, 0, at_first)
         extend_route(maps, 0, worlds.marks[0], a, key, 0, ROUTE_LANES)
 

@@ -17,7 +17,6 @@ from roadworthy.gpu import cuda, natural
 from roadworthy.scenario.schema import Floats, Ints, Longs
 from roadworthy.sim import traffic
 from roadworthy.sim.agenda import Agenda, Seeds, take_episode
-from roadworthy.sim.cuda_team import TEAM
 from roadworthy.sim.disturb import obey
 from roadworthy.sim.dynamics import is_allowed
 from roadworthy.sim.dynamics import move as drive
@@ -42,7 +41,6 @@ from roadworthy.sim.state import (
     IS_OVER,
     IS_PRESENT,
     MAP,
-    MARK_LINES,
     REPLAYED,
     ROLE,
     SCENARIO,
@@ -71,8 +69,8 @@ _ZERO = np.float32(0.0)
 Settings = NDArray[np.void]
 
 TOGETHER, QUESTIONS = 32, 4  # agents that a block judges, blocks for each
-_TRIES = (MARK_LINES, TEAM)
-_PAIRS, _WAYS = 512, (4, MOST_AGENTS)  # pairs that are looked at together; a box for each agent
+# To plan traffic: pairs that are looked at together, a box for each agent, and registers of a thread.
+_PAIRS, _WAYS, _REGISTERS = 512, (4, MOST_AGENTS), 128
 # Entries of Ended.counts.
 ENDED, STEPS, BAD_ACTIONS, BAD_ROW = range(4)
 
@@ -101,7 +99,7 @@ def place_driven(worlds: Worlds, maps: Maps, settings: Settings) -> None:
         place_on_route(worlds, maps, w, a)
 
 
-@gpu_kernel
+@gpu_kernel_with(registers=_REGISTERS)
 def plan_traffic(worlds: Worlds, maps: Maps, scenarios: Scenarios, settings: Settings) -> None:
     """What reactive agents want to do, from where all are.
 
@@ -297,14 +295,17 @@ def begin(worlds: Worlds, maps: Maps, scenarios: Scenarios, agenda: Agenda, sett
 def start_all(
     worlds: Worlds, starts: Starts, maps: Maps, scenarios: Scenarios, settings: Settings, is_step: bool
 ) -> None:
-    """Places for those who need a free one: they are found one after another, each by a team of threads.
+    """Places for those who need a free one: they are found one after another, so a world has one thread.
 
+    A block serves as many worlds as it has threads: instructions, for which a single thread would wait most of the
+    time, are fetched for all of them at once.
     is_step: also for who waits in a world that runs; else only where an episode begins.
     """
-    w = natural(cuda.blockIdx.x)
-    clock, tries = worlds.clocks[w], cuda.shared.array(_TRIES, int32)
-    if clock[SCENARIO] >= 0 and (clock[IS_BEGINNING] or (is_step and not clock[IS_OVER])):
-        start_agents(worlds, starts, maps, scenarios, w, tries, settings[0])
+    w = natural(cuda.blockIdx.x) * natural(cuda.blockDim.x) + natural(cuda.threadIdx.x)
+    if w < worlds.clocks.shape[0]:
+        clock = worlds.clocks[w]
+        if clock[SCENARIO] >= 0 and (clock[IS_BEGINNING] or (is_step and not clock[IS_OVER])):
+            start_agents(worlds, starts, maps, scenarios, w, settings[0])
 
 
 @gpu_kernel

@@ -19,8 +19,7 @@ from roadworthy.sim.agenda import QUEUE_LENGTH, QUEUE_ROOM, QUEUE_START, RUN_SEE
 from roadworthy.sim.batch import bytes_of, make_logs, make_rows, make_worlds, rounded_up
 from roadworthy.sim.config import AtGoal, Mode, Others, SimConfig
 from roadworthy.sim.cuda import BAD_ACTIONS, BAD_ROW, ENDED, Ended
-from roadworthy.sim.cuda_team import TEAM
-from roadworthy.sim.device import lend, lend_one, ready_device, require_memory, upload
+from roadworthy.sim.device import lend, lend_one, processor_count, ready_device, require_memory, upload
 from roadworthy.sim.episodes import EndedEpisodes, Episode, Sampler
 from roadworthy.sim.layout import layout
 from roadworthy.sim.logs import TRIAL_FIGURES, figure_names
@@ -30,6 +29,8 @@ from roadworthy.sim.state import MAP, SCENARIO
 from roadworthy.sim.store import ScenarioStore
 
 _ROOM_FOR_EPISODES = 65_536
+# Warps that each processor runs to start agents, and worlds in one. More of these wait for each other.
+_STARTING_WARPS, _STARTING_TOGETHER = 4, 8
 _MOST_BESIDE = 65_535  # blocks that a grid may have in its second direction
 _LINE = 32  # floats in 128 bytes, which a warp writes at once: rows of observations are padded to whole lines
 
@@ -313,8 +314,11 @@ class CudaBatch:
         ]
 
     def _starting(self, is_step: bool) -> Kernel:
-        """A kernel that has a team of threads per world."""
-        return self._kernel("start", kernels.start_all, "Worlds Starts Maps Scenarios", is_step, threads=TEAM)
+        """A kernel that has a thread per world; some share a block where there are more worlds than run at once."""
+        kernel = self._kernel("start", kernels.start_all, "Worlds Starts Maps Scenarios", is_step)
+        warps = _STARTING_WARPS * processor_count(self._device)
+        threads = min(-(-self._world_count // warps), _STARTING_TOGETHER)
+        return kernel._replace(blocks=-(-self._world_count // threads), threads=threads)
 
     def _judging(self) -> Kernel:
         kernel = self._kernel("judge", kernels.judge_all, "Worlds Maps Scenarios")

@@ -39,6 +39,11 @@ def ready_device(name: str) -> torch.device:
     return torch.device("cuda", int(number))
 
 
+def processor_count(device: torch.device) -> int:
+    """How many multiprocessors a GPU has; 1 where Python plays it."""
+    return 1 if IS_SIMULATED else int(torch.cuda.get_device_properties(device).multi_processor_count)
+
+
 def require_memory(device: torch.device, needed: int, remedy: str) -> None:
     """Raise an error if a device has less free memory than is needed."""
     if IS_SIMULATED:

@@ -58,12 +58,6 @@ def draw(seed: int, agent: int, step: int, purpose: int) -> int:
 
 
 @entry
-def choose_by(key: int, step: int, purpose: int, count: int) -> int:
-    """As `choose`, by a key that stands for seed and agent: mix(seed, agent)."""
-    return np.int64(mix(mix(key, step), purpose) % np.uint64(count))
-
-
-@entry
 def uniform(seed: int, agent: int, step: int, purpose: int) -> float:
     """A float32 from 0 up to, and without, 1."""
     return np.float32(draw(seed, agent, step, purpose) >> _40) * _UNIT
@@ -82,4 +76,4 @@ def normal(seed: int, agent: int, step: int, purpose: int) -> float:
 @entry
 def choose(seed: int, agent: int, step: int, purpose: int, count: int) -> int:
     """A whole number from 0 up to, and without, count (int64)."""
-    return choose_by(mix(seed, agent), step, purpose, count)
+    return np.int64(draw(seed, agent, step, purpose) % np.uint64(count))

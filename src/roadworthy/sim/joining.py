@@ -8,7 +8,6 @@ import numpy as np
 
 from roadworthy.compile import rule
 from roadworthy.scenario.schema import Floats, Ints
-from roadworthy.sim import team
 from roadworthy.sim.path import Real, Road, are_close, piece_at
 from roadworthy.sim.rightofway import outlook, way_ahead
 from roadworthy.sim.routes import place_on_route
@@ -51,8 +50,7 @@ _ZERO, _HALF, _ONE, _TWO = np.float32(0.0), np.float32(0.5), np.float32(1.0), np
 def join_traffic(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int, share: Real, p: Params) -> bool:
     """Choose the speed of agent a, who is on its route; False if somebody present would have to brake firmly for it.
 
-    It is a share of the limit, or as much as needs no more than easy braking for what is ahead. Members of a team have
-    others to ask about each.
+    It is a share of the limit, or as much as needs no more than easy braking for what is ahead.
     """
     agents, marks, m = worlds.agents[w], worlds.marks[w], worlds.clocks[w, MAP]
     road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
@@ -61,7 +59,6 @@ def join_traffic(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: in
     limit = road.points[POINT_LIMIT, piece]
     agents[SPEED, a] = share * (limit if limit > _ZERO else UNKNOWN_LIMIT_MPS)
     _find_driven(worlds, maps, w, a)
-    team.wait()
     count = list_neighbors(road, agents, marks, a, worlds.clocks[w, AGENT_COUNT], haste, worlds.order[w])
     _slow_down(worlds, maps, scenarios, w, a, count, haste, p)
     return not _disturbs(worlds, maps, scenarios, w, a, count, haste, p)
@@ -73,7 +70,7 @@ def _find_driven(worlds: Worlds, maps: Maps, w: int, a: int) -> None:
     agents, marks, clock = worlds.agents[w], worlds.marks[w], worlds.clocks[w]
     if clock[STEP] == 0:
         return  # they are where they were spawned
-    for b in range(team.member(), clock[DRIVEN_COUNT], team.size()):
+    for b in range(clock[DRIVEN_COUNT]):
         if b != a and marks[IS_PRESENT, b] != 0:
             dx, dy = agents[X, b] - agents[X, a], agents[Y, b] - agents[Y, a]
             if dx * dx + dy * dy < _AROUND_M * _AROUND_M:
@@ -85,13 +82,13 @@ def list_neighbors(road: Road, agents: Floats, marks: Ints, a: int, count: int, 
     """List those present who may have to mind agent a, or it them; gives how many. None that matters is left out.
 
     Two mind each other where one stands, or heads off its route, on the other's way, or where their routes meet within
-    the outlook of both. A member of a team lists whom it asks about: from its own entry on, every `team.size()`th.
+    the outlook of both.
     """
     x, y, outlook_a = agents[X, a], agents[Y, a], outlook(agents, a)
     view = way_ahead(road, agents, marks, a, outlook_a)
     way = way_ahead(road, agents, marks, a, max(outreach(agents, a, haste), outlook_a))
-    found, first, every = 0, team.member(), team.size()
-    for b in range(first, count, every):
+    found = 0
+    for b in range(count):
         if b == a or marks[IS_PRESENT, b] == 0:
             continue
         x_b, y_b, outlook_b, reach_b = agents[X, b], agents[Y, b], outlook(agents, b), outreach(agents, b, haste)
@@ -108,7 +105,7 @@ def list_neighbors(road: Road, agents: Floats, marks: Ints, a: int, count: int, 
             ahead = (min(x_b, x_ahead), max(x_b, x_ahead), min(y_b, y_ahead), max(y_b, y_ahead))
             is_neighbor = are_close(ahead, way, margin)
         if is_neighbor:
-            order_out[first + every * found] = b
+            order_out[found] = b
             found += 1
     return found
 
@@ -121,12 +118,9 @@ def _slow_down(
     agents, marks, m, neighbors = worlds.agents[w], worlds.marks[w], worlds.clocks[w, MAP], worlds.order[w]
     road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
     # Standing, every line with a red light or a sign counts, also one too close for somebody faster.
-    speed, first, every = agents[SPEED, a], team.member(), team.size()
-    team.wait()
-    agents[SPEED, a] = _ZERO
+    speed, agents[SPEED, a] = agents[SPEED, a], _ZERO
     room = stop_ahead(worlds, maps, scenarios, w, a, _ONE + speed * speed / (_TWO * _EASY_BRAKING), p)
     speed = min(speed, np.sqrt(_TWO * _EASY_BRAKING * max(room - _ONE, _ZERO)))
-    team.wait()
     for _ in range(_SPEEDS):
         agents[SPEED, a] = speed
         reach = outreach(agents, a, haste)
@@ -134,12 +128,12 @@ def _slow_down(
         is_slow_enough = lone_acceleration(road, agents, marks, a, reach, stop, haste) >= -_EASY_BRAKING
         way, k = way_ahead(road, agents, marks, a, max(reach, outlook(agents, a))), 0
         while is_slow_enough and k < count:
-            b = neighbors[first + every * k]
+            b = neighbors[k]
             is_slow_enough = reaction(worlds, maps, scenarios, w, a, b, reach, stop, way, p) >= -_EASY_BRAKING
             if not is_slow_enough:  # who was in the way is asked first about the next speed
-                neighbors[first], neighbors[first + every * k] = b, neighbors[first]
+                neighbors[0], neighbors[k] = b, neighbors[0]
             k += 1
-        if not team.is_any(not is_slow_enough):
+        if is_slow_enough:
             return
         speed *= _SLOWER
     agents[SPEED, a] = _ZERO
@@ -152,13 +146,12 @@ def _disturbs(
     """Whether one of the neighbours that were listed would have to brake firmly because agent a appears."""
     agents, marks, m, neighbors = worlds.agents[w], worlds.marks[w], worlds.clocks[w, MAP], worlds.order[w]
     road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
-    is_disturbed, k = False, 0
-    while not is_disturbed and k < count:
-        b = neighbors[team.member() + team.size() * k]
+    for k in range(count):
+        b = neighbors[k]
         if marks[ROUTE_LENGTH, b] > 0:
             reach = outreach(agents, b, haste)
             stop = stop_ahead(worlds, maps, scenarios, w, b, reach, p)
             way = way_ahead(road, agents, marks, b, max(reach, outlook(agents, b)))
-            is_disturbed = reaction(worlds, maps, scenarios, w, b, a, reach, stop, way, p) < -_THEIR_BRAKING
-        k += 1
-    return team.is_any(is_disturbed)
+            if reaction(worlds, maps, scenarios, w, b, a, reach, stop, way, p) < -_THEIR_BRAKING:
+                return True
+    return False

@@ -100,7 +100,7 @@ def _lanes_onward(maps: Maps, m: int, lane: int, kind: int) -> Any:
 
 
 @inlined
-def _draw_next(maps: Maps, m: int, lane: int, kind: int, key: int, step: int, number: int) -> Any:
+def _draw_next(maps: Maps, m: int, lane: int, kind: int, key: int, a: int, step: int, number: int) -> Any:
     """A lane that follows, drawn among those that lead on furthest; -1 at a dead end."""
     lanes, successors = maps.lanes[m], maps.successors[m]
     first, last = lanes[LANE_SUCCESSOR_START, lane], lanes[LANE_SUCCESSOR_START, lane + 1]
@@ -115,7 +115,7 @@ def _draw_next(maps: Maps, m: int, lane: int, kind: int, key: int, step: int, nu
             count += onward == furthest
     if count == 0:
         return np.int64(-1)
-    chosen = draws.choose_by(key, step, draws.ROUTE + draws.PURPOSES * number, count)
+    chosen = draws.choose(key, a, step, draws.ROUTE + draws.PURPOSES * number, count)
     if count == last - first:
         return np.int64(successors[first + chosen])
     for i in range(first, last):
@@ -127,9 +127,9 @@ def _draw_next(maps: Maps, m: int, lane: int, kind: int, key: int, step: int, nu
 
 
 @rule
-def route_key(seed: int, spawns: int, a: int) -> Any:
-    """The key of the draws of agent a's route: whoever is spawned again gets another route."""
-    return draws.mix(draws.mix(seed, spawns), a)
+def route_key(seed: int, spawns: int) -> Any:
+    """The key of a route's draws: whoever is spawned again gets another route."""
+    return draws.mix(seed, spawns)
 
 
 @rule
@@ -169,7 +169,7 @@ def _draw_lanes(maps: Maps, m: int, marks: Ints, a: int, key: int, step: int, mo
     length = marks[ROUTE_LENGTH, a]
     while length < most:
         number = length + ROUTE_LANES * way
-        lane = _draw_next(maps, m, marks[ROUTE + length - 1, a], marks[TYPE, a], key, step, number)
+        lane = _draw_next(maps, m, marks[ROUTE + length - 1, a], marks[TYPE, a], key, a, step, number)
         if lane < 0:
             break
         marks[ROUTE + length, a] = lane
@@ -219,7 +219,7 @@ def advance_place(worlds: Worlds, maps: Maps, w: int, a: int, distance: Real) ->
     agents[PATH_ARC, a] = arc
     if place != marks[ROUTE_PLACE, a]:
         marks[ROUTE_PLACE, a] = place
-        _make_room(maps, m, marks, a, route_key(worlds.seeds[w], marks[SPAWNS, a], a), clock[STEP])
+        _make_room(maps, m, marks, a, route_key(worlds.seeds[w], marks[SPAWNS, a]), clock[STEP])
     return is_on_it
 
 
@@ -249,7 +249,7 @@ def place_on_route(worlds: Worlds, maps: Maps, w: int, a: int) -> Real:
         return distance
     agents[PATH_ARC, a], agents[PATH_OFFSET, a] = arc, offset
     marks[ROUTE_PLACE, a] = place
-    _make_room(maps, m, marks, a, route_key(worlds.seeds[w], marks[SPAWNS, a], a), clock[STEP])
+    _make_room(maps, m, marks, a, route_key(worlds.seeds[w], marks[SPAWNS, a]), clock[STEP])
     return distance
 
 
@@ -392,7 +392,7 @@ def trace_route(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int
         marks[ROUTE + length, a] = lane
         length += 1
     marks[ROUTE_LENGTH, a] = length
-    extend_route(maps, m, marks, a, route_key(worlds.seeds[w], marks[SPAWNS, a], a), clock[STEP], ROUTE_LANES)
+    extend_route(maps, m, marks, a, route_key(worlds.seeds[w], marks[SPAWNS, a]), clock[STEP], ROUTE_LANES)
     road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
     end = road.lengths[marks[ROUTE, a]]
     place, arc, offset, _ = nearest_place(

@@ -12,7 +12,7 @@ import numpy as np
 from roadworthy.compile import rule
 from roadworthy.scenario.grid import CELL_M
 from roadworthy.scenario.schema import AgentType, Floats, Ints, LaneType
-from roadworthy.sim import draws, team
+from roadworthy.sim import draws
 from roadworthy.sim.collision import boxes_touch
 from roadworthy.sim.joining import join_traffic
 from roadworthy.sim.path import FAR, Real, Road, nearest_place, piece_at, route_pose
@@ -50,7 +50,6 @@ from roadworthy.sim.state import (
     LENGTH,
     LINE,
     MAP,
-    MARK_LINES,
     PATH_ARC,
     PATH_OFFSET,
     POINT_ARC,
@@ -101,73 +100,60 @@ _ZERO, _HALF, _ONE, _TWO = np.float32(0.0), np.float32(0.5), np.float32(1.0), np
 
 
 @rule
-def spawn(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int, tries: Ints, p: Params) -> bool:
+def spawn(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int, p: Params) -> bool:
     """Give agent a a place on the road, a size, a speed, a route and goals; False if no free place was found.
 
     Of the places tried the best is taken: with room for all its goals on the route, and not in a junction. The boxes of
     others are at least p.spawn_gap away, and nobody has to brake hard for who appears.
-
-    tries: working space of the team, with lines as worlds.marks has them.
     """
     agents, marks, m = worlds.agents[w], worlds.marks[w], worlds.clocks[w, MAP]
     road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
-    key, is_first = draws.mix(worlds.seeds[w], marks[SPAWNS, a]), team.member() == 0
-    team.wait()
-    if is_first:
-        marks[SPAWNS, a] += 1
-        marks[IS_PRESENT, a] = 0
-        _draw_size(agents, marks, a, key)
-        _rest(agents, marks, a)
-    team.wait()
-    is_placed = _find_place(worlds, maps, scenarios, w, a, tries, key, p)
-    if is_first and is_placed:
-        agents[HEADING, a] = np.arctan2(agents[SIN, a], agents[COS, a])
-        agents[PREVIOUS_X, a], agents[PREVIOUS_Y, a] = agents[X, a], agents[Y, a]
-        _set_goals(agents, marks, a, road, p)
-        _describe_lane(agents, marks, a, road)
-        marks[IS_PRESENT, a] = 1
-    elif is_first:
+    key = route_key(worlds.seeds[w], marks[SPAWNS, a])
+    marks[SPAWNS, a] += 1
+    marks[IS_PRESENT, a] = 0
+    _draw_size(agents, marks, a, key)
+    _rest(agents, marks, a)
+    if not _find_place(worlds, maps, scenarios, w, a, key, p):
         marks[ROUTE_LENGTH, a] = marks[ROUTE_PLACE, a] = 0
-    team.wait()
-    return is_placed
+        return False
+    agents[HEADING, a] = np.arctan2(agents[SIN, a], agents[COS, a])
+    agents[PREVIOUS_X, a], agents[PREVIOUS_Y, a] = agents[X, a], agents[Y, a]
+    _set_goals(agents, marks, a, road, p)
+    _describe_lane(agents, marks, a, road)
+    marks[IS_PRESENT, a] = 1
+    return True
 
 
 @rule
-def _find_place(
-    worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int, tries: Ints, key: int, p: Params
-) -> bool:
+def _find_place(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int, key: int, p: Params) -> bool:
     """Put agent a on the first of the best places that are tried; False if none can be used.
 
     What the traffic says to a place costs far more than its score, so it is asked only about places that would be
     taken: first about the perfect ones, of which most agents soon find one, then about any that beats those before. The
-    best of these is taken in the end. Members of a team try one place each, and ask about theirs one after another.
+    best of these is taken in the end.
+
+    On a GPU, threads for several worlds run this together: all look for a place that may do, and then all rate theirs,
+    and so on. And each rule is called in one place, since the compiler copies it there.
     """
-    perfect, end, nobody = np.int64(2 + 2 * p.goal_count), 2 * ATTEMPTS, team.size()
-    best, best_attempt = np.int64(0), np.int64(-1)
-    for turn in range(0, end + 1, team.size()):
-        is_first_pass, is_last = turn < ATTEMPTS, turn == end
-        attempt = best_attempt if is_last else turn % ATTEMPTS + team.member()
-        if attempt < 0:
+    perfect = int(2 + 2 * p.goal_count)
+    best, best_attempt, turn, end = 0, -1, 0, 2 * ATTEMPTS
+    while True:
+        attempt, least, is_clear = 0, 0, np.int64(-1)
+        while turn <= end and is_clear < 0:
+            attempt = turn % ATTEMPTS if turn < end else best_attempt
+            least = perfect if turn < ATTEMPTS else best + (turn < end)
+            if attempt >= 0:
+                is_clear = _try_place(worlds, maps, w, a, key, attempt, least, p)
+            turn += 1
+        if is_clear < 0:
             return False
-        least = perfect if is_first_pass else best + (not is_last)
-        score, arc, x, y, cos, sin = _try_place(worlds, maps, w, a, tries, key, attempt, least, p)
-        asked = np.int64(-1)  # the last member whose place the traffic was asked about
-        while True:
-            is_wanted = score >= least and (is_first_pass or is_last or score < perfect)
-            chosen = team.lowest(team.member() if is_wanted and team.member() > asked else nobody)
-            if chosen == nobody:
-                break
-            if team.member() == chosen:
-                _take_place(worlds.agents[w], worlds.marks[w], a, tries, arc, x, y, cos, sin)
-            team.wait()
-            chosen_attempt = team.lowest(attempt if team.member() == chosen else end)
-            if join_traffic(worlds, maps, scenarios, w, a, _draw_pace(key, a, chosen_attempt), p):
+        score = _rate_place(worlds, maps, w, a, key, is_clear, p)
+        is_first_pass, is_last = turn <= ATTEMPTS, turn > end
+        if score >= least and (is_first_pass or is_last or score < perfect):
+            if join_traffic(worlds, maps, scenarios, w, a, _draw_pace(key, a, attempt), p):
                 if is_first_pass or is_last:
                     return True
-                best = team.lowest(score if team.member() == chosen else perfect)
-                best_attempt, least = chosen_attempt, best + 1
-            asked = chosen
-    return False
+                best, best_attempt = score, attempt
 
 
 @rule
@@ -193,77 +179,70 @@ def _rest(agents: Floats, marks: Ints, a: int) -> None:
 
 
 @rule
-def _try_place(
-    worlds: Worlds, maps: Maps, w: int, a: int, tries: Ints, key: int, attempt: int, least: int, p: Params
-) -> tuple[Any, Real, Real, Real, Real, Real]:
-    """The place of an attempt: its score, the metres along its lane, and the pose there.
+def _try_place(worlds: Worlds, maps: Maps, w: int, a: int, key: int, attempt: int, least: int, p: Params) -> Any:
+    """Put agent a on the place of an attempt, on the first lanes of a route: 1 or 0 if it is not in a junction or is.
 
-    The score is 1, plus 2 for each goal that the route has room for, plus 1 if it is not in a junction; 0 if the place
-    can't be used, or will score less than `least`. The route is in this member's column of `tries`.
+    -1 if the place can't be used, or will score less than `least`.
     """
-    agents, marks, clock, c = worlds.agents[w], worlds.marks[w], worlds.clocks[w], team.column(a)
-    m = clock[MAP]
-    nowhere = (np.int64(0), _ZERO, _ZERO, _ZERO, _ZERO, _ZERO)
+    agents, marks, clock = worlds.agents[w], worlds.marks[w], worlds.clocks[w]
+    m, nothing = clock[MAP], np.int64(-1)
     road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
     points, count = road.points, maps.sizes[m, LANE_POINT_COUNT]
     if count == 0:
-        return nowhere
+        return nothing
     piece = draws.choose(key, a, attempt, draws.SPAWN, count)
     half = points[POINT_HALF, piece]
     lane = maps.lane_point_lanes[m, piece]
     # Pieces are short in bends: a long one is taken more often, so that every metre of road is as likely.
     if draws.uniform(key, a, attempt, draws.SPAWN + draws.PURPOSES) * _LONGEST_HALF_M > half:
-        return nowhere
+        return nothing
     if not is_lane_for(maps, m, lane, marks[TYPE, a]):
-        return nowhere
+        return nothing
     share = _TWO * draws.uniform(key, a, attempt, draws.SPAWN + 2 * draws.PURPOSES) - _ONE
     arc = points[POINT_ARC, piece] + half * share
+    agents[PATH_ARC, a] = arc
     # The lane that follows tells the direction at the end of this one, and whether it is a junction. The rest of the
     # route is drawn where these have not spoken against the place.
-    ways = draws.mix(key, a)
-    tries[TYPE, c] = marks[TYPE, a]
-    draw_route(maps, m, tries, c, lane, ways, clock[STEP], 2)
-    x, y, cos, sin = route_pose(road, tries, c, 0, arc, _ZERO)
-    if _is_crowded(agents, marks, a, x, y, cos, sin, clock[AGENT_COUNT], p.spawn_gap):
-        return nowhere
-    x_ahead, y_ahead, _, _ = route_pose(road, tries, c, 0, arc, _HALF * agents[LENGTH, a] + _ONE)
-    is_clear = not (_is_in_junction(maps, m, tries, c, x, y) or _is_in_junction(maps, m, tries, c, x_ahead, y_ahead))
-    if 1 + 2 * p.goal_count + is_clear < least:
-        return nowhere
-    extend_route(maps, m, tries, c, ways, clock[STEP], ROUTE_LANES)
-    room = _room_for_goals(road, tries, c, 0, arc, agents[LENGTH, a])
+    draw_route(maps, m, marks, a, lane, key, clock[STEP], 2)
+    agents[X, a], agents[Y, a], agents[COS, a], agents[SIN, a] = route_pose(road, marks, a, 0, arc, _ZERO)
+    if _is_crowded(agents, marks, a, clock[AGENT_COUNT], p.spawn_gap):
+        return nothing
+    x, y, _, _ = route_pose(road, marks, a, 0, arc, _HALF * agents[LENGTH, a] + _ONE)
+    is_clear = not (
+        _is_in_junction(maps, m, marks, a, agents[X, a], agents[Y, a]) or _is_in_junction(maps, m, marks, a, x, y)
+    )
+    return np.int64(is_clear) if 1 + 2 * p.goal_count + is_clear >= least else nothing
+
+
+@rule
+def _rate_place(worlds: Worlds, maps: Maps, w: int, a: int, key: int, is_clear: Any, p: Params) -> Any:
+    """Draw the rest of the route of agent a, who was put on a place, and give the place's score.
+
+    That is 1, plus 2 for each goal that the route has room for, plus 1 if it is not in a junction; 0 if the route is
+    too short.
+    """
+    agents, marks, clock = worlds.agents[w], worlds.marks[w], worlds.clocks[w]
+    m = clock[MAP]
+    road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
+    extend_route(maps, m, marks, a, key, clock[STEP], ROUTE_LANES)
+    room = _room_for_goals(road, agents, marks, a, marks[ROUTE_PLACE, a], agents[PATH_ARC, a])
     if not room > _SHORTEST_ROUTE_M:
-        return nowhere
-    score = 1 + 2 * min(np.int64(room / p.goal_spacing), np.int64(p.goal_count)) + is_clear
-    return score, arc, x, y, cos, sin
+        return np.int64(0)
+    return 1 + 2 * min(np.int64(room / p.goal_spacing), np.int64(p.goal_count)) + is_clear
 
 
 @rule
-def _take_place(
-    agents: Floats, marks: Ints, a: int, tries: Ints, arc: Real, x: Real, y: Real, cos: Real, sin: Real
-) -> None:
-    """Put agent a on a place, on the route that this member has tried."""
-    agents[PATH_ARC, a], agents[X, a], agents[Y, a], agents[COS, a], agents[SIN, a] = arc, x, y, cos, sin
-    if team.size() > 1:
-        c = team.column(a)
-        for line in range(ROUTE_LENGTH, MARK_LINES):
-            marks[line, a] = tries[line, c]
-
-
-@rule
-def _is_crowded(
-    agents: Floats, marks: Ints, a: int, x: Real, y: Real, cos: Real, sin: Real, count: int, gap: Real
-) -> bool:
-    """Whether somebody's box comes into that of agent a, in a pose, widened by the gap on all sides."""
-    radius = agents[RADIUS, a] + _TWO * gap
+def _is_crowded(agents: Floats, marks: Ints, a: int, count: int, gap: Real) -> bool:
+    """Whether somebody's box comes into agent a's box widened by the gap on all sides."""
+    x, y, radius = agents[X, a], agents[Y, a], agents[RADIUS, a] + _TWO * gap
     for b in range(count):
         dx, dy, reach = agents[X, b] - x, agents[Y, b] - y, agents[RADIUS, b] + radius
         if b != a and marks[IS_PRESENT, b] != 0 and dx * dx + dy * dy <= reach * reach:
             if boxes_touch(
                 x,
                 y,
-                cos,
-                sin,
+                agents[COS, a],
+                agents[SIN, a],
                 agents[LENGTH, a] + _TWO * gap,
                 agents[WIDTH, a] + _TWO * gap,
                 agents[X, b],
@@ -308,7 +287,7 @@ def _is_in_junction(maps: Maps, m: int, marks: Ints, a: int, x: Real, y: Real) -
 def _set_goals(agents: Floats, marks: Ints, a: int, road: Road, p: Params) -> None:
     """Goals along the route, as many as fit before it ends; one at its end, if not even one does."""
     place, arc = marks[ROUTE_PLACE, a], agents[PATH_ARC, a]
-    room = _room_for_goals(road, marks, a, place, arc, agents[LENGTH, a])
+    room = _room_for_goals(road, agents, marks, a, place, arc)
     count, ahead = 0, _ZERO
     for g in range(p.goal_count):
         ahead += p.goal_spacing
@@ -324,12 +303,12 @@ def _set_goals(agents: Floats, marks: Ints, a: int, road: Road, p: Params) -> No
 
 
 @rule
-def _room_for_goals(road: Road, marks: Ints, a: int, place: int, arc: Real, length: Real) -> Real:
+def _room_for_goals(road: Road, agents: Floats, marks: Ints, a: int, place: int, arc: Real) -> Real:
     """Metres from a place to the last one on agent a's route where all of its box, and some more, is before the end.
 
     A route ends where the road leaves the map, and there is an edge across it.
     """
-    return length_ahead(road, marks, a, place, arc) - _HALF * length - _BEFORE_END_M
+    return length_ahead(road, marks, a, place, arc) - _HALF * agents[LENGTH, a] - _BEFORE_END_M
 
 
 @rule
@@ -364,11 +343,11 @@ def new_goal(worlds: Worlds, maps: Maps, w: int, a: int, p: Params) -> bool:
             x,
             y,
         )
-    if distance > _GOAL_OFF_M or _room_for_goals(road, marks, a, place, arc, agents[LENGTH, a]) < p.goal_spacing:
+    if distance > _GOAL_OFF_M or _room_for_goals(road, agents, marks, a, place, arc) < p.goal_spacing:
         if not _go_on_from(worlds, maps, w, a, x, y, p.goal_spacing):
             return False
         place, arc = marks[ROUTE_PLACE, a], agents[PATH_ARC, a]
-        if _room_for_goals(road, marks, a, place, arc, agents[LENGTH, a]) < p.goal_spacing:
+        if _room_for_goals(road, agents, marks, a, place, arc) < p.goal_spacing:
             return False
     goal = GOALS + 2 * (marks[GOAL_COUNT, a] % p.goal_count)
     agents[goal, a], agents[goal + 1, a], _, _ = route_pose(road, marks, a, place, arc, p.goal_spacing)
@@ -380,7 +359,7 @@ def new_goal(worlds: Worlds, maps: Maps, w: int, a: int, p: Params) -> bool:
 def _go_on_from(worlds: Worlds, maps: Maps, w: int, a: int, x: Real, y: Real, spacing: Real) -> bool:
     """Give agent a a route that starts on a lane near a position, at that place; False if no lane there leads on."""
     agents, marks, clock = worlds.agents[w], worlds.marks[w], worlds.clocks[w]
-    m, key = clock[MAP], route_key(worlds.seeds[w], marks[SPAWNS, a], a)
+    m, key = clock[MAP], route_key(worlds.seeds[w], marks[SPAWNS, a])
     lane, arc = nearest_lane(maps, m, x, y, agents[COS, a], agents[SIN, a], marks[TYPE, a], spacing)
     if lane < 0:
         return False

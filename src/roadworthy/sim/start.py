@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from roadworthy.compile import rule
 from roadworthy.scenario.schema import AgentType, Floats, Ints
-from roadworthy.sim import draws, team
+from roadworthy.sim import draws
 from roadworthy.sim.angles import wrap
 from roadworthy.sim.collision import collides
 from roadworthy.sim.judge import judge_start
@@ -90,7 +90,7 @@ def start_episode(worlds: Worlds, starts: Starts, maps: Maps, scenarios: Scenari
     for a in range(count):
         cast(worlds, scenarios, w, a, p)
     if p.is_open:
-        start_agents(worlds, starts, maps, scenarios, w, marks, p)
+        start_agents(worlds, starts, maps, scenarios, w, p)
     else:
         for a in range(count):
             place_recorded(worlds, maps, scenarios, w, a)
@@ -132,23 +132,11 @@ def place_recorded(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: 
 
 
 @rule
-def start_agents(
-    worlds: Worlds, starts: Starts, maps: Maps, scenarios: Scenarios, w: int, tries: Ints, p: Params
-) -> None:
-    """Start those for whom it is time, one after another: each needs a place that those before have left free.
-
-    tries: see `spawn`.
-    """
-    count = np.int64(worlds.clocks[w, AGENT_COUNT])
-    for first in range(0, count, team.size()):
-        mine = first + team.member()
-        is_due = mine < count and _is_due(worlds, w, mine, p)
-        while True:
-            a = team.lowest(mine if is_due else count)
-            if a == count:
-                break
-            _start_agent(worlds, starts, maps, scenarios, w, a, tries, p)
-            is_due = is_due and a != mine
+def start_agents(worlds: Worlds, starts: Starts, maps: Maps, scenarios: Scenarios, w: int, p: Params) -> None:
+    """Start those for whom it is time, one after another: each needs a place that those before have left free."""
+    for a in range(worlds.clocks[w, AGENT_COUNT]):
+        if _is_due(worlds, w, a, p):
+            _start_agent(worlds, starts, maps, scenarios, w, a, p)
 
 
 @rule
@@ -163,33 +151,22 @@ def _is_due(worlds: Worlds, w: int, a: int, p: Params) -> bool:
 
 
 @rule
-def _start_agent(
-    worlds: Worlds, starts: Starts, maps: Maps, scenarios: Scenarios, w: int, a: int, tries: Ints, p: Params
-) -> None:
+def _start_agent(worlds: Worlds, starts: Starts, maps: Maps, scenarios: Scenarios, w: int, a: int, p: Params) -> None:
     """Give agent a a start, if its place is free (replay) or a free place is found (open); else it stays away."""
-    agents, marks, clock, first, every = worlds.agents[w], worlds.marks[w], worlds.clocks[w], team.member(), team.size()
+    agents, marks, clock = worlds.agents[w], worlds.marks[w], worlds.clocks[w]
     if marks[IS_WAITING, a] != 0:
         spawns = marks[SPAWNS, a]
-        team.wait()
-        for line in range(first, agents.shape[0], every):
+        for line in range(agents.shape[0]):
             agents[line, a] = starts.agents[w, line, a]
-        for line in range(first, marks.shape[0], every):
-            marks[line, a] = spawns if line == SPAWNS else starts.marks[w, line, a]
-        team.wait()
+        for line in range(marks.shape[0]):
+            marks[line, a] = starts.marks[w, line, a]
+        marks[SPAWNS, a] = spawns
     if p.is_open:
-        is_placed = spawn(worlds, maps, scenarios, w, a, tries, p)
+        is_placed = spawn(worlds, maps, scenarios, w, a, p)
     else:
         is_placed = not collides(agents, marks, a, clock[AGENT_COUNT])
-        team.wait()
-    if first == 0 and a < clock[DRIVEN_COUNT]:
-        _settle_start(worlds, maps, w, a, is_placed, p)
-    team.wait()
-
-
-@rule
-def _settle_start(worlds: Worlds, maps: Maps, w: int, a: int, is_placed: bool, p: Params) -> None:
-    """What it means for driven agent a that it was placed, or was not."""
-    agents, marks, clock = worlds.agents[w], worlds.marks[w], worlds.clocks[w]
+    if a >= clock[DRIVEN_COUNT]:
+        return
     if clock[IS_BEGINNING] != 0:
         clock[FAILED_SPAWNS] += not is_placed
     elif is_placed:

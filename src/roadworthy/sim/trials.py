@@ -222,7 +222,7 @@ def carry_on(worlds: Worlds, starts: Starts, maps: Maps, scenarios: Scenarios, w
         clock[TRIAL] += 1
         start_trial(worlds, starts, w)
     elif not clock[IS_OVER]:
-        start_agents(worlds, starts, maps, scenarios, w, worlds.marks[w], p)
+        start_agents(worlds, starts, maps, scenarios, w, p)
 
 
 @rule
