@@ -50,6 +50,8 @@ def draw_curve(progress: Path, out: Path, title: str = "") -> Path:
 
 def _draw(place: Any, heading: str, names: Sequence[str], lines: Lines) -> None:
     """One panel: a curve for each figure that there is."""
+    from matplotlib.ticker import EngFormatter
+
     shown: list[float] = []
     for name in names:
         points = [(line["step"] / 1e6, value) for line in lines if (value := _value(line, name)) is not None]
@@ -67,6 +69,8 @@ def _draw(place: Any, heading: str, names: Sequence[str], lines: Lines) -> None:
         place.axhline(0.0, color="0.6", linewidth=0.8)
     else:
         place.set_ylim(0.0, None if max(shown) > 0.0 else 1.0)
+    if max(shown) >= 10_000.0:
+        place.yaxis.set_major_formatter(EngFormatter(sep=""))  # 250k, 1.2M
     place.legend(frameon=False, fontsize=9)
 
 
