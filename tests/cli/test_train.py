@@ -58,6 +58,9 @@ def test_a_file_is_trained_with_lines_of_progress_and_a_checkpoint_at_the_end(
     assert checkpoint.about["train"]["seed"] == 5
     for word in ("of 300 agent-steps", "left", "entropy", "explained_variance", "score", "n "):
         assert word in told.err
+    # The same command has nothing left to do, and says the same.
+    assert main(["train", str(file), "--out", str(out), "--set", "seed=5", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1]) == result
     lines = [json.loads(line) for line in (out / "progress.jsonl").read_text().splitlines()]
     assert lines[-1]["step"] == checkpoint.step
     # The same command has nothing left to do, and says where the policy is.
@@ -140,6 +143,11 @@ def test_a_run_of_a_grid_that_fails_ends_with_1_and_the_others_are_made(
     [
         (["nowhere"], "there is no config 'nowhere'; expected a TOML file, or one of: adaptive, default, fast"),
         (["fast", "--set", "ppo.klip=1"], "ppo.klip is unknown; did you mean ppo.clip?"),
+        (["fast", "--set", "eval.town.interval=5"], "--set eval.town.interval=5 is for an evaluator, but "),
+        (["fast", "--set", "threads=-1"], "threads is -1, expected at least 0"),
+        (["fast", "--set", "ppo.final_learning_rate=-1.0"], "final_learning_rate is -1.0, expected at least 0"),
+        (["fast", "--set", "ppo.priority=-1.0"], "priority is -1.0, expected at least 0"),
+        (["fast", "--set", "ppo.trace_clip=0.0"], "trace_clip is 0.0, expected above 0"),
         (["fast", "--grid-index", "1"], "--grid-index is given without --grid"),
         (["fast", "--grid", "seed=1,2", "--grid-index", "2"], "--grid-index is 2; the grid has 2 runs, 0 to 1"),
         (["fast", "--grid", "seed=1,2", "--trace", "t"], "say with --grid-index which of the grid"),

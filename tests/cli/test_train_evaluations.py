@@ -107,3 +107,7 @@ def test_training_goes_on_whatever_happens_to_its_evaluations(
     # A policy that was handed over stays where it was, however many checkpoints training keeps.
     steps = {run.header["step"] for run in runs["each"]}
     assert {int(path.name.split("_")[1]) for path in (out / "evaluations" / "policies").iterdir()} >= steps
+    # A finished run that is called again evaluates nothing twice.
+    assert main(["train", str(file), "--out", str(out), "--set", "eval.each.seed=4"]) == 0
+    again = runs_of(out / "evaluations")
+    assert [len(again[name]) for name in ("each", "beside")] == [len(runs[name]) for name in ("each", "beside")]

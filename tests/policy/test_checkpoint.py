@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 
 from roadworthy.errors import CheckpointError
 from roadworthy.policy import checkpoint as files
-from roadworthy.policy.checkpoint import ABOUT, WEIGHTS, load_policy, newest, put_weights, save_policy
+from roadworthy.policy.checkpoint import ABOUT, WEIGHTS, load_policy, newest, put_weights, save_policy, tidy
 from roadworthy.policy.config import ActionsAs, CoreKind, TraitConfig
 from roadworthy.policy.network import Policy
 from roadworthy.sim.config import ObserveConfig
@@ -231,6 +231,38 @@ def test_what_was_left_half_written_is_no_checkpoint(tmp_path: Path, monkeypatch
 
 
 @pytest.mark.row("POLICY-5")
+@pytest.mark.row("PPO-4")
+def test_what_a_writer_that_was_killed_has_left_is_tidied_up_and_what_it_was_replacing_comes_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = save_policy(tmp_path / "step_1", small_policy(CoreKind.MLP), counters={"step": 1})
+    rename = Path.rename
+
+    def dies(self: Path, target: Path) -> Path:
+        if self.name.endswith(".partial"):
+            raise KeyboardInterrupt
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", dies)
+    with pytest.raises(KeyboardInterrupt):
+        save_policy(path, small_policy(CoreKind.LSTM), counters={"step": 1})
+    monkeypatch.undo()
+    assert newest(tmp_path) is None
+    tidy(tmp_path)
+    assert newest(tmp_path) == path
+    assert load_policy(path).policy.config.core is CoreKind.MLP
+    assert [left.name for left in tmp_path.iterdir()] == ["step_1"]
+
+
+@pytest.mark.row("PPO-4")
+def test_a_checkpoint_of_a_newer_version_is_not_taken_for_a_damaged_one(tmp_path: Path) -> None:
+    path = save_policy(tmp_path / "step_1", small_policy(CoreKind.MLP), counters={"step": 1})
+    about = json.loads((path / ABOUT).read_text())
+    (path / ABOUT).write_text(json.dumps({**about, "schema_version": 2}))
+    with pytest.raises(CheckpointError, match=r"is of schema version 2, .* update it"):
+        newest(tmp_path)
+
+
 def test_a_checkpoint_is_replaced_as_a_whole(tmp_path: Path) -> None:
     save_policy(tmp_path / "a", small_policy(CoreKind.MLP), files={"old": b""})
     folder = save_policy(tmp_path / "a", small_policy(CoreKind.LSTM))

@@ -211,6 +211,34 @@ def test_a_partner_with_other_actions_is_refused_by_name(pack: Pack, tmp_path: P
         trainer(with_partners(path), pack, tmp_path)
 
 
+@pytest.mark.row("PPO-3")
+def test_where_a_file_is_replaced_by_a_partner_that_does_not_fit_the_one_before_stays(
+    partners: tuple[Path, Path, Path], pack: Pack, tmp_path: Path
+) -> None:
+    told: list[str] = []
+    made = Trainer(with_partners(partners[0], steps=800), pack, tmp_path / "run", warn=told.append)
+    before = list(made.coplayers._drivers.values())
+
+    def replace_it(progress: Any) -> None:
+        if progress.epoch == 1:
+            save_policy(partners[0], small_policy(CoreKind.MLP, choices=(4, 3), observe=LITTLE))
+
+    made.run(replace_it)
+    assert made.epoch > 3
+    assert len(told) == 1, "told once, not every time that the file is looked at"
+    assert "chooses among (4, 3), the env among (7, 13)" in told[0]
+    assert "the partners from before stay" in told[0]
+    assert list(made.coplayers._drivers.values()) == before
+    save_policy(partners[0], small_policy(CoreKind.MLP, observe=LITTLE))
+    assert made.coplayers.reread()
+    made.collector.exchange_coplayers()
+    assert list(made.coplayers._drivers.values()) != before
+
+
+def test_a_partner_may_be_a_baseline() -> None:
+    assert Coplayers([Path("baseline:town")]).distinct == 1
+
+
 def test_partners_without_anybody_to_drive_are_refused() -> None:
     with pytest.raises(ConfigError, match="ego_share is 1: there is nobody for them to drive"):
         config(coplayers=CoplayerConfig((Path("some"),)))

@@ -15,18 +15,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
-from roadworthy.errors import CheckpointError, ConfigError, UsageError
+from roadworthy.errors import CheckpointError, ConfigError, RoadworthyError, UsageError
 from roadworthy.policy.checkpoint import ABOUT, WEIGHTS, load_policy, save_policy
 from roadworthy.policy.config import CoreKind, TraitConfig
 from roadworthy.record.lock import is_abandoned
 from roadworthy.scenario.pack import Pack
+from roadworthy.train import loop, resume
 from roadworthy.train.config import CoplayerConfig, TrainConfig, TrialsStage
 from roadworthy.train.loop import Progress
 from roadworthy.train.resume import MAY_CHANGE, TENSORS, checkpoints_of
 from roadworthy.train.run import train
 from tests.policy.networks import small_policy
-from tests.train.small import command_of, config, network, sim
+from tests.sim.scenes import Actor, pack_of, scene
+from tests.train.small import command_of, config, network, sim, trainer
 
 
 class Died(Exception):
@@ -47,7 +50,8 @@ def run(settings: TrainConfig, pack: Pack, folder: Path, **keys: Any) -> bytes:
 
 
 def policy_bytes(checkpoint: Path) -> bytes:
-    return (checkpoint / WEIGHTS).read_bytes() + (checkpoint / ABOUT).read_bytes()
+    """All that a checkpoint holds."""
+    return b"".join(path.read_bytes() for path in sorted(checkpoint.iterdir()))
 
 
 def spoil(path: Path) -> None:
@@ -237,3 +241,98 @@ def test_only_the_newest_checkpoints_are_kept(pack: Pack, tmp_path: Path) -> Non
     assert len(kept) == 2
     assert kept[-1] == last
     assert not [name for name in os.listdir(checkpoints_of(tmp_path)) if name.startswith(".")]
+
+
+@pytest.mark.row("PPO-4")
+def test_a_finished_run_that_is_called_again_leaves_its_checkpoint_alone(pack: Pack, tmp_path: Path) -> None:
+    first = train(config(), pack.path, tmp_path / "run").stat()
+    again = train(config(), pack.path, tmp_path / "run").stat()
+    assert (again.st_ino, again.st_mtime_ns) == (first.st_ino, first.st_mtime_ns)
+
+
+@pytest.mark.row("PPO-4")
+def test_a_pack_that_was_replaced_is_noticed_where_a_run_goes_on(pack: Pack, tmp_path: Path) -> None:
+    path = tmp_path / "mine.pack"
+    path.write_bytes(pack.path.read_bytes())
+    train(config(), path, tmp_path / "run")
+    path.unlink()
+    pack_of(path, *(scene(Actor(10.0), id=f"other-{k}", steps=41) for k in range(5)))
+    with pytest.raises(CheckpointError, match=r"mine\.pack was replaced since; give --new"):
+        train(config(steps=800), path, tmp_path / "run")
+
+
+@pytest.mark.row("PPO-4")
+def test_weights_that_are_lost_end_the_run_and_are_not_saved(pack: Pack, tmp_path: Path) -> None:
+    made, seen = trainer(config(steps=4000, checkpoint_interval=1), pack, tmp_path), []
+    made.run(seen.append, lambda: len(seen) == 2)
+    kept = sorted(checkpoints_of(tmp_path).iterdir())
+    with torch.no_grad():
+        made.policy.value.bias.fill_(float("nan"))
+    with pytest.raises(
+        RoadworthyError, match=rf"update 3: no finite number any more: .*value.*{kept[-1].name}, is from"
+    ):
+        made.run(seen.append)
+    assert len(seen) == 2
+    assert sorted(checkpoints_of(tmp_path).iterdir()) == kept
+
+
+@pytest.mark.row("PPO-6")
+def test_where_worlds_are_not_kept_they_begin_anew_and_get_out_of_step_again(
+    pack: Pack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resume, "_keeps_worlds", lambda trainer: False)  # as on a GPU
+    settings, trace = config(env=sim(3)), tmp_path / "trace.jsonl"
+    train(settings, pack.path, tmp_path / "run", trace=trace)
+    first = epochs(tmp_path / "run")[-1]
+    train(replace(settings, steps=1200), pack.path, tmp_path / "run", trace=trace)
+    begun: dict[int, int] = {}
+    for line in map(json.loads, trace.read_text().splitlines()):
+        if line["event"] == "begun_anew":
+            begun[line["epoch"] - first] = begun.get(line["epoch"] - first, 0) + 1
+    rows = settings.worlds * 4
+    assert begun[0] == rows, "memory was cleared where the run went on"
+    assert {count for epoch, count in begun.items() if epoch > 0} <= set(range(1, rows))
+    assert any(epoch > 0 for epoch in begun), "some worlds begin anew, so that not all end together"
+
+
+@pytest.mark.row("TRIAL-8")
+@pytest.mark.row("PPO-6")
+def test_a_stage_of_the_curriculum_goes_on_with_the_next_episodes_and_draws(pack: Pack, tmp_path: Path) -> None:
+    made = trainer(config(env=sim(3), policy=network(traits=TraitConfig(discount=(0.9, 0.99)))), pack, tmp_path)
+    for _ in range(6):
+        made.collector.collect()
+    drawn = made.env.drawn_episodes
+    traits = made.collector._traits()
+    made.take_stage(2)
+    numbers = [episode.number for episode in made.env.batch.episodes if episode]
+    assert numbers == [world + int(drawn[world]) * made.env.world_count for world in range(made.env.world_count)]
+    assert min(drawn) > 0
+    later = made.collector._traits()
+    assert traits is not None
+    assert later is not None
+    assert not (traits == later).any()
+    assert made.collector.collect().begun_anew.all()
+    assert not made.collector.collect().begun_anew.all()
+
+
+def test_all_cores_are_all_cores_whatever_a_run_before_has_taken(pack: Pack, tmp_path: Path) -> None:
+    before = torch.get_num_threads()
+    try:
+        trainer(config(threads=1), pack, tmp_path / "one")
+        trainer(config(threads=0), pack, tmp_path / "all")
+        assert torch.get_num_threads() == loop._ALL_THREADS
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_two_that_write_the_same_file_at_once_are_not_in_each_other_s_way(tmp_path: Path) -> None:
+    code = f"""
+from pathlib import Path
+from roadworthy.train.resume import replace_text
+for k in range(2000):
+    replace_text(Path({str(tmp_path / "grid.csv")!r}), "whole" * 1000)
+"""
+    writers = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(2)]
+    assert [writer.wait() for writer in writers] == [0, 0]
+    assert (tmp_path / "grid.csv").read_text() == "whole" * 1000
+    assert [path.name for path in tmp_path.iterdir()] == ["grid.csv"]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from roadworthy.config import Layer, plain, read
+from roadworthy.errors import ConfigError
 from roadworthy.train.config import TrainConfig
 from roadworthy.train.run import Evaluate
 
@@ -33,6 +34,14 @@ class Evaluators:
 
     file: Path
     overrides: tuple[str, ...]
+
+    def require_sections(self) -> None:
+        """Raise an error if a setting is for an evaluator, and the file has none."""
+        if self.overrides and "eval" not in read(self.file).values:
+            raise ConfigError(
+                f"--set {self.overrides[0]} is for an evaluator, but {self.file} has none; add a section "
+                "[eval.NAME] to a file of your own"
+            )
 
     @contextmanager
     def scheduled(self, settings: TrainConfig, folder: Path, say: Callable[[str], None]) -> Iterator[Evaluate | None]:

@@ -95,12 +95,14 @@ class Display:
 
     def plain(self) -> dict[str, Any]:
         """The same for programs."""
-        told = self.last
+        from roadworthy.train.resume import last_progress
+
+        told = last_progress(self._folder)  # also where this call had nothing left to do
         return {
             "checkpoint": str(self.checkpoint),
             "curve": str(self._curve) if self._curve.exists() else None,
-            "step": None if told is None else told.step,
-            "figures": {} if told is None else dict(told.figures),
+            "step": told.get("step"),
+            "figures": told.get("figures", {}),
         }
 
     def _draw(self) -> None:

@@ -7,6 +7,7 @@ evaluation reaches training: it is in the failed run, and in a line on the conso
 
 from __future__ import annotations
 
+import json
 import shutil
 import threading
 from collections import deque
@@ -58,7 +59,7 @@ class Schedule:
 
     def run(self, epoch: int, step: int, save: Callable[[], Path], is_last: bool = False) -> None:
         """Run what is due. `save` writes a checkpoint of the policy as it is; nothing is raised."""
-        sections = self.due(epoch, is_last=is_last)
+        sections = [section for section in self.due(epoch, is_last=is_last) if not self._has_run(section, step)]
         if not sections:
             return
         try:
@@ -72,6 +73,17 @@ class Schedule:
             self._evaluate(Due(tuple(now), policy, step, epoch), self._inline)
         if beside:
             self._start_beside(Due(tuple(beside), policy, step, epoch))
+
+    def _has_run(self, section: Section, step: int) -> bool:
+        """Whether a section is through with the policy of this step: a finished training may be called again."""
+        for about in (self._out / section.name).glob("*/run.json"):
+            try:
+                told = json.loads(about.read_text(encoding="utf-8"))
+            except (OSError, ValueError):
+                continue
+            if told.get("status") == "completed" and told.get("step") == step:
+                return True
+        return False
 
     def wait(self) -> None:
         """Wait until nothing runs beside training."""

@@ -158,6 +158,18 @@ def write_folder(folder: Path, contents: Mapping[str, bytes]) -> Path:
     return folder
 
 
+def tidy(folder: Path) -> None:
+    """Remove what writers that were killed left in a folder of checkpoints; one that was being replaced comes back."""
+    for left in folder.glob(".*.partial"):
+        shutil.rmtree(left, ignore_errors=True)
+    for old in folder.glob(".*.old"):
+        name = old.name[1:].rsplit(".", 2)[0]
+        if (folder / name).exists():
+            shutil.rmtree(old, ignore_errors=True)
+        else:
+            old.rename(folder / name)
+
+
 def _by_steps(folder: Path) -> list[tuple[int, Path]]:
     """The checkpoints of a folder, those with the most recorded steps first; what was left half written is hidden."""
     found = [(step, path) for path in folder.glob("[!.]*/") if (step := _recorded_step(path)) is not None]
@@ -165,9 +177,10 @@ def _by_steps(folder: Path) -> list[tuple[int, Path]]:
 
 
 def _recorded_step(folder: Path) -> int | None:
+    """The steps of a checkpoint, None if it is damaged; one of a newer version is no less whole, and an error."""
     try:
         return int(_read_about(folder)["counters"]["step"])
-    except (CheckpointError, KeyError, TypeError, ValueError):
+    except (_Damaged, KeyError, TypeError, ValueError):
         return None
 
 
@@ -197,8 +210,11 @@ def _read(path: Path) -> bytes:
 
 def _offer(folder: Path) -> str:
     """Which checkpoint beside a damaged one could be taken instead: the last one before it, if that can be told."""
-    step = _recorded_step(folder)
-    others = [(other, path) for other, path in _by_steps(folder.parent) if path.name != folder.name]
+    try:
+        step, found = _recorded_step(folder), _by_steps(folder.parent)
+    except CheckpointError:  # one beside it is of a newer version
+        return ""
+    others = [(other, path) for other, path in found if path.name != folder.name]
     if step is not None:
         others = [(other, path) for other, path in others if other <= step]
     whole = next((path for _, path in others if _is_whole(path)), None)
@@ -213,7 +229,7 @@ def _is_whole(folder: Path) -> bool:
         about = _read_about(folder)
         sums = {WEIGHTS: about.get("weights_sha256"), **about.get("files_sha256", {})}
         return all(hashlib.sha256(_read(folder / name)).hexdigest() == known for name, known in sums.items())
-    except CheckpointError:
+    except _Damaged:
         return False
 
 

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from roadworthy.errors import RoadworthyError, UsageError
+from roadworthy.policy.actor import checkpoint_folder
 from roadworthy.policy.checkpoint import ABOUT, WEIGHTS, Checkpoint, load_policy
 from roadworthy.policy.cores import Memory
 from roadworthy.policy.fit import Fitting
@@ -22,10 +23,12 @@ class Coplayers:
 
     def __init__(self, checkpoints: Sequence[Path], prepared: Callable[[Any], Any] = lambda step: step) -> None:
         """Read them. prepared: makes what is called from a policy's step, as its compiled form."""
-        self._paths, self._prepared = tuple(Path(path) for path in checkpoints), prepared
+        self._paths, self._prepared = tuple(map(checkpoint_folder, checkpoints)), prepared
         self._digests: tuple[str, ...] = ()
+        self._refused: tuple[str, ...] = ()  # contents that could not drive
         self._loaded: dict[str, Checkpoint] = {}
         self._drivers: dict[str, _Driver] = {}
+        self._before: tuple[dict[str, Checkpoint], tuple[str, ...]] = {}, ()
         self.reread()
 
     def __len__(self) -> int:
@@ -41,9 +44,10 @@ class Coplayers:
 
         While a file can't be read, as in the moment in which it is replaced, those that were read before stay.
         """
+        before = self._loaded, self._digests
         try:
             digests = tuple(map(_digest, self._paths))
-            if digests == self._digests:
+            if digests in (self._digests, self._refused):
                 return False
             files = dict(zip(digests, self._paths, strict=True))
             self._loaded = {d: self._loaded.get(d) or load_policy(path) for d, path in files.items()}
@@ -51,7 +55,7 @@ class Coplayers:
             if self._loaded:
                 return False
             raise
-        self._digests = digests
+        self._digests, self._before = digests, before
         return True
 
     def start(self, env: DriveEnv, device: torch.device) -> None:
@@ -60,18 +64,30 @@ class Coplayers:
         self.exchange(env, device)
 
     def exchange(self, env: DriveEnv, device: torch.device) -> None:
-        """Let those that were read again drive; the others keep what they remember."""
-        before, self._drivers = self._drivers, {}
-        for digest, checkpoint in self._loaded.items():
-            policy = checkpoint.policy
-            if policy.choices != env.action_choices:
-                raise UsageError(
-                    f"partner {checkpoint.path} chooses among {policy.choices}, the env among {env.action_choices} "
-                    "(None: continuous)"
-                )
+        """Let those that were read again drive; the others keep what they remember.
+
+        Where one of them can't drive in this env, an error says why, and all stays as it was.
+        """
+        try:
+            drivers = {digest: self._driver(digest, env, device) for digest in self._loaded}
+        except RoadworthyError:
+            self._refused = self._digests
+            self._loaded, self._digests = self._before
+            raise
+        for digest, driver in drivers.items():
             numbers = [k for k, other in enumerate(self._digests) if other == digest]
-            self._drivers[digest] = before.get(digest) or _Driver(checkpoint, env, device, self._prepared)
-            self._drivers[digest].numbers = torch.tensor(numbers, device=device)
+            driver.numbers = torch.tensor(numbers, device=device)
+        self._drivers = drivers
+
+    def _driver(self, digest: str, env: DriveEnv, device: torch.device) -> _Driver:
+        """Who drives by this content: who did so before, or a new one."""
+        checkpoint = self._loaded[digest]
+        if checkpoint.policy.choices != env.action_choices:
+            raise UsageError(
+                f"partner {checkpoint.path} chooses among {checkpoint.policy.choices}, the env among "
+                f"{env.action_choices} (None: continuous)"
+            )
+        return self._drivers.get(digest) or _Driver(checkpoint, env, device, self._prepared)
 
     def act(
         self, driven: Tensor, observations: Tensor, mine: Tensor, partner: Tensor, noise: Tensor, traits: Tensor

@@ -128,17 +128,29 @@ class CpuBatch:
             **self.store.memory(),
         }
 
+    @property
+    def rounds(self) -> NDArray[np.int64]:
+        """(W,) episodes drawn for each world; none where they are assigned."""
+        return np.zeros(0, np.int64) if self.sampler is None else self.sampler.rounds.copy()
+
+    def skip(self, rounds: NDArray[np.int64]) -> None:
+        """Go on as if so many episodes had been drawn for each world."""
+        assert self.sampler is not None
+        self.sampler.rounds[:] = rounds
+
     def snapshot(self, steps: int) -> Snapshot:
-        """Everything that decides what comes next, as copies."""
+        """Everything that decides what comes next, as copies. Slots, which are the store's affair, are left out."""
+        arrays = {
+            f"{type(part).__name__}.{name}": array.copy()
+            for part in self.parts()
+            for name, array in part._asdict().items()
+        }
+        arrays["Worlds.clocks"][:, [SCENARIO, MAP]] = -1
         return Snapshot(
-            {
-                f"{type(part).__name__}.{name}": array.copy()
-                for part in self.parts()
-                for name, array in part._asdict().items()
-            },
+            arrays,
             self.episodes,
             tuple(map(tuple, self._waiting)),
-            np.zeros(0, np.int64) if self.sampler is None else self.sampler.rounds.copy(),
+            self.rounds,
             0 if self.sampler is None else self.sampler.seed,
             steps,
         )

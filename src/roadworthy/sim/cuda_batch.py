@@ -199,6 +199,18 @@ class CudaBatch:
             trials=ended.trials[kept],
         )
 
+    @property
+    def rounds(self) -> NDArray[np.int64]:
+        """(W,) episodes drawn for each world."""
+        drawn: NDArray[np.int64] = self._agenda.rounds.cpu().numpy()
+        return drawn.copy()
+
+    def skip(self, rounds: NDArray[np.int64]) -> None:
+        """Go on as if so many episodes had been drawn for each world."""
+        assert self.sampler is not None
+        self.sampler.rounds[:] = rounds
+        self._agenda.rounds.copy_(torch.from_numpy(rounds))
+
     def parts(self) -> tuple[Any, ...]:
         """Everything that changes."""
         return self.worlds, self.starts, self.logs, self.rows
@@ -239,7 +251,7 @@ class CudaBatch:
             for w, (start, length) in enumerate(queues)
         )
         seed = 0 if self.sampler is None else self.sampler.seed
-        return Snapshot(arrays, self.episodes, waiting, self._agenda.rounds.cpu().numpy(), seed, steps)
+        return Snapshot(arrays, self.episodes, waiting, self.rounds, seed, steps)
 
     def restore(self, snapshot: Snapshot) -> None:
         """Go on from a snapshot of an env with the same config, pack and number of worlds."""
@@ -260,9 +272,8 @@ class CudaBatch:
         self.assign([w for w, _ in owed], [e.scenario for _, e in owed], [e.seed for _, e in owed], ())
         if self.sampler is not None:
             self.sampler.restart(snapshot.seed)
-            self.sampler.rounds[:] = snapshot.rounds
+            self.skip(snapshot.rounds)
             self._agenda.run[RUN_SEED] = _signed(snapshot.seed)
-            self._agenda.rounds.copy_(torch.from_numpy(snapshot.rounds))
 
     @property
     def _threads(self) -> int:

@@ -100,6 +100,16 @@ class DriveEnv:
         self.batch.reset()
         return self.observations
 
+    @property
+    def drawn_episodes(self) -> NDArray[np.int64]:
+        """(worlds,) how many of a run's episodes each world has drawn."""
+        return self.batch.rounds
+
+    def skip_episodes(self, drawn: NDArray[np.int64]) -> None:
+        """Before the first `reset`: go on as if each world had drawn so many of the run's episodes before."""
+        self._require_open()
+        self.batch.skip(drawn)
+
     def begin(self, worlds: Sequence[int]) -> Array:
         """Begin the next episode of some worlds at once; what runs there is cut short and logged so."""
         self._require_started()

@@ -77,9 +77,12 @@ class PpoConfig:
         for name in ("discount", "trace_decay"):
             if not 0.0 <= getattr(self, name) <= 1.0:
                 raise ConfigError(f"{name} is {getattr(self, name)}, expected 0 to 1")
-        for name in ("learning_rate", "clip", "value_clip", "max_gradient"):
+        for name in ("learning_rate", "clip", "value_clip", "max_gradient", "ratio_clip", "trace_clip"):
             if not getattr(self, name) > 0.0:
                 raise ConfigError(f"{name} is {getattr(self, name)}, expected above 0")
+        for name in ("final_learning_rate", "value_weight", "entropy", "priority"):
+            if not getattr(self, name) >= 0.0:
+                raise ConfigError(f"{name} is {getattr(self, name)}, expected at least 0")
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,8 @@ class CoplayerConfig:
     """Who drives the agents that are not egos (env.control.ego_share says how many those are)."""
 
     checkpoints: tuple[Path, ...] = ()
-    # Partners: each world has one of them in each episode. Without any, all drive as the policy in training does.
+    # Partners, as folders or "baseline:NAME": each world has one of them in each episode. Without any, all drive as
+    # the policy in training does.
     reread_interval: int = 20
     # Every so many updates, checkpoints whose files were replaced are read again.
 
@@ -141,6 +145,8 @@ class TrainConfig:
         for name in ("worlds", "steps", "checkpoint_interval", "keep"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} is {getattr(self, name)}, expected at least 1")
+        if self.threads < 0:
+            raise ConfigError(f"threads is {self.threads}, expected at least 0, which takes all cores")
         starts = [stage.start for stage in self.trials]
         if starts and (starts[0] != 0.0 or starts != sorted(set(starts))):
             raise ConfigError(f"trials start at {starts}, expected ascending shares of the training from 0 on")

@@ -24,7 +24,7 @@ from roadworthy.config import Layer, parse_overrides, plain, resolve
 from roadworthy.errors import ConfigError
 from roadworthy.policy.checkpoint import ABOUT, newest
 from roadworthy.train.config import TrainConfig
-from roadworthy.train.resume import checkpoints_of, replace_text
+from roadworthy.train.resume import checkpoints_of, last_progress, replace_text
 
 TABLE, ERROR = "grid.csv", "error.txt"
 _LONGEST_NAME = 40  # of a value in a folder's name
@@ -130,7 +130,7 @@ def outcomes_of(points: Sequence[Point], out: Path) -> list[Outcome]:
 
 def outcome(point: Point, folder: Path) -> Outcome:
     """What became of a run, from what is in its folder."""
-    progress = _last_progress(folder / "progress.jsonl")
+    progress = last_progress(folder)
     checkpoint = newest(checkpoints_of(folder))
     if (folder / ERROR).exists():
         error = (folder / ERROR).read_text(encoding="utf-8").strip().splitlines()
@@ -138,7 +138,10 @@ def outcome(point: Point, folder: Path) -> Outcome:
     if checkpoint is None:
         status = Status.UNFINISHED if folder.exists() else Status.PENDING
     else:
-        about = json.loads((checkpoint / ABOUT).read_text(encoding="utf-8"))
+        try:
+            about = json.loads((checkpoint / ABOUT).read_text(encoding="utf-8"))
+        except OSError:  # whoever trains there has just removed it, for a newer one
+            return Outcome(point, folder, Status.UNFINISHED, None, "", progress)
         is_done = about["counters"]["step"] >= point.config.steps and about.get("train") == plain(point.config)
         status = Status.COMPLETED if is_done else Status.UNFINISHED
     return Outcome(point, folder, status, checkpoint, "", progress)
@@ -210,15 +213,3 @@ def _word(value: str) -> str:
     """A value as part of a folder's name; one that had to be changed for that has a hash behind it."""
     plain_value = re.sub(r"[^A-Za-z0-9._+-]+", "-", value).strip("-")[-_LONGEST_NAME:]
     return plain_value if plain_value == value else f"{plain_value}-{hashlib.sha256(value.encode()).hexdigest()[:8]}"
-
-
-def _last_progress(path: Path) -> dict[str, Any]:
-    """The last whole line of a log, empty before the first."""
-    if not path.exists():
-        return {}
-    for line in reversed(path.read_text(encoding="utf-8").splitlines()):
-        try:
-            return json.loads(line)
-        except ValueError:  # cut off
-            continue
-    return {}

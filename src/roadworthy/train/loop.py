@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import Any
 
 import torch
 
-from roadworthy.errors import ConfigError
+from roadworthy.errors import ConfigError, RoadworthyError
 from roadworthy.policy.coplayers import Coplayers
 from roadworthy.policy.network import Policy
 from roadworthy.scenario.pack import Pack
@@ -23,6 +24,8 @@ from roadworthy.train.resume import restore, save
 from roadworthy.train.rollout import Collector, put
 from roadworthy.train.schedule import env_config, learning_rate, trials_at
 from roadworthy.train.trace import Trace
+
+_ALL_THREADS = torch.get_num_threads()  # before anybody has set them
 
 
 @dataclass(frozen=True)
@@ -44,8 +47,16 @@ class Progress:
 class Trainer:
     """A training run: everything that changes in it."""
 
-    def __init__(self, config: TrainConfig, pack: Pack | Path, folder: Path, trace: Path | None = None) -> None:
-        threads = config.threads or torch.get_num_threads()
+    def __init__(
+        self,
+        config: TrainConfig,
+        pack: Pack | Path,
+        folder: Path,
+        trace: Path | None = None,
+        warn: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """Get ready to train, or to go on by `resume`; `warn` is told of what training goes on without."""
+        threads = config.threads or _ALL_THREADS
         torch.set_num_threads(threads)
         torch.set_float32_matmul_precision("highest" if config.device == "cpu" else "high")
         self.config, self.folder = config, folder
@@ -54,13 +65,17 @@ class Trainer:
         wish = config.ppo.compile
         self._compiles = wish is Compile.ON or (wish is Compile.AUTO and config.device != "cpu")
         self.coplayers = Coplayers(config.coplayers.checkpoints, self._compiled)
+        shards = self._shards()
         env = self._make_env(trials_at(config, 0.0))
+        self._require_rows(env.rows_per_world, shards)
         self.policy = Policy(config.policy, layout(config.env), env.action_choices, config.seed)
         self.policy.to(self.processes.device)
-        self.learner = Learner(self.policy, config.ppo, config.seed, self.processes, self._shards(env))
+        self.learner = Learner(self.policy, config.ppo, config.seed, self.processes, shards)
         self.learner.loss = self._compiled(self.learner.loss)
         self.learner.estimate = self._compiled(self.learner.estimate)
         self.epoch = self.step = 0
+        self.saved: tuple[int, Path] | None = None  # the epoch of the last checkpoint, and where that is
+        self._warn = warn
         self._trace = Trace(trace, self.processes.rank, env.row_count) if trace else None
         self._figures_due = 0.0
         self._last_figures: dict[str, float | None] = {}
@@ -82,7 +97,8 @@ class Trainer:
             if self._trace:
                 self._trace.write(cut, self.epoch)
             rate = learning_rate(config.ppo, self.step / config.steps)
-            losses = self.learner.update(cut, self.epoch, rate)
+            losses = {name: float(value) for name, value in self.learner.update(cut, self.epoch, rate).items()}
+            self._require_numbers(losses)
             learned = int(self.processes.sum(cut.segment.learns.sum()))
             self.epoch += 1
             self.step += learned
@@ -90,7 +106,7 @@ class Trainer:
             if self.epoch % config.checkpoint_interval == 0:
                 self.save()
             if self.epoch % config.coplayers.reread_interval == 0 and self.coplayers.reread():
-                self.collector.exchange_coplayers()
+                self._exchange_coplayers()
             after(self)
         return self.save()
 
@@ -102,27 +118,48 @@ class Trainer:
         return self._last_figures
 
     def save(self) -> Path:
-        """Write a checkpoint, from which training can go on."""
-        return save(self)
+        """Write a checkpoint, from which training can go on; where the last one is of this update, that stays."""
+        if self.saved is None or self.saved[0] != self.epoch or not self.saved[1].exists():
+            self.saved = self.epoch, save(self)
+        return self.saved[1]
 
     def resume(self, checkpoint: Path) -> None:
         """Go on from a checkpoint of a run with the same config: to the bit on a CPU."""
         restore(self, checkpoint)
 
     def take_stage(self, trials: int) -> None:
-        """Let episodes have so many trials from here on."""
-        clock = self.collector.clock
-        self._take_env(self._make_env(trials))
-        self.collector.clock.copy_(clock)  # no draw is made twice
-        self.collector.begun.copy_(clock)
+        """Let episodes have so many trials from here on; no episode and no draw is made twice."""
+        before, env = self.collector, self._make_env(trials)
+        env.skip_episodes(self.env.drawn_episodes)
+        self._take_env(env)
+        self.collector.clock.copy_(before.clock)
+        self.collector.begun.copy_(before.clock)
+        self.collector.episode_counts.copy_(before.episode_counts + 1)
 
     def _enter_stage(self) -> None:
         trials = trials_at(self.config, self.step / self.config.steps)
         if trials != self.env.config.episode.trials:
             self.take_stage(trials)
 
-    def _shards(self, env: DriveEnv) -> int:
-        """Shards of this process's rows; all processes have equally many, and each shard a row for every minibatch."""
+    def _require_numbers(self, losses: dict[str, float]) -> None:
+        """Raise an error if what was learned is no longer a number: the weights are not either, and are not saved."""
+        broken = ", ".join(name for name, value in losses.items() if not math.isfinite(value))
+        if broken:
+            last = f"the last checkpoint, {self.saved[1]}, is from before" if self.saved else "there is no checkpoint"
+            raise RoadworthyError(
+                f"update {self.epoch + 1}: no finite number any more: {broken}. The weights are lost; {last}. A lower "
+                "ppo.learning_rate or ppo.max_gradient may help"
+            )
+
+    def _exchange_coplayers(self) -> None:
+        """Let partners whose files were replaced take over, where they can drive in this env."""
+        try:
+            self.collector.exchange_coplayers()
+        except RoadworthyError as error:
+            self._warn(f"{error}; it was replaced while training ran, and the partners from before stay")
+
+    def _shards(self) -> int:
+        """Shards of this process's rows; all processes have equally many."""
         config, count = self.config, self.processes.count
         shards = max(config.ppo.shards, count)
         if shards % count or config.worlds % shards:
@@ -130,13 +167,17 @@ class Trainer:
                 f"worlds is {config.worlds} and ppo.shards {config.ppo.shards}, with {count} processes; expected "
                 "worlds that the shards, and shards that the processes can share equally"
             )
-        rows = config.worlds * env.rows_per_world // shards
-        if rows < config.ppo.minibatches:
-            raise ConfigError(
-                f"ppo.minibatches is {config.ppo.minibatches}, but there are {rows} rows to deal into them"
-                f"{f' in each of {shards} shards' if shards > 1 else ''}; lower it, or raise worlds"
-            )
         return shards // count
+
+    def _require_rows(self, rows_per_world: int, shards: int) -> None:
+        """Raise an error if a shard has no row for every minibatch."""
+        minibatches, total = self.config.ppo.minibatches, shards * self.processes.count
+        rows = self.config.worlds * rows_per_world // total
+        if rows < minibatches:
+            raise ConfigError(
+                f"ppo.minibatches is {minibatches}, but there are {rows} rows to deal into them"
+                f"{f' in each of {total} shards' if total > 1 else ''}; lower it, or raise worlds"
+            )
 
     def _make_env(self, trials: int) -> DriveEnv:
         config, processes = self.config, self.processes
@@ -164,8 +205,7 @@ class Trainer:
         """A function as it is called: compiled, if that is wished."""
         return torch.compile(function, fullgraph=True, dynamic=False) if self._compiles else function
 
-    def _progress(self, clock: _Clock, learned: int, rate: float, losses: dict[str, Any]) -> Progress:
-        told = {name: float(value) for name, value in losses.items()}
+    def _progress(self, clock: _Clock, learned: int, rate: float, losses: dict[str, float]) -> Progress:
         seconds, per_s = clock.tick(learned)
         return Progress(
             epoch=self.epoch,
@@ -175,7 +215,7 @@ class Trainer:
             steps_per_s=per_s,
             trials=self.env.config.episode.trials,
             rate=rate,
-            losses=told,
+            losses=losses,
             figures=self._figures(seconds),
             memory_bytes=torch.cuda.max_memory_allocated() if self.config.device != "cpu" else 0,
         )

@@ -60,11 +60,17 @@ def save(trainer: Trainer) -> Path:
 def restore(trainer: Trainer, checkpoint: Path) -> None:
     """Bring a trainer to where a checkpoint was written."""
     saved = load_policy(checkpoint)
-    changed = changed_keys(saved.about.get("train"), plain(trainer.config))
+    config = plain(trainer.config)
+    changed = changed_keys(saved.about.get("train"), config)
     if changed:
         raise CheckpointError(
             f"{checkpoint} was written with another config (other: {', '.join(changed)}); give --new, or the config "
             "that it has"
+        )
+    if saved.about.get("pack_sha256") != pack_digest(trainer.pack.path):
+        raise CheckpointError(
+            f"{checkpoint} was trained in other scenarios: {trainer.pack.path} was replaced since; give --new to begin "
+            "anew, or the pack that it was trained in"
         )
     try:
         data = (checkpoint / TENSORS).read_bytes()
@@ -75,6 +81,8 @@ def restore(trainer: Trainer, checkpoint: Path) -> None:
     if hashlib.sha256(data).hexdigest() != facts["tensors_sha256"]:
         raise CheckpointError(f"{checkpoint / TENSORS} is damaged: its checksum is not the one in {FACTS}")
     trainer.epoch, trainer.step = int(facts["epoch"]), int(facts["step"])
+    if saved.about["train"] == config:
+        trainer.saved = trainer.epoch, checkpoint
     if trainer.env.config.episode.trials != facts["trials"]:
         trainer.take_stage(int(facts["trials"]))
     put_weights(trainer.policy, saved.policy.state_dict(), str(checkpoint))
@@ -84,7 +92,9 @@ def restore(trainer: Trainer, checkpoint: Path) -> None:
         collector.clock.copy_(tensors["clock"])
         collector.begun.copy_(tensors["begun"])
         if "env" not in facts or not _keeps_worlds(trainer):
+            collector.begun.copy_(collector.clock)  # all worlds have just begun, and have to get out of step again
             return
+        collector.has_begun_anew = False
         collector.episode_counts.copy_(tensors["episode_counts"])
     copy_into(collector.memory, "memory", tensors)
     for digest, memory in trainer.coplayers.memories.items():
@@ -122,9 +132,21 @@ def forget_from(path: Path, epoch: int) -> None:
 
 def replace_text(path: Path, text: str) -> None:
     """Write a file whole or not at all."""
-    partial = path.with_name(f".{path.name}.partial")
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")  # others may write the same file
     partial.write_text(text, encoding="utf-8")
     os.replace(partial, path)
+
+
+def last_progress(folder: Path) -> dict[str, Any]:
+    """The last whole line of a run's log, empty before the first."""
+    path = folder / "progress.jsonl"
+    for line in reversed(path.read_text(encoding="utf-8").splitlines() if path.exists() else []):
+        try:
+            told: dict[str, Any] = json.loads(line)
+            return told
+        except ValueError:  # cut off
+            continue
+    return {}
 
 
 def pack_digest(path: Path) -> str:

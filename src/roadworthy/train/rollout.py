@@ -39,6 +39,7 @@ class Collector:
         self.clock = torch.zeros(1, dtype=torch.int64, device=self.device)  # steps made so far
         self.begun = torch.zeros_like(self.clock)  # the clock when this env's first episodes began
         self.episode_counts = torch.zeros(env.row_count, dtype=torch.int64, device=self.device)
+        self.has_begun_anew = False  # all worlds did, since the last segment
         parts = 1 if policy.choices is not None and policy.config.actions.value == "joint" else 2
         self._segment = make_segment(
             config.horizon,
@@ -59,6 +60,7 @@ class Collector:
 
     def start(self) -> None:
         """Begin anew: all episodes of the env, with no memory of any."""
+        self.has_begun_anew = True
         self.env.reset()
         self.policy.reset(self.memory, torch.ones(self.env.row_count, dtype=torch.bool, device=self.device))
         self.coplayers.start(self.env, self.device)
@@ -73,6 +75,9 @@ class Collector:
     def collect(self) -> Cut:
         """The next segment; the one before is overwritten."""
         begun_anew = self._spread_out()
+        if self.has_begun_anew and int(self.clock) > 0:
+            begun_anew.fill_(True)
+        self.has_begun_anew = False
         for kept, tensor in zip(self._before, self.memory, strict=True):
             kept.copy_(tensor)
         self._place.zero_()

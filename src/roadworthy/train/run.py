@@ -19,7 +19,7 @@ from pathlib import Path
 
 from roadworthy.config import plain
 from roadworthy.errors import CheckpointError, UsageError
-from roadworthy.policy.checkpoint import newest
+from roadworthy.policy.checkpoint import newest, tidy
 from roadworthy.record.lock import Lock, living_owner
 from roadworthy.train.config import TrainConfig
 from roadworthy.train.loop import Progress, Trainer
@@ -89,9 +89,11 @@ def _ready(
     config: TrainConfig, pack: Path, folder: Path, is_new: bool, trace: Path | None, warn: Callable[[str], None]
 ) -> Trainer:
     """A trainer at the start of a run, or where the run in this folder stopped."""
+    if is_first_process():
+        tidy(checkpoints_of(folder))
     last = None if is_new else _newest(checkpoints_of(folder), warn)
     _require_same(config, folder, has_begun=last is not None)
-    trainer = Trainer(config, pack, folder, trace)
+    trainer = Trainer(config, pack, folder, trace, warn)
     if last is not None:
         trainer.resume(last)
     if trainer.processes.is_first:
