@@ -218,6 +218,7 @@ def test_where_a_file_is_replaced_by_a_partner_that_does_not_fit_the_one_before_
     told: list[str] = []
     made = Trainer(with_partners(partners[0], steps=800), pack, tmp_path / "run", warn=told.append)
     before = list(made.coplayers._drivers.values())
+    files = {path: path.read_bytes() for path in partners[0].iterdir()}
 
     def replace_it(progress: Any) -> None:
         if progress.epoch == 1:
@@ -229,6 +230,9 @@ def test_where_a_file_is_replaced_by_a_partner_that_does_not_fit_the_one_before_
     assert "chooses among (4, 3), the env among (7, 13)" in told[0]
     assert "the partners from before stay" in told[0]
     assert list(made.coplayers._drivers.values()) == before
+    for path, data in files.items():
+        path.write_bytes(data)
+    assert not made.coplayers.reread(), "it is the one that drives"
     save_policy(partners[0], small_policy(CoreKind.MLP, observe=LITTLE))
     assert made.coplayers.reread()
     made.collector.exchange_coplayers()
