@@ -111,6 +111,15 @@ def test_worlds_get_out_of_step_and_those_that_begin_anew_begin_without_memory(p
 
 
 @pytest.mark.row("PPO-2")
+@pytest.mark.parametrize(("horizon", "begun"), [(14, [0, 12, 0]), (21, [0, 0, 0])])
+def test_worlds_get_out_of_step_where_an_episode_is_longer_than_a_segment(
+    horizon: int, begun: list[int], pack: Pack, tmp_path: Path
+) -> None:
+    made = trainer(config(env=sim(3), horizon=horizon, worlds=6), pack, tmp_path)
+    assert [int(cut.begun_anew.sum()) for cut in collect(made, 3)] == begun
+
+
+@pytest.mark.row("PPO-2")
 @pytest.mark.parametrize("trials", [1, 3])
 def test_where_the_time_was_up_the_value_of_the_last_observation_may_count(
     trials: int, pack: Pack, tmp_path: Path
@@ -143,7 +152,7 @@ def test_the_value_behind_the_cut_is_that_of_the_next_segment(core: CoreKind, pa
     made = trainer(config(core, env=sim(2)), pack, tmp_path)
     cuts = collect(made, 4)
     for before, after in pairwise(cuts):
-        goes_on = before.segment.goes_on[:, -1]
+        goes_on = before.segment.goes_on[:, -1] & ~after.begun_anew
         assert goes_on.any()
         following = after.segment.values[:, 0]
         torch.testing.assert_close(before.segment.last_values[goes_on], following[goes_on], rtol=1e-5, atol=1e-5)
@@ -153,6 +162,7 @@ def test_the_value_behind_the_cut_is_that_of_the_next_segment(core: CoreKind, pa
 def test_traits_are_drawn_for_each_episode_and_stay_for_its_length(pack: Pack, tmp_path: Path) -> None:
     policy = network(traits=TraitConfig(entropy=(0.0, 0.1), discount=(0.9, 0.99)))
     made = trainer(config(env=sim(2), policy=policy), pack, tmp_path)
+    collect(made, 2)  # in which worlds get out of step
     cuts = collect(made, 5)
     assert not any(cut.begun_anew.any() for cut in cuts)
     segments = [cut.segment for cut in cuts]

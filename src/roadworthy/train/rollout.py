@@ -94,9 +94,9 @@ class Collector:
 
         Worlds that begin together would end together for good, and what is learned from would swing with them.
         """
-        env, episode = self.env, self.env.config.episode
-        segments = int(self.clock - self.begun) // self._config.horizon
-        groups = episode.trials * episode.trial_steps // self._config.horizon
+        env, episode, horizon = self.env, self.env.config.episode, self._config.horizon
+        segments = int(self.clock - self.begun) // horizon
+        groups = (episode.trials * episode.trial_steps + horizon // 2) // horizon
         chosen = torch.zeros(env.world_count, dtype=torch.bool)
         if 0 < segments < groups:
             first_world = self._first_row // env.rows_per_world
