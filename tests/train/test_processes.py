@@ -86,3 +86,9 @@ def test_more_minibatches_than_rows_are_refused(pack: Pack, tmp_path: Path) -> N
     Trainer(settings, pack, tmp_path)
     with pytest.raises(ConfigError, match=r"ppo\.minibatches is 17, but there are 16 rows to deal into them; lower it"):
         Trainer(replace(settings, ppo=replace(settings.ppo, minibatches=17)), pack, tmp_path)
+
+
+def test_one_gpu_for_several_processes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(ConfigError, match="device is 'cuda:1' with 2 processes, of which each has a GPU of its own"):
+        Processes("cuda:1")

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from roadworthy.errors import UsageError
 from roadworthy.scenario.pack import Pack
 from roadworthy.train.loop import Progress, Trainer
 from roadworthy.train.run import train
@@ -90,3 +91,11 @@ def test_a_run_that_is_resumed_goes_on_with_its_trace(pack: Pack, tmp_path: Path
     torn.write_text(torn.read_text()[:-5])
     train(settings, pack.path, tmp_path / "torn", trace=torn)
     assert torn.read_bytes() == whole.read_bytes()
+
+
+def test_a_file_that_is_no_trace_is_left_alone(pack: Pack, tmp_path: Path) -> None:
+    for text in ("[ppo]\nhorizon = 64\n", "7\n", '{"epoch": 1}\n'):
+        (tmp_path / "mine").write_text(text)
+        with pytest.raises(UsageError, match="mine is there and is no trace; give another file"):
+            Trainer(config(), pack, tmp_path / "run", tmp_path / "mine")
+        assert (tmp_path / "mine").read_text() == text

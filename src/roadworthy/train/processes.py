@@ -8,6 +8,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from roadworthy.errors import ConfigError
+
 
 def is_first_process() -> bool:
     """Whether this is the first of the processes that torchrun started, or the only one."""
@@ -21,6 +23,11 @@ class Processes:
         """Join the others, if torchrun started any; of several, each has a GPU of its own."""
         self.count = int(os.environ.get("WORLD_SIZE", "1"))
         self.rank = int(os.environ.get("RANK", "0"))
+        if self.count > 1 and device.startswith("cuda:"):
+            raise ConfigError(
+                f"device is {device!r} with {self.count} processes, of which each has a GPU of its own; set device to "
+                '"cuda"'
+            )
         is_shared = self.count > 1 and device == "cuda"
         self.device = f"cuda:{os.environ.get('LOCAL_RANK', '0')}" if is_shared else device
         if is_shared:

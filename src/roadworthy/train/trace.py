@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from roadworthy.errors import UsageError
 from roadworthy.train.resume import forget_from
 from roadworthy.train.segment import Cut
 
@@ -22,6 +23,8 @@ class Trace:
         self._path = path.with_name(f"{path.name}.{rank}") if rank else path
         self._first_row = rank * row_count
         self._has_begun = False
+        if not _is_trace(self._path):
+            raise UsageError(f"{self._path} is there and is no trace; give another file to --trace")
         path.parent.mkdir(parents=True, exist_ok=True)
 
     def write(self, cut: Cut, epoch: int) -> None:
@@ -51,3 +54,15 @@ class Trace:
             for t, row, *what in events:
                 line = {"epoch": epoch, "step": t, "row": self._first_row + row, **dict(zip(_WHAT, what, strict=True))}
                 file.write(json.dumps(line) + "\n")
+
+
+def _is_trace(path: Path) -> bool:
+    """Whether a file may be written to: it is not there, is empty, or begins as a trace does."""
+    if not path.exists():
+        return True
+    with path.open("rb") as file:
+        first = file.readline()
+    try:
+        return not first or {"epoch", *_WHAT} <= set(json.loads(first))
+    except (ValueError, TypeError):
+        return False
