@@ -7,20 +7,22 @@ evaluation reaches training: it is in the failed run, and in a line on the conso
 
 from __future__ import annotations
 
-import json
 import shutil
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
+from roadworthy.errors import RoadworthyError
 from roadworthy.evaluate.config import Busy, Engine
 from roadworthy.evaluate.finish import finish
 from roadworthy.evaluate.sections import Section
 from roadworthy.evaluate.suite import Engines, Outcome, evaluate_sections
 from roadworthy.policy.checkpoint import ABOUT, WEIGHTS
+from roadworthy.record.run import Run
 from roadworthy.sinks import Sinks
 
 Say = Callable[[str], None]  # tells a line to whoever watches
@@ -76,13 +78,11 @@ class Schedule:
 
     def _has_run(self, section: Section, step: int) -> bool:
         """Whether a section is through with the policy of this step: a finished training may be called again."""
-        for about in (self._out / section.name).glob("*/run.json"):
-            try:
-                told = json.loads(about.read_text(encoding="utf-8"))
-            except (OSError, ValueError):
-                continue
-            if told.get("status") == "completed" and told.get("step") == step:
-                return True
+        for folder in (self._out / section.name).glob("*/"):
+            with suppress(RoadworthyError):  # what can't be read is not through
+                run = Run(folder)
+                if run.is_sealed and run.header.get("step") == step:
+                    return True
         return False
 
     def wait(self) -> None:

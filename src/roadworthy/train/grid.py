@@ -23,8 +23,9 @@ from typing import Any
 from roadworthy.config import Layer, parse_overrides, plain, resolve
 from roadworthy.errors import ConfigError
 from roadworthy.policy.checkpoint import ABOUT, newest
+from roadworthy.record.files import write_whole
 from roadworthy.train.config import TrainConfig
-from roadworthy.train.resume import checkpoints_of, last_progress, replace_text
+from roadworthy.train.resume import checkpoints_of, last_progress
 
 TABLE, ERROR = "grid.csv", "error.txt"
 _LONGEST_NAME = 40  # of a value in a folder's name
@@ -168,7 +169,7 @@ def write_table(outcomes: Sequence[Outcome], path: Path) -> None:
     writer.writeheader()
     writer.writerows(rows)
     path.parent.mkdir(parents=True, exist_ok=True)
-    replace_text(path, text.getvalue())
+    write_whole(path, text.getvalue().encode())
 
 
 def _carry_out(point: Point, folder: Path, run: Callable[[Point, Path], object]) -> None:
@@ -177,7 +178,7 @@ def _carry_out(point: Point, folder: Path, run: Callable[[Point, Path], object])
         run(point, folder)
     except Exception:
         folder.mkdir(parents=True, exist_ok=True)
-        replace_text(folder / ERROR, traceback.format_exc())
+        write_whole(folder / ERROR, traceback.format_exc().encode())
 
 
 def _axis(text: str) -> tuple[str, list[str]]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +24,7 @@ from torch import Tensor
 from roadworthy.config import plain
 from roadworthy.errors import CheckpointError
 from roadworthy.policy.checkpoint import copy_into, load_policy, put_weights, save_policy, tensors_of
+from roadworthy.record.files import write_whole
 from roadworthy.sim.episodes import Episode
 from roadworthy.sim.snapshot import Snapshot
 from roadworthy.train.ppo import put_state, state_of
@@ -127,14 +127,7 @@ def forget_from(path: Path, epoch: int) -> None:
         except (ValueError, KeyError, TypeError):
             break
         kept.append(line)
-    replace_text(path, "".join(f"{line}\n" for line in kept))
-
-
-def replace_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")  # others may write the same file
-    partial.write_text(text, encoding="utf-8")
-    os.replace(partial, path)
+    write_whole(path, "".join(f"{line}\n" for line in kept).encode())
 
 
 def last_progress(folder: Path) -> dict[str, Any]:

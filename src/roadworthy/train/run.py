@@ -20,11 +20,12 @@ from pathlib import Path
 from roadworthy.config import plain
 from roadworthy.errors import CheckpointError, UsageError
 from roadworthy.policy.checkpoint import newest, tidy
+from roadworthy.record.files import remove_leftovers, write_whole
 from roadworthy.record.lock import Lock, living_owner
 from roadworthy.train.config import TrainConfig
 from roadworthy.train.loop import Progress, Trainer
 from roadworthy.train.processes import is_first_process
-from roadworthy.train.resume import MAY_CHANGE, changed_keys, checkpoints_of, forget_from, replace_text
+from roadworthy.train.resume import MAY_CHANGE, changed_keys, checkpoints_of, forget_from
 
 # Epoch, step, what writes a checkpoint of the policy as it is, and whether training has come to its end.
 Evaluate = Callable[[int, int, Callable[[], Path], bool], None]
@@ -90,6 +91,7 @@ def _ready(
 ) -> Trainer:
     """A trainer at the start of a run, or where the run in this folder stopped."""
     if is_first_process():
+        remove_leftovers(folder)
         tidy(checkpoints_of(folder))
     last = None if is_new else _newest(checkpoints_of(folder), warn)
     _require_same(config, folder, has_begun=last is not None)
@@ -99,7 +101,7 @@ def _ready(
     if trainer.processes.is_first:
         if is_new:
             _set_aside(folder)
-        replace_text(folder / "config.json", json.dumps(plain(config), indent=1))
+        write_whole(folder / "config.json", json.dumps(plain(config), indent=1).encode())
         forget_from(folder / "progress.jsonl", trainer.epoch + 1)
     return trainer
 
