@@ -8,6 +8,7 @@ from roadworthy.errors import ConfigError
 from roadworthy.scenario.detect import BEHAVIORS
 
 DEFAULT_STEPS = 91  # 1.1 s of history and 8 s of future at 10 Hz
+EXAM_STEPS = 161  # 1.1 s of history and 15 s of future
 
 
 @dataclass(frozen=True)
@@ -19,8 +20,8 @@ class GenerateConfig:
     seed: int = 0
     # The same seed gives the same bytes.
     steps: int = DEFAULT_STEPS
-    # Steps of 0.1 s in each scenario: 11 of history, the rest is future. The behaviour is shown, and the self-driving
-    # car is there, in the first 91 at least; in a longer one it may leave the map, as anybody may.
+    # Steps of 0.1 s in each scenario: 11 of history, the rest is future. From 161 on, every scenario qualifies for the
+    # exam of its class, and the self-driving car is there in the first 161 steps; with fewer, in the first 91.
     classes: tuple[str, ...] = BEHAVIORS
     # Behaviour classes, in turn.
 
