@@ -25,8 +25,6 @@ Longs = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Sealable = TypeVar("Sealable", "RoadMap", "Scenario")
 
-DEFAULT_LANE_WIDTH_M = 3.5  # of lanes whose width a map does not know
-
 
 class AgentType(IntEnum):
     """What kind of road user an agent is."""

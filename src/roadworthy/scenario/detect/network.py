@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roadworthy.compile import kernel
-from roadworthy.scenario.schema import DEFAULT_LANE_WIDTH_M, Bools, Bytes, Ints, LaneType, RoadMap
+from roadworthy.scenario.schema import Bools, Bytes, Ints, LaneType, RoadMap
 
 Doubles = NDArray[np.float64]
 
@@ -22,7 +22,7 @@ REACH_M = 2.5  # an agent further than this from a lane's centre is not on that 
 # How one lane is related to another, seen from a driver who moves from the first to the second.
 AHEAD, LEFT, RIGHT = 1, 2, 3
 
-
+DEFAULT_LANE_WIDTH_M = 3.5
 RING_LENGTH_M = 160.0  # a roundabout is shorter around; a city block is longer
 RING_CURVATURE = 2.0 * np.pi / RING_LENGTH_M / 1.5  # every lane of a ring bends about as much as the whole
 RING_TURN_TOLERANCE = 0.6
