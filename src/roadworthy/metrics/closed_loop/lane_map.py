@@ -1,9 +1,10 @@
 """The lanes and road edges of a map as arrays of straight segments, prepared once per map.
 
 Substitutes for lane polygons:
-  - A lane is what lies within half its width of its center line. Where the width is unknown it is DEFAULT_LANE_WIDTH_M.
+  - A lane is what lies within half its width of its center line. Where the width is unknown it is the
+    DEFAULT_LANE_WIDTH_M of scenario.lanes.network.
   - A lane across a junction (nuPlan: a lane connector, and the intersection) is a lane that follows a fork or leads
-    into a join, is shorter than JUNCTION_LENGTH_M and is not part of a freeway.
+    into a join, is shorter than the JUNCTION_LENGTH_M of scenario.lanes.network and is not part of a freeway.
   - A vehicle does not drive along bicycle lanes: they give no direction, no route and no speed limit.
   - The speed limit of a junction lane is the highest among the lanes before and after it, as published; where none of
     them has one, its own.
@@ -20,11 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roadworthy.metrics.closed_loop.motion import Array, Flags
-from roadworthy.scenario.schema import DEFAULT_LANE_WIDTH_M, FeatureKind, LaneType, RoadMap
+from roadworthy.scenario.lanes.network import LaneNetwork
+from roadworthy.scenario.schema import FeatureKind, RoadMap
 
 Ints = NDArray[np.int64]
-
-JUNCTION_LENGTH_M = 80.0  # as scenario.detect.network has it; a test compares the two
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,19 +134,17 @@ def _lane_map(road_map: RoadMap) -> LaneMap:
     lanes = Segments.of([road_map.polyline(lane) for lane in range(count)], range(count))
     edge_features = road_map.features(FeatureKind.ROAD_EDGE)
     edges = Segments.of([road_map.polyline(edge) for edge in edge_features], edge_features)
-    has_width = np.isfinite(road_map.lane_widths)
+    network = LaneNetwork.of(road_map)
     successors = _related(road_map.successors, count)
     predecessors = _related(road_map.predecessors, count)
-    lengths = np.bincount(lanes.owner, lanes.length, count).astype(np.float64)
-    is_junction = _junction_lanes(road_map, successors, predecessors, lengths)
     return LaneMap(
         lanes=lanes,
         edges=edges,
-        half_width=0.5 * np.where(has_width, road_map.lane_widths, DEFAULT_LANE_WIDTH_M).astype(np.float64),
-        has_width=has_width,
-        is_junction=is_junction,
-        is_bike=road_map.types[:count] == LaneType.BIKE_LANE,
-        speed_limit=_speed_limits(road_map, successors, predecessors, is_junction),
+        half_width=network.half_width,
+        has_width=np.isfinite(road_map.lane_widths),
+        is_junction=network.is_junction,
+        is_bike=network.is_bike,
+        speed_limit=_speed_limits(road_map, successors, predecessors, network.is_junction),
         successors=successors,
         predecessors=predecessors,
         beside=_side_by_side(road_map, count),
@@ -160,21 +158,6 @@ def _related(pairs: NDArray[np.int32], count: int) -> tuple[frozenset[int], ...]
     for lane, other in pairs.tolist():
         found[lane].add(other)
     return tuple(map(frozenset, found))
-
-
-def _junction_lanes(
-    road_map: RoadMap,
-    successors: Sequence[frozenset[int]],
-    predecessors: Sequence[frozenset[int]],
-    lengths: Array,
-) -> Flags:
-    """Return which lanes cross a junction, (N,)."""
-    is_junction = np.zeros(road_map.lane_count, np.bool_)
-    for before, after in road_map.successors.tolist():
-        is_junction[after] |= len(successors[before]) > 1
-        is_junction[before] |= len(predecessors[after]) > 1
-    is_freeway = road_map.types[: road_map.lane_count] == LaneType.FREEWAY
-    return is_junction & (lengths < JUNCTION_LENGTH_M) & ~is_freeway
 
 
 def _speed_limits(

@@ -102,7 +102,7 @@ class LanePlaces:
     @cached_property
     def is_within_lanes(self) -> Flags:
         """Return whether the four corners are within one common or connected lanes, (F,), as at_fault.py defines it."""
-        within = self._any(self.is_in[_CORNERS].all(axis=0, keepdims=True))[:, 0]
+        within = self._any(np.array([self.is_in[_CORNERS].all(axis=0)]))[:, 0]
         for frame in np.flatnonzero(~within & self.corner_in_lane.all(axis=1)).tolist():
             within[frame] = self._is_within_connected(frame)
         return within
@@ -163,7 +163,7 @@ class LanePlaces:
 
 
 def _distances(lane_map: LaneMap, points: Array, piece: Ints) -> Array:
-    """Return the distances from the points of each pair of a frame and a piece, (pairs, P, 2), to it: (pairs, P) in m."""
+    """Return the distances from the P points of pairs of a frame and a piece to the piece, (pairs, P) in m."""
     lanes = lane_map.lanes
     ux, uy = lanes.dx[piece][:, None], lanes.dy[piece][:, None]
     ax, ay = points[..., 0] - lanes.x[piece][:, None], points[..., 1] - lanes.y[piece][:, None]
