@@ -120,7 +120,8 @@ def test_the_fate_is_the_hardest_of_what_the_words_say() -> None:
         (OnInfraction.IGNORE, OnInfraction.STOP, OnInfraction.REMOVE),
         (OnInfraction.REMOVE, OnInfraction.IGNORE, OnInfraction.STOP),
     ):
-        for at_goal, at_last in ((AtGoal.LEAVE, 2), (AtGoal.STOP, 1), (AtGoal.NEW_GOAL, 0), (AtGoal.RESPAWN, 2)):
+        lasts = {AtGoal.LEAVE: 2, AtGoal.STOP: 1, AtGoal.NEW_GOAL: 0, AtGoal.RESPAWN: 2, AtGoal.CONTINUE: 0}
+        for at_goal, at_last in lasts.items():
             agents, marks, _ = random_state(1)
             config = SimConfig(goal=GoalConfig(at_goal), infraction=InfractionConfig(*words))
             _settle_all(agents, marks, params(config).packed(), np.empty(AGENTS, np.float32))

@@ -143,13 +143,16 @@ def _first_line(error: BaseException | None) -> str:
 
 
 def _tell_figures(outcomes: list[Outcome], summary: dict[str, Any]) -> None:
-    from roadworthy.cli.figures import figures_table, sections_table
+    from roadworthy.cli.figures import closed_loop_table, figures_table, sections_table
 
     complete = [outcome for outcome in outcomes if outcome.is_complete and outcome.run is not None]
     if len(complete) == 1 and complete[0].run is not None and complete[0].run.metrics is not None:
         tell(figures_table(complete[0].name, complete[0].run.metrics))
     elif complete:
         tell(sections_table({o.name: o.run.metrics for o in complete if o.run is not None and o.run.metrics}))
+    scores = closed_loop_table({o.name: o.run.metrics for o in complete if o.run is not None and o.run.metrics})
+    if scores is not None:
+        tell(scores)
     for outcome in complete:
         failed = (outcome.run.metrics or {}).get("num_failed_episodes") if outcome.run is not None else 0
         if failed and len(complete) > 1:

@@ -13,6 +13,7 @@ FIRST = (
     "realism",
     "min_average_displacement_error",
     "score",
+    "closed_loop_score",
     "completion_rate",
     "goal_rate",
     "collision_rate",
@@ -58,6 +59,36 @@ def sections_table(runs: Mapping[str, Mapping[str, Any]]) -> Table:
         cells = [with_interval(figures[column]) if column in figures else "–" for column in columns]
         n = next((f"{figures[column]['n']:,g}" for column in columns if column in figures), "–")  # of the first figure
         table.add_row(name, n, *cells)
+    return table
+
+
+# The columns of the table of closed-loop scores, in as few letters as a screen has room for.
+CLOSED_LOOP = {
+    "closed_loop_score": "score",
+    "no_at_fault_collision": "coll.",
+    "drivable_area": "area",
+    "making_progress": "moves",
+    "driving_direction": "dir.",
+    "progress": "progr.",
+    "time_to_collision": "ttc",
+    "speed_limit": "speed",
+    "comfort_in_bounds": "comf.",
+}
+
+
+def closed_loop_table(runs: Mapping[str, Mapping[str, Any]]) -> Table | None:
+    """Return the closed-loop scores of runs with all parts, a line each; None where no run has one."""
+    named = {name: {figure["name"]: figure for figure in metrics["figures"]} for name, metrics in runs.items()}
+    scored = {name: figures for name, figures in named.items() if next(iter(CLOSED_LOOP)) in figures}
+    if not scored:
+        return None
+    table = _table("closed-loop score = coll. x area x moves x dir. x (5 progr. + 5 ttc + 4 speed + 2 comf.) / 16")
+    table.add_column("evaluator", overflow="fold")
+    for heading in CLOSED_LOOP.values():
+        table.add_column(heading, justify="right", no_wrap=True)
+    for name, figures in scored.items():
+        values = (figures[column]["value"] if column in figures else None for column in CLOSED_LOOP)
+        table.add_row(name, *("–" if value is None else f"{value:.2f}" for value in values))
     return table
 
 

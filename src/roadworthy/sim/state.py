@@ -160,7 +160,7 @@ class Rows(NamedTuple):
     active: NDArray[np.bool_]  # (N,) the observation just returned means something
     trial_ended: NDArray[np.bool_]  # (N,) the step just made was the last of a trial
     episode_ended: NDArray[np.bool_]  # (N,) ... of an episode
-    timed_out: NDArray[np.bool_]  # (N,) ... because the time was up
+    timed_out: NDArray[np.bool_]  # (N,) ... because the time was up, and the agent had a goal left
 
 
 # Lines of Maps.edges: a segment from (0, 1) to (2, 3), the road on its left.
@@ -234,7 +234,7 @@ class Params(NamedTuple):
     choices_across: np.int32
     trials: np.int32
     trial_steps: np.int32
-    at_goal: np.int32  # LEAVE, STOP, NEW_GOAL, RESPAWN below
+    at_goal: np.int32  # LEAVE, STOP, NEW_GOAL, RESPAWN, CONTINUE below
     goal_radius: np.float32
     goal_speed: np.float32
     goal_count: np.int32  # lines of goals per agent
@@ -276,5 +276,5 @@ class Params(NamedTuple):
         return np.array([tuple(self)], np.dtype(kinds, align=True))
 
 
-LEAVE, STOP, NEW_GOAL, RESPAWN = range(4)
+LEAVE, STOP, NEW_GOAL, RESPAWN, CONTINUE = range(5)
 IGNORE, HALT, REMOVE = range(3)

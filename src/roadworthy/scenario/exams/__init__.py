@@ -26,9 +26,9 @@ def situation_of(scenario: Scenario, start: int) -> Situation | None:
     """Return a recording from a step on; None where the self-driving car is not a vehicle that is there throughout."""
     if scenario.sdc < 0 or scenario.agent_types[scenario.sdc] != AgentType.VEHICLE:
         return None
-    if start >= scenario.steps - 1 or not scenario.valid[scenario.sdc, start:].all():
-        return None
-    return Situation(scenario, start)
+    situation = Situation(scenario, start)
+    there = scenario.valid[scenario.sdc, situation.steps]
+    return situation if len(there) > 1 and there.all() else None
 
 
 def conditions(name: str, attempt: Attempt) -> dict[str, bool]:

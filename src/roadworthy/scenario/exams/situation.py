@@ -1,6 +1,6 @@
 """What exams look at: a recording from the exam's start on, and an attempt at it, both in terms of lanes.
 
-Frame 0 is the start of the exam, the last frame is the recording's last one. An attempt is the motion of a car among
+Frame 0 is the start of the exam, the last frame is EXAM_S later, or the recording's last one if that comes first. An attempt is the motion of a car among
 traffic: the recorded one, one that a policy has driven, or one that is thought of (see `ghost`).
 """
 
@@ -17,6 +17,7 @@ from roadworthy.scenario.lanes.locate import Places, locate
 from roadworthy.scenario.lanes.network import Doubles, LaneNetwork
 from roadworthy.scenario.schema import AgentType, Bools, Ints, Scenario
 
+EXAM_S = 15.0  # how long an exam lasts
 AHEAD_M = 150.0  # how far the guide goes beyond the recording's end
 NEARBY_M = 80.0  # road users that never come this near to the car are left out
 PROGRESS_SHARE = 0.2  # of the recorded progress; less is none (nuPlan's "making progress")
@@ -140,6 +141,11 @@ class Situation:
     start: int  # step
 
     @property
+    def steps(self) -> slice:
+        """The steps of the recording that belong to the exam."""
+        return slice(self.start, self.start + self.steps_of(EXAM_S) + 1)
+
+    @property
     def dt(self) -> float:
         return self.scenario.dt
 
@@ -196,7 +202,7 @@ class Situation:
         return Attempt(self, motion, self.recorded.others)
 
     def _motion(self, agent: int) -> Motion:
-        scenario, frames = self.scenario, slice(self.start, None)
+        scenario, frames = self.scenario, self.steps
         length, width = scenario.sizes[agent, :2].tolist()
         place, heading = scenario.positions[agent, frames].astype(np.float64), scenario.headings[agent, frames]
         speed = np.hypot(*scenario.velocities[agent, frames].astype(np.float64).T)

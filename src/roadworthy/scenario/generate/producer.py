@@ -114,7 +114,7 @@ class Producer:
         there = recording.motion["there"][recording.stage.sdc]
         whole = cut(recording, road_map, 0, recording.stage.steps)
         tracks = Tracks.of(whole)
-        needed = EXAM_STEPS if self._is_exam else DEFAULT_STEPS
+        needed = min(self.steps, EXAM_STEPS)
         for first in rng.permutation(np.arange(SETTLING_STEPS, SETTLING_STEPS + SEARCH_STEPS, STRIDE)).tolist():
             if there[first : first + needed].all() and DETECTORS[self.behavior](
                 tracks.window(first, first + self.steps)
