@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roadworthy.errors import UsageError
-from roadworthy.policy.experts import DriveExpert, LogExpert
+from roadworthy.policy.experts import DriveExpert, LaneFollower, LogExpert
 from roadworthy.sim.env import DriveEnv
 
 BASELINES = Path(__file__).parents[1] / "baselines"
@@ -44,7 +44,7 @@ class Actor(Protocol):
 class ScriptedActor:
     """Lets one of the experts drive."""
 
-    def __init__(self, name: str, expert: type[DriveExpert] | type[LogExpert], **options: Any) -> None:
+    def __init__(self, name: str, expert: type[DriveExpert | LaneFollower | LogExpert], **options: Any) -> None:
         self.name, self._expert, self._options = name, expert, options
 
     def start(self, env: DriveEnv) -> None:
@@ -99,13 +99,16 @@ def load_actor(
 ) -> Actor:
     """The actor that a word names.
 
-    spec: a checkpoint's folder, "baseline:NAME", "random", "zero", "expert:drive", "expert:log", or "module:Class".
+    spec: a checkpoint's folder, "baseline:NAME", "random", "zero", "expert:drive", "expert:lane_follower",
+        "expert:lane_keeper", "expert:log", or "module:Class".
     """
     scripted: dict[str, Callable[[], Actor]] = {
         "random": lambda: BlindActor("random", is_random=True),
         "zero": lambda: BlindActor("zero", is_random=False),
         "expert:drive": lambda: ScriptedActor("expert-drive", DriveExpert),
         "expert:oracle": lambda: ScriptedActor("expert-oracle", DriveExpert, knows_gains=True),
+        "expert:lane_follower": lambda: ScriptedActor("expert-lane-follower", LaneFollower),
+        "expert:lane_keeper": lambda: ScriptedActor("expert-lane-keeper", LaneFollower, keeps_lane=True),
         "expert:log": lambda: ScriptedActor("expert-log", LogExpert),
     }
     if spec in scripted:

@@ -17,7 +17,7 @@ from roadworthy.record.worst import sorted_worst_first
 from roadworthy.report.words import Figure
 
 # Which outcome says how good an episode was: the first that a run has.
-MAIN_OUTCOMES = ("realism", "score", "success", "return")
+MAIN_OUTCOMES = ("realism", "passed", "score", "success", "return")
 # What egos do wrong: the figure of an ego that counts it, and what people call it.
 FAULTS = {
     "collisions": "collision",

@@ -1,7 +1,8 @@
 """What exams look at: a recording from the exam's start on, and an attempt at it, both in terms of lanes.
 
-Frame 0 is the start of the exam, the last frame is EXAM_S later, or the recording's last one if that comes first. An attempt is the motion of a car among
-traffic: the recorded one, one that a policy has driven, or one that is thought of (see `ghost`).
+Frame 0 is the start of the exam, the last frame is EXAM_S later, or the recording's last one if that comes first. An
+attempt is the motion of a car among traffic: the recorded one, one that a policy has driven, or a computed one (see
+`Situation.ghosts`).
 """
 
 from __future__ import annotations
@@ -165,9 +166,7 @@ class Situation:
     def guide(self) -> Guide:
         """The line that the recording follows."""
         attempt = self.recorded
-        return guide_of(
-            self.network, self.scenario.map, attempt.places, attempt.car.x, attempt.car.y, self.dt, AHEAD_M
-        )
+        return guide_of(self.network, self.scenario.map, attempt.places, attempt.car.x, attempt.car.y, self.dt, AHEAD_M)
 
     @cached_property
     def ghosts(self) -> tuple[Attempt, Attempt]:

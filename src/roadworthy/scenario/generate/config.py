@@ -20,8 +20,8 @@ class GenerateConfig:
     seed: int = 0
     # The same seed gives the same bytes.
     steps: int = DEFAULT_STEPS
-    # Steps of 0.1 s in each scenario: 11 of history, the rest is future. The behavior is shown, and the self-driving car
-    # is there, in the first 161 (or all, if fewer). From 161 on, every scenario qualifies for the exam of its class.
+    # Steps of 0.1 s in each scenario: 11 of history, the rest is future. The behavior is shown, and the self-driving
+    # car is there, in the first 161 (or all, if fewer). From 161 on, every scenario qualifies for its class's exam.
     classes: tuple[str, ...] = BEHAVIORS
     # Behaviour classes, in turn.
 
