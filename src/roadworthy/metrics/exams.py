@@ -37,6 +37,7 @@ CONDITIONS = {
     "progress": "made at least 20% of the recorded car's progress",
     "in_lane": "was within a lane and along it in the end",
     "avoids_leader": "hard_stop: never touched the car ahead that brakes hard",
+    "drives_up": "hard_stop: got as far as 20 m behind the place where the car ahead stopped, or beyond",
     "follows": "stop_and_go: a car was within 20 m ahead for 70% of the time, and in the end",
     "keeps_lane": "highway_straight: the middle of the car never left its lane",
     "keeps_speed": "highway_straight: above 15 m/s always, 20 m/s on average",

@@ -53,6 +53,7 @@ _REACTION_S = np.float32(0.5)
 _SPACING, _BEND = np.float32(SPACING_M), np.float32(BEND_M)
 _ACCELERATION, _HARDEST = np.float32(ACCELERATION_MPS2), np.float32(2.0 * BRAKING_MPS2)
 _BEHIND, _AHEAD = 40, 120  # points of the guide around the last place among which the next one is looked for
+_MOST_ALONG = np.float32(2.0)  # m/s2; half of the largest step between two choices is less
 _ZERO, _HALF, _TWO = np.float32(0.0), np.float32(0.5), np.float32(2.0)
 
 
@@ -66,12 +67,12 @@ class LaneFollower:
         """Drive all rows of an env.
 
         keeps_lane: in recorded worlds it stays on the lane of its start, straight on at forks, and does not change
-            lanes where its recording does. In open worlds routes have no changes of lanes, so it makes no difference there.
+            lanes where its recording does. In open worlds routes never change lanes, so it makes no difference there.
         """
         self._env, self._keeps_lane = env, keeps_lane
         self._open = DriveExpert(env, is_blind=True) if env.config.mode is Mode.OPEN else None
         self._actions = np.zeros((env.row_count, 2), np.float32)
-        self._rests = np.zeros(env.row_count, np.float32)
+        self._rests = np.zeros((env.row_count, 2), np.float32)
         self._places = np.zeros(env.row_count, np.int32)
         self._counts = np.zeros(env.row_count, np.int32)
         self._guides = np.zeros((env.row_count, _GUIDE_LINES, 1), np.float32)
@@ -139,7 +140,7 @@ def _follow(
     """Write the action of every driving agent; the others' is the one that asks for nothing.
 
     guides: (rows, lines, points). counts: (rows,) points of each guide, 0 for none.
-    places: (rows,) the nearest point of each guide. rests: (rows,) rad by which earlier choices fell short.
+    places: (rows,) the nearest point of each guide. rests: (rows, 2) m/s2 and rad by which earlier choices fell short.
     """
     p = settings[0]
     rows_per_world = len(counts) // len(worlds.clocks)
@@ -153,16 +154,20 @@ def _follow(
                 continue
             kind = worlds.marks[w, TYPE, a]
             if clock[STEP] == 0:
-                places[row], rests[row] = 0, _ZERO
+                places[row] = 0
+                rests[row, 0] = rests[row, 1] = _ZERO
             along, across = _ZERO, _ZERO
             if counts[row] > 0:
                 dt = scenarios.dt[clock[SCENARIO]]
                 along, across = _wish(worlds.agents[w], a, guides[row], counts[row], places, row, dt, p)
-                across += rests[row]
+                along += rests[row, 0]
+                across += rests[row, 1]
             first, second = encode(along, across, kind, p)
             if counts[row] > 0 and not (p.is_continuous or p.is_jerk):
-                _, asked = decode(first, second, kind, p)
-                rests[row] = min(max(across - asked, -MOST_REST), MOST_REST)
+                # Choices are coarse: what this one leaves undone is added to the next, so that the mean is right.
+                sped, asked = decode(first, second, kind, p)
+                rests[row, 0] = min(max(along - sped, -_MOST_ALONG), _MOST_ALONG)
+                rests[row, 1] = min(max(across - asked, -MOST_REST), MOST_REST)
             actions_out[row, 0], actions_out[row, 1] = first, second
 
 

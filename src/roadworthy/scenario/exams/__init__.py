@@ -40,6 +40,8 @@ def obstacle(name: str, situation: Situation | None) -> str | None:
     """Return why a recording does not qualify for the exam of a class; None if it does."""
     if situation is None:
         return "the self-driving car is not there throughout"
+    if not situation.has_room:
+        return "the road ends soon after the recording does"
     if not EXAMS[name].is_critical(situation):
         return "the event is not critical, or comes too early"
     failed = [part for part, is_met in conditions(name, situation.recorded).items() if not is_met]

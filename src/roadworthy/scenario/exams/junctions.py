@@ -21,6 +21,7 @@ YIELDED_BEFORE_S = 6.0  # how long before the car a road user that went first ha
 OTHER_APPROACH_RAD = np.radians(30.0)
 
 EXIT_M = 5.0  # behind the junction the ways of cars that leave it together have joined
+APPROACH_M = 10.0  # from the front of the car to the junction
 CLOSE_S = 1.0  # post-encroachment times below this are critical (A. Varhelyi, 1998)
 LEAST_MPS = 1.0
 
@@ -83,18 +84,31 @@ def gives_way(attempt: Attempt, agents: list[int], margin_m: float = 0.0) -> boo
 
 
 def _unprotected_is_critical(situation: Situation, sign: float) -> bool:
-    """There is somebody whom the recorded car let pass first, and in whose way a car that heeds nobody would be."""
+    """The car is APPROACH_M or more before the junction at the start, there is somebody whom it lets pass first, and
+    whoever goes as fast as suits the road is in their way."""
     turn = recorded_turn(situation, sign)
-    if turn is None:
+    if turn is None or not _is_on_approach(situation, turn):
         return False
     agents = yielded_to(situation, turn)
-    return bool(agents) and not gives_way(situation.ghosts[1], agents)
+    return bool(agents) and all(not gives_way(ghost, agents) for ghost in situation.free_ghosts)
+
+
+def _protected_is_critical(situation: Situation, sign: float) -> bool:
+    """The car is APPROACH_M or more before the junction at the start, and turns."""
+    turn = recorded_turn(situation, sign)
+    return turn is not None and _is_on_approach(situation, turn)
+
+
+def _is_on_approach(situation: Situation, turn: Turn) -> bool:
+    recorded = situation.recorded
+    way = recorded.station[turn.first] - recorded.station[0] - 0.5 * recorded.car.length
+    return bool(way >= APPROACH_M)
 
 
 def _turn_conditions(attempt: Attempt, sign: float) -> dict[str, bool]:
     """Is on the recorded exit lane, or on one that follows it, in the end."""
     turn = recorded_turn(attempt.situation, sign)
-    lanes = lanes_from(attempt.situation.network, turn.exit) if turn else set()
+    lanes = lanes_from(attempt.situation, turn.exit) if turn else set()
     return {"completes_turn": int(attempt.places.lane[-1]) in lanes}
 
 
@@ -128,19 +142,15 @@ def _roundabout(attempt: Attempt) -> dict[str, bool]:
     """Drives on the ring, and is beyond it on the recorded exit in the end."""
     recorded, network = attempt.situation.recorded, attempt.situation.network
     frames = _ring_frames(recorded)
-    exits = lanes_from(network, int(recorded.places.lane[frames[1]])) - _ring(network) if frames else set()
+    exits = lanes_from(attempt.situation, int(recorded.places.lane[frames[1]])) if frames else set()
     lane = attempt.places.lane
     enters = bool(((lane >= 0) & network.is_ring[lane]).any())
-    return {"enters": enters, "leaves_by_exit": int(lane[-1]) in exits}
-
-
-def _ring(network: object) -> set[int]:
-    return {int(n) for n in np.flatnonzero(network.is_ring)}  # type: ignore[attr-defined]
+    return {"enters": enters, "leaves_by_exit": int(lane[-1]) in exits and not network.is_ring[lane[-1]]}
 
 
 JUNCTION_EXAMS = {
     "roundabout": Exam(_roundabout_is_critical, _roundabout),
     "unprotected_left": Exam(lambda s: _unprotected_is_critical(s, 1.0), lambda a: _unprotected(a, 1.0)),
     "unprotected_right": Exam(lambda s: _unprotected_is_critical(s, -1.0), lambda a: _unprotected(a, -1.0)),
-    "protected_left": Exam(lambda s: recorded_turn(s, 1.0) is not None, lambda a: _turn_conditions(a, 1.0)),
+    "protected_left": Exam(lambda s: _protected_is_critical(s, 1.0), lambda a: _turn_conditions(a, 1.0)),
 }

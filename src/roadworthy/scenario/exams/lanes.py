@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from roadworthy.scenario.exams.exam import BEFORE_S, Exam
-from roadworthy.scenario.exams.situation import Attempt, Situation
-from roadworthy.scenario.lanes.guide import is_beside
-from roadworthy.scenario.lanes.network import LaneNetwork
+from roadworthy.scenario.exams.situation import EXAM_S, Attempt, Situation
+from roadworthy.scenario.lanes.guide import UNKNOWN_LIMIT_MPS, is_beside
 
 # As in the detectors (scenario/detect/lanes.py, tracks.py), which a test compares.
 SETTLED_M = 0.5
@@ -20,6 +19,7 @@ CUT_IN_LEAST_SPEED_MPS = 5.0
 SETTLED_S = 1.0  # for how long a car is to be near its new lane's center in the end
 SAFE_GAP_S = 0.9  # less is an offense above 80 km/h in Germany (BKatV: 5/10 of half the speedometer's reading, in m)
 STANDING_MPS = 0.7
+FASTER = 1.3  # than the limit: what a car may drive at most, for lanes that it can reach
 
 
 @dataclass(frozen=True)
@@ -41,21 +41,29 @@ def recorded_change(situation: Situation, *, leaves_ending: bool) -> Change | No
     return None
 
 
-def lanes_from(network: LaneNetwork, lane: int) -> set[int]:
-    """Return a lane and all that can be reached from it without changing lanes."""
-    found, waiting = {lane}, [lane]
+def lanes_from(situation: Situation, lane: int) -> set[int]:
+    """Return a lane and those that can be reached from it in an exam's time without changing lanes.
+
+    Not any farther: around a block every lane leads back to where it came from.
+    """
+    limit = float(situation.scenario.map.speed_limits[lane])
+    reach = EXAM_S * FASTER * (limit if limit > 0.0 else UNKNOWN_LIMIT_MPS)
+    network, metres, waiting = situation.network, {lane: 0.0}, [lane]
     while waiting:
-        onward = {int(n) for n in network.following(waiting.pop())} - found
-        found |= onward
-        waiting += onward
-    return found
+        before = waiting.pop()
+        start = metres[before] + float(network.length[before])
+        for after in map(int, network.following(before)):
+            if start < min(reach, metres.get(after, np.inf)):
+                metres[after] = start
+                waiting.append(after)
+    return set(metres)
 
 
 def _target_lanes(situation: Situation, change: Change) -> set[int]:
     """The lane that the recording changes to, the stretches of it that lie beside the way before, and what follows."""
     network = situation.network
     origins = set(situation.recorded.places.lane[: change.frame].tolist())
-    lanes, row = lanes_from(network, change.target), {change.target}
+    lanes, row = lanes_from(situation, change.target), {change.target}
     while row:
         row = {
             lane
@@ -77,7 +85,7 @@ def _lane_change_is_critical(situation: Situation) -> bool:
     places = situation.recorded.places
     is_before = int(places.lane[0]) not in lanes and abs(places.offset[0]) <= SETTLED_M
     drifts = situation.straight_on.is_settled_on(lanes, SETTLED_M, SETTLED_S)
-    return bool(is_before) and not drifts and not lanes & lanes_from(situation.network, change.origin)
+    return bool(is_before) and not drifts and not lanes & lanes_from(situation, change.origin)
 
 
 def _lane_change(attempt: Attempt) -> dict[str, bool]:
@@ -93,8 +101,7 @@ def _merge_is_critical(situation: Situation) -> bool:
     change = recorded_change(situation, leaves_ending=True)
     if change is None or change.frame < situation.steps_of(BEFORE_S):
         return False
-    free = situation.ghosts[1]
-    return any(free.is_hit(n) for n in range(len(free.others)))
+    return all(any(ghost.is_hit(n) for n in range(len(ghost.others))) for ghost in situation.free_ghosts)
 
 
 def _merge(attempt: Attempt) -> dict[str, bool]:
@@ -105,7 +112,7 @@ def _merge(attempt: Attempt) -> dict[str, bool]:
         network.is_ending[places.lane[frame - 1]] and not network.is_ending[places.lane[frame]]
         for frame in np.flatnonzero(places.shift).tolist()
     )
-    lanes = lanes_from(network, change.target) if change else set()
+    lanes = lanes_from(attempt.situation, change.target) if change else set()
     return {"joins": joins, "reaches_lane": attempt.is_settled_on(lanes, SETTLED_M, SETTLED_S)}
 
 

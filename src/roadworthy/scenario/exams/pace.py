@@ -45,21 +45,34 @@ def _hard_stop_is_critical(situation: Situation) -> bool:
 
 
 def _hard_stop(attempt: Attempt) -> dict[str, bool]:
-    """Stops behind the braking car, or avoids it: the two never touch."""
+    """Stops behind the braking car, or avoids it: the two never touch.
+
+    And drives up to it: gets as far as JAM_GAP_M before the place where it came to its stand, or beyond.
+    """
     agent = braking_leader(attempt.situation)
-    return {"avoids_leader": agent >= 0 and first_contact(attempt.car, attempt.others[agent]) is None}
+    if agent < 0:
+        return {"avoids_leader": False, "drives_up": False}
+    leader, station = attempt.situation.recorded.others[agent], attempt.situation.recorded.beside(agent)[0]
+    stop = int(np.argmax(leader.there & (leader.speed < HARD_STOP_END_MPS)))
+    to_go = station[stop] - 0.5 * (leader.length + attempt.car.length) - attempt.station[-1]
+    touches = first_contact(attempt.car, attempt.others[agent]) is not None
+    return {"avoids_leader": not touches, "drives_up": bool(to_go <= JAM_GAP_M)}
 
 
 def _stop_and_go_is_critical(situation: Situation) -> bool:
-    """Neither holding the first speed nor driving as fast as suits the road keeps a car in the queue.
+    """Neither staying nor holding the first speed nor driving as fast as suits the road keeps a car in the queue.
 
-    It drives into the car ahead, or falls back by more than JAM_GAP_M; at the road's speed it drives into it.
+    Staying, it falls back by more than JAM_GAP_M in the end. At its first speed it does, too, or drives into the car
+    ahead. At the road's speed it drives into it.
     """
-    agent = int(situation.recorded.leader[0])
+    recorded = situation.recorded
+    agent = int(recorded.leader[0])
     if agent < 0:
         return False
-    holds, free = situation.ghosts
-    return free.is_hit(agent) and (holds.is_hit(agent) or bool(holds.leader_gap[-1] > JAM_GAP_M))
+    advance = recorded.station[-1] + recorded.leader_gap[-1] - recorded.station[0]
+    holds = situation.steady_ghost
+    is_lost = holds.is_hit(agent) or bool(holds.leader_gap[-1] > JAM_GAP_M)
+    return bool(advance > JAM_GAP_M) and is_lost and all(ghost.is_hit(agent) for ghost in situation.free_ghosts)
 
 
 def _stop_and_go(attempt: Attempt) -> dict[str, bool]:

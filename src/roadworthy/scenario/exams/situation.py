@@ -7,7 +7,7 @@ attempt is the motion of a car among traffic: the recorded one, one that a polic
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -19,8 +19,10 @@ from roadworthy.scenario.lanes.network import Doubles, LaneNetwork
 from roadworthy.scenario.schema import AgentType, Bools, Ints, Scenario
 
 EXAM_S = 15.0  # how long an exam lasts
-AHEAD_M = 150.0  # how far the guide goes beyond the recording's end
+AHEAD_M = 200.0  # how far the guide goes beyond the recording's end
+ROOM_S = 5.0  # beyond the recording's end there is road for that long, for drivers who get farther
 NEARBY_M = 80.0  # road users that never come this near to the car are left out
+FREE_SHARES = (0.85, 1.0)  # of the speed that suits the road: how fast cars are that heed nobody
 PROGRESS_SHARE = 0.2  # of the recorded progress; less is none (nuPlan's "making progress")
 ALONG_RAD = np.radians(30.0)
 OUTSIDE_M = 0.3  # by which a corner may be outside its lane (nuPlan's tolerance at the edge of the drivable area)
@@ -119,6 +121,10 @@ class Attempt:
         is_there = np.isin(self.places.lane[last], list(lanes))
         return bool((is_there & (np.abs(self.places.offset[last]) <= settled_m)).all())
 
+    def narrowed(self, margin: float) -> Attempt:
+        """Return the same attempt of a car that is less wide on both sides."""
+        return replace(self, car=replace(self.car, width=self.car.width - 2.0 * margin))
+
     def is_hit(self, agent: int) -> bool:
         """Whether the car drives into a road user: from behind, or into one that stands.
 
@@ -169,12 +175,27 @@ class Situation:
         return guide_of(self.network, self.scenario.map, attempt.places, attempt.car.x, attempt.car.y, self.dt, AHEAD_M)
 
     @cached_property
-    def ghosts(self) -> tuple[Attempt, Attempt]:
-        """The car if it followed the guide without heeding anybody: at its first speed, and as fast as suits the road.
+    def steady_ghost(self) -> Attempt:
+        """The car if it followed the guide at its first speed without heeding anybody.
 
-        Its motion is computed, nothing drives it.
+        The motion of ghosts is computed; nothing drives them.
         """
-        return self._ghost(holds_speed=True), self._ghost(holds_speed=False)
+        speed, steps = float(self.recorded.car.speed[0]), np.arange(len(self.recorded.car))
+        return self._ghost(self.recorded.station[0] + speed * self.dt * steps, np.full(len(steps), speed))
+
+    @cached_property
+    def free_ghosts(self) -> tuple[Attempt, ...]:
+        """The car if it followed the guide as fast as suits the road, or a little slower, without heeding anybody."""
+        car, begin = self.recorded.car, float(self.recorded.station[0])
+        first = float(car.speed[0])
+        return tuple(
+            self._ghost(*self.guide.free_drive(begin, first, len(car), self.dt, share)) for share in FREE_SHARES
+        )
+
+    @property
+    def ghosts(self) -> tuple[Attempt, ...]:
+        """All of them."""
+        return (self.steady_ghost, *self.free_ghosts)
 
     @cached_property
     def straight_on(self) -> Attempt:
@@ -185,17 +206,19 @@ class Situation:
         motion = Motion(x, y, heading, np.full(len(car), car.speed[0]), car.there, car.length, car.width)
         return Attempt(self, motion, self.recorded.others)
 
+    @property
+    def has_room(self) -> bool:
+        """Whether the road goes on for ROOM_S beyond the recording's end, at the speed that suits it."""
+        end, guide = float(self.recorded.station[-1]), self.guide
+        needed = ROOM_S * float(np.interp(end, guide.station, guide.speed))
+        return bool(guide.station[-1] - end >= min(needed, AHEAD_M - SPACING_M))
+
     def steps_of(self, seconds: float) -> int:
         """Return how many steps make up a time, at least 1."""
         return max(1, round(seconds / self.dt))
 
-    def _ghost(self, *, holds_speed: bool) -> Attempt:
+    def _ghost(self, stations: Doubles, speeds: Doubles) -> Attempt:
         car, guide = self.recorded.car, self.guide
-        steps, speed, begin = len(car), float(car.speed[0]), float(self.recorded.station[0])
-        if holds_speed:
-            stations, speeds = begin + speed * self.dt * np.arange(steps), np.full(steps, speed)
-        else:
-            stations, speeds = guide.free_drive(begin, speed, steps, self.dt)
         there = stations < guide.station[-1]
         motion = Motion(*guide.pose(stations), speeds, there, car.length, car.width)
         return Attempt(self, motion, self.recorded.others)

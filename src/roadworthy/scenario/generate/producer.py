@@ -88,7 +88,9 @@ class Producer:
         return self._place[1]
 
     def _try(self, place: Place, rng: np.random.Generator, id: str) -> Scenario | None:
-        stage = Stage(place.network, place.layout, rng, SETTLING_STEPS + SEARCH_STEPS + self.steps, DT)
+        stage = Stage(
+            place.network, place.layout, rng, SETTLING_STEPS + SEARCH_STEPS + self.steps, DT, is_exam=self._is_exam
+        )
         try:
             SETUPS[self.behavior].cast(stage)
         except GenerationError:

@@ -55,12 +55,17 @@ class Guide:
         along = np.clip(dx * np.cos(at) + dy * np.sin(at), -SPACING_M, SPACING_M)
         return self.station[near] + along, dy * np.cos(at) - dx * np.sin(at)
 
-    def free_drive(self, station: float, speed: float, steps: int, dt: float) -> tuple[Doubles, Doubles]:
-        """Return stations and speeds (steps,) of a car that heeds nothing but limits and bends."""
+    def free_drive(
+        self, station: float, speed: float, steps: int, dt: float, share: float = 1.0
+    ) -> tuple[Doubles, Doubles]:
+        """Return stations and speeds (steps,) of a car that heeds nothing but limits and bends.
+
+        share: of the speed that suits the road.
+        """
         stations, speeds = np.empty(steps), np.empty(steps)
         for step in range(steps):
             stations[step], speeds[step] = station, speed
-            wanted = float(np.interp(station, self.station, self.speed))
+            wanted = share * float(np.interp(station, self.station, self.speed))
             after = min(max(wanted, speed - 2.0 * BRAKING_MPS2 * dt), speed + ACCELERATION_MPS2 * dt)
             station += 0.5 * (speed + after) * dt
             speed = after
