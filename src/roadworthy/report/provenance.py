@@ -67,8 +67,8 @@ def _of_floors(facts: RunFacts) -> list[str]:
     if figure["value"] < own["low"]:
         return []
     return [
-        f"The floor {floor.header['policy_spec']!r} reaches {value_of(figure)} in {plain_name(name)}: these episodes do "
-        "not show that the policy does better."
+        f"The floor {floor.header['policy_spec']!r} reaches {value_of(figure)} in {plain_name(name)}: these episodes "
+        "do not show that the policy does better."
     ]
 
 
