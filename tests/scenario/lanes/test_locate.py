@@ -37,7 +37,8 @@ def test_a_change_of_lanes_is_seen_where_the_middle_crosses_the_line() -> None:
     (step,) = np.flatnonzero(places.shift)
     assert places.shift[step] == 1
     assert abs(y[step] - WIDTH / 2) < 0.2
-    assert abs(places.offset[0]) < 0.01 and abs(places.offset[-1]) < 0.01
+    assert abs(places.offset[0]) < 0.01
+    assert abs(places.offset[-1]) < 0.01
     assert abs(places.angle).max() > 0.1
 
 

@@ -14,6 +14,19 @@ from roadworthy.metrics.trace_figures import TraceFigures
 from roadworthy.scenario.exams import EXAMS
 from roadworthy.sim.config import Mode
 
+# Classes that a driver must fail who is blind to other agents, lights and signs, or who keeps its lane (row CL-3).
+FLOORS = {
+    "hard_stop": "expert:lane_follower",
+    "stop_and_go": "expert:lane_follower",
+    "cut_in": "expert:lane_follower",
+    "merge": "expert:lane_follower",
+    "unprotected_left": "expert:lane_follower",
+    "unprotected_right": "expert:lane_follower",
+    "pedestrian_crossing": "expert:lane_follower",
+    "nudge_parked": "expert:lane_follower",
+    "lane_change": "expert:lane_keeper",
+}
+
 
 @dataclass(frozen=True, kw_only=True)
 class BehaviorClassConfig(EvaluatorConfig):
@@ -24,7 +37,13 @@ class BehaviorClassConfig(EvaluatorConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.source.tag is None:
-            raise ConfigError('tag is missing, expected a behaviour class, as in tag = "hard_stop"')
+            raise ConfigError('tag is missing, expected a behavior class, as in tag = "hard_stop"')
+
+    @property
+    def more_floors(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The lane follower that must fail the class's exam, if one must."""
+        floor = FLOORS.get(self.source.tag or "")
+        return () if floor is None else (floor,)
 
 
 class BehaviorClass(DrivingEvaluator):
