@@ -77,6 +77,8 @@ GOALS = WEIGHTS + len(REWARD_TERMS)  # x and y of each goal in turn, from here t
     GOAL,  # number of the next goal
     GOAL_COUNT,  # how many it has
     GOALS_REACHED,  # in this trial
+    GOALS_ASKED,  # how many it started with; with `new_goal` more follow
+    STARTS_AT_GOAL,  # 1: it reaches its goals without driving
     SPAWNS,  # how often it was spawned in this trial, for the draws of the next one
     EVENTS,  # what happened to it in this step: sum of EVENT_... below
     FATE,  # what becomes of it after this step: DRIVES_ON, STANDS or LEAVES below
@@ -86,7 +88,7 @@ GOALS = WEIGHTS + len(REWARD_TERMS)  # x and y of each goal in turn, from here t
     ROUTE_LENGTH,  # lanes in its route, 0 for none
     ROUTE_PLACE,  # which of them it is on
     ROUTE,  # lanes, from here to the end: ROUTE_LANES lines
-) = range(26)
+) = range(28)
 ROUTE_LANES = 24
 MARK_LINES = ROUTE + ROUTE_LANES
 
