@@ -56,6 +56,8 @@ AGENT_METRICS = (
     Metric("length", Kind.MEAN, "length", "steps", "agent", "steps driven"),
     Metric("return", Kind.MEAN, "return", "1", "agent", "sum of rewards"),
 )
+# Figures that are computed from traces (see trace_figures). A run has those whose columns its rows have.
+TRACE_METRICS: tuple[Metric, ...] = ()
 _KM = 1e-3
 RATIO_METRICS = (
     Metric(
@@ -67,15 +69,16 @@ RATIO_METRICS = (
         "distance driven per collision, departure from the road or red light run",
         "distance_m",
         is_inverse=True,
+        version=2,
     ),
     *(
-        Metric(name, Kind.RATIO, column, "1/km", "kilometre", what, "distance_m", _KM, version=2)
-        for name, column, what in (
-            ("infractions_per_km", "infractions", "collisions, departures from the road and red lights run"),
-            ("collisions_per_km", "collisions", "contacts with another agent"),
-            ("departures_per_km", "departures", "departures from the road"),
-            ("red_lights_per_km", "red_lights", "red lights run"),
-            ("stop_signs_per_km", "stop_signs", "stop signs passed without stopping"),
+        Metric(name, Kind.RATIO, column, "1/km", "kilometre", what, "distance_m", _KM, version=version)
+        for name, column, what, version in (
+            ("infractions_per_km", "infractions", "collisions, departures from the road and red lights run", 2),
+            ("collisions_per_km", "collisions", "contacts with another agent", 1),
+            ("departures_per_km", "departures", "departures from the road", 2),
+            ("red_lights_per_km", "red_lights", "red lights run", 2),
+            ("stop_signs_per_km", "stop_signs", "stop signs passed without stopping", 2),
         )
     ),
 )
@@ -84,7 +87,7 @@ RATIO_METRICS = (
 def driving_metrics(run: Run) -> dict[str, Any]:
     """What metrics.json holds of a run whose episodes have all ended."""
     rows = RunRows(run)
-    per_trial = rate_metrics(rows.trial_count)
+    per_trial = [*rate_metrics(rows.trial_count), *trace_metrics(rows)]
     main = _figures(per_trial, rows.trials, rows.agents)
     figures = main + [
         figure(metric, part, per_scenario=True)
@@ -112,6 +115,12 @@ def driving_metrics(run: Run) -> dict[str, Any]:
 def rate_metrics(trial_count: int) -> Sequence[Metric]:
     """The rates, and whether they count trials or, with one trial per episode, egos."""
     return TRIAL_METRICS if trial_count > 1 else [replace(metric, per="agent") for metric in TRIAL_METRICS]
+
+
+def trace_metrics(rows: RunRows) -> Sequence[Metric]:
+    """Return the metrics of figures from traces that the rows have."""
+    per = "trial" if rows.trial_count > 1 else "agent"
+    return [replace(metric, per=per) for metric in TRACE_METRICS if rows.trials.has(metric.column)]
 
 
 def _figures(per_trial: Sequence[Metric], trials: Rows, agents: Rows) -> list[dict[str, Any]]:
