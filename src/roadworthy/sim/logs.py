@@ -1,7 +1,8 @@
 """Figures: what an attempt and an episode come to, and each row's moving average over its episodes.
 
 The score, in words: an attempt is a success (1, else 0) if at least the config's share of the agent's goals was
-reached, and it neither touched another agent nor left the road. The share comes from `score.goal_shares`, a ladder by
+reached, and it had no collision that counts and did not leave the road. `score.collisions` says which collisions count:
+those that the agent is at fault for (at_fault.py), or all. The share comes from `score.goal_shares`, a ladder by
 number of goals; with `new_goal` only the goals that it started with are asked for, and further ones count as well. An
 episode's score is the mean over its trials.
 
@@ -17,6 +18,7 @@ from roadworthy.compile import inlined, rule
 from roadworthy.scenario.schema import Floats
 from roadworthy.sim.state import (
     ALIGNED,
+    AT_FAULT_COLLISIONS,
     CENTRED,
     COLLISIONS,
     DEPARTURES,
@@ -41,7 +43,8 @@ from roadworthy.sim.state import (
 # Figures of a trial.
 TRIAL_FIGURES = (
     "score goal_reached timed_out first_step last_step length goals_reached goals collisions departures red_lights "
-    "stop_signs distance_m return comfortable_steps centred_steps lane_steps aligned_steps wrong_way_steps"
+    "stop_signs distance_m return comfortable_steps centred_steps lane_steps aligned_steps wrong_way_steps "
+    "at_fault_collisions"
 ).split()
 (
     _SCORE,
@@ -63,12 +66,14 @@ TRIAL_FIGURES = (
     _ON_LANE,
     _ALIGNED,
     _WRONG_WAY,
+    _AT_FAULT,
 ) = range(len(TRIAL_FIGURES))
 
 # Figures of an episode; those of its trials follow where there are several.
 EPISODE_FIGURES = (
     "score goal_rate completion_rate collision_rate off_road_rate red_light_rate collisions departures red_lights "
-    "stop_signs comfort lane_aligned lane_centred wrong_way distance_m infractions return length timed_out_rate"
+    "stop_signs comfort lane_aligned lane_centred wrong_way distance_m infractions return length timed_out_rate "
+    "at_fault_collision_rate at_fault_collisions"
 ).split()
 _EPISODE_FIGURES = len(EPISODE_FIGURES)
 _ZERO, _ONE, _NONE = np.float32(0.0), np.float32(1.0), np.float32(np.nan)
@@ -92,7 +97,10 @@ def figure_names(trials: int) -> tuple[str, ...]:
 
 @rule
 def score(goals_reached: int, goals: int, collisions: int, departures: int, p: Params) -> float:
-    """1 if at least the config's share of the goals was reached without collision and off-road, else 0."""
+    """1 if at least the config's share of the goals was reached without collision and off-road, else 0.
+
+    collisions: how many that count.
+    """
     needed = p.goal_shares[min(goals, len(p.goal_shares) - 1)]
     is_success = (
         goals > 0 and collisions == 0 and departures == 0 and np.float32(goals_reached) >= needed * np.float32(goals)
@@ -106,10 +114,10 @@ def close_trial(worlds: Worlds, logs: Logs, w: int, a: int, trial: int, is_timed
     agents, marks, clock = worlds.agents[w], worlds.marks[w], worlds.clocks[w]
     out = logs.trials[w, a, trial]
     reached, goals = marks[GOALS_REACHED, a], marks[GOAL_COUNT, a]
-    collisions, departures = marks[COLLISIONS, a], marks[DEPARTURES, a]
+    collisions, departures, at_fault = marks[COLLISIONS, a], marks[DEPARTURES, a], marks[AT_FAULT_COLLISIONS, a]
     driven = agents[DRIVEN, a]
     first = np.float32(clock[EPISODE_STEP] - clock[STEP] + marks[FIRST_STEP, a])
-    out[_SCORE] = score(reached, goals, collisions, departures, p)
+    out[_SCORE] = score(reached, goals, collisions if p.scores_all_collisions else at_fault, departures, p)
     out[_GOAL_REACHED] = _ONE if goals > 0 and reached >= goals else _ZERO
     out[_TIMED_OUT] = _ONE if is_timed_out else _ZERO
     out[_FIRST_STEP] = first
@@ -128,6 +136,7 @@ def close_trial(worlds: Worlds, logs: Logs, w: int, a: int, trial: int, is_timed
     out[_ON_LANE] = agents[ON_LANE, a]
     out[_ALIGNED] = agents[ALIGNED, a]
     out[_WRONG_WAY] = agents[WRONG_WAY, a]
+    out[_AT_FAULT] = at_fault
 
 
 @rule
@@ -158,6 +167,8 @@ def close_episode(logs: Logs, w: int, a: int, trials: int, p: Params) -> None:
     out[16] = _total(ended, _RETURN)
     out[17] = driven
     out[18] = _total(ended, _TIMED_OUT) / count
+    out[19] = _how_many(ended, _AT_FAULT) / count
+    out[20] = _total(ended, _AT_FAULT)
     if p.trials > 1:
         out[_EPISODE_FIGURES] = count
         out[_EPISODE_FIGURES + 1] = _total(ended, _GOAL_REACHED)
