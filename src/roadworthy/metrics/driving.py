@@ -12,16 +12,24 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from roadworthy.metrics.adaptation import adaptation_figures, by_trial
+from roadworthy.metrics.adaptation import SCORE_VERSION, adaptation_figures, by_trial
 from roadworthy.metrics.metric import Kind, Metric, Rows, figure
 from roadworthy.metrics.run_rows import RunRows
 from roadworthy.record import Run
 
-_SUCCESS = "reached the share of its goals that is asked for, and neither touched another agent nor left the road"
+_SUCCESS = "reached the share of its goals that is asked for, without a collision that counts and never off the road"
 TRIAL_METRICS = (
-    Metric("score", Kind.RATE, "score", "share", "trial", _SUCCESS),
+    Metric("score", Kind.RATE, "score", "share", "trial", _SUCCESS, version=SCORE_VERSION),
     Metric("completion_rate", Kind.RATE, "goal_reached", "share", "trial", "reached all its goals"),
-    Metric("collision_rate", Kind.RATE, "collisions", "share", "trial", "touched another agent"),
+    Metric(
+        "at_fault_collision_rate",
+        Kind.RATE,
+        "at_fault_collisions",
+        "share",
+        "trial",
+        "touched another agent and was at fault for it",
+    ),
+    Metric("collision_rate", Kind.RATE, "collisions", "share", "trial", "touched another agent, whoever was at fault"),
     Metric("off_road_rate", Kind.RATE, "departures", "share", "trial", "left the road"),
     Metric("red_light_rate", Kind.RATE, "red_lights", "share", "trial", "ran a red light"),
     Metric("stop_sign_rate", Kind.RATE, "stop_signs", "share", "trial", "passed a stop sign without stopping"),
@@ -53,7 +61,8 @@ RATIO_METRICS = (
         Metric(name, Kind.RATIO, column, "1/km", "kilometre", what, "distance_m", _KM)
         for name, column, what in (
             ("infractions_per_km", "infractions", "collisions, departures from the road and red lights run"),
-            ("collisions_per_km", "collisions", "contacts with another agent"),
+            ("at_fault_collisions_per_km", "at_fault_collisions", "other agents touched, at fault for it"),
+            ("collisions_per_km", "collisions", "contacts with another agent that began, whoever was at fault"),
             ("departures_per_km", "departures", "departures from the road"),
             ("red_lights_per_km", "red_lights", "red lights run"),
             ("stop_signs_per_km", "stop_signs", "stop signs passed without stopping"),
