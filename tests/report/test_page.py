@@ -237,3 +237,15 @@ def test_videos_are_in_the_page_as_far_as_there_is_room_and_linked_beyond(tmp_pa
     assert [video.partition(";")[0] for video in videos] == ["data:video/mp4"] * 2
     (link,) = [link for link in page.attributes("href") if not link.startswith("#")]
     assert (tmp_path / "elsewhere" / link.replace("%20", " ")).read_bytes() == bytes(3000)
+
+
+@pytest.mark.row("CL-4")
+def test_egos_that_start_at_their_goal_are_counted_and_marked(tmp_path: Path) -> None:
+    usual = drive(0, [[1.0]])
+    free = episode("street-001", [[{"starts_at_goal": 1.0, "score": None}]], outcomes={"starts_at_goal": 1.0})
+    text = page_of(tmp_path, make_run(tmp_path / "runs", [usual, free])).text
+    assert "1 ego started at the goal, where any policy succeeds" in text
+    assert "starts at its goal" in text
+    text = page_of(tmp_path / "without", make_run(tmp_path / "others", [usual])).text
+    assert "at the goal, where" not in text
+    assert "starts at its goal" not in text

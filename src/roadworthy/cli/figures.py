@@ -41,6 +41,8 @@ def figures_table(
     failed = metrics.get("num_failed_episodes") or 0
     failures = f", {failed} failed" if failed else ""
     table = _table(f"{name}: {counts}{failures}, {metrics['eval_seconds']:.1f} s")
+    if free := metrics.get("num_free_successes"):
+        table.caption = f"{_free(free)}; they are in no figure of success"
     table.add_column("figure", no_wrap=True)
     for column in ("value", f"{'from':>7} {'to':>7}", "n"):
         table.add_column(column, justify="right", no_wrap=True)
@@ -75,12 +77,20 @@ def sections_table(
         table.add_column(_heading(column), justify="right", no_wrap=True)
         for role in roles if column == columns[0] else ():
             table.add_column(role, justify="right", no_wrap=True)
+    free = {name: metrics.get("num_free_successes") for name, metrics in runs.items()}
+    if any(free.values()):
+        told = ", ".join(f"{name}: {count}" for name, count in free.items() if count)
+        table.caption = f"started at the goal, in no figure of success: {told}"
     for name, figures in named.items():
         cells = [with_interval(figures[column]) if column in figures else "–" for column in columns]
         cells[1:1] = [_of_reference((references or {}).get(name, ()), role, columns[0]) for role in roles]
         n = next((f"{figures[column]['n']:,g}" for column in columns if column in figures), "–")  # of the first figure
         table.add_row(name, n, *cells)
     return table
+
+
+def _free(count: int) -> str:
+    return f"{count:,} {'ego' if count == 1 else 'egos'} started at the goal"
 
 
 def _of_reference(references: Sequence[Run], role: str, figure: str) -> str:
@@ -139,4 +149,11 @@ def _table(title: str) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    return Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    return Table(
+        title=title,
+        title_justify="left",
+        caption_justify="left",
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+        collapse_padding=True,
+    )

@@ -15,16 +15,18 @@ from roadworthy.metrics.run_rows import RunRows
 from roadworthy.statistics import Clusters, paired_rate
 
 # Of the score. Since version 2 the collisions that count are those that the agent is at fault for, unless
-# score.collisions says otherwise.
+# score.collisions says otherwise, and agents that start at their goal have none.
 SCORE_VERSION = 2
-REACH_RATE = Metric("trial_goal_reach_rate", Kind.RATE, "goal_reached", "share", "trial", "reached all its goals")
+REACH_RATE = Metric(
+    "trial_goal_reach_rate", Kind.RATE, "goal_reached", "share", "trial", "reached all its goals", version=2
+)
 MEAN_LENGTH = Metric("trial_mean_length", Kind.MEAN, "length", "steps", "trial", "steps driven")
 COUNTS = tuple(
-    Metric(name, Kind.MEAN, name, "trials", "agent", what)
+    Metric(name, Kind.MEAN, name, "trials", "agent", what, version=2)
     for name, what in (
         ("n_trials_completed", "trials that ended"),
         ("n_trials_goal_reached", "trials in which it reached all its goals"),
-        ("n_trials_timed_out", "trials in which it was under way when the time was up"),
+        ("n_trials_timed_out", "trials in which it had a goal left when the time was up"),
     )
 )
 

@@ -54,6 +54,7 @@ _UNJUDGED = (Infraction("collision", EVENT_COLLISION), *_RULES)
 COUNTED_BITS = EVENT_COLLISION | EVENT_AT_FAULT | EVENT_OFF_ROAD | EVENT_RED_LIGHT
 LONG_AGO = 1 << 30
 NEVER = 1 << 30
+_NO_SCORE = 2.0  # more than any score
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,8 +108,9 @@ def telling_agent(trace: Trace, scores: dict[int, float] | None = None) -> int:
         return 0
     bad = (trace.events[:, candidates] & COUNTED_BITS) != 0
     first = np.where(bad.any(axis=0), bad.argmax(axis=0), NEVER)
+    without = _NO_SCORE if scores else 0.0  # an ego that started at its goal has no score
     order = [
-        ((scores or {}).get(int(agent), 0.0), int(frame), int(agent))
+        ((scores or {}).get(int(agent), without), int(frame), int(agent))
         for agent, frame in zip(candidates, first, strict=True)
     ]
     return min(order)[2]

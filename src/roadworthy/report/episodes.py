@@ -94,6 +94,8 @@ def _chips(episode: Episode) -> Html:
             of = f" {found} of {episode.egos}" if episode.egos > 1 else ""
             shade = "middling" if name == OTHER_COLLISIONS else "bad"
             chips.append(tag("span", f"{words}{of}", class_=f"chip {shade}"))
+    if episode.outcomes.get("starts_at_goal"):
+        chips.append(tag("span", "starts at its goal", class_="chip"))
     if not chips and episode.outcomes.get("score") == 1.0:
         chips.append(tag("span", "clean", class_="chip good"))
     return join(chips, " ")

@@ -56,6 +56,7 @@ class AtGoal(Enum):
     STOP = "stop"  # it stands there until the end, and is done
     NEW_GOAL = "new_goal"  # it gets another goal
     RESPAWN = "respawn"  # its episode ends and it starts another there and then
+    CONTINUE = "continue"  # it stays in the world and drives until the time is up
 
 
 class OnInfraction(Enum):
@@ -337,7 +338,7 @@ class SimConfig:
         if self.episode.trials > 1 and self.goal.at_goal is AtGoal.RESPAWN:
             raise ConfigError(
                 f"goal.at_goal is 'respawn' with episode.trials = {self.episode.trials}: an agent can't start anew "
-                "within a trial that ends for all at once; allowed with several trials: leave, stop, new_goal"
+                "within a trial that ends for all at once; allowed with several trials: leave, stop, new_goal, continue"
             )
         if self.mode is Mode.OPEN and self.open.agents > self.control.rows:
             raise ConfigError(

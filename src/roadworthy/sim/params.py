@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from roadworthy.sim.config import Actions, AtGoal, CollisionsScored, Mode, Model, OnInfraction, Range, SimConfig
 from roadworthy.sim.dynamics import ACTION_CHOICES
 from roadworthy.sim.state import (
+    CONTINUE,
     HALT,
     HIDDEN_FACTORS,
     IGNORE,
@@ -21,7 +22,13 @@ from roadworthy.sim.state import (
 )
 
 MOST_GOALS = 16
-_AT_GOAL = {AtGoal.LEAVE: LEAVE, AtGoal.STOP: STOP, AtGoal.NEW_GOAL: NEW_GOAL, AtGoal.RESPAWN: RESPAWN}
+_AT_GOAL = {
+    AtGoal.LEAVE: LEAVE,
+    AtGoal.STOP: STOP,
+    AtGoal.NEW_GOAL: NEW_GOAL,
+    AtGoal.RESPAWN: RESPAWN,
+    AtGoal.CONTINUE: CONTINUE,
+}
 _ON_INFRACTION = {OnInfraction.IGNORE: IGNORE, OnInfraction.STOP: HALT, OnInfraction.REMOVE: REMOVE}
 
 

@@ -78,6 +78,8 @@ GOALS = WEIGHTS + len(REWARD_TERMS)  # x and y of each goal in turn, from here t
     GOAL,  # number of the next goal
     GOAL_COUNT,  # how many it has
     GOALS_REACHED,  # in this trial
+    GOALS_ASKED,  # how many it started with; with `new_goal` more follow
+    STARTS_AT_GOAL,  # 1: it reaches its goals without driving
     SPAWNS,  # how often it was spawned in this trial, for the draws of the next one
     EVENTS,  # what happened to it in this step: sum of EVENT_... below
     FATE,  # what becomes of it after this step: DRIVES_ON, STANDS or LEAVES below
@@ -87,7 +89,7 @@ GOALS = WEIGHTS + len(REWARD_TERMS)  # x and y of each goal in turn, from here t
     ROUTE_LENGTH,  # lanes in its route, 0 for none
     ROUTE_PLACE,  # which of them it is on
     ROUTE,  # lanes, from here on: ROUTE_LANES lines
-) = range(27)
+) = range(29)
 ROUTE_LANES = 24
 # Which agents it has touched in this trial or touched where it started, a bit for each: bit b % 32 of line b // 32.
 TOUCHED = ROUTE + ROUTE_LANES
@@ -165,7 +167,7 @@ class Rows(NamedTuple):
     active: NDArray[np.bool_]  # (N,) the observation just returned means something
     trial_ended: NDArray[np.bool_]  # (N,) the step just made was the last of a trial
     episode_ended: NDArray[np.bool_]  # (N,) ... of an episode
-    timed_out: NDArray[np.bool_]  # (N,) ... because the time was up
+    timed_out: NDArray[np.bool_]  # (N,) ... because the time was up, and the agent had a goal left
 
 
 # Lines of Maps.edges: a segment from (0, 1) to (2, 3), the road on its left.
@@ -242,7 +244,7 @@ class Params(NamedTuple):
     choices_across: np.int32
     trials: np.int32
     trial_steps: np.int32
-    at_goal: np.int32  # LEAVE, STOP, NEW_GOAL, RESPAWN below
+    at_goal: np.int32  # LEAVE, STOP, NEW_GOAL, RESPAWN, CONTINUE below
     goal_radius: np.float32
     goal_speed: np.float32
     goal_count: np.int32  # lines of goals per agent
@@ -285,5 +287,5 @@ class Params(NamedTuple):
         return np.array([tuple(self)], np.dtype(kinds, align=True))
 
 
-LEAVE, STOP, NEW_GOAL, RESPAWN = range(4)
+LEAVE, STOP, NEW_GOAL, RESPAWN, CONTINUE = range(5)
 IGNORE, HALT, REMOVE = range(3)

@@ -92,7 +92,7 @@ class Realism(DrivingEvaluator):
             for name, part in driving["by_class"].items()
         }
         driving["by_scenario"] = _joined(driving["by_scenario"], found["by_scenario"])
-        return {**driving, "realism": found["realism"]}
+        return {**driving, "num_free_successes": None, "realism": found["realism"]}
 
     def followed(self, run: Run, episode_id: str) -> int | None:
         """The first of those that are evaluated: of all others, the one that did worst is often off the map."""
