@@ -2,7 +2,7 @@
 
 Numba's own cache looks only at the file of the function that is compiled, not at the files of the functions it calls.
 So the kernels of each part of the package (scenario, render, sim, policy) are cached in a folder named by a hash of the
-sources of that part and of the parts that it calls.
+sources of that part and of the parts that it calls, and of rules in files of their own.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ def cache_folder(part: str) -> Path:
     )
     root = Path(__file__).parent
     digest = hashlib.sha256(numba.__version__.encode())
-    for name in ("compile.py", "linking.py", "gpu.py"):  # how all of it is compiled
+    # How all of it is compiled, and the rules that metrics share.
+    for name in ("compile.py", "linking.py", "gpu.py", "at_fault.py"):
         digest.update((root / name).read_bytes())
     for folder in sorted({*_CALLED.get(part, ("scenario",)), part}):
         for path in sorted((root / folder).rglob("*.py")):

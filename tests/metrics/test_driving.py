@@ -16,7 +16,9 @@ from tests.metrics.driven import by_name, episode, metrics_of
 
 
 def ego(score: float = 1.0, distance_m: float = 100.0, **others: float | None) -> list[Mapping[str, float | None]]:
-    counts = dict.fromkeys(("collisions", "departures", "red_lights", "stop_signs", "infractions"), 0.0)
+    counts = dict.fromkeys(
+        ("at_fault_collisions", "collisions", "departures", "red_lights", "stop_signs", "infractions"), 0.0
+    )
     return [{"score": score, "goal_reached": score, "timed_out": 0.0, "distance_m": distance_m, **counts, **others}]
 
 
@@ -68,6 +70,31 @@ def test_what_happens_per_kilometre_is_a_sum_over_a_sum(tmp_path: Path) -> None:
     assert (found["collisions_per_km"]["value"], found["collisions_per_km"]["n"]) == (2.0, 1.0)
     assert (found["distance_per_infraction_m"]["value"], found["distance_per_infraction_m"]["n"]) == (500.0, 2.0)
     assert found["collision_rate"]["value"] == 0.5
+
+
+@pytest.mark.row("CL-1")
+def test_at_fault_collisions_are_counted_beside_all_of_them(tmp_path: Path) -> None:
+    """Three egos, 2 km: one at fault for two tracks in three contacts, one hit by others, one that touches nobody."""
+    egos = [
+        ego(0.0, 500.0, collisions=3.0, at_fault_collisions=2.0),
+        ego(1.0, 500.0, collisions=1.0),
+        ego(1.0, 1000.0),
+    ]
+    found = by_name(metrics_of(tmp_path, [episode("a", egos)]))
+    assert found["at_fault_collision_rate"]["value"] == pytest.approx(1 / 3)
+    assert found["collision_rate"]["value"] == pytest.approx(2 / 3)
+    assert (found["at_fault_collisions_per_km"]["value"], found["collisions_per_km"]["value"]) == (1.0, 2.0)
+    assert found["score"]["version"] == found["score_per_scenario"]["version"] == 2
+
+
+def test_runs_of_earlier_versions_have_no_data_on_who_was_at_fault(tmp_path: Path) -> None:
+    rows = ego(collisions=1.0)
+    before = [{name: value for name, value in rows[0].items() if name != "at_fault_collisions"}]
+    found = by_name(metrics_of(tmp_path, [episode("a", [before])]))
+    assert found["collision_rate"]["value"] == 1.0
+    for name in ("at_fault_collision_rate", "at_fault_collisions_per_km"):
+        assert found[name]["value"] is None
+        assert found[name]["note"].startswith("no data")
 
 
 @pytest.mark.row("EVAL-7")

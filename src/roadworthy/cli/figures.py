@@ -19,6 +19,7 @@ FIRST = (
     "score",
     "completion_rate",
     "goal_rate",
+    "at_fault_collision_rate",
     "collision_rate",
     "off_road_rate",
     "red_light_rate",
@@ -26,7 +27,8 @@ FIRST = (
     "distance_per_infraction_m",
     "comfort",
 )
-COLUMNS = ("realism", "score", "collision_rate", "off_road_rate")
+COLUMNS = ("realism", "score", "at_fault_collision_rate", "collision_rate", "off_road_rate")
+HEADINGS = {"at_fault_collision_rate": "at-fault collisions"}  # shorter than the names
 GAIN = "ada_delta_trial_"
 MOST_LINES = 18
 
@@ -100,6 +102,8 @@ def _of_reference(references: Sequence[Run], role: str, figure: str) -> str:
 def _columns(runs: Sequence[Mapping[str, Any]]) -> list[str]:
     """The three figures that say most; the gain of the last trial is one of them where there are several trials."""
     known = [name for name in COLUMNS if any(name in figures for figures in runs)]
+    if "at_fault_collision_rate" in known:  # runs of earlier versions have all collisions alone
+        known.remove("collision_rate")
     gains = [name for figures in runs for name in figures if name.startswith(GAIN)]
     if gains:
         return [*known[:2], max(gains, key=_trial)]
@@ -107,7 +111,7 @@ def _columns(runs: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _heading(name: str) -> str:
-    return f"gain by trial {_trial(name) + 1}" if name.startswith(GAIN) else name.replace("_", " ")
+    return f"gain by trial {_trial(name) + 1}" if name.startswith(GAIN) else HEADINGS.get(name, name.replace("_", " "))
 
 
 def _trial(gain: str) -> int:

@@ -14,6 +14,9 @@ from roadworthy.metrics.metric import Kind, Metric, figure, told
 from roadworthy.metrics.run_rows import RunRows
 from roadworthy.statistics import Clusters, paired_rate
 
+# Of the score. Since version 2 the collisions that count are those that the agent is at fault for, unless
+# score.collisions says otherwise, and agents that start at their goal have none.
+SCORE_VERSION = 2
 REACH_RATE = Metric(
     "trial_goal_reach_rate", Kind.RATE, "goal_reached", "share", "trial", "reached all its goals", version=2
 )
@@ -34,7 +37,8 @@ def adaptation_figures(rows: RunRows) -> list[dict[str, Any]]:
     figures = [figure(metric, rows.agents) for metric in COUNTS]
     figures += [figure(MEAN_LENGTH, trials), figure(REACH_RATE, trials)]
     scores = [
-        Metric(f"trial_{k}_score", Kind.RATE, "score", "share", "agent", "", version=2) for k in range(rows.trial_count)
+        Metric(f"trial_{k}_score", Kind.RATE, "score", "share", "agent", "", version=SCORE_VERSION)
+        for k in range(rows.trial_count)
     ]
     numbers = trials.numbers("trial")
     figures += [figure(metric, trials.where(numbers == k)) for k, metric in enumerate(scores)]
@@ -63,8 +67,7 @@ def _gains(rows: RunRows) -> list[dict[str, Any]]:
     clusters = Clusters(codes, trials.clusters.count)
     figures = []
     for k in range(1, rows.trial_count):
-        metric = Metric(
-            f"ada_delta_trial_{k}_minus_0", Kind.RATE, "score", "share", "agent", "gain over the first", version=2
-        )
+        name = f"ada_delta_trial_{k}_minus_0"
+        metric = Metric(name, Kind.RATE, "score", "share", "agent", "gain over the first", version=SCORE_VERSION)
         figures.append(told(paired_rate(scores[k], scores[0], clusters), metric.name, metric.per, metric))
     return figures

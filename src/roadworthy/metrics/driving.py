@@ -15,16 +15,24 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from roadworthy.metrics.adaptation import adaptation_figures, by_trial
+from roadworthy.metrics.adaptation import SCORE_VERSION, adaptation_figures, by_trial
 from roadworthy.metrics.metric import Kind, Metric, Rows, figure
 from roadworthy.metrics.run_rows import RunRows
 from roadworthy.record import Run
 
-_SUCCESS = "reached the share of its goals that is asked for, and neither touched another agent nor left the road"
+_SUCCESS = "reached the share of its goals that is asked for, without a collision that counts and never off the road"
 TRIAL_METRICS = (
-    Metric("score", Kind.RATE, "score", "share", "trial", _SUCCESS, version=2),
+    Metric("score", Kind.RATE, "score", "share", "trial", _SUCCESS, version=SCORE_VERSION),
     Metric("completion_rate", Kind.RATE, "goal_reached", "share", "trial", "reached all its goals", version=2),
-    Metric("collision_rate", Kind.RATE, "collisions", "share", "trial", "touched another agent"),
+    Metric(
+        "at_fault_collision_rate",
+        Kind.RATE,
+        "at_fault_collisions",
+        "share",
+        "trial",
+        "touched another agent and was at fault for it",
+    ),
+    Metric("collision_rate", Kind.RATE, "collisions", "share", "trial", "touched another agent, whoever was at fault"),
     Metric("off_road_rate", Kind.RATE, "departures", "share", "trial", "left the road", version=2),
     Metric("red_light_rate", Kind.RATE, "red_lights", "share", "trial", "ran a red light", version=2),
     Metric(
@@ -75,7 +83,8 @@ RATIO_METRICS = (
         Metric(name, Kind.RATIO, column, "1/km", "kilometre", what, "distance_m", _KM, version=version)
         for name, column, what, version in (
             ("infractions_per_km", "infractions", "collisions, departures from the road and red lights run", 2),
-            ("collisions_per_km", "collisions", "contacts with another agent", 1),
+            ("at_fault_collisions_per_km", "at_fault_collisions", "other agents touched, at fault for it", 1),
+            ("collisions_per_km", "collisions", "contacts with another agent that began, whoever was at fault", 1),
             ("departures_per_km", "departures", "departures from the road", 2),
             ("red_lights_per_km", "red_lights", "red lights run", 2),
             ("stop_signs_per_km", "stop_signs", "stop signs passed without stopping", 2),

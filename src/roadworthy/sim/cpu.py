@@ -175,7 +175,7 @@ def _judge(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, p: Params) 
     # Question by question, as `_observe` goes part by part. EVENTS holds what was found until all is.
     for a in range(driven):
         if marks[IS_DRIVING, a]:
-            marks[EVENTS, a] = find_contact(agents, marks, a, count)
+            marks[EVENTS, a] = find_contact(agents, marks, a, count, maps, m)
     for a in range(driven):
         if marks[IS_DRIVING, a]:
             marks[EVENTS, a] |= find_edges(agents, marks, a, maps, m)

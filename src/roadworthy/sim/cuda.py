@@ -197,7 +197,7 @@ def judge_all(worlds: Worlds, maps: Maps, scenarios: Scenarios, settings: Settin
     elif question == 2:
         found = find_lines(agents, marks, a, maps, m, scenarios, s, clock[STEP], worlds.seeds[w], p)
     else:
-        found = find_contact(agents, marks, a, natural(clock[AGENT_COUNT]))
+        found = find_contact(agents, marks, a, natural(clock[AGENT_COUNT]), maps, m)
     if found != 0:
         cuda.atomic.or_(marks, (EVENTS, a), np.int32(found))
 

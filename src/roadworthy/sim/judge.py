@@ -11,14 +11,16 @@ import numpy as np
 
 from roadworthy.compile import inlined
 from roadworthy.scenario.schema import Floats, Ints
-from roadworthy.sim.collision import collides
+from roadworthy.sim.contacts import note_contacts, start_contacts
 from roadworthy.sim.goals import distance_to_goal, goal_event, starts_at_goal
 from roadworthy.sim.kinds import follows_lane, keeps_to_road, uses_lanes
 from roadworthy.sim.lights import passes_stop_sign, runs_red_light
 from roadworthy.sim.roads import edge_contact, locate
 from roadworthy.sim.state import (
     ACCELERATION,
+    AT_FAULT_COLLISIONS,
     EVENT_ALIGNED,
+    EVENT_AT_FAULT,
     EVENT_CENTRED,
     EVENT_COLLISION,
     EVENT_OFF_ROAD,
@@ -56,14 +58,17 @@ WRONG_WAY_COS = np.float32(-0.5)
 
 
 # What was found about an agent, as bits; `conclude` makes events of it.
-COLLIDES, TOUCHES, LEFT, CAME_BACK, RAN_RED, PASSED_SIGN = 1, 2, 4, 8, 16, 32
+COLLIDES, TOUCHES, LEFT, CAME_BACK, RAN_RED, PASSED_SIGN, AT_FAULT = 1, 2, 4, 8, 16, 32, 64
 FOLLOWS_LANE = 128  # the direction of its lane is for such as it
 
 
 @inlined
-def find_contact(agents: Floats, marks: Ints, a: int, count: int) -> int:
-    """Whether agent a's box touches another's."""
-    return COLLIDES if collides(agents, marks, a, count) else 0
+def find_contact(agents: Floats, marks: Ints, a: int, count: int, maps: Maps, m: int) -> int:
+    """Whether agent a's box touches another's, and whether it is at fault for a first contact, which is tallied."""
+    touches, at_fault = note_contacts(agents, marks, a, count, maps, m)
+    if at_fault > 0:
+        marks[AT_FAULT_COLLISIONS, a] += at_fault
+    return (COLLIDES if touches else 0) | (AT_FAULT if at_fault > 0 else 0)
 
 
 @inlined
@@ -120,6 +125,8 @@ def conclude(agents: Floats, marks: Ints, a: int, found: int, p: Params) -> None
     is_colliding = found & COLLIDES != 0
     if is_colliding and was_colliding == 0:
         events |= EVENT_COLLISION
+    if found & AT_FAULT:
+        events |= EVENT_AT_FAULT
     is_outside = found & LEFT != 0 or (was_outside != 0 and found & CAME_BACK == 0)
     is_off_road = found & TOUCHES != 0 or is_outside
     if is_off_road and was_off_road == 0:
@@ -154,7 +161,7 @@ def conclude(agents: Floats, marks: Ints, a: int, found: int, p: Params) -> None
 @inlined
 def judge_start(agents: Floats, marks: Ints, a: int, count: int, maps: Maps, m: int, dt: float, p: Params) -> None:
     """Write what is true of agent a where it starts; none of it counts as an infraction or as a goal reached."""
-    marks[IS_COLLIDING, a] = collides(agents, marks, a, count)
+    marks[IS_COLLIDING, a] = start_contacts(agents, marks, a, count)
     touches, _ = edge_contact(maps, m, agents, a)
     marks[IS_OFF_ROAD, a] = touches
     marks[IS_OUTSIDE, a] = 0

@@ -1,7 +1,8 @@
 """Figures: what an attempt and an episode come to, and each row's moving average over its episodes.
 
 The score, in words: an attempt is a success (1, else 0) if at least the config's share of the agent's goals was
-reached, and it neither touched another agent nor left the road. The share comes from `score.goal_shares`, a ladder by
+reached, and it had no collision that counts and did not leave the road. `score.collisions` says which collisions count:
+those that the agent is at fault for (at_fault.py), or all. The share comes from `score.goal_shares`, a ladder by
 number of goals. With `new_goal` only as many goals are asked for as it started with: further ones that it reaches count
 in the place of these, and are never demanded. An episode's score is the mean over its trials.
 
@@ -21,6 +22,7 @@ from roadworthy.scenario.schema import Floats
 from roadworthy.sim.kinds import keeps_to_road, uses_lanes
 from roadworthy.sim.state import (
     ALIGNED,
+    AT_FAULT_COLLISIONS,
     CENTRED,
     COLLISIONS,
     DEPARTURES,
@@ -47,7 +49,7 @@ from roadworthy.sim.state import (
 TRIAL_FIGURES = (
     "score goal_reached timed_out first_step last_step length goals_reached goals collisions departures red_lights "
     "stop_signs distance_m return comfortable_steps centred_steps lane_steps aligned_steps wrong_way_steps "
-    "starts_at_goal"
+    "starts_at_goal at_fault_collisions"
 ).split()
 (
     _SCORE,
@@ -70,13 +72,14 @@ TRIAL_FIGURES = (
     _ALIGNED,
     _WRONG_WAY,
     _STARTS_AT_GOAL,
+    _AT_FAULT,
 ) = range(len(TRIAL_FIGURES))
 
 # Figures of an episode; those of its trials follow where there are several.
 EPISODE_FIGURES = (
     "score goal_rate completion_rate collision_rate off_road_rate red_light_rate collisions departures red_lights "
     "stop_signs comfort lane_aligned lane_centred wrong_way distance_m infractions return length timed_out_rate "
-    "starts_at_goal"
+    "starts_at_goal at_fault_collision_rate at_fault_collisions"
 ).split()
 _EPISODE_FIGURES = len(EPISODE_FIGURES)
 _ZERO, _ONE, _NONE = np.float32(0.0), np.float32(1.0), np.float32(np.nan)
@@ -100,7 +103,10 @@ def figure_names(trials: int) -> tuple[str, ...]:
 
 @rule
 def score(goals_reached: int, goals: int, collisions: int, departures: int, p: Params) -> float:
-    """1 if at least the config's share of the goals was reached without collision and off-road, else 0."""
+    """1 if at least the config's share of the goals was reached without collision and off-road, else 0.
+
+    collisions: how many that count.
+    """
     needed = p.goal_shares[min(goals, len(p.goal_shares) - 1)]
     is_success = (
         goals > 0 and collisions == 0 and departures == 0 and np.float32(goals_reached) >= needed * np.float32(goals)
@@ -114,12 +120,13 @@ def close_trial(worlds: Worlds, logs: Logs, w: int, a: int, trial: int, is_timed
     agents, marks, clock = worlds.agents[w], worlds.marks[w], worlds.clocks[w]
     out = logs.trials[w, a, trial]
     reached, goals = marks[GOALS_REACHED, a], marks[GOALS_ASKED, a]
-    collisions, departures = marks[COLLISIONS, a], marks[DEPARTURES, a]
+    collisions, departures, at_fault = marks[COLLISIONS, a], marks[DEPARTURES, a], marks[AT_FAULT_COLLISIONS, a]
     driven = agents[DRIVEN, a]
     tells_goals = marks[STARTS_AT_GOAL, a] == 0
     is_on_road, is_on_lanes = keeps_to_road(marks, a), uses_lanes(marks, a)
     first = np.float32(clock[EPISODE_STEP] - clock[STEP] + marks[FIRST_STEP, a])
-    out[_SCORE] = _if_known(tells_goals, score(reached, goals, collisions, departures, p))
+    counted = collisions if p.scores_all_collisions else at_fault
+    out[_SCORE] = _if_known(tells_goals, score(reached, goals, counted, departures, p))
     out[_GOAL_REACHED] = _if_known(tells_goals, goals > 0 and reached >= goals)
     out[_TIMED_OUT] = _if_known(tells_goals, is_timed_out)
     out[_FIRST_STEP] = first
@@ -139,6 +146,7 @@ def close_trial(worlds: Worlds, logs: Logs, w: int, a: int, trial: int, is_timed
     out[_ALIGNED] = _if_known(is_on_lanes, agents[ALIGNED, a])
     out[_WRONG_WAY] = _if_known(is_on_lanes, agents[WRONG_WAY, a])
     out[_STARTS_AT_GOAL] = marks[STARTS_AT_GOAL, a]
+    out[_AT_FAULT] = at_fault
 
 
 @rule
@@ -170,6 +178,8 @@ def close_episode(logs: Logs, w: int, a: int, trials: int, p: Params) -> None:
     out[17] = driven
     out[18] = _total(ended, _TIMED_OUT) / count
     out[19] = ended[0, _STARTS_AT_GOAL]
+    out[20] = _how_many(ended, _AT_FAULT) / count
+    out[21] = _total(ended, _AT_FAULT)
     if p.trials > 1:
         out[_EPISODE_FIGURES] = count
         out[_EPISODE_FIGURES + 1] = _total(ended, _GOAL_REACHED)
