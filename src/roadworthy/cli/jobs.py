@@ -159,8 +159,9 @@ def report(entries: Sequence[Entry], out: Path, metrics: Path | None, json: bool
 
 def _metrics(entry: Entry, out: Path) -> dict[str, object] | None:
     from roadworthy.jobs.record import read_record
+    from roadworthy.record.files import file_inside
 
-    if entry.run is None or not (out / entry.run / "job.json").is_file():
+    if entry.run is None or file_inside(out, entry.run) is None or not (out / entry.run / "job.json").is_file():
         return None
     record = read_record(out / entry.run)
     return {"owed": record.owed, "ended": record.ended, "failed": record.failed, **(record.metrics or {})}

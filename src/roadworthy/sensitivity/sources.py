@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from roadworthy.errors import UsageError
+from roadworthy.record.files import file_inside
 from roadworthy.sensitivity.factors import Factor
 
 RUN, JOBS = "run.json", "jobs.json"
@@ -43,7 +44,8 @@ def _runs(folder: Path) -> list[Path]:
         return [folder]
     if (folder / JOBS).is_file():
         entries = json.loads((folder / JOBS).read_text(encoding="utf-8"))["jobs"]
-        runs = [folder / entry["run"] for entry in entries if entry.get("run")]
+        places = [file_inside(folder, entry["run"]) for entry in entries if entry.get("run")]
+        runs = [place for place in places if place is not None]  # a run of a stranger names nothing elsewhere
     else:
         found = [*folder.glob(f"*/{RUN}"), *folder.glob(f"*/*/{RUN}")]
         runs = sorted(file.parent for file in found if not file.parent.name.startswith("."))
