@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import time
@@ -91,6 +92,60 @@ class SwitchableLamp(Lamp):
     """The same, but reset takes the factors."""
 
     metadata = {"render_modes": [], "factors": ("brightness", "color")}  # noqa: RUF012
+
+
+OBJECTS = ("box", "can", "ball")
+
+
+def chance_of(light: float, object: str) -> float:
+    """The true chance of success in LitTable: each object has its own best light. Mean over both: see its test."""
+    best, width = {"box": (400.0, 900.0), "can": (1000.0, 700.0), "ball": (1700.0, 1200.0)}[object]
+    return 0.1 + 0.8 * math.exp(-(((light - best) / width) ** 2))
+
+
+class LitTable(gymnasium.Env[Any, Any]):
+    """Succeeds with a chance that light and object decide; the draw is the seed's."""
+
+    metadata = {"render_modes": [], "embodiment": "arm"}  # noqa: RUF012
+    observation_space = spaces.Box(0.0, 1.0, (1,), np.float32)
+    action_space = spaces.Discrete(2)
+
+    def __init__(self, light: float, object: str) -> None:
+        self._chance = chance_of(light, object)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        self._success = bool(self.np_random.random() < self._chance)
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        return np.zeros(1, np.float32), 0.0, True, False, {"outcomes": {"success": self._success}}
+
+
+class DyingCinema(gymnasium.Env[Any, Any]):
+    """Its renderer takes the process down, as OpenGL does without a display; which picture it dies at is a setting."""
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012
+    observation_space = spaces.Discrete(1000)
+    action_space = spaces.Discrete(2)
+
+    def __init__(self, dies_at: int = 1, render_mode: str | None = None) -> None:
+        self._dies_at, self._pictures, self.render_mode = dies_at, 0, render_mode
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        self._steps = 0
+        return 0, {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        self._steps += 1
+        return self._steps, 1.0, self._steps == 5, False, {"is_success": True}
+
+    def render(self) -> Any:
+        self._pictures += 1
+        if self._pictures >= self._dies_at:
+            os.abort()
+        return number_picture(self._steps)
 
 
 class Cinema(gymnasium.Env[Any, Any]):

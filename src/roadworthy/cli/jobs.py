@@ -138,6 +138,9 @@ def listener() -> Listener:
             words = f": {entry.error}" if entry.error else ""
             note(f"{job.name} {entry.status.value}{words}")
 
+        def not_summarized(self, job: Job, error: str) -> None:
+            note(f"{job.name}: its episodes are not in the episode summary: {error}; the same command adds them")
+
     return Narrator()
 
 

@@ -134,9 +134,10 @@ def _evaluate(
             out,
             engines.of(section.config),
             origins,
-            is_new,
-            progress,
-            begun.append,
+            is_new=is_new,
+            progress=progress,
+            on_begun=begun.append,
+            ledger_name=section.ledger_name,
         )
         run = evaluator_class(section.config.type)().evaluate(order)
     except Exception as error:

@@ -1,7 +1,7 @@
 """Decide which policies of a recorded run may run without `--trust`.
 
 A run folder from a stranger is data. Built-in policies and checkpoints hold no code: a checkpoint is numbers and a JSON
-file that is checked. `module:Class` imports and runs code, and `ws://` sends observations to a server: both need consent.
+file that is checked. `module:Class` imports and runs code, `ws://` sends observations to a server: both need consent.
 """
 
 from __future__ import annotations

@@ -137,7 +137,7 @@ class Run:
         return trace
 
     def place(self, path: str) -> Path:
-        """The place of a file of the run, also of one to be written; a link that leads out of the folder is an error."""
+        """Return where a file of the run is or goes; raise RecordError where a link leads out of the run folder."""
         place = file_inside(self.folder, path)
         if place is None:
             raise RecordError(
