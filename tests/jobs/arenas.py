@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import signal
 import time
@@ -92,34 +91,6 @@ class SwitchableLamp(Lamp):
     """The same, but reset takes the factors."""
 
     metadata = {"render_modes": [], "factors": ("brightness", "color")}  # noqa: RUF012
-
-
-OBJECTS = ("box", "can", "ball")
-
-
-def chance_of(light: float, object: str) -> float:
-    """The true chance of success in LitTable: each object has its own best light. Mean over both: see its test."""
-    best, width = {"box": (400.0, 900.0), "can": (1000.0, 700.0), "ball": (1700.0, 1200.0)}[object]
-    return 0.1 + 0.8 * math.exp(-(((light - best) / width) ** 2))
-
-
-class LitTable(gymnasium.Env[Any, Any]):
-    """Succeeds with a chance that light and object decide; the draw is the seed's."""
-
-    metadata = {"render_modes": [], "embodiment": "arm"}  # noqa: RUF012
-    observation_space = spaces.Box(0.0, 1.0, (1,), np.float32)
-    action_space = spaces.Discrete(2)
-
-    def __init__(self, light: float, object: str) -> None:
-        self._chance = chance_of(light, object)
-
-    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
-        super().reset(seed=seed)
-        self._success = bool(self.np_random.random() < self._chance)
-        return np.zeros(1, np.float32), {}
-
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        return np.zeros(1, np.float32), 0.0, True, False, {"outcomes": {"success": self._success}}
 
 
 class DyingCinema(gymnasium.Env[Any, Any]):

@@ -10,77 +10,26 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.sweep_file import FACTORS, MEAN, OBJECTS, held, sweep_rows, write_sweep
 from roadworthy.jobs.chunks import Settings, run_jobs
 from roadworthy.jobs.files import read_jobs
 from roadworthy.jobs.job import Job, SweepConfig
 from roadworthy.jobs.plan import plan
 from roadworthy.sensitivity.design import design_warnings
-from roadworthy.sensitivity.factors import Categorical, Continuous
-from roadworthy.sensitivity.rows import Rows, make_rows, read_rows
+from roadworthy.sensitivity.rows import make_rows, read_rows
 from roadworthy.sensitivity.sources import load_rows
 from roadworthy.sensitivity.surface import SurfaceConfig, fit
-from tests.jobs.arenas import OBJECTS, LitTable, chance_of
-
-FACTORS = (Continuous("light", 0.0, 2000.0), Categorical("object", OBJECTS))
-LIGHTS = np.linspace(0.0, 2000.0, 50)
-TRUTH = {name: np.array([chance_of(light, name) for light in LIGHTS]) for name in OBJECTS}
-MEAN = float(np.mean([np.trapezoid(curve, LIGHTS) / 2000.0 for curve in TRUTH.values()]))
-
-
-def sweep_file(path: Path, seed: int | None = None, file_seed: int | None = None) -> Path:
-    """A sweep as Arena writes it: 150 jobs of two episodes, 50 lights by three objects; seed: of each job."""
-    jobs = [
-        {
-            "name": f"light_{light:.0f}_{name}",
-            "policy_type": "zero_action",
-            "num_episodes": 2,
-            "arena_env_args": {"environment": "tests.jobs.arenas:LitTable", "light": light, "object": name},
-            **({} if seed is None else {"seed": seed}),
-        }
-        for light in LIGHTS.tolist()
-        for name in OBJECTS
-    ]
-    path.write_text(json.dumps({"jobs": jobs} | ({} if file_seed is None else {"seed": file_seed})))
-    return path
-
-
-def episodes(path: Path) -> list[dict[str, Any]]:
-    """The rows of a sweep file, each episode run in its environment with the seed that it is owed."""
-    rows = []
-    for job in read_jobs(path).jobs:
-        env = LitTable(**job.arguments)
-        for number, owed in enumerate(plan(job)):
-            env.reset(seed=owed.seed)
-            success = env.step(0)[4]["outcomes"]["success"]
-            rows.append(
-                {
-                    "job_name": job.name,
-                    "episode_idx": number,
-                    "seed": owed.seed,
-                    "arena_env_args": job.arguments,
-                    "outcomes": {"success": success},
-                }
-            )
-    return rows
-
-
-def held(rows: Rows) -> tuple[float, bool]:
-    """Which share of the true curve over light a 90% band holds, and whether the band of the mean holds the truth."""
-    surface = fit(rows, SurfaceConfig(draws=200))
-    band, rate = surface.marginal(0), surface.rate()
-    true = np.mean([[chance_of(2000.0 * unit, name) for unit in surface.grid(0)] for name in OBJECTS], axis=0)
-    return float(np.mean((band.low <= true) & (true <= band.high))), bool(rate.low <= MEAN <= rate.high)
 
 
 def test_jobs_of_a_file_run_episodes_of_their_own(tmp_path: Path) -> None:
-    jobs = read_jobs(sweep_file(tmp_path / "sweep.json")).jobs
+    jobs = read_jobs(write_sweep(tmp_path / "sweep.json")).jobs
     seeds = [owed.seed for job in jobs for owed in plan(job)]
     assert len(jobs) == 150
     assert len(set(seeds)) == len(seeds) == 300
     assert max(seeds) < 2**31
-    again = read_jobs(sweep_file(tmp_path / "again.json")).jobs
+    again = read_jobs(write_sweep(tmp_path / "again.json")).jobs
     assert [owed.seed for job in again for owed in plan(job)] == seeds
-    other = read_jobs(sweep_file(tmp_path / "other.json", seed=1)).jobs
+    other = read_jobs(write_sweep(tmp_path / "other.json", seed=1)).jobs
     assert len({owed.seed for job in other for owed in plan(job)}) == 2  # each job gives it: they are to be paired
 
 
@@ -125,7 +74,7 @@ def test_bands_of_a_sweep_file_hold_the_truth_as_often_as_they_promise(tmp_path:
     """Twenty sweeps, whose files differ in their seed: 90% bands, so between 82% and 98% of the curve on average."""
     curves, means = [], []
     for seed in range(20):
-        rows = make_rows(episodes(sweep_file(tmp_path / "sweep.json", file_seed=seed)), FACTORS, "success")
+        rows = make_rows(sweep_rows(write_sweep(tmp_path / "sweep.json", file_seed=seed)), FACTORS, "success")
         assert rows.seeds is None
         share, mean = held(rows)
         curves.append(share)
@@ -138,7 +87,7 @@ def test_bands_of_a_sweep_file_hold_the_truth_as_often_as_they_promise(tmp_path:
 def test_where_jobs_repeat_seeds_bands_are_wide_and_a_warning_says_why(tmp_path: Path) -> None:
     wrong = 0
     for seed in range(8):
-        rows = make_rows(episodes(sweep_file(tmp_path / "sweep.json", seed=seed)), FACTORS, "success")
+        rows = make_rows(sweep_rows(write_sweep(tmp_path / "sweep.json", seed=seed)), FACTORS, "success")
         assert rows.seeds is not None
         assert len(set(rows.seeds)) == 2
         assert rows.seed_shares is not None
@@ -157,7 +106,7 @@ def test_where_jobs_repeat_seeds_bands_are_wide_and_a_warning_says_why(tmp_path:
 
 @pytest.mark.row("SENS-5")
 def test_repeated_seeds_are_seen_in_summaries_run_folders_and_foreign_rows(tmp_path: Path) -> None:
-    settings = {"environment": "tests.jobs.arenas:LitTable", "policy": "zero", "episodes": 2, "time_limit_s": None}
+    settings = {"environment": "benchmarks.sweep_file:LitTable", "policy": "zero", "episodes": 2, "time_limit_s": None}
     for name, seeds in (("paired", (5, 5, 5)), ("apart", (None, None, None))):
         jobs = [
             Job(name=f"{kind}", seed=seed, arguments={"light": 500.0, "object": kind}, **settings)  # type: ignore[arg-type]

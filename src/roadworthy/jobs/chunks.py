@@ -117,11 +117,12 @@ class _Runner:
         for job in jobs:
             if job.name not in chosen:
                 continue
-            self._complete_summary(job)
             if job.skip:
                 self._table.skip(job, "the jobs file says so")
             elif self._settings.new or not self._table.is_finished(job):
                 due.append(job)
+            else:
+                self._complete_summary(job)
         self._total, self._number = len(due), 0
         size = self._settings.chunk_size
         # A renderer that dies takes its process with it.
