@@ -11,7 +11,7 @@ from roadworthy.evaluate.config import EvaluatorConfig
 from roadworthy.evaluate.evaluator import DrivingEvaluator
 from roadworthy.evaluate.ledger import Ledger
 from roadworthy.evaluate.sections import evaluator_class
-from roadworthy.evaluate.subject import recorded_subject, task_of
+from roadworthy.evaluate.subject import recorded_subject
 from roadworthy.evaluate.task import Task
 from roadworthy.evaluate.trust import recorded_specs, require_trust
 from roadworthy.record import Run
@@ -42,7 +42,8 @@ class Recorded:
         """
         if not self.trust:
             require_trust(self.run.folder, recorded_specs(self.run.header, self.config.coplayers, checkpoint))
-        task = task_of(self.name, self.run.pack, recorded_subject(self.run.header, checkpoint), self.config)
+        subject = recorded_subject(self.run.header, checkpoint)
+        task = self.evaluator.task(self.name, self.run.pack, subject, self.config)
         return task if worlds is None else replace(task, worlds=worlds)
 
 
