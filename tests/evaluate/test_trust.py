@@ -22,7 +22,7 @@ from roadworthy.cli.replay import replay as replay_verb
 from roadworthy.cli.report import report as report_verb
 from roadworthy.cli.rescore import rescore as rescore_verb
 from roadworthy.cli.scenarios.hardness import hardness as hardness_verb
-from roadworthy.errors import RecordError, UsageError
+from roadworthy.errors import ConfigError, RecordError, UsageError
 from roadworthy.evaluate.finish import finish
 from roadworthy.evaluate.sections import read_sections
 from roadworthy.evaluate.suite import evaluate_sections
@@ -105,6 +105,7 @@ HOSTILE: dict[str, dict[str, Any]] = {
         "config": {"metrics": ["evil_policy:Policy"], "environment": "evil_policy:Policy"},
         "job": {"environment": "evil_policy:Policy", "metrics": ["evil_policy:Policy"]},
     },
+    "evaluator": {"config": {"type": "evil_policy:Policy"}},
 }
 
 
@@ -123,7 +124,8 @@ def test_no_verb_executes_code_that_a_run_folder_names(
         (render_verb, run.folder, "--first", "1", "--max-steps", "2", "--size", "320x240", "--view", "bev,obs"),
         (hardness_verb, run.folder, "--csv", tmp_path / "hard.csv"),
     ):
-        with nullcontext() if verb not in (replay_verb, audit_verb) else pytest.raises(UsageError):
+        is_refused = verb in (replay_verb, audit_verb) or (name == "evaluator" and verb in (rescore_verb, render_verb))
+        with pytest.raises((UsageError, ConfigError)) if is_refused else nullcontext():
             command(verb, *arguments)
         assert not mark.exists(), verb.__name__
     finish(run)
@@ -273,3 +275,19 @@ def test_factors_that_hold_yaml_objects_are_refused(tmp_path: Path, mark: Path) 
     with pytest.raises(RoadworthyError):
         read_factors(tmp_path / "factors.yaml")
     assert not mark.exists()
+
+
+@pytest.mark.row("SEC-1")
+@pytest.mark.parametrize("place", ["../elsewhere", "{absolute}", "linked"])
+def test_jobs_that_lie_elsewhere_are_not_read(tmp_path: Path, place: str) -> None:
+    from roadworthy.sensitivity.sources import load_rows
+
+    elsewhere, jobs = tmp_path / "elsewhere", tmp_path / "jobs"
+    elsewhere.mkdir()
+    jobs.mkdir()
+    (elsewhere / "episodes.jsonl").write_text('{"episode_id": "0"}\n')
+    (jobs / "linked").symlink_to(elsewhere)
+    run = place.format(absolute=elsewhere)
+    (jobs / "jobs.json").write_text(json.dumps({"schema_version": "1.0", "jobs": [{"name": "a", "run": run}]}))
+    with pytest.raises(UsageError, match="holds none of"):
+        load_rows(jobs)

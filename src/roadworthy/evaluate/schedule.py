@@ -113,7 +113,7 @@ class Schedule:
         return folder
 
     def _start_beside(self, due: Due, is_last: bool) -> None:
-        """Run sections beside training, or after what still runs there. Only before the end are sections skipped.
+        """Run sections beside training, or after what still runs there. Sections are skipped only before the end.
 
         The final policy is the one that counts, and training waits for its evaluation in any case.
         """

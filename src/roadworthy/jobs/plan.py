@@ -47,7 +47,7 @@ def plan(job: Job) -> Ledger:
 def job_seed(job: Job) -> int:
     """Return the seed that all draws of a job derive from: the one that it gives, else one of the file's and its name.
 
-    Two jobs of a file without seeds of their own so never run the same episodes; two that give the same one always do.
+    Jobs of a file without seeds of their own never run the same episodes; jobs that give the same seed always do.
     """
     return episode_seed(job.file_seed, f"job {job.name}", 0) if job.seed is None else job.seed
 
