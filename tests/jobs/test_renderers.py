@@ -36,7 +36,7 @@ def test_a_renderer_that_aborts_is_an_artifact_error_and_the_episodes_count(
     dies_at: int, settings: dict[str, Any], tmp_path: Path
 ) -> None:
     """In the first picture, or in the middle of the second episode."""
-    jobs = [job(arguments={"dies_at": dies_at}, **settings), job(name="after", videos=None)]
+    jobs = [job(arguments={"dies_at": dies_at}, **settings), job(name="after", videos=None, **settings)]
     entries = run_jobs(jobs, tmp_path, Settings())
     assert [entry.status for entry in entries] == [Status.COMPLETED, Status.COMPLETED], entries
     record = read_record(tmp_path / str(entries[0].run))
