@@ -39,8 +39,8 @@ class RealismConfig(EvaluatorConfig):
 
     fixed: ClassVar[Mapping[str, Any]] = FIXED
 
-    challenge: Literal["2025", "2024"] = "2025"
-    # Whose weights add up to the realism.
+    challenge: Literal["2025", "2024", "2025_scenario_gen"] = "2025"
+    # The challenge whose configuration turns features into the realism.
     env: SimConfig = field(default_factory=lambda: parse(FIXED["env"], SimConfig))
     episode: EpisodeConfig = field(default_factory=lambda: parse(FIXED["episode"], EpisodeConfig))
     summary: SummaryConfig = field(default_factory=lambda: SummaryConfig(figure="realism"))
