@@ -38,6 +38,7 @@ class RealismConfig(EvaluatorConfig):
     """`replicates` is the number of rollouts of each scenario: 32 in the challenge."""
 
     fixed: ClassVar[Mapping[str, Any]] = FIXED
+    has_references: ClassVar[bool] = False  # its suite has baselines of its own
 
     challenge: Literal["2025", "2024", "2025_scenario_gen"] = "2025"
     # The challenge whose configuration turns features into the realism.
