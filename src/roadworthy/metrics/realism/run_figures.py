@@ -148,7 +148,8 @@ def _features(run: Run, scenario: Scenario, episodes: Sequence[str], init_steps:
             f"scenario {scenario.id!r}: its current step is {scenario.current_step}, but the rollouts start at step "
             f"{init_steps}; set env.init_steps to {scenario.current_step}"
         )
-    rollouts = traced_rollouts(scenario, [run.trace(episode) for episode in episodes])
+    traces = [run.trace(episode) for episode in episodes]
+    rollouts = traced_rollouts(scenario, traces, str(run.header.get("policy_spec")))
     return compute_features(scenario, rollouts)
 
 
