@@ -40,8 +40,8 @@ class RealismConfig(EvaluatorConfig):
     fixed: ClassVar[Mapping[str, Any]] = FIXED
     has_references: ClassVar[bool] = False  # its suite has baselines of its own
 
-    challenge: Literal["2025", "2024"] = "2025"
-    # Whose weights add up to the realism.
+    challenge: Literal["2025", "2024", "2025_scenario_gen"] = "2025"
+    # The challenge whose configuration turns features into the realism.
     env: SimConfig = field(default_factory=lambda: parse(FIXED["env"], SimConfig))
     episode: EpisodeConfig = field(default_factory=lambda: parse(FIXED["episode"], EpisodeConfig))
     summary: SummaryConfig = field(default_factory=lambda: SummaryConfig(figure="realism"))
