@@ -189,7 +189,7 @@ def neighbors_beyond_their_points() -> Scenario:
 
 
 def in_ranges(beyond: int) -> Scenario:
-    """The two-lane road with its neighbors' whole lengths as ranges; the first on the left goes beyond by some points."""
+    """The two-lane road with whole lengths as ranges of neighbors; the first on the left goes beyond by some points."""
     scenario = play(two_lane_road(), Actor(two_lane_road().line("right 0"), 20, 8.0))
     left, right = scenario.map.left_neighbors, scenario.map.right_neighbors
     last = np.diff(scenario.map.starts) - 1

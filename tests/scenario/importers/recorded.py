@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from roadworthy.scenario.generate import produce
-from roadworthy.scenario.schema import RED_STATES, AgentType, FeatureKind, RoadMap, Scenario
-from tests.scenario.importers.encoder import womd_message
+from roadworthy.scenario.schema import AgentType, FeatureKind, LightState, RoadMap, Scenario
+from tests.scenario.importers.encoder import frame, womd_message
 
 Doubles = NDArray[np.float64]
 
@@ -28,11 +29,22 @@ CAR_M, WALKER_M = (4.7, 2.0, 1.6), (0.8, 0.8, 1.8)
 BIG_AGENT_COUNT = 150
 
 
+# Seed, class of the traffic, and whether the self-driving car waits at a red light.
+SCENES = ((11, "protected_left", False), (15, "protected_left", True), (13, "hard_stop", False), (16, "merge", False))
+WAITING = 1  # of them
+
+
 @cache
-def recorded_data(seed: int, behavior: str = "protected_left", waits: bool = False) -> bytes:
+def recorded_data(seed: int, behavior: str, waits: bool) -> bytes:
     """The bytes of `recorded_message`."""
     data: bytes = recorded_message(seed, behavior, waits).SerializeToString(deterministic=True)
     return data
+
+
+def write_recordings(path: Path) -> Path:
+    """A TFRecord file of all SCENES."""
+    path.write_bytes(b"".join(frame(recorded_data(*scene)) for scene in SCENES))
+    return path
 
 
 def recorded_message(seed: int, behavior: str = "protected_left", waits: bool = False) -> Any:
@@ -54,20 +66,22 @@ def recorded_message(seed: int, behavior: str = "protected_left", waits: bool = 
 
 
 def _waiting(seed: int, behavior: str) -> Scenario:
-    """A scene in which a car that stands at a red light throughout is the self-driving one."""
+    """A scene in which a car that stands before a light is the self-driving one, and the light is red throughout."""
     for index in range(40):
         scenario = produce(seed, behavior, index)
-        red = scenario.light_stops[np.isin(scenario.light_states, RED_STATES).all(axis=1), :2]
-        if not len(red):
+        if not len(scenario.light_lanes):
             continue
         moved = np.ptp(scenario.positions[:, :, :2], axis=1).max(axis=1)
-        first = scenario.positions[:, 0, :2]
-        nearest = np.hypot(*(first[:, None] - red[None]).transpose(2, 0, 1)).min(axis=1)
+        ways = scenario.positions[:, None, 0, :2] - scenario.light_stops[None, :, :2]
+        distances = np.hypot(ways[..., 0], ways[..., 1])
         is_fit = scenario.valid.all(axis=1) & (scenario.agent_types == AgentType.VEHICLE) & (moved < 0.2)
-        candidates = np.flatnonzero(is_fit & (nearest < 12.0))
-        if len(candidates):
-            return replace(scenario, sdc=int(candidates[np.argmin(nearest[candidates])]))
-    raise AssertionError(f"nobody waits at a red light in {behavior} of seed {seed}")
+        distances[~is_fit] = np.inf
+        car, light = np.unravel_index(int(np.argmin(distances)), distances.shape)
+        if distances[car, light] < 12.0:
+            states = scenario.light_states.copy()
+            states[light] = LightState.STOP
+            return replace(scenario, sdc=int(car), light_states=states)
+    raise AssertionError(f"nobody stands before a light in {behavior} of seed {seed}")
 
 
 def _crowded(scenario: Scenario, rng: np.random.Generator) -> Scenario:
