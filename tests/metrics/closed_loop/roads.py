@@ -176,7 +176,7 @@ def recorded(
         goals=np.zeros((agents, 1, 2), np.float32),
         goal_counts=np.zeros(agents, np.int32),
     )
-    assert scenario.check() is not None and trace.fault() is None
+    assert trace.fault() is None
     scenario.require_sound()
     return Recorded(scenario, trace)
 
@@ -200,8 +200,8 @@ def two_lanes(length: float = 400.0, **kwargs: Any) -> RoadMap:
 def crossing() -> RoadMap:
     """Return a road along x whose lanes end at a junction, straight over and to the left.
 
-    Lanes: 0 and 1 lead to it (x from 0 to 100, y = 0 and 3.5), 2 crosses it from lane 0, 3 from lane 1, 4 turns left from lane 1,
-    5 and 6 go on (x from 130 to 300), 7 leaves to the north (from y = 33.5 on).
+    Lanes: 0 and 1 lead to it (x from 0 to 100, y = 0 and 3.5), 2 crosses it from lane 0, 3 from lane 1, 4 turns left
+    from lane 1, 5 and 6 lead away (x from 130 to 300), 7 leads away to the north (from y = 33.5 on).
     """
     arc = np.linspace(0.0, 0.5 * np.pi, 31)
     turn = [(100.0 + 30.0 * np.sin(a), 3.5 + 30.0 * (1.0 - np.cos(a))) for a in arc]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.metrics.closed_loop.roads import Drive, straight, trial, two_lanes
 
 from roadworthy.at_fault import CollisionType
 from roadworthy.metrics.closed_loop.collisions import collisions
@@ -12,6 +11,7 @@ from roadworthy.metrics.closed_loop.lane_map import LaneMap
 from roadworthy.metrics.closed_loop.lane_places import LanePlaces
 from roadworthy.metrics.closed_loop.motion import EgoTrial
 from roadworthy.scenario.schema import AgentType, RoadMap
+from tests.metrics.closed_loop.roads import Drive, straight, trial, two_lanes
 
 T = np.arange(31)
 

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from tests.metrics.closed_loop.roads import DT, Drive, body
 
 from roadworthy.metrics.closed_loop.comfort import accelerations, comfort, comfort_signals, within_bounds
+from tests.metrics.closed_loop.roads import DT, Drive, body
 
 Array = NDArray[np.float64]
 T = DT * np.arange(151)
@@ -44,8 +44,8 @@ def test_each_bound_holds_for_what_is_just_inside(name: str, inside: Array, outs
 def test_the_longitudinal_jerk_is_the_slope_of_the_acceleration(
     slope: float, value: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A ramp passes both filters, apart from the first and the last frames: there a window of 8 frames, whose middle lies
-    between two of them, bends it by half a frame, which raises the jerk by less than a fifth.
+    """A ramp passes both filters, apart from the first and the last frames: there a window of 8 frames, whose middle
+    lies between two of them, bends it by half a frame, which raises the jerk by less than a fifth.
     """
     ramp = slope * (T - 7.5)
     assert comfort_signals(ramp, 0 * T, 0 * T, DT)["lon_jerk"][15:-15] == pytest.approx(np.full(121, slope))

@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 import pytest
-from tests.metrics.closed_loop.roads import Drive, Lane, body, crossing, road_map, straight
 
 from roadworthy.metrics.closed_loop.drivable_area import drivable_area, signed_distances
 from roadworthy.metrics.closed_loop.lane_map import LaneMap, Segments
 from roadworthy.metrics.closed_loop.lane_places import LanePlaces
 from roadworthy.scenario.schema import RoadMap
+from tests.metrics.closed_loop.roads import Drive, Lane, body, crossing, road_map, straight
 
 
 def area(drive: Drive, road: RoadMap, frames: int = 3) -> float:

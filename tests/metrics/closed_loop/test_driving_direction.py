@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.metrics.closed_loop.roads import DT, Drive, body, crossing, straight, two_lanes
 
 from roadworthy.metrics.closed_loop.driving_direction import driving_direction, movements
 from roadworthy.metrics.closed_loop.lane_map import LaneMap
 from roadworthy.metrics.closed_loop.lane_places import LanePlaces
 from roadworthy.metrics.closed_loop.route import driven_lanes
 from roadworthy.scenario.schema import RoadMap
+from tests.metrics.closed_loop.roads import DT, Drive, body, crossing, straight, two_lanes
 
 
 def measured(drive: Drive, road: RoadMap, frames: int):
@@ -30,7 +30,8 @@ def test_backward_movement_is_summed_over_eleven_frames(per_frame: float, value:
 def test_driving_along_the_lane_is_no_backward_movement_whatever_the_heading() -> None:
     score, moved = measured(Drive(20.0 + 1.5 * np.arange(40), heading=np.pi), straight(), 40)
     assert score == 1.0
-    assert moved[0] == 0.0 and moved[20] == pytest.approx(11 * 1.5)
+    assert moved[0] == 0.0
+    assert moved[20] == pytest.approx(11 * 1.5)
 
 
 def test_on_no_lane_there_is_no_direction() -> None:
@@ -52,6 +53,7 @@ def test_a_turn_at_a_junction_follows_its_own_lane() -> None:
     y = np.concatenate([np.full(20, 3.5), 33.5 - 30.0 * np.cos(arc)])
     heading = np.concatenate([np.zeros(20), arc])
     score, moved = measured(Drive(x, y, heading), crossing(), 50)
-    assert score == 1.0 and moved.min() == 0.0
+    assert score == 1.0
+    assert moved.min() == 0.0
     back = measured(Drive(x[::-1], y[::-1], heading[::-1] + np.pi), crossing(), 50)
     assert back[0] == 0.0

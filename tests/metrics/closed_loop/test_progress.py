@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.metrics.closed_loop.roads import Drive, Lane, body, crossing, road_map, straight, two_lanes
 
 from roadworthy.metrics.closed_loop.lane_map import LaneMap
 from roadworthy.metrics.closed_loop.lane_places import LanePlaces
 from roadworthy.metrics.closed_loop.progress import Progress, progress
 from roadworthy.scenario.schema import RoadMap
+from tests.metrics.closed_loop.roads import Drive, Lane, body, crossing, road_map, straight, two_lanes
 
 T = np.arange(51)
 ARC = np.linspace(0.0, 0.5 * np.pi, 30)

@@ -6,13 +6,13 @@ import math
 
 import numpy as np
 import pytest
-from tests.metrics.closed_loop.roads import DT, Drive, body, crossing, straight
 
 from roadworthy.metrics.closed_loop.lane_map import LaneMap
 from roadworthy.metrics.closed_loop.lane_places import LanePlaces
 from roadworthy.metrics.closed_loop.route import driven_lanes
 from roadworthy.metrics.closed_loop.speed_limit import limits, speed_limit
 from roadworthy.scenario.schema import RoadMap
+from tests.metrics.closed_loop.roads import DT, Drive, body, crossing, straight
 
 
 def score(drive: Drive, road: RoadMap, frames: int) -> float:

@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from tests.metrics.closed_loop.roads import Drive, crossing, straight, trial, two_lanes
 
 from roadworthy.metrics.closed_loop.collisions import collisions
 from roadworthy.metrics.closed_loop.lane_map import LaneMap
@@ -14,6 +13,7 @@ from roadworthy.metrics.closed_loop.lane_places import LanePlaces
 from roadworthy.metrics.closed_loop.motion import EgoTrial
 from roadworthy.metrics.closed_loop.time_to_collision import TimeToCollision, time_to_collision
 from roadworthy.scenario.schema import RoadMap
+from tests.metrics.closed_loop.roads import Drive, crossing, straight, trial, two_lanes
 
 
 def approach(one: EgoTrial, road: RoadMap | None = None) -> TimeToCollision:
