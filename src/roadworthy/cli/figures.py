@@ -62,17 +62,17 @@ def sections_table(runs: Mapping[str, Mapping[str, Any]]) -> Table:
     return table
 
 
-# The columns of the table of closed-loop scores, in as few letters as a screen has room for.
+# The columns of the table of closed-loop scores, in so few letters that 80 columns hold a long name beside them.
 CLOSED_LOOP = {
     "closed_loop_score": "score",
-    "no_at_fault_collision": "coll.",
+    "no_at_fault_collision": "coll",
     "drivable_area": "area",
-    "making_progress": "moves",
-    "driving_direction": "dir.",
-    "progress": "progr.",
+    "making_progress": "move",
+    "driving_direction": "dir",
+    "progress": "prog",
     "time_to_collision": "ttc",
-    "speed_limit": "speed",
-    "comfort_in_bounds": "comf.",
+    "speed_limit": "spd",
+    "comfort_in_bounds": "comf",
 }
 
 
@@ -82,7 +82,7 @@ def closed_loop_table(runs: Mapping[str, Mapping[str, Any]]) -> Table | None:
     scored = {name: figures for name, figures in named.items() if next(iter(CLOSED_LOOP)) in figures}
     if not scored:
         return None
-    table = _table("closed-loop score = coll. x area x moves x dir. x (5 progr. + 5 ttc + 4 speed + 2 comf.) / 16")
+    table = _table("score = coll * area * move * dir * (5 prog + 5 ttc + 4 spd + 2 comf) / 16")
     table.add_column("evaluator", overflow="fold")
     for heading in CLOSED_LOOP.values():
         table.add_column(heading, justify="right", no_wrap=True)

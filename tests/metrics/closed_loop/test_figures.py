@@ -83,10 +83,8 @@ def moved(one: Recorded, angle: float, shift: tuple[float, float]) -> Recorded:
     def scenario_of(scenario: Scenario) -> Scenario:
         positions, velocities = scenario.positions.copy(), scenario.velocities.astype(np.float64)
         positions[..., 0], positions[..., 1] = turned(positions[..., 0], positions[..., 1])
-        velocities = np.stack(
-            [cos * velocities[..., 0] - sin * velocities[..., 1], sin * velocities[..., 0] + cos * velocities[..., 1]],
-            -1,
-        )
+        east, north = velocities[..., 0], velocities[..., 1]
+        velocities = np.stack([cos * east - sin * north, sin * east + cos * north], -1)
         return replace(
             scenario,
             map=map_of(scenario.map),
@@ -185,10 +183,16 @@ def _with_widths(road: RoadMap, width: float) -> RoadMap:
 
 @pytest.mark.parametrize(
     ("name", "decides"),
-    [("alone", 0.0), ("changing lanes into a car", 0.0), ("too fast", 1.0), ("straight on instead of left", 1.0)],
+    [
+        ("alone", 0.0),
+        ("behind a slower car", 0.0),
+        ("changing lanes into a car", 1.0),
+        ("too fast", 1.0),
+        ("straight on instead of left", 1.0),
+    ],
 )
 def test_a_default_width_decides_only_where_something_was_lost_on_it(name: str, decides: float) -> None:
-    """Of the collision with the car in the other lane the front decides, which asks for no lane."""
+    """A front collision asks for no lane, a lateral one does; so do the limit of a lane and the recorded route."""
     one = scene(name)
     assert figures(one)["default_width_decided"] == 0.0
     unsure = replace(one.scenario, map=_with_widths(one.scenario.map, math.nan))

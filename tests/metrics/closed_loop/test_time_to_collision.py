@@ -46,8 +46,8 @@ def test_a_track_that_only_passes_between_two_steps_is_not_hit() -> None:
 
 @pytest.mark.parametrize(("y", "counts"), [(0.0, False), (1.75, True)])
 def test_a_car_closing_in_from_the_side_counts_only_while_the_ego_is_between_lanes(y: float, counts: bool) -> None:
-    """It is about 60 degrees to the left, neither ahead nor behind: from its front, 2.5 m from its middle, it is 1.5 m to
-    the ego's flank, at 5 m/s.
+    """It is about 60 degrees to the left, neither ahead nor behind: from its front, 2.5 m from its middle, it is 1.5 m
+    to the ego's flank, at 5 m/s.
     """
     side = Drive(51.5, y + 5.0, -0.5 * np.pi, 5.0)
     found = approach(trial(Drive(50.0, y=y, speed=1.0), [side], frames=1), two_lanes())
