@@ -30,6 +30,11 @@ class FigureChange:
     recomputed: Mapping[str, Any] | None
 
     @property
+    def is_new(self) -> bool:
+        """Return whether the run has no such figure: it was recorded before the figure existed."""
+        return self.recorded is None
+
+    @property
     def is_other_version(self) -> bool:
         """Whether the metric's definition changed since the run."""
         versions = [figure and figure["version"] for figure in (self.recorded, self.recomputed)]
@@ -53,8 +58,8 @@ class Rescored:
 
     @property
     def agrees(self) -> bool:
-        """Whether every row and every figure came out as recorded."""
-        return not self.differing and not self.changes
+        """Return whether every row and every figure came out as recorded; figures that are new do not count."""
+        return not self.differing and all(change.is_new for change in self.changes)
 
 
 def rescore(recorded: Recorded, progress: Callable[[int, int], None] = lambda done, total: None) -> Rescored:
@@ -74,7 +79,7 @@ def rescore(recorded: Recorded, progress: Callable[[int, int], None] = lambda do
                     after, is_moved = judge.result(recorded.ledger[name], run.trace(name), before)
                     count += 1
                     moved += [name] if is_moved else []
-                    differing += [name] if (after.agents, after.trials) != (before.agents, before.trials) else []
+                    differing += [] if _holds(after, before) else [name]
                 writer.append(after)
                 progress(done, len(recorded.ledger))
             writer.seal(lambda rows: recorded.evaluator.metrics(rows, run))
@@ -148,6 +153,15 @@ class Judge:
             agents[SIN] = np.where(turned, np.sin(agents[HEADING]), agents[SIN])
         marks[IS_PRESENT] = trace.present[frame]
         return differs
+
+
+def _holds(after: EpisodeResult, before: EpisodeResult) -> bool:
+    """Return whether everything that the recorded rows hold came out the same; rows may have further figures now."""
+    rows, recorded = (*after.agents, *after.trials), (*before.agents, *before.trials)
+    return len(rows) == len(recorded) and all(
+        replace(row, figures={name: row.figures[name] for name in was.figures if name in row.figures}) == was
+        for row, was in zip(rows, recorded, strict=True)
+    )
 
 
 def _changes(recorded: Mapping[str, Any], recomputed: Mapping[str, Any]) -> Iterator[FigureChange]:

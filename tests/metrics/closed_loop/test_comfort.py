@@ -76,6 +76,40 @@ def test_signals_of_smooth_motion_are_its_derivatives() -> None:
     assert signals["lon_jerk"][inner] == pytest.approx(np.cos(later)[inner], abs=0.1)
 
 
+def fitted(values: Array, first: int, stop: int, order: int, at: float, times: int = 0) -> float:
+    """The polynomial of least squares through frames first to stop - 1: its value or derivative at a frame, in steps."""
+    frames = np.arange(first, stop) - at
+    polynomial = np.polynomial.Polynomial.fit(frames, values[first:stop], order, domain=[], window=[])
+    return float(polynomial.deriv(times)(0.0)) if times else float(polynomial(0.0))
+
+
+def test_windows_and_orders_are_the_published_ones() -> None:
+    """Savitzky and Golay's filter is the polynomial of least squares in a window, evaluated in its middle.
+
+    A window of 8 frames is frames k - 3 to k + 4, and its middle half a frame after k.
+    """
+    rng = np.random.default_rng(3)
+    along, across, heading = rng.normal(size=(3, 60))
+    found = comfort_signals(along, across, heading, DT)
+    size = np.hypot(along, across)
+    yaw = np.unwrap(heading)
+    k = 30
+
+    def smooth(values: Array) -> Array:
+        whole = range(15, 45)
+        return np.array([0.0] * 15 + [fitted(values, j - 3, j + 5, 2, j + 0.5) for j in whole] + [0.0] * 15)
+
+    assert found["lon_acceleration"][k] == pytest.approx(smooth(along)[k], abs=1e-7)
+    assert found["lat_acceleration"][k] == pytest.approx(smooth(across)[k], abs=1e-7)
+    assert found["lon_jerk"][k] == pytest.approx(fitted(smooth(along), k - 7, k + 8, 2, k, 1) / DT, abs=1e-6)
+    assert found["jerk"][k] == pytest.approx(fitted(smooth(size), k - 7, k + 8, 2, k, 1) / DT, abs=1e-6)
+    assert found["yaw_rate"][k] == pytest.approx(fitted(yaw, k - 2, k + 3, 2, k, 1) / DT, abs=1e-6)
+    assert found["yaw_acceleration"][k] == pytest.approx(fitted(yaw, k - 2, k + 3, 3, k, 2) / DT**2, abs=1e-5)
+    # At the ends the first and the last window's polynomial extends to the end.
+    assert found["yaw_acceleration"][0] == pytest.approx(fitted(yaw, 0, 5, 3, 0, 2) / DT**2, abs=1e-5)
+    assert found["yaw_rate"][59] == pytest.approx(fitted(yaw, 55, 60, 2, 59, 1) / DT, abs=1e-5)
+
+
 def test_a_heading_that_passes_pi_is_no_jump() -> None:
     heading = np.pi - 0.5 + 0.2 * T
     wrapped = np.arctan2(np.sin(heading), np.cos(heading))
