@@ -26,6 +26,7 @@ from roadworthy.evaluate.rescore import rescore
 from roadworthy.evaluate.sections import read_sections
 from roadworthy.evaluate.suite import evaluate_sections
 from roadworthy.metrics import driving
+from roadworthy.metrics.closed_loop import FIGURES
 from roadworthy.record import EpisodeResult, Run, read_trace, write_trace
 from roadworthy.record.run import trace_path
 from roadworthy.scenario.pack import Pack
@@ -203,6 +204,35 @@ def test_a_metric_of_another_version_is_told_as_such(
     assert changed["score"].is_other_version
     assert command(rescore_verb, run.folder) == 1
     assert "by version 3 of the metric" in capsys.readouterr().out
+
+
+@pytest.mark.row("CL-2")
+def test_a_run_from_before_the_closed_loop_score_gets_one(
+    make_run: Callable[[str], Run], tmp_path: Path, capsys: Captured
+) -> None:
+    """The old run is a copy without the score's columns and figures, as such a run was recorded."""
+    run = make_run("recorded")
+    folder = tmp_path / run.folder.name
+    shutil.copytree(run.folder, folder)
+    lines = (folder / "episodes.jsonl").read_text().splitlines()
+    for k, line in enumerate(lines):
+        entry = json.loads(line)
+        for table in ("agent_rows", "trial_rows"):
+            figures = entry[table]["figures"]
+            entry[table]["figures"] = {name: figures[name] for name in figures if name not in FIGURES}
+        lines[k] = json.dumps(entry)
+    (folder / "episodes.jsonl").write_text("\n".join(lines) + "\n")
+    metrics = json.loads((folder / "metrics.json").read_text())
+    metrics["figures"] = [figure for figure in metrics["figures"] if figure["name"] not in FIGURES]
+    (folder / "metrics.json").write_text(json.dumps(metrics))
+    result = rescore(take_up(Run(folder)))
+    assert not result.differing
+    assert result.agrees
+    given = {figure["name"]: figure for figure in (run.metrics or {})["figures"]}
+    assert [change.name for change in result.changes] == [name for name in given if name in FIGURES]
+    assert all(change.is_new and change.recomputed == given[change.name] for change in result.changes)
+    assert command(rescore_verb, folder) == 0
+    assert f"closed_loop_score: {given['closed_loop_score']['value']}" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", ["recorded", "open"])
