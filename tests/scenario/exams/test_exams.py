@@ -100,7 +100,7 @@ def test_a_car_ahead_that_brakes_right_at_the_start_is_no_exam() -> None:
         ("brakes earlier and more gently", profile((0, 12), (2, 12), (6.5, 0)), 0.0, set()),
         ("goes around on the left", 12.0, sideways((1.5, 4.5, WIDTH)), set()),
         ("drives on", 12.0, 0.0, {"avoids_leader"}),
-        ("stops at once and stays", profile((0, 12), (1, 12), (2.5, 0)), 0.0, {"drives_up"}),
+        ("stops at once and stays", profile((0, 12), (1, 12), (2.5, 0)), 0.0, {"drives_up", "drives_on"}),
         ("stops across the lane line", OWN_STOP, sideways((2, 5, WIDTH / 2)), {"in_lane"}),
     ],
 )
@@ -123,7 +123,7 @@ def stop_and_go() -> Scenario:
     [
         ("creeps on evenly", profile((0, 0), (1, 0), (2, 1.8), (7, 1.8), (9, 4)), set()),
         ("drives as if the road were free", profile((0, 0), (1, 0), (9, 12)), {"follows"}),
-        ("stays", 0.0, {"progress", "follows"}),
+        ("stays", 0.0, {"progress", "follows", "drives_on"}),
     ],
 )
 def test_stop_and_go(way: str, speed: Doubles | float, fails: set[str]) -> None:
@@ -298,7 +298,7 @@ GIVES_WAY = profile((0, 12), (1.5, 12), (5, 2.5), (5.7, 2.5), (8, 10), (9, 10))
     [
         ("stops and goes again", profile((0, 12), (2, 12), (5, 0.5), (5.6, 0.5), (8, 11), (9, 11)), set()),
         ("passes in front", 16.0, {"yields"}),
-        ("never goes again", profile((0, 12), (2, 12), (6, 0)), {"gets_across"}),
+        ("never goes again", profile((0, 12), (2, 12), (6, 0)), {"gets_across", "drives_on"}),
     ],
 )
 def test_pedestrian_crossing(way: str, speed: Doubles | float, fails: set[str]) -> None:

@@ -61,6 +61,16 @@ class Segments:
         x, y = self.x + self.dx, self.y + self.dy
         return np.minimum(self.x, x), np.maximum(self.x, x), np.minimum(self.y, y), np.maximum(self.y, y)
 
+    @cached_property
+    def is_first(self) -> Flags:
+        """Return whether a piece is the first of its polyline, (S,)."""
+        return np.diff(self.owner, prepend=-1) != 0
+
+    @cached_property
+    def is_last(self) -> Flags:
+        """Return whether a piece is the last of its polyline, (S,)."""
+        return np.diff(self.owner, append=-1) != 0
+
     def near(self, points: Array, reach: float) -> Ints:
         """Return the pieces within reach of the box around some points, (n, 2); a few beyond may be among them."""
         (west, south), (east, north) = points.min(axis=0) - reach, points.max(axis=0) + reach

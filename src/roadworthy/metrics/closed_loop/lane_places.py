@@ -16,23 +16,24 @@ Ints = NDArray[np.int64]
 
 NEAR_JUNCTION_LANE_M = 5.0  # see route.py: this near to a junction lane the ego may still count as being on it
 _BLOCK = 16  # frames that look for lanes together
-# Points of a vehicle; the corners are in the order of motion.CORNERS.
-_MIDDLE, _AXLE, _CORNERS = 0, 1, slice(2, 6)
+# Rows of distances; the corners are in the order of motion.CORNERS. To be in a lane, middle and rear axle must lie
+# beside its center line, not beyond an end of it; for corners at_fault.py asks for the distance alone.
+_TO_MIDDLE, _MIDDLE, _AXLE, _CORNERS = 0, 1, 2, slice(3, 7)
 _REAR, _FRONT = (1, 2), (0, 3)
 
 
 @dataclass(frozen=True, eq=False)
 class LanePlaces:
-    """Q pairs of a frame and a lane nearby, in the order of frames, then lanes; P points of the vehicle.
+    """Q pairs of a frame and a lane nearby, in the order of frames, then lanes; R rows of distances.
 
-    The points are the middle, and unless it is about the middle alone, the rear axle and the four corners.
+    Rows beyond the first two are there unless it is about the middle of the vehicle alone.
     """
 
     lane_map: LaneMap
     frames: int
     frame: Ints  # (Q,)
     lane: Ints  # (Q,)
-    distance: Array  # (P, Q) m from the points to the lane's center line
+    distance: Array  # (R, Q) m from points of the vehicle to the lane's center line, infinite beyond its ends
 
     @classmethod
     def of(cls, lane_map: LaneMap, body: Body) -> LanePlaces:
@@ -56,10 +57,10 @@ class LanePlaces:
         found_frames, found_lanes, found_distances = [], [], []
         for start in range(0, frames, _BLOCK):
             block = points[start : start + _BLOCK]
-            pieces = lanes.near(block[:, _MIDDLE], reach)
+            pieces = lanes.near(block[:, 0], reach)
             if not len(pieces):
                 continue
-            frame, piece = np.nonzero(lanes.distances(block[:, _MIDDLE], pieces) <= reach)
+            frame, piece = np.nonzero(lanes.distances(block[:, 0], pieces) <= reach)
             if not len(frame):
                 continue
             piece = pieces[piece]
@@ -70,7 +71,9 @@ class LanePlaces:
             found_lanes.append(owner[first])
             found_distances.append(np.minimum.reduceat(distances, first, axis=0).T)
         if not found_frames:
-            return cls(lane_map, frames, np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros((points.shape[1], 0)))
+            return cls(
+                lane_map, frames, np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros((points.shape[1] + 1, 0))
+            )
         return cls(
             lane_map,
             frames,
@@ -81,7 +84,7 @@ class LanePlaces:
 
     @cached_property
     def is_in(self) -> Flags:
-        """Return whether the points are in the lane, (P, Q)."""
+        """Return whether the points are in the lane, (R, Q); the first row says whether the middle is near it."""
         return self.distance <= self.lane_map.half_width[self.lane]
 
     @cached_property
@@ -139,7 +142,7 @@ class LanePlaces:
     def is_middle_near(self, frame: int, lane: int, distance_m: float) -> bool:
         """Return whether the middle of the vehicle is nearer to a lane than a distance, at most 5 m."""
         pairs = slice(self.starts[frame], self.starts[frame + 1])
-        distance = self.distance[_MIDDLE, pairs][self.lane[pairs] == lane]
+        distance = self.distance[_TO_MIDDLE, pairs][self.lane[pairs] == lane]
         return bool((distance - self.lane_map.half_width[lane] < distance_m).any())
 
     def _is_within_connected(self, frame: int) -> bool:
@@ -163,9 +166,16 @@ class LanePlaces:
 
 
 def _distances(lane_map: LaneMap, points: Array, piece: Ints) -> Array:
-    """Return the distances from the P points of pairs of a frame and a piece to the piece, (pairs, P) in m."""
+    """Return the distances from the points of pairs of a frame and a piece, (pairs, P, 2), to the piece: (pairs, R)."""
     lanes = lane_map.lanes
     ux, uy = lanes.dx[piece][:, None], lanes.dy[piece][:, None]
     ax, ay = points[..., 0] - lanes.x[piece][:, None], points[..., 1] - lanes.y[piece][:, None]
-    share = np.clip((ax * ux + ay * uy) / (ux * ux + uy * uy), 0.0, 1.0)
-    return np.hypot(ax - share * ux, ay - share * uy)
+    share = (ax * ux + ay * uy) / (ux * ux + uy * uy)
+    reached = np.clip(share, 0.0, 1.0)
+    distance = np.hypot(ax - reached * ux, ay - reached * uy)
+    distance = np.concatenate([distance[:, :1], distance], axis=1)
+    beside = slice(_MIDDLE, min(_AXLE + 1, distance.shape[1]))
+    along = share[:, : beside.stop - 1]
+    is_beyond = (along < 0.0) & lanes.is_first[piece][:, None] | (along > 1.0) & lanes.is_last[piece][:, None]
+    distance[:, beside][is_beyond] = np.inf
+    return distance

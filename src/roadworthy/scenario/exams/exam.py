@@ -21,5 +21,5 @@ class Exam:
 
 
 def common_conditions(attempt: Attempt) -> dict[str, bool]:
-    """Return what every exam requires of the way: to get on, and to end in a lane and along it."""
-    return {"progress": attempt.makes_progress, "in_lane": attempt.ends_in_lane}
+    """Return what every exam requires of the way: to get on, to end in a lane, and not to stand there for no reason."""
+    return {"progress": attempt.makes_progress, "in_lane": attempt.ends_in_lane, "drives_on": attempt.drives_on}

@@ -18,7 +18,6 @@ CUT_IN_LEAST_SPEED_MPS = 5.0
 
 SETTLED_S = 1.0  # for how long a car is to be near its new lane's center in the end
 SAFE_GAP_S = 0.9  # less is an offense above 80 km/h in Germany (BKatV: 5/10 of half the speedometer's reading, in m)
-STANDING_MPS = 0.7
 FASTER = 1.3  # than the limit: what a car may drive at most, for lanes that it can reach
 
 
@@ -148,13 +147,10 @@ def _cut_in_is_critical(situation: Situation) -> bool:
 
 
 def _cut_in(attempt: Attempt) -> dict[str, bool]:
-    """Drives on, and has a safe gap to the vehicle in the end: SAFE_GAP_S where that is ahead in its lane."""
+    """Has a safe gap to the vehicle in the end: SAFE_GAP_S where that is ahead in its lane."""
     agent, _ = cutting_in(attempt.situation)
-    if agent < 0:
-        return {"safe_gap": False, "drives_on": False}
-    gap, speed = float(attempt.gap_to(agent)[-1]), float(attempt.car.speed[-1])
-    goes = attempt.others[agent].speed[-1] <= STANDING_MPS or not attempt.others[agent].there[-1]
-    return {"safe_gap": gap >= SAFE_GAP_S * speed, "drives_on": bool(goes or speed > STANDING_MPS)}
+    gap = float(attempt.gap_to(agent)[-1]) if agent >= 0 else -np.inf
+    return {"safe_gap": gap >= SAFE_GAP_S * float(attempt.car.speed[-1])}
 
 
 LANE_EXAMS = {

@@ -59,6 +59,15 @@ def _hard_stop(attempt: Attempt) -> dict[str, bool]:
     return {"avoids_leader": not touches, "drives_up": bool(to_go <= JAM_GAP_M)}
 
 
+def _queue_gap(attempt: Attempt) -> Doubles:
+    """The gap (F,) to the queue: to the nearest of those whom the recorded car follows.
+
+    Not to whoever is ahead: recorded traffic that comes from behind drives through a car that stands in its way.
+    """
+    leaders = set(attempt.situation.recorded.leader.tolist()) - {-1}
+    return np.min([attempt.gap_to(agent) for agent in leaders], axis=0)
+
+
 def _stop_and_go_is_critical(situation: Situation) -> bool:
     """Neither staying nor holding the first speed nor driving as fast as suits the road keeps a car in the queue.
 
@@ -71,13 +80,13 @@ def _stop_and_go_is_critical(situation: Situation) -> bool:
         return False
     advance = recorded.station[-1] + recorded.leader_gap[-1] - recorded.station[0]
     holds = situation.steady_ghost
-    is_lost = holds.is_hit(agent) or bool(holds.leader_gap[-1] > JAM_GAP_M)
+    is_lost = holds.is_hit(agent) or bool(_queue_gap(holds)[-1] > JAM_GAP_M)
     return bool(advance > JAM_GAP_M) and is_lost and all(ghost.is_hit(agent) for ghost in situation.free_ghosts)
 
 
 def _stop_and_go(attempt: Attempt) -> dict[str, bool]:
-    """Follows the queue: a car is within JAM_GAP_M ahead for JAM_SHARE of the time, and in the end."""
-    near = attempt.leader_gap <= JAM_GAP_M
+    """Follows the queue: it is within JAM_GAP_M ahead for JAM_SHARE of the time, and in the end."""
+    near = _queue_gap(attempt) <= JAM_GAP_M
     return {"follows": bool(near.mean() >= JAM_SHARE and near[-1])}
 
 

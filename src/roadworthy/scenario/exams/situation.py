@@ -25,6 +25,9 @@ NEARBY_M = 80.0  # road users that never come this near to the car are left out
 FREE_SHARES = (0.85, 1.0)  # of the speed that suits the road: how fast cars are that heed nobody
 PROGRESS_SHARE = 0.2  # of the recorded progress; less is none (nuPlan's "making progress")
 ALONG_RAD = np.radians(30.0)
+STANDING_MPS = 0.7
+CLOSE_AHEAD_M = 20.0  # nearer than this, somebody or a junction is a reason to stand
+WALKER_ROOM_M = 5.0  # beside the car, for pedestrians who are about to cross
 OUTSIDE_M = 0.3  # by which a corner may be outside its lane (nuPlan's tolerance at the edge of the drivable area)
 
 
@@ -114,6 +117,29 @@ class Attempt:
             return False
         reach = 0.5 * (self.car.width * np.cos(angle) + self.car.length * abs(np.sin(angle)))
         return bool(abs(offset) + reach <= self.situation.network.half_width[int(lane)] + OUTSIDE_M)
+
+    @cached_property
+    def drives_on(self) -> bool:
+        """Whether the car moves in the end, or stands for a reason: somebody or a junction is close ahead of it."""
+        car = self.car
+        if car.speed[-1] > STANDING_MPS:
+            return True
+        lane, arc = int(self.places.lane[-1]), float(self.places.arc[-1])
+        network = self.situation.network
+        if lane >= 0 and network.is_junction[network.following(lane)].any():
+            if network.length[lane] - arc - 0.5 * car.length <= CLOSE_AHEAD_M:
+                return True
+        cos, sin = np.cos(car.heading[-1]), np.sin(car.heading[-1])
+        for agent, other in enumerate(self.others):
+            if not other.there[-1]:
+                continue
+            dx, dy = other.x[-1] - car.x[-1], other.y[-1] - car.y[-1]
+            ahead = dx * cos + dy * sin - 0.5 * (car.length + other.length)
+            walks = self.situation.scenario.agent_types[agent] == AgentType.PEDESTRIAN
+            beside = abs(dy * cos - dx * sin) - 0.5 * (car.width + other.width)
+            if -car.length < ahead <= CLOSE_AHEAD_M and beside <= (WALKER_ROOM_M if walks else 0.0):
+                return True
+        return False
 
     def is_settled_on(self, lanes: set[int], settled_m: float, seconds: float) -> bool:
         """Whether the car has been near the center of one of these lanes for the last so many seconds."""

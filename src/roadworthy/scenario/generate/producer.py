@@ -23,7 +23,7 @@ from roadworthy.scenario.generate.stage import Stage
 from roadworthy.scenario.generate.traffic.simulate import DT
 from roadworthy.scenario.generate.traffic.tables import Layout, lay_out
 from roadworthy.scenario.schema import RoadMap, Scenario
-from roadworthy.scenario.validate import faults
+from roadworthy.scenario.validate import GENERATED, faults
 
 SCENARIOS_PER_PLACE = 5
 SETTLING_STEPS = 8  # before the first window, so that nothing is left of how road users were placed
@@ -99,7 +99,9 @@ class Producer:
         shown = self._windows(recording, place.road_map, rng)
         for first in islice(shown, WINDOWS_PER_EXAM if self._is_exam else WINDOWS_PER_RECORDING):
             scenario = cut(recording, place.road_map, first, self.steps, id=id, tags=(self.behavior,))
-            if self._qualifies(scenario) and detect(scenario) == (self.behavior,) and not faults(scenario):
+            if not self._qualifies(scenario):
+                continue
+            if detect(scenario) == (self.behavior,) and not faults(scenario, GENERATED):
                 return scenario
         return None
 
