@@ -61,20 +61,25 @@ def first_contact(one: Motion, other: Motion) -> int | None:
 
 def type_of_contact(one: Motion, other: Motion, frame: int) -> CollisionType:
     """Return the type of a contact as the ego `one` has it; see `roadworthy.at_fault`."""
-    numbers = [
-        value
-        for m in (one, other)
-        for value in (
-            m.x[frame],
-            m.y[frame],
-            np.cos(m.heading[frame]),
-            np.sin(m.heading[frame]),
-            m.length,
-            m.width,
-            m.speed[frame],
+    return CollisionType(
+        collision_type(
+            x=one.x[frame],
+            y=one.y[frame],
+            cos=np.cos(one.heading[frame]),
+            sin=np.sin(one.heading[frame]),
+            length=np.float64(one.length),
+            width=np.float64(one.width),
+            speed=one.speed[frame],
+            track_x=other.x[frame],
+            track_y=other.y[frame],
+            track_cos=np.cos(other.heading[frame]),
+            track_sin=np.sin(other.heading[frame]),
+            track_length=np.float64(other.length),
+            track_width=np.float64(other.width),
+            track_speed=other.speed[frame],
+            is_static=False,
         )
-    ]
-    return CollisionType(collision_type(*np.float64(numbers), is_static=False))
+    )
 
 
 def lags(one: Motion, other: Motion, dt: float) -> tuple[float, float]:
