@@ -23,7 +23,7 @@ across the end of one is not within connected lanes.
 
 Substitutes for what our maps and agents lack:
   - nuPlan has lane polygons; we have center lines and widths. Where a width is unknown it is
-    scenario.detect.network.DEFAULT_LANE_WIDTH_M. A lane so defined ends in a half circle. All lanes of the map count,
+    scenario.lanes.network.DEFAULT_LANE_WIDTH_M. A lane so defined ends in a half circle. All lanes of the map count,
     and no lane is remembered from frame to frame where several overlap.
   - nuPlan measures where the rear axle is; we place it REAR_AXLE_SHARE of the length behind the middle of the box,
     half of the simulator's wheelbase of 0.6 of the length (nuPlan's car: 0.28).

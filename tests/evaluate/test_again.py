@@ -26,6 +26,7 @@ from roadworthy.evaluate.rescore import rescore
 from roadworthy.evaluate.sections import read_sections
 from roadworthy.evaluate.suite import evaluate_sections
 from roadworthy.metrics import driving
+from roadworthy.metrics.closed_loop import FIGURES
 from roadworthy.record import EpisodeResult, Run, read_trace, write_trace
 from roadworthy.record.run import trace_path
 from roadworthy.scenario.pack import Pack
@@ -225,11 +226,40 @@ def test_a_metric_of_another_version_is_told_as_such(
     assert "by version 3 of the metric" in capsys.readouterr().out
 
 
+@pytest.mark.row("CL-2")
+def test_a_run_from_before_the_closed_loop_score_gets_one(
+    make_run: Callable[[str], Run], tmp_path: Path, capsys: Captured
+) -> None:
+    """The old run is a copy without the score's columns and figures, as such a run was recorded."""
+    run = make_run("recorded")
+    folder = tmp_path / run.folder.name
+    shutil.copytree(run.folder, folder)
+    lines = (folder / "episodes.jsonl").read_text().splitlines()
+    for k, line in enumerate(lines):
+        entry = json.loads(line)
+        for table in ("agent_rows", "trial_rows"):
+            figures = entry[table]["figures"]
+            entry[table]["figures"] = {name: figures[name] for name in figures if name not in FIGURES}
+        lines[k] = json.dumps(entry)
+    (folder / "episodes.jsonl").write_text("\n".join(lines) + "\n")
+    metrics = json.loads((folder / "metrics.json").read_text())
+    metrics["figures"] = [figure for figure in metrics["figures"] if figure["name"] not in FIGURES]
+    (folder / "metrics.json").write_text(json.dumps(metrics))
+    result = rescore(take_up(Run(folder)))
+    assert not result.differing
+    assert result.agrees
+    given = {figure["name"]: figure for figure in (run.metrics or {})["figures"]}
+    assert [change.name for change in result.changes] == [name for name in given if name in FIGURES]
+    assert all(change.is_new and change.recomputed == given[change.name] for change in result.changes)
+    assert command(rescore_verb, folder) == 0
+    assert f"closed_loop_score: {given['closed_loop_score']['value']}" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("name", ["recorded", "open"])
 def test_an_episode_runs_again_bit_for_bit(make_run: Callable[[str], Run], name: str, capsys: Captured) -> None:
     run = make_run(name)
     for episode in run.ledger["episode_id"].to_pylist()[::5]:
-        assert command(replay_verb, run.folder, episode, "--verify", "--json") == 0
+        assert command(replay_verb, run.folder, episode, "--verify", "--json", "--trust") == 0
         assert json.loads(capsys.readouterr().out)["identical"] is True
 
 
@@ -237,7 +267,7 @@ def test_the_first_difference_is_told(make_run: Callable[[str], Run], capsys: Ca
     run = make_run("recorded")
     name = run.ledger["episode_id"].to_pylist()[1]
     trace = run.trace(name)
-    again = replay(take_up(run), name).trace
+    again = replay(take_up(run, trust=True), name).trace
     assert again is not None
     assert first_difference(trace, again) is None
     x = trace.x.copy()
@@ -253,7 +283,7 @@ def test_the_first_difference_is_told(make_run: Callable[[str], Run], capsys: Ca
 @pytest.mark.row("EVAL-6")
 def test_an_audit_counts_what_flips(make_run: Callable[[str], Run], capsys: Captured) -> None:
     run = make_run("recorded")
-    assert command(audit_verb, run.folder, "--episodes", "5", "--workers", "1", "--json") == 0
+    assert command(audit_verb, run.folder, "--episodes", "5", "--workers", "1", "--json", "--trust") == 0
     told = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert told["flips"] == 0
     assert [way["episodes"] for way in told["ways"]] == [5, 5, 5]

@@ -34,8 +34,9 @@ def wander(towns: Pack, rng: np.random.Generator, steps: int) -> int:
         observations, rewards, _ = env.step(actions)
         alone.step(actions[rows])
         assert observations[rows].tobytes() == alone.observations.tobytes()
-        for one, other in zip((rewards, *env.signals), (alone.rewards, *alone.signals), strict=True):
-            assert one[rows].tobytes() == other.tobytes()
+        assert rewards[rows].tobytes() == alone.rewards.tobytes()
+        for name in ("active", "trial_ended", "episode_ended", "timed_out"):
+            assert getattr(env.signals, name)[rows].tobytes() == getattr(alone.signals, name).tobytes()
         assert np.isfinite(observations).all()
         assert np.isfinite(rewards).all()
     assert np.isfinite(env.batch.worlds.agents[:, [X, Y]]).all()
@@ -46,7 +47,7 @@ def wander(towns: Pack, rng: np.random.Generator, steps: int) -> int:
 @pytest.mark.row("SIM-12")
 def test_random_worlds_are_the_same_alone_and_among_others(towns: Pack) -> None:
     rng = np.random.default_rng(1)
-    assert sum(wander(towns, rng, 60) for _ in range(20)) > 10_000
+    assert sum(wander(towns, rng, 40) for _ in range(8)) > 5_000
 
 
 @pytest.mark.long

@@ -17,6 +17,7 @@ FIRST = (
     "realism",
     "min_average_displacement_error",
     "score",
+    "closed_loop_score",
     "completion_rate",
     "goal_rate",
     "at_fault_collision_rate",
@@ -97,6 +98,36 @@ def _of_reference(references: Sequence[Run], role: str, figure: str) -> str:
     found = best(references, role, figure)
     figures = (found.metrics or {})["figures"] if found is not None else ()
     return next((f"{f['value']:.2f}" for f in figures if f["name"] == figure), "–")
+
+
+# The columns of the table of closed-loop scores, in so few letters that 80 columns hold a long name beside them.
+CLOSED_LOOP = {
+    "closed_loop_score": "score",
+    "no_at_fault_collision": "coll",
+    "drivable_area": "area",
+    "making_progress": "move",
+    "driving_direction": "dir",
+    "progress": "prog",
+    "time_to_collision": "ttc",
+    "speed_limit": "spd",
+    "comfort_in_bounds": "comf",
+}
+
+
+def closed_loop_table(runs: Mapping[str, Mapping[str, Any]]) -> Table | None:
+    """Return the closed-loop scores of runs with all parts, a line each; None where no run has one."""
+    named = {name: {figure["name"]: figure for figure in metrics["figures"]} for name, metrics in runs.items()}
+    scored = {name: figures for name, figures in named.items() if next(iter(CLOSED_LOOP)) in figures}
+    if not scored:
+        return None
+    table = _table("score = coll * area * move * dir * (5 prog + 5 ttc + 4 spd + 2 comf) / 16")
+    table.add_column("evaluator", overflow="fold")
+    for heading in CLOSED_LOOP.values():
+        table.add_column(heading, justify="right", no_wrap=True)
+    for name, figures in scored.items():
+        values = (figures[column]["value"] if column in figures else None for column in CLOSED_LOOP)
+        table.add_row(name, *("–" if value is None else f"{value:.2f}" for value in values))
+    return table
 
 
 def _columns(runs: Sequence[Mapping[str, Any]]) -> list[str]:

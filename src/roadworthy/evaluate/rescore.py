@@ -30,6 +30,11 @@ class FigureChange:
     recomputed: Mapping[str, Any] | None
 
     @property
+    def is_new(self) -> bool:
+        """Return whether the run has no such figure: it was recorded before the figure existed."""
+        return self.recorded is None
+
+    @property
     def is_other_version(self) -> bool:
         """Whether the metric's definition changed since the run."""
         versions = [figure and figure["version"] for figure in (self.recorded, self.recomputed)]
@@ -53,8 +58,8 @@ class Rescored:
 
     @property
     def agrees(self) -> bool:
-        """Whether every row and every figure came out as recorded."""
-        return not self.differing and not self.changes
+        """Return whether every row and every figure came out as recorded; figures that are new do not count."""
+        return not self.differing and all(change.is_new for change in self.changes)
 
 
 def rescore(recorded: Recorded, progress: Callable[[int, int], None] = lambda done, total: None) -> Rescored:

@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from roadworthy.metrics.adaptation import SCORE_VERSION, adaptation_figures, by_trial
+from roadworthy.metrics.closed_loop.metrics import CLOSED_LOOP_METRICS, closed_loop_counts
 from roadworthy.metrics.metric import Kind, Metric, Rows, figure
 from roadworthy.metrics.run_rows import RunRows
 from roadworthy.record import Run
@@ -65,7 +66,7 @@ AGENT_METRICS = (
     Metric("return", Kind.MEAN, "return", "1", "agent", "sum of rewards"),
 )
 # Figures that are computed from traces (see trace_figures). A run has those whose columns its rows have.
-TRACE_METRICS: tuple[Metric, ...] = ()
+TRACE_METRICS: tuple[Metric, ...] = CLOSED_LOOP_METRICS
 _KM = 1e-3
 RATIO_METRICS = (
     Metric(
@@ -102,6 +103,7 @@ def driving_metrics(run: Run) -> dict[str, Any]:
         figure(metric, part, per_scenario=True)
         for metrics, part in ((per_trial, rows.trials), (AGENT_METRICS, rows.agents))
         for metric in metrics
+        if not metric.is_per_scenario
     ]
     if rows.trial_count > 1:
         figures += adaptation_figures(rows)
@@ -115,6 +117,7 @@ def driving_metrics(run: Run) -> dict[str, Any]:
         "eval_seconds": eval_seconds(run),
         "gaps": rows.gaps(),
         "figures": figures,
+        "closed_loop": closed_loop_counts(rows.trials),
         "by_class": {name: _of_class(rows, name, per_trial, main) for name in rows.classes},
         "by_trial": by_trial(rows, per_trial) if rows.trial_count > 1 else [],
         "by_scenario": rows.by_scenario(per_trial, AGENT_METRICS[:1]),
@@ -129,7 +132,8 @@ def rate_metrics(trial_count: int) -> Sequence[Metric]:
 def trace_metrics(rows: RunRows) -> Sequence[Metric]:
     """Return the metrics of figures from traces that the rows have."""
     per = "trial" if rows.trial_count > 1 else "agent"
-    return [replace(metric, per=per) for metric in TRACE_METRICS if rows.trials.has(metric.column)]
+    known = [metric for metric in TRACE_METRICS if rows.trials.has(metric.column)]
+    return [metric if metric.is_per_scenario else replace(metric, per=per) for metric in known]
 
 
 def _figures(per_trial: Sequence[Metric], trials: Rows, agents: Rows) -> list[dict[str, Any]]:

@@ -18,6 +18,7 @@ from roadworthy.report.charts import (
     scenario_strip,
     trial_chart,
 )
+from roadworthy.report.closed_loop import is_of_closed_loop
 from roadworthy.report.facts import RunFacts
 from roadworthy.report.markup import Html, folded, join, number_cell, row, table, tag
 from roadworthy.report.realism import REALISM, is_of_realism, likelihoods
@@ -40,6 +41,7 @@ HEADLINES = (
     "min_average_displacement_error",
     "score",
     "success",
+    "closed_loop_score",
     "at_fault_collision_rate",
     "off_road_rate",
     "goal_rate",
@@ -79,8 +81,8 @@ def headlines(facts: RunFacts) -> Html:
 
 
 def all_figures(facts: RunFacts) -> Html:
-    """Every figure of the run but those of trials and of realism, which have their own sections."""
-    others = [f for f in facts.figures.values() if not is_of_realism(f)]
+    """Every figure of the run but those of trials, realism and the closed-loop score, which have their own sections."""
+    others = [f for f in facts.figures.values() if not (is_of_realism(f) or is_of_closed_loop(f))]
     plain = [f for f in others if f["per"] != "scenario" and not _is_of_trials(f)]
     if not plain:  # a run may count scenarios alone
         plain, each_once = others, []

@@ -11,7 +11,7 @@ from roadworthy.errors import UsageError
 from roadworthy.metrics.roll_up import Part, roll_up
 from roadworthy.record import Run
 from roadworthy.record.files import write_whole
-from roadworthy.report import figures, provenance, realism, references
+from roadworthy.report import closed_loop, figures, provenance, realism, references
 from roadworthy.report.charts import SMALL_BAR_PX, bar_axis, bar_scale
 from roadworthy.report.episodes import cards, draw, episode_table, failed_episodes
 from roadworthy.report.facts import RunFacts
@@ -88,6 +88,7 @@ def _several_runs(runs: Sequence[RunFacts], pictures: Pictures) -> list[Html]:
         _roll_up(runs),
         _summary_table(runs),
         *_compared_realism(runs),
+        *_compared_closed_loop(runs),
     ]
     for facts in runs:
         body += [tag("h2", facts.name, " ", _status(facts), id=facts.anchor), _lead(facts), *_opening(facts)]
@@ -101,6 +102,7 @@ def _sections(facts: RunFacts, pictures: Pictures) -> list[Section]:
         ("errors", "What ended the run", provenance.errors(facts)),
         ("realism", "Realism", realism.section(facts)),
         ("references", "Floor and ceiling", references.section(facts)),
+        ("closed-loop", "Closed-loop score", closed_loop.section(facts)),
         ("figures", "Figures", figures.all_figures(facts) if facts.figures else None),
         ("trials", "Over trials", figures.by_trial(facts)),
         ("classes", "By class", figures.by_class(facts)),
@@ -122,6 +124,12 @@ def _compared_realism(runs: Sequence[RunFacts]) -> list[Html]:
     """Realism side by side, where several runs have it."""
     compared = realism.side_by_side(runs)
     return [] if compared is None else [tag("h2", "Realism side by side"), compared]
+
+
+def _compared_closed_loop(runs: Sequence[RunFacts]) -> list[Html]:
+    """Closed-loop scores side by side, where several runs have one."""
+    compared = closed_loop.side_by_side(runs)
+    return [] if compared is None else [tag("h2", "Closed-loop scores side by side"), compared]
 
 
 def _episodes(facts: RunFacts, pictures: Pictures) -> Html | None:

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from roadworthy.compile import kernel
 from roadworthy.errors import PackError, ScenarioError
-from roadworthy.scenario.detect.network import DEFAULT_LANE_WIDTH_M
 from roadworthy.scenario.grid import CELL_M
+from roadworthy.scenario.lanes.network import DEFAULT_LANE_WIDTH_M
 from roadworthy.scenario.pack import Pack
 from roadworthy.scenario.pack.tables import PLACES, SECTIONS, PackedTables
 from roadworthy.scenario.prepare import EDGE_LIST_LENGTH, LANE_LIST_LENGTH
