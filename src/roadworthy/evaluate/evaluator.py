@@ -44,6 +44,8 @@ class Order:
     progress: Progress = lambda done, total: None
     on_begun: Callable[[Path], None] = lambda folder: None
     # Told the run folder as soon as there is one.
+    role: str | None = None
+    # What a reference run is to the run that it belongs to: its floor or its ceiling.
 
     def header(self) -> dict[str, Any]:
         """What run.json keeps: settings that decide what happens under `config`, the others under `carried_out`."""
@@ -54,6 +56,7 @@ class Order:
             "origins": dict(self.origins),
             "coplayers": coplayer_files(self.config),
             **self.subject.header(),
+            **({} if self.role is None else {"role": self.role}),
         }
 
 
