@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from roadworthy.sim.config import SimConfig
 from roadworthy.sim.cpu import CARRY_ON, JUDGE, MOVE, PLAN, SETTLE
 from roadworthy.sim.env import DriveEnv
 from roadworthy.sim.state import AGENT_COUNT, COS, EGO, FAILED_SPAWNS, HEADING, IS_PRESENT, ROLE, SIN
+
+Row = TypeVar("Row", AgentRow, TrialRow)
 
 
 @dataclass(frozen=True)
@@ -157,7 +159,10 @@ class Judge:
 
 def _holds(after: EpisodeResult, before: EpisodeResult) -> bool:
     """Return whether everything that the recorded rows hold came out the same; rows may have further figures now."""
-    rows, recorded = (*after.agents, *after.trials), (*before.agents, *before.trials)
+    return _hold(after.agents, before.agents) and _hold(after.trials, before.trials)
+
+
+def _hold(rows: Sequence[Row], recorded: Sequence[Row]) -> bool:
     return len(rows) == len(recorded) and all(
         replace(row, figures={name: row.figures[name] for name in was.figures if name in row.figures}) == was
         for row, was in zip(rows, recorded, strict=True)
