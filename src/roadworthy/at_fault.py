@@ -23,8 +23,8 @@ across the end of one is not within connected lanes.
 
 Substitutes for what our maps and agents lack:
   - nuPlan has lane polygons; we have center lines and widths. Where a width is unknown it is
-    scenario.detect.network.DEFAULT_LANE_WIDTH_M. All lanes of the map count, and no lane is remembered from frame to
-    frame where several overlap.
+    scenario.lanes.network.DEFAULT_LANE_WIDTH_M. A lane so defined ends in a half circle. All lanes of the map count,
+    and no lane is remembered from frame to frame where several overlap.
   - nuPlan measures where the rear axle is; we place it REAR_AXLE_SHARE of the length behind the middle of the box,
     half of the simulator's wheelbase of 0.6 of the length (nuPlan's car: 0.28).
   - Static objects are the agents of role `static`.
@@ -131,4 +131,4 @@ def is_at_fault(kind: int, is_within_lanes: bool) -> bool:
         >>> is_at_fault(CollisionType.LATERAL, is_within_lanes=False)
         True
     """
-    return bool(kind == _STOPPED_TRACK or kind == _FRONT or (kind == _LATERAL and not is_within_lanes))
+    return kind in (_STOPPED_TRACK, _FRONT) or (kind == _LATERAL and not is_within_lanes)

@@ -45,7 +45,8 @@ def cache_folder(part: str) -> Path:
     for folder in sorted({*_CALLED.get(part, ("scenario",)), part}):
         for path in sorted((root / folder).rglob("*.py")):
             digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
-    return Path(base) / "numba" / f"{part}-{digest.hexdigest()[:16]}"
+    checked = "-checked" if numba.config.BOUNDSCHECK else ""  # Numba's own index does not tell these apart
+    return Path(base) / "numba" / f"{part}-{digest.hexdigest()[:16]}{checked}"
 
 
 def kernel(function: Function) -> Function:

@@ -458,7 +458,7 @@ def random_config(rng: np.random.Generator) -> SimConfig:
         return list(choices)[rng.integers(len(list(choices)))]
 
     trials = int(rng.integers(1, 4))
-    at_goal = pick([AtGoal.LEAVE, AtGoal.STOP, AtGoal.NEW_GOAL] + ([AtGoal.RESPAWN] if trials == 1 else []))
+    at_goal = pick([word for word in AtGoal if word is not AtGoal.RESPAWN or trials == 1])
     return SimConfig(
         mode=pick(Mode),
         init_steps=int(rng.integers(0, 80)),

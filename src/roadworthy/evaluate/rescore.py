@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from roadworthy.evaluate.capture import EXTRA, MOTION
 from roadworthy.evaluate.ledger import Owed
 from roadworthy.evaluate.recorded import Recorded
-from roadworthy.evaluate.results import ego_rows, mean_figures
+from roadworthy.evaluate.results import are_rows_equal, ego_rows, mean_figures
 from roadworthy.metrics.trace_figures import with_trace_figures
 from roadworthy.record import AgentRow, EpisodeResult, Run, RunWriter, Trace, TrialRow
 from roadworthy.sim.config import SimConfig
 from roadworthy.sim.cpu import CARRY_ON, JUDGE, MOVE, PLAN, SETTLE
 from roadworthy.sim.env import DriveEnv
 from roadworthy.sim.state import AGENT_COUNT, COS, EGO, FAILED_SPAWNS, HEADING, IS_PRESENT, ROLE, SIN
-
-Row = TypeVar("Row", AgentRow, TrialRow)
 
 
 @dataclass(frozen=True)
@@ -81,7 +79,7 @@ def rescore(recorded: Recorded, progress: Callable[[int, int], None] = lambda do
                     after, is_moved = judge.result(recorded.ledger[name], run.trace(name), before)
                     count += 1
                     moved += [name] if is_moved else []
-                    differing += [] if _holds(after, before) else [name]
+                    differing += [] if are_rows_equal(before, after) else [name]
                 writer.append(after)
                 progress(done, len(recorded.ledger))
             writer.seal(lambda rows: recorded.evaluator.metrics(rows, run))
@@ -155,18 +153,6 @@ class Judge:
             agents[SIN] = np.where(turned, np.sin(agents[HEADING]), agents[SIN])
         marks[IS_PRESENT] = trace.present[frame]
         return differs
-
-
-def _holds(after: EpisodeResult, before: EpisodeResult) -> bool:
-    """Return whether everything that the recorded rows hold came out the same; rows may have further figures now."""
-    return _hold(after.agents, before.agents) and _hold(after.trials, before.trials)
-
-
-def _hold(rows: Sequence[Row], recorded: Sequence[Row]) -> bool:
-    return len(rows) == len(recorded) and all(
-        replace(row, figures={name: row.figures[name] for name in was.figures if name in row.figures}) == was
-        for row, was in zip(rows, recorded, strict=True)
-    )
 
 
 def _changes(recorded: Mapping[str, Any], recomputed: Mapping[str, Any]) -> Iterator[FigureChange]:

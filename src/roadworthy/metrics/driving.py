@@ -3,6 +3,9 @@
 Rates are of trials (with one trial per episode: of egos). Shares and means are of egos, each counting once, however
 long it drove. What happens per kilometre is a sum over a sum. All but these are told a second time per scenario, so
 that one with many egos weighs no more than one with few. Failed episodes are counted, outside of every denominator.
+
+Egos that start at their goal (free successes) are counted, and are in no figure of success: score, completion_rate,
+goal_rate, timed_out_rate. Pedestrians and cyclists are in no figure that is not for their kind (see docs/simulator.md).
 """
 
 from __future__ import annotations
@@ -12,28 +15,52 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from roadworthy.metrics.adaptation import adaptation_figures, by_trial
+from roadworthy.metrics.adaptation import SCORE_VERSION, adaptation_figures, by_trial
 from roadworthy.metrics.closed_loop.metrics import CLOSED_LOOP_METRICS, closed_loop_counts
 from roadworthy.metrics.metric import Kind, Metric, Rows, figure
 from roadworthy.metrics.run_rows import RunRows
 from roadworthy.record import Run
 
-_SUCCESS = "reached the share of its goals that is asked for, and neither touched another agent nor left the road"
+_SUCCESS = "reached the share of its goals that is asked for, without a collision that counts and never off the road"
 TRIAL_METRICS = (
-    Metric("score", Kind.RATE, "score", "share", "trial", _SUCCESS),
-    Metric("completion_rate", Kind.RATE, "goal_reached", "share", "trial", "reached all its goals"),
-    Metric("collision_rate", Kind.RATE, "collisions", "share", "trial", "touched another agent"),
-    Metric("off_road_rate", Kind.RATE, "departures", "share", "trial", "left the road"),
-    Metric("red_light_rate", Kind.RATE, "red_lights", "share", "trial", "ran a red light"),
-    Metric("stop_sign_rate", Kind.RATE, "stop_signs", "share", "trial", "passed a stop sign without stopping"),
-    Metric("timed_out_rate", Kind.RATE, "timed_out", "share", "trial", "was under way when the time was up"),
+    Metric("score", Kind.RATE, "score", "share", "trial", _SUCCESS, version=SCORE_VERSION),
+    Metric("completion_rate", Kind.RATE, "goal_reached", "share", "trial", "reached all its goals", version=2),
+    Metric(
+        "at_fault_collision_rate",
+        Kind.RATE,
+        "at_fault_collisions",
+        "share",
+        "trial",
+        "touched another agent and was at fault for it",
+    ),
+    Metric("collision_rate", Kind.RATE, "collisions", "share", "trial", "touched another agent, whoever was at fault"),
+    Metric("off_road_rate", Kind.RATE, "departures", "share", "trial", "left the road", version=2),
+    Metric("red_light_rate", Kind.RATE, "red_lights", "share", "trial", "ran a red light", version=2),
+    Metric(
+        "stop_sign_rate", Kind.RATE, "stop_signs", "share", "trial", "passed a stop sign without stopping", version=2
+    ),
+    Metric(
+        "timed_out_rate", Kind.RATE, "timed_out", "share", "trial", "had a goal left when the time was up", version=2
+    ),
 )
 AGENT_METRICS = (
-    Metric("goal_rate", Kind.SHARE, "goal_rate", "share", "agent", "share of its goals that it reached"),
+    Metric("goal_rate", Kind.SHARE, "goal_rate", "share", "agent", "share of its goals that it reached", version=2),
     Metric("comfort", Kind.SHARE, "comfort", "share", "agent", "share of its steps within the limits of comfort"),
-    Metric("lane_aligned", Kind.SHARE, "lane_aligned", "share", "agent", "share of its steps on a lane along it"),
-    Metric("lane_centred", Kind.SHARE, "lane_centred", "share", "agent", "share of its steps near a lane's centre"),
-    Metric("wrong_way", Kind.SHARE, "wrong_way", "share", "agent", "share of its steps on a lane against it"),
+    Metric(
+        "lane_aligned", Kind.SHARE, "lane_aligned", "share", "agent", "share of its steps on a lane along it", version=2
+    ),
+    Metric(
+        "lane_centred",
+        Kind.SHARE,
+        "lane_centred",
+        "share",
+        "agent",
+        "share of its steps near a lane's centre",
+        version=2,
+    ),
+    Metric(
+        "wrong_way", Kind.SHARE, "wrong_way", "share", "agent", "share of its steps on a lane against it", version=2
+    ),
     Metric("distance_m", Kind.MEAN, "distance_m", "m", "agent", "distance driven"),
     Metric("length", Kind.MEAN, "length", "steps", "agent", "steps driven"),
     Metric("return", Kind.MEAN, "return", "1", "agent", "sum of rewards"),
@@ -51,15 +78,17 @@ RATIO_METRICS = (
         "distance driven per collision, departure from the road or red light run",
         "distance_m",
         is_inverse=True,
+        version=2,
     ),
     *(
-        Metric(name, Kind.RATIO, column, "1/km", "kilometre", what, "distance_m", _KM)
-        for name, column, what in (
-            ("infractions_per_km", "infractions", "collisions, departures from the road and red lights run"),
-            ("collisions_per_km", "collisions", "contacts with another agent"),
-            ("departures_per_km", "departures", "departures from the road"),
-            ("red_lights_per_km", "red_lights", "red lights run"),
-            ("stop_signs_per_km", "stop_signs", "stop signs passed without stopping"),
+        Metric(name, Kind.RATIO, column, "1/km", "kilometre", what, "distance_m", _KM, version=version)
+        for name, column, what, version in (
+            ("infractions_per_km", "infractions", "collisions, departures from the road and red lights run", 2),
+            ("at_fault_collisions_per_km", "at_fault_collisions", "other agents touched, at fault for it", 1),
+            ("collisions_per_km", "collisions", "contacts with another agent that began, whoever was at fault", 1),
+            ("departures_per_km", "departures", "departures from the road", 2),
+            ("red_lights_per_km", "red_lights", "red lights run", 2),
+            ("stop_signs_per_km", "stop_signs", "stop signs passed without stopping", 2),
         )
     ),
 )
@@ -84,6 +113,7 @@ def driving_metrics(run: Run) -> dict[str, Any]:
         "num_scenarios": rows.scenario_count,
         "num_agents_evaluated": len(rows.agents),
         "num_failed_spawns": rows.failed_spawns,
+        "num_free_successes": rows.free_successes,
         "eval_seconds": eval_seconds(run),
         "gaps": rows.gaps(),
         "figures": figures,

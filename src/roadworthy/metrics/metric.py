@@ -118,7 +118,7 @@ def told(found: Interval, name: str, per: str, metric: Metric) -> dict[str, Any]
 
 def _ratio(metric: Metric, values: Array, rows: Rows) -> Interval:
     """A sum over a sum, or the other way round; n is the sum of what it counts per."""
-    over = rows.column(metric.over) * metric.scale
+    over = np.where(np.isnan(values), np.nan, rows.column(metric.over) * metric.scale)
     found = ratio(values, over, rows.clusters)
     if not metric.is_inverse:
         return replace(found, n=round(float(np.nansum(over)), 3))

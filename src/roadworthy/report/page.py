@@ -22,7 +22,7 @@ from roadworthy.report.words import GAIN, duration, many, moment, plain_name
 
 FOLDER, FILE = "report", "report.html"
 FOLDED = ("config", "origin", "commands")  # sections that are folded where there are several runs
-SUMMARY_COLUMNS = ("realism", "score", "collision_rate", "off_road_rate")
+SUMMARY_COLUMNS = ("realism", "score", "at_fault_collision_rate", "collision_rate", "off_road_rate")
 
 Section = tuple[str, str, Html | None]  # its id within the run, its title, and what it holds
 
@@ -226,9 +226,11 @@ def _summary_columns(runs: Sequence[RunFacts]) -> list[str]:
     """The figures that say most; where episodes have several trials, what the last one gains is one of them."""
     names = list(dict.fromkeys(name for facts in runs for name in facts.figures))
     known = [name for name in SUMMARY_COLUMNS if name in names]
+    if "at_fault_collision_rate" in known:  # runs of earlier versions have all collisions alone
+        known.remove("collision_rate")
     gains = [name for name in names if name.startswith(GAIN)]
     if gains:
-        return [*known[: len(SUMMARY_COLUMNS) - 1], gains[-1]]
+        return [*known[:3], gains[-1]]
     return known or names[: len(SUMMARY_COLUMNS)]
 
 

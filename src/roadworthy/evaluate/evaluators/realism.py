@@ -41,8 +41,8 @@ class RealismConfig(EvaluatorConfig):
     fixed: ClassVar[Mapping[str, Any]] = FIXED
     has_references: ClassVar[bool] = False  # its suite has baselines of its own
 
-    challenge: Literal["2025", "2024"] = "2025"
-    # Whose weights add up to the realism.
+    challenge: Literal["2025", "2024", "2025_scenario_gen"] = "2025"
+    # The challenge whose configuration turns features into the realism.
     env: SimConfig = field(default_factory=lambda: parse(FIXED["env"], SimConfig))
     episode: EpisodeConfig = field(default_factory=lambda: parse(FIXED["episode"], EpisodeConfig))
     summary: SummaryConfig = field(default_factory=lambda: SummaryConfig(figure="realism"))
@@ -97,7 +97,7 @@ class Realism(DrivingEvaluator):
             for name, part in driving["by_class"].items()
         }
         driving["by_scenario"] = _joined(driving["by_scenario"], found["by_scenario"])
-        return {**driving, "realism": found["realism"]}
+        return {**driving, "num_free_successes": None, "realism": found["realism"]}
 
     def followed(self, run: Run, episode_id: str) -> int | None:
         """The first of those that are evaluated: of all others, the one that did worst is often off the map."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from roadworthy.compile import entry, rule
 from roadworthy.errors import UsageError
-from roadworthy.policy.experts.places import keep_track
+from roadworthy.policy.experts.places import NEVER, keep_track
 from roadworthy.scenario.schema import Floats, Ints
 from roadworthy.sim.dynamics import PEDESTRIAN, decode, encode, wheelbase_of
 from roadworthy.sim.env import DriveEnv
@@ -36,6 +36,7 @@ from roadworthy.sim.state import (
     ROUTE_PLACE,
     SCENARIO,
     SIN,
+    SPAWNS,
     SPEED,
     STEERING_GAIN,
     TRIAL,
@@ -85,6 +86,16 @@ class DriveExpert:
         """(rows, 2) an action for every row, as `env.step` takes them; a view that the next call overwrites."""
         self._env.look(self._decide)
         return self._actions
+
+    def reset(self, mask: NDArray[np.bool_]) -> None:
+        """Forget these rows: what is asked of them next belongs to another attempt.
+
+        mask: (rows,). Without a call, a later attempt is still told from an earlier one by its seed, scenario, trial
+        and steps.
+        """
+        if self._own is not None:
+            world, slot = np.nonzero(np.reshape(mask, (self._env.world_count, self._env.rows_per_world)))
+            self._own.marks[world, SPAWNS, slot] = NEVER
 
     def _decide(self, worlds: Worlds, maps: Maps, scenarios: Scenarios, settings: NDArray[np.void]) -> None:
         own = self._account(worlds)

@@ -19,7 +19,7 @@ from roadworthy.scenario.generate.stage import Stage
 from roadworthy.scenario.generate.traffic.simulate import DT
 from roadworthy.scenario.generate.traffic.tables import Layout, lay_out
 from roadworthy.scenario.schema import RoadMap, Scenario
-from roadworthy.scenario.validate import faults
+from roadworthy.scenario.validate import GENERATED, faults
 
 SCENARIOS_PER_PLACE = 5
 SETTLING_STEPS = 8  # before the first window, so that nothing is left of how road users were placed
@@ -92,7 +92,7 @@ class Producer:
         shown = self._windows(recording, place.road_map, rng)
         for first in islice(shown, WINDOWS_PER_RECORDING):
             scenario = cut(recording, place.road_map, first, self.steps, id=id, tags=(self.behavior,))
-            if detect(scenario) == (self.behavior,) and not faults(scenario):
+            if detect(scenario) == (self.behavior,) and not faults(scenario, GENERATED):
                 return scenario
         return None
 

@@ -50,7 +50,11 @@ def locate(network: LaneNetwork, x: Doubles, y: Doubles, heading: Doubles, dt: f
     chosen = _cheapest(costs * (dt / USUAL_STEP_S), _passages(network, lanes))
     lane = lanes[chosen].astype(np.int32)
     return Places(
-        lane, arcs[chosen, steps], offsets[chosen, steps], angles[chosen, steps], _shifts(network, lane).astype(np.int32)
+        lane,
+        arcs[chosen, steps],
+        offsets[chosen, steps],
+        angles[chosen, steps],
+        _shifts(network, lane).astype(np.int32),
     )
 
 
