@@ -23,6 +23,8 @@ from roadworthy.sim.state import (
     BRAKE_GAIN,
     COS,
     DRIVEN_COUNT,
+    GOAL,
+    GOAL_COUNT,
     GOAL_DISTANCE,
     IS_DRIVING,
     LATERAL,
@@ -179,7 +181,8 @@ def _wish(
             return -agents[ACCELERATION, a] / dt, -agents[LATERAL, a] / dt
         return _ZERO, _ZERO
     acceleration = wanted_acceleration(own, maps, scenarios, w, a, p)
-    if p.is_open:  # who is recorded drives on: its goal is where the recording happens to end
+    # Recorded agents drive on: their goal is where the recording happens to end. So do those with no goal left.
+    if p.is_open and marks[GOAL, a] < marks[GOAL_COUNT, a]:
         to_goal = max(agents[GOAL_DISTANCE, a] - _HALF * p.goal_radius, _LEAST_M)
         slowing = (speed * speed - p.goal_speed * p.goal_speed) / (_TWO * to_goal)
         if slowing > _SLOWING:

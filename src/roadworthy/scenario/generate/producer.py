@@ -11,7 +11,7 @@ import numpy as np
 from roadworthy.errors import ConfigError, GenerationError
 from roadworthy.scenario.detect import BEHAVIORS, DETECTORS, Tracks, detect
 from roadworthy.scenario.generate.assemble import assemble
-from roadworthy.scenario.generate.config import DEFAULT_STEPS, GenerateConfig
+from roadworthy.scenario.generate.config import DEFAULT_STEPS, STEPS_WITH_SDC, GenerateConfig
 from roadworthy.scenario.generate.network import Network
 from roadworthy.scenario.generate.recording import Recording, cut, record
 from roadworthy.scenario.generate.setups import SETUPS
@@ -101,7 +101,7 @@ class Producer:
         there = recording.motion["there"][recording.stage.sdc]
         whole = cut(recording, road_map, 0, recording.stage.steps)
         tracks = Tracks.of(whole)
-        needed = min(self.steps, DEFAULT_STEPS)
+        needed = min(self.steps, STEPS_WITH_SDC)
         for first in rng.permutation(np.arange(SETTLING_STEPS, SETTLING_STEPS + SEARCH_STEPS, STRIDE)).tolist():
             if there[first : first + needed].all() and DETECTORS[self.behavior](
                 tracks.window(first, first + self.steps)
