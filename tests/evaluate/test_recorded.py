@@ -114,7 +114,9 @@ def test_the_log_expert_drives_where_the_car_was_recorded(runs: dict[str, Run], 
             errors = motion_errors(trace, pack.scenario(trace.scenario_id))
             assert errors.max() < 1.0, trace.scenario_id
             (row,) = result.agents
-            assert (row.figures["collisions"], row.figures["score"]) == (0, 1), trace.scenario_id
+            assert (row.figures["collisions"], row.figures["at_fault_collisions"]) == (0, 0), trace.scenario_id
+            if not row.figures["starts_at_goal"]:
+                assert row.figures["score"] == 1, trace.scenario_id
 
 
 def test_doing_nothing_is_not_what_was_recorded(runs: dict[str, Run], pack_path: Path) -> None:
@@ -124,7 +126,18 @@ def test_doing_nothing_is_not_what_was_recorded(runs: dict[str, Run], pack_path:
     assert max(errors) > 3.0
 
 
-def test_a_scene_in_which_the_car_waits_at_a_red_light_has_no_infraction_of_doing_nothing(runs: dict[str, Run]) -> None:
+@pytest.mark.row("CL-4")
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_car_that_waits_at_a_red_light_is_in_no_figure_of_success(runs: dict[str, Run], policy: str) -> None:
+    starts = [result.agents[0].figures["starts_at_goal"] for result in runs[policy].results()]
+    assert starts == [float(number == WAITING) for number in range(len(SCENES))]
+    metrics = runs[policy].metrics
+    assert metrics is not None
+    assert metrics["num_free_successes"] == 1
+    assert next(entry["n"] for entry in metrics["figures"] if entry["name"] == "score") == len(SCENES) - 1
+
+
+def test_doing_nothing_at_a_red_light_is_no_infraction(runs: dict[str, Run]) -> None:
     result = list(runs["zero"].results())[WAITING]
     (row,) = result.agents
     assert (row.figures["collisions"], row.figures["red_lights"], row.figures["departures"]) == (0, 0, 0)
