@@ -128,6 +128,21 @@ def test_an_expert_acts_in_an_episode_as_if_it_were_its_first(
         assert asked(env, expert, 0, 7, steps, forgets) == fresh
 
 
+@pytest.mark.row("EVAL-10")
+def test_an_expert_owes_nothing_from_an_episode_of_one_step(tmp_path: Path) -> None:
+    offsets = np.linspace(0.05, 0.6, 12).tolist()  # of some, what is owed after a step is enough for another choice
+    pack = pack_of(
+        tmp_path / "p.pack", *(scene(Actor(20.0, y=-1.75 + off, speed=8.0), id=f"off {off}") for off in offsets)
+    )
+    config = SimConfig(mode=Mode.REPLAY, episode=EpisodeConfig(1, 1), control=ControlConfig(who=Control.SDC))
+    env = DriveEnv(pack, 1, config, sampling=False)
+    env.assign(0, 0, 0)
+    env.reset()
+    expert = DriveExpert(env)
+    for number in range(len(pack)):
+        assert len({asked(env, expert, number, 7, 1)[0] for _ in range(5)}) == 1
+
+
 def test_forgetting_one_agent_leaves_the_others_of_its_world_alone(towns: Pack) -> None:
     config = SimConfig(mode=Mode.REPLAY, control=ControlConfig(who=Control.VEHICLES, rows=4))
     taken = []
