@@ -1,4 +1,4 @@
-"""How the package's plots look, and a figure as a PNG file. Matplotlib is imported when something is drawn."""
+"""How the package's plots look, and a figure as a file. Matplotlib is imported when something is drawn."""
 
 from __future__ import annotations
 
@@ -29,17 +29,32 @@ STYLE: dict[str, Any] = {
 DOTS_PER_INCH = 120
 
 
+# File endings of figures, and what a file of each would otherwise say of the software and the time it was written at.
+_METADATA: dict[str, dict[str, None]] = {
+    ".png": {"Software": None},
+    ".pdf": {"Creator": None, "Producer": None, "CreationDate": None},
+    ".svg": {"Creator": None, "Date": None},
+}
+FIGURE_SUFFIXES = tuple(_METADATA)
+
+
 def png(draw: Callable[[Figure], None], inches: tuple[float, float]) -> bytes:
-    """A figure of this size, drawn in the package's style, without any display."""
+    """Draw a figure of this size in the package's style, without any display, as a PNG file."""
+    return figure_file(draw, inches, ".png")
+
+
+def figure_file(draw: Callable[[Figure], None], inches: tuple[float, float], suffix: str) -> bytes:
+    """Draw a figure as the bytes of a file with this ending, one of `FIGURE_SUFFIXES`."""
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    with matplotlib.rc_context(STYLE):  # type: ignore[arg-type]  # its stubs list every key
+    # Names within an SVG file are random without a salt.
+    with matplotlib.rc_context({**STYLE, "svg.hashsalt": "roadworthy"}):  # type: ignore[arg-type]  # its stubs list every key
         figure = Figure(figsize=inches, dpi=DOTS_PER_INCH, layout="constrained")
         FigureCanvasAgg(figure)
         draw(figure)
         target = BytesIO()
         # Without the name of the software in it, the same data give the same bytes under any version number.
-        figure.savefig(target, format="png", metadata={"Software": None})
+        figure.savefig(target, format=suffix.removeprefix("."), metadata=_METADATA[suffix])
     return target.getvalue()
