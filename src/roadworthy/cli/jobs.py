@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="Run policies in any Gymnasium environment, job by job.")
 
-JobsPath = Annotated[Path, typer.Argument(metavar="FILE", help="A jobs file: .toml or .json.", show_default=False)]
+JobsPath = Annotated[
+    Path, typer.Argument(metavar="FILE", help="A jobs file: .toml, .json or .yaml.", show_default=False)
+]
 Out = Annotated[Path | None, typer.Option("--out", metavar="FOLDER", help="Where results go; runs/FILE if not given.")]
 New = Annotated[bool, typer.Option("--new", help="Run everything anew, finished jobs too.")]
 ChunkSize = Annotated[
