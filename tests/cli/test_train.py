@@ -77,7 +77,9 @@ def test_a_file_is_trained_with_lines_of_progress_and_a_checkpoint_at_the_end(
 
 @pytest.mark.row("LEARN-1")
 @pytest.mark.parametrize("where", ["flag", "set", "file"])
-def test_a_sink_is_switched_on_by_a_flag_a_setting_or_the_file(where: str, file: Path, tmp_path: Path) -> None:
+def test_a_sink_is_switched_on_by_a_flag_a_setting_or_the_file(
+    where: str, file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     pytest.importorskip("tensorboard")
     out, given = (
         tmp_path / "run",
@@ -88,6 +90,7 @@ def test_a_sink_is_switched_on_by_a_flag_a_setting_or_the_file(where: str, file:
     assert main(["train", str(file), "--out", str(out), *given.get(where, [])]) == 0
     steps = [json.loads(line)["step"] for line in (out / "progress.jsonl").read_text().splitlines()]
     assert [event.step for event in tensorboard_events(out / "tensorboard").Scalars("losses/policy_loss")] == steps
+    assert f"curves: tensorboard --logdir {out}\n" in capsys.readouterr().out
 
 
 @pytest.mark.row("PPO-4")
