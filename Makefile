@@ -6,7 +6,11 @@ PYTHON ?= python3
 TESTS ?= tests
 VENV := .venv
 BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+# What is installed: what the demo needs; what the robot demo adds; everything that tests and development need.
 READY := $(VENV)/.ready
+READY_ROBOT := $(VENV)/.ready-robot
+READY_DEV := $(VENV)/.ready-dev
 # A file goes to one worker as a whole: its test drivers are compiled once.
 PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile
 DEMO := demo
@@ -32,7 +36,7 @@ demo-scenarios: $(READY) ## generate towns with moving traffic, check them and d
 	$(BIN)/roadworthy scenarios show $(DEMO)/town.pack 7-roundabout-0000 -o $(DEMO)/town.png --mp4 $(DEMO)/town.mp4
 	@echo "Look at $(DEMO)/town.mp4 (a town with moving traffic), $(DEMO)/town.png and $(DEMO)/classes.png"
 
-demo-robot: $(READY) ## a robot arm under varied light and objects: a sweep, and which of them decides success
+demo-robot: $(READY_ROBOT) ## a robot arm under varied light and objects: a sweep, and which of them decides success
 	@mkdir -p $(DEMO)/robot
 	$(BIN)/roadworthy sweep examples/factors.yaml --base examples/job.toml --episodes 600 --design sobol \
 	  --out $(DEMO)/robot --episode-summary $(DEMO)/robot/episodes.jsonl
@@ -42,22 +46,22 @@ demo-robot: $(READY) ## a robot arm under varied light and objects: a sweep, and
 test: lint ## lint, then every test that is not marked long
 	$(PYTEST) $(TESTS)
 
-test-long: $(READY) ## the tests that take long
+test-long: $(READY_DEV) ## the tests that take long
 	$(PYTEST) --hypothesis-profile=long -m long $(TESTS)
 
-bench: $(READY) ## the benchmarks; the last line is JSON
+bench: $(READY_DEV) ## the benchmarks; the last line is JSON
 	$(BIN)/python -m benchmarks
 
-lint: $(READY) ## style, formatting and types
+lint: $(READY_DEV) ## style, formatting and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-format: $(READY) ## mend style and formatting in place
+format: $(READY_DEV) ## mend style and formatting in place
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-rows: $(READY) ## the rows of docs/requirements.md, with and without a test
+rows: $(READY_DEV) ## the rows of docs/requirements.md, with and without a test
 	@$(BIN)/python tools/rows.py
 
 clean: ## remove the environment, the caches and what the demo made
@@ -67,7 +71,16 @@ clean: ## remove the environment, the caches and what the demo made
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(v < (3, 11) and "Roadworthy needs Python 3.11 or later, but $(PYTHON) is %d.%d: name another one, as in PYTHON=python3.12 make test" % v[:2])'
 	$(PYTHON) -m venv --clear $(VENV)
-	$(BIN)/python -m pip install --quiet -c constraints.txt torch
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+	$(PIP) torch
+	$(PIP) -e .
+	@touch $@
+
+$(READY_ROBOT): $(READY)
+	$(PIP) -e '.[robot,sensitivity]'
+	-$(BIN)/python tools/graphics.py
+	@touch $@
+
+$(READY_DEV): $(READY)
+	$(PIP) -e '.[dev]'
 	-$(BIN)/python tools/graphics.py
 	@touch $@

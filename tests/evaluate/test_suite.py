@@ -30,6 +30,7 @@ scenarios = "{pack}"
 episode.trial_steps = 30
 env.control.rows = 4
 checkpoint = "tests.evaluate.actors:Wander"
+references = []
 worlds = 4
 workers = 1
 

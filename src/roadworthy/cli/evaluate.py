@@ -14,6 +14,7 @@ from roadworthy.cli.progress import Report, progress
 
 if TYPE_CHECKING:
     from roadworthy.evaluate.suite import Outcome
+    from roadworthy.record import Run
 
 EXAMPLES = examples(
     "roadworthy evaluate behaviors --checkpoint runs/best",
@@ -91,12 +92,14 @@ def evaluate(
             step=step,
             epoch=epoch,
             sinks=sinks,
+            has_references=True,
             showing=showing,
             on_outcome=through,
         )
     summary, report = eval_summary(outcomes), _report(outcomes, out, Path(source).stem)
     if json:
         told = {"source": source, "out": str(out), "runs": list(map(_plain, outcomes)), "eval_summary": summary}
+        told["references"] = [_plain_reference(run) for outcome in outcomes for run in outcome.references]
         tell_json(told | {"report": None if report is None else str(report)})
     else:
         _tell_figures(outcomes, summary)
@@ -138,8 +141,23 @@ def _plain(outcome: Outcome) -> dict[str, Any]:
     }
 
 
+def _plain_reference(run: Run) -> dict[str, Any]:
+    header, metrics = run.header, run.metrics or {}
+    return {
+        "evaluator": header["evaluator"],
+        "policy": header["policy_spec"],
+        "role": header["role"],
+        "folder": str(run.folder),
+        "metrics": {key: metrics[key] for key in metrics if not key.startswith("by_")},
+    }
+
+
 def _first_line(error: BaseException | None) -> str:
     return f"{error}".strip().partition("\n")[0] or type(error).__name__
+
+
+def _headline(outcome: Outcome) -> str:
+    return "score" if outcome.config is None else outcome.config.summary.figure
 
 
 def _tell_figures(outcomes: list[Outcome], summary: dict[str, Any]) -> None:
@@ -147,9 +165,11 @@ def _tell_figures(outcomes: list[Outcome], summary: dict[str, Any]) -> None:
 
     complete = [outcome for outcome in outcomes if outcome.is_complete and outcome.run is not None]
     if len(complete) == 1 and complete[0].run is not None and complete[0].run.metrics is not None:
-        tell(figures_table(complete[0].name, complete[0].run.metrics))
+        outcome = complete[0]
+        tell(figures_table(outcome.name, complete[0].run.metrics, outcome.references, _headline(outcome)))
     elif complete:
-        tell(sections_table({o.name: o.run.metrics for o in complete if o.run is not None and o.run.metrics}))
+        metrics = {o.name: o.run.metrics for o in complete if o.run is not None and o.run.metrics}
+        tell(sections_table(metrics, {o.name: o.references for o in complete}))
     for outcome in complete:
         failed = (outcome.run.metrics or {}).get("num_failed_episodes") if outcome.run is not None else 0
         if failed and len(complete) > 1:

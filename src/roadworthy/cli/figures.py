@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from roadworthy.record.references import ROLES, best
+
 if TYPE_CHECKING:
     from rich.table import Table
+
+    from roadworthy.record import Run
 
 # What a screen has room for, of many figures: the rest is in metrics.json and in the report.
 FIRST = (
@@ -27,8 +31,10 @@ GAIN = "ada_delta_trial_"
 MOST_LINES = 18
 
 
-def figures_table(name: str, metrics: Mapping[str, Any]) -> Table:
-    """The figures of one run, a line each."""
+def figures_table(
+    name: str, metrics: Mapping[str, Any], references: Sequence[Run] = (), headline: str = "score"
+) -> Table:
+    """Return the figures of one run, a line each, beside its best floor and ceiling by the headline."""
     counts = f"{metrics['num_episodes']} episodes of {metrics['num_scenarios']} scenarios"
     failed = metrics.get("num_failed_episodes") or 0
     failures = f", {failed} failed" if failed else ""
@@ -36,29 +42,49 @@ def figures_table(name: str, metrics: Mapping[str, Any]) -> Table:
     table.add_column("figure", no_wrap=True)
     for column in ("value", f"{'from':>7} {'to':>7}", "n"):
         table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("per", no_wrap=True)
+    beside = [found for role in ROLES if (found := best(references, role, headline)) is not None]
+    others = [{figure["name"]: figure for figure in (run.metrics or {})["figures"]} for run in beside]
+    for run in beside:
+        table.add_column(f"{run.header['role']}\n{run.header['policy_spec']}", justify="right", overflow="fold")
+    if not beside:
+        table.add_column("per", no_wrap=True)
     for figure in _chosen(metrics):
         interval = f"{shown(figure, 'low'):>7} {shown(figure, 'high'):>7}"
         if figure["low"] is None:
             interval = (figure.get("note") or "–").partition(":")[0]  # how much would be enough is in metrics.json
-        table.add_row(figure["name"], shown(figure, "value"), interval, f"{figure['n']:,g}", figure["per"])
+        last = [shown(other[figure["name"]], "value") if figure["name"] in other else "–" for other in others]
+        cells = (figure["name"], shown(figure, "value"), interval, f"{figure['n']:,g}")
+        table.add_row(*cells, *(last or [figure["per"]]))
     return table
 
 
-def sections_table(runs: Mapping[str, Mapping[str, Any]]) -> Table:
-    """The main figures of several runs, a line each."""
+def sections_table(
+    runs: Mapping[str, Mapping[str, Any]], references: Mapping[str, Sequence[Run]] | None = None
+) -> Table:
+    """Return the main figures of several runs, a line each; the first one beside its floor and ceiling."""
     table = _table("figures with their 95% intervals; more are in metrics.json of each run")
     named = {name: {figure["name"]: figure for figure in metrics["figures"]} for name, metrics in runs.items()}
     columns = _columns(list(named.values()))
     table.add_column("evaluator", overflow="fold")  # a long name takes two lines, so that no figure is cut
     table.add_column("n", justify="right", no_wrap=True)
+    roles = ROLES if columns and any((references or {}).values()) else ()
+    columns = columns[: 2 if roles else None]  # what a screen has room for
     for column in columns:
         table.add_column(_heading(column), justify="right", no_wrap=True)
+        for role in roles if column == columns[0] else ():
+            table.add_column(role, justify="right", no_wrap=True)
     for name, figures in named.items():
         cells = [with_interval(figures[column]) if column in figures else "–" for column in columns]
+        cells[1:1] = [_of_reference((references or {}).get(name, ()), role, columns[0]) for role in roles]
         n = next((f"{figures[column]['n']:,g}" for column in columns if column in figures), "–")  # of the first figure
         table.add_row(name, n, *cells)
     return table
+
+
+def _of_reference(references: Sequence[Run], role: str, figure: str) -> str:
+    found = best(references, role, figure)
+    figures = (found.metrics or {})["figures"] if found is not None else ()
+    return next((f"{f['value']:.2f}" for f in figures if f["name"] == figure), "–")
 
 
 def _columns(runs: Sequence[Mapping[str, Any]]) -> list[str]:

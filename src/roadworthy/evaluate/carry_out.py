@@ -29,7 +29,7 @@ def carry_out(
     actor = task.make_actor()
     env.reset()
     actor.start(env)
-    under_way = UnderWay(env, task.evaluator, slot, task.keeps_traces)
+    under_way = UnderWay(env, task.evaluator, slot, task.keeps_traces, task.trace_figures)
     with _one_thread():
         actor.reset(under_way.fill(next_owed, on_result))
         while under_way:

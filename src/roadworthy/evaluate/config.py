@@ -68,7 +68,7 @@ _LEAST = {"interval": 0, "episodes": 1, "replicates": 1, "seed": 0, "worlds": 1,
 DECIDES_NOTHING = frozenset(
     (
         "enabled interval at_start busy checkpoint engine worlds workers time_limit_s memory_limit_gb retries "
-        "render summary"
+        "render references summary"
     ).split()
 )
 
@@ -79,6 +79,11 @@ class EvaluatorConfig:
 
     needs_scenarios: ClassVar[bool] = True  # false for an evaluator whose worlds don't come from packs
     fixed: ClassVar[Mapping[str, Any]] = {}  # tables as in a file: what an evaluator stands for, whatever was trained
+
+    has_references: ClassVar[bool] = (
+        True  # whether floors and ceilings run on the same episodes unless a section says so
+    )
+    more_floors: ClassVar[tuple[str, ...]] = ()  # policies beside `zero` and `random` that the evaluator must fail
 
     type: str
     # Which evaluator; a section without its own `type` is a template and never runs.
@@ -134,6 +139,8 @@ class EvaluatorConfig:
     # Trials and their length, on top of the training's.
     render: RenderConfig | None = None
     # Videos; none: no videos.
+    references: tuple[str, ...] | None = None
+    # Policies that `evaluate` runs on the same episodes as floor and ceiling. None: the evaluator's own; []: no policy.
     summary: SummaryConfig = field(default_factory=SummaryConfig)
     # Its part in `eval_summary`.
 
@@ -154,7 +161,10 @@ class EvaluatorConfig:
             object.__setattr__(self, "summary", replace(self.summary, weight=weight))
         if self.checkpoint is not None:
             object.__setattr__(self, "checkpoint", expanded(self.checkpoint, "checkpoint"))
-        object.__setattr__(self, "coplayers", tuple(expanded(policy, "coplayers") for policy in self.coplayers))
+        for name in ("coplayers", "references"):
+            policies = getattr(self, name)
+            if policies is not None:
+                object.__setattr__(self, name, tuple(expanded(policy, name) for policy in policies))
         hidden = replace(self.env.hidden, partners=len(self.coplayers) or self.env.hidden.partners)
         object.__setattr__(self, "env", replace(self.env, episode=self.episode, hidden=hidden))
         self._check_fixed()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
@@ -16,6 +16,7 @@ from roadworthy.evaluate.ledger import Ledger, episode_seed, plan_ledger
 from roadworthy.evaluate.subject import Subject, coplayer_files, task_of
 from roadworthy.evaluate.task import Task
 from roadworthy.metrics.driving import driving_metrics
+from roadworthy.metrics.trace_figures import TraceFigures
 from roadworthy.record import EpisodeResult, Run, RunWriter
 from roadworthy.render.run_videos import film_run
 from roadworthy.scenario.pack import Pack
@@ -41,6 +42,8 @@ class Order:
     progress: Progress = lambda done, total: None
     on_begun: Callable[[Path], None] = lambda folder: None
     # Told the run folder as soon as there is one.
+    role: str | None = None
+    # What a reference run is to the run that it belongs to: its floor or its ceiling.
 
     def header(self) -> dict[str, Any]:
         """What run.json keeps: settings that decide what happens under `config`, the others under `carried_out`."""
@@ -51,6 +54,7 @@ class Order:
             "origins": dict(self.origins),
             "coplayers": coplayer_files(self.config),
             **self.subject.header(),
+            **({} if self.role is None else {"role": self.role}),
         }
 
 
@@ -114,11 +118,16 @@ class DrivingEvaluator:
             film_run(run, config.render, config.env, order.subject.epoch, order.subject.step)
         return run
 
-    def task(self, order: Order, pack: Path) -> Task:
-        """What a process needs to carry out episodes of the order."""
-        return task_of(order.name, pack, order.subject, order.config)
+    def trace_figures(self, config: EvaluatorConfig) -> tuple[TraceFigures, ...]:
+        """Return the functions that compute figures from traces, when episodes end and when runs are re-scored."""
+        return ()
+
+    def task(self, name: str, pack: Path, subject: Subject, config: EvaluatorConfig) -> Task:
+        """Return what a process needs to run episodes of a section."""
+        return replace(task_of(name, pack, subject, config), trace_figures=self.trace_figures(config))
 
     def _carry_out(self, order: Order, ledger: Ledger, writer: RunWriter) -> None:
+        config = order.config
         owed = [episode for episode in ledger if episode.episode_id not in writer.done]
         done = len(ledger) - len(owed)
         order.progress(done, len(ledger))
@@ -131,7 +140,7 @@ class DrivingEvaluator:
             done += 1
             order.progress(done, len(ledger))
 
-        task = self.task(order, writer.pack)
+        task = self.task(order.name, writer.pack, order.subject, config)
         faults = order.engine.probe(task)
         if faults and task.device == "cpu":  # on a GPU sums depend on the batch; `audit` counts what comes of it
             raise RoadworthyError(f"the policy {order.subject.spec!r} can't be evaluated: {'; '.join(faults)}")

@@ -11,7 +11,7 @@ from roadworthy.evaluate.config import EvaluatorConfig
 from roadworthy.evaluate.evaluator import DrivingEvaluator
 from roadworthy.evaluate.ledger import Ledger
 from roadworthy.evaluate.sections import evaluator_class
-from roadworthy.evaluate.subject import recorded_subject, task_of
+from roadworthy.evaluate.subject import recorded_subject
 from roadworthy.evaluate.task import Task
 from roadworthy.record import Run
 from roadworthy.sim.config import SimConfig
@@ -34,7 +34,8 @@ class Recorded:
 
     def task(self, checkpoint: str | None = None, worlds: int | None = None) -> Task:
         """The task of the run; a checkpoint that has moved since is named anew."""
-        task = task_of(self.name, self.run.pack, recorded_subject(self.run.header, checkpoint), self.config)
+        subject = recorded_subject(self.run.header, checkpoint)
+        task = self.evaluator.task(self.name, self.run.pack, subject, self.config)
         return task if worlds is None else replace(task, worlds=worlds)
 
 

@@ -13,6 +13,7 @@ from roadworthy.evaluate.capture import EXTRA, MOTION
 from roadworthy.evaluate.ledger import Owed
 from roadworthy.evaluate.recorded import Recorded
 from roadworthy.evaluate.results import ego_rows, mean_figures
+from roadworthy.metrics.trace_figures import with_trace_figures
 from roadworthy.record import AgentRow, EpisodeResult, Run, RunWriter, Trace, TrialRow
 from roadworthy.sim.config import SimConfig
 from roadworthy.sim.cpu import CARRY_ON, JUDGE, MOVE, PLAN, SETTLE
@@ -87,6 +88,7 @@ class Judge:
 
     def __init__(self, recorded: Recorded) -> None:
         config: SimConfig = recorded.env
+        self._trace_figures = recorded.evaluator.trace_figures(recorded.config)
         self._names = DriveEnv(recorded.run.pack, 1, config, sampling=False).figure_names
         unseen = replace(config, observe=replace(config.observe, final=False))
         self._env = DriveEnv(recorded.run.pack, 1, unseen, sampling=False, threads=1)
@@ -124,7 +126,10 @@ class Judge:
         outcomes = mean_figures(agents, self._names)
         outcomes["failed_spawns"] = float(batch.worlds.clocks[0, FAILED_SPAWNS])
         episode = replace(before.episode, outcomes=outcomes, artifacts={})
-        return EpisodeResult(episode, tuple(agents), tuple(trials)), is_moved
+        result = EpisodeResult(episode, tuple(agents), tuple(trials))
+        if self._trace_figures:
+            result = with_trace_figures(result, trace, env.pack[owed.scenario], self._trace_figures)
+        return result, is_moved
 
     def _put(self, trace: Trace, frame: int) -> bool:
         """Put a frame of the trace in place of the simulator's own; returns whether they differed."""

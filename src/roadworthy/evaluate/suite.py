@@ -16,6 +16,7 @@ from roadworthy.evaluate.engines.inline import InlineEngine
 from roadworthy.evaluate.engines.workers import Limits, WorkersEngine
 from roadworthy.evaluate.evaluator import Order, Progress
 from roadworthy.evaluate.ledger import Ledger
+from roadworthy.evaluate.references import make_references
 from roadworthy.evaluate.sections import Section, evaluator_class
 from roadworthy.evaluate.subject import Subject, subject_of
 from roadworthy.metrics.roll_up import Part, roll_up
@@ -35,6 +36,8 @@ class Outcome:
     run: Run | None = field(repr=False)
     # None where not even a failed run could be written.
     error: BaseException | None
+    references: Sequence[Run] = field(default=(), repr=False)
+    # Floors and ceilings on the same ledger.
 
     @property
     def is_complete(self) -> bool:
@@ -83,6 +86,7 @@ def evaluate_sections(
     epoch: int | None = None,
     engines: Engines | None = None,
     sinks: Sinks | None = None,
+    has_references: bool = False,
     showing: Showing = lambda name: nullcontext(lambda done, total: None),
     on_outcome: Callable[[Outcome], None] = lambda outcome: None,
 ) -> list[Outcome]:
@@ -90,14 +94,14 @@ def evaluate_sections(
 
     policy: a checkpoint or another word for a policy; where there is none, sections name their own.
     step, epoch: of training, where the checkpoint does not say.
+    has_references: make the floors and ceilings of each section as well.
     on_outcome: called as soon as a section is through, after its videos and sinks; `finish.finish` belongs there.
     """
     outcomes = []
     with ExitStack() as stack:
         engines = engines or stack.enter_context(Engines())
         for section in sections:
-            with showing(section.name) as progress:
-                outcome = _evaluate(section, policy, Path(out), is_new, step, epoch, engines, progress)
+            outcome = _evaluate(section, policy, Path(out), is_new, step, epoch, engines, showing, has_references)
             if sinks is not None and outcome.is_complete and outcome.run is not None:
                 publish(outcome.run, sinks)
             outcomes.append(outcome)
@@ -113,7 +117,8 @@ def _evaluate(
     step: int | None,
     epoch: int | None,
     engines: Engines,
-    progress: Progress,
+    showing: Showing,
+    has_references: bool,
 ) -> Outcome:
     config = section.resolved.config if section.resolved is not None else None
     named = (config.policy_for(policy) if config else policy) or "none"
@@ -127,22 +132,15 @@ def _evaluate(
             )
         subject = subject_of(spec, step, epoch)
         origins = section.resolved.origins if section.resolved is not None else {}
-        order = Order(
-            section.name,
-            section.config,
-            subject,
-            out,
-            engines.of(section.config),
-            origins,
-            is_new,
-            progress,
-            begun.append,
-        )
-        run = evaluator_class(section.config.type)().evaluate(order)
+        engine, evaluator = engines.of(section.config), evaluator_class(section.config.type)()
+        with showing(section.name) as progress:
+            order = Order(section.name, section.config, subject, out, engine, origins, is_new, progress, begun.append)
+            run = evaluator.evaluate(order)
+        references = make_references(run, evaluator, order, showing) if has_references else ()
     except Exception as error:
         run = Run(begun[-1]) if begun else _failed_run(section, subject, out, error)
         return Outcome(section.name, config, run, error)
-    return Outcome(section.name, config, run, None)
+    return Outcome(section.name, config, run, None, references)
 
 
 def _failed_run(section: Section, subject: Subject, out: Path, error: Exception) -> Run | None:

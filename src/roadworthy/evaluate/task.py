@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from roadworthy.metrics.trace_figures import TraceFigures
 from roadworthy.scenario.processes import available_cores
 from roadworthy.sim.config import SimConfig
 from roadworthy.sim.env import DriveEnv
@@ -34,6 +35,8 @@ class Task:
     forgets_trials: bool = False
     # Memory is cleared after each trial.
     keeps_traces: bool = True
+    trace_figures: tuple[TraceFigures, ...] = ()
+    # Figures that are computed from the trace of each episode; without traces there are none.
 
     def make_env(self, most: int | None = None, threads: int | None = None) -> DriveEnv:
         """Worlds that rest, at most so many; what a step needs is compiled, so that no episode's time holds that."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,6 +13,7 @@ from roadworthy.errors import ScenarioError
 from roadworthy.evaluate.capture import Capture, on_host
 from roadworthy.evaluate.ledger import Owed
 from roadworthy.evaluate.results import ego_rows, failed, hidden_factors, mean_figures
+from roadworthy.metrics.trace_figures import TraceFigures, with_trace_figures
 from roadworthy.record.episodes import AgentRow, EpisodeResult, EpisodeRow, TrialRow
 from roadworthy.sim.env import DriveEnv
 from roadworthy.sim.episodes import EndedEpisodes
@@ -37,8 +38,16 @@ class _Episode:
 class UnderWay:
     """The episodes that run in an env now. `seeds` and `steps` tell policies, row by row, of which episode and when."""
 
-    def __init__(self, env: DriveEnv, evaluator: str, slot: int, keeps_traces: bool) -> None:
+    def __init__(
+        self,
+        env: DriveEnv,
+        evaluator: str,
+        slot: int,
+        keeps_traces: bool,
+        trace_figures: Sequence[TraceFigures] = (),
+    ) -> None:
         self._env, self._evaluator, self._slot = env, evaluator, slot
+        self._trace_figures = trace_figures
         self._capture = Capture(env) if keeps_traces else None
         env.watch(self._capture.watch if self._capture else None)
         env.ended_episodes()  # those of whatever ran here before
@@ -136,7 +145,10 @@ class UnderWay:
             outcomes=outcomes,
         )
         trace = self._capture.end(world, owed) if self._capture else None
-        return EpisodeResult(row, tuple(agents), tuple(trials), trace)
+        result = EpisodeResult(row, tuple(agents), tuple(trials), trace)
+        if trace is None or not self._trace_figures:
+            return result
+        return with_trace_figures(result, trace, env.pack[owed.scenario], self._trace_figures)
 
 
 def _refuse_factors(owed: Owed) -> None:

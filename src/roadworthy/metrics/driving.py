@@ -37,6 +37,8 @@ AGENT_METRICS = (
     Metric("length", Kind.MEAN, "length", "steps", "agent", "steps driven"),
     Metric("return", Kind.MEAN, "return", "1", "agent", "sum of rewards"),
 )
+# Figures that are computed from traces (see trace_figures). A run has those whose columns its rows have.
+TRACE_METRICS: tuple[Metric, ...] = ()
 _KM = 1e-3
 RATIO_METRICS = (
     Metric(
@@ -65,7 +67,7 @@ RATIO_METRICS = (
 def driving_metrics(run: Run) -> dict[str, Any]:
     """What metrics.json holds of a run whose episodes have all ended."""
     rows = RunRows(run)
-    per_trial = rate_metrics(rows.trial_count)
+    per_trial = [*rate_metrics(rows.trial_count), *trace_metrics(rows)]
     main = _figures(per_trial, rows.trials, rows.agents)
     figures = main + [
         figure(metric, part, per_scenario=True)
@@ -92,6 +94,12 @@ def driving_metrics(run: Run) -> dict[str, Any]:
 def rate_metrics(trial_count: int) -> Sequence[Metric]:
     """The rates, and whether they count trials or, with one trial per episode, egos."""
     return TRIAL_METRICS if trial_count > 1 else [replace(metric, per="agent") for metric in TRIAL_METRICS]
+
+
+def trace_metrics(rows: RunRows) -> Sequence[Metric]:
+    """Return the metrics of figures from traces that the rows have."""
+    per = "trial" if rows.trial_count > 1 else "agent"
+    return [replace(metric, per=per) for metric in TRACE_METRICS if rows.trials.has(metric.column)]
 
 
 def _figures(per_trial: Sequence[Metric], trials: Rows, agents: Rows) -> list[dict[str, Any]]:

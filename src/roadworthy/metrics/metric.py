@@ -62,6 +62,10 @@ class Rows:
         name = f"figures.{figure}"
         return self._values(name) if name in self._columns else np.full(len(self), np.nan)
 
+    def has(self, figure: str) -> bool:
+        """Return whether the table has a figure, with or without data."""
+        return f"figures.{figure}" in self._columns
+
     def numbers(self, column: str) -> NDArray[np.int64]:
         """(n,) a column of whole numbers, such as the trial."""
         return self._values(column).astype(np.int64)

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from roadworthy.record import Run
 from roadworthy.record.artifacts import Artifact
+from roadworthy.record.references import reference_runs
 from roadworthy.record.worst import sorted_worst_first
 from roadworthy.report.words import Figure
 
@@ -95,6 +96,11 @@ class RunFacts:
         """What a run of rollouts has beside its figures; empty for others."""
         found: Mapping[str, Any] = self.metrics.get("realism") or {}
         return found
+
+    @cached_property
+    def references(self) -> list[Run]:
+        """The floors and ceilings that lie beside the run."""
+        return reference_runs(self.run)
 
     @cached_property
     def scenario_figures(self) -> dict[str, dict[str, float | None]]:

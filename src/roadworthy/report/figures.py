@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from roadworthy.metrics.adaptation import COUNTS, MEAN_LENGTH, REACH_RATE
-from roadworthy.metrics.driving import AGENT_METRICS, RATIO_METRICS, TRIAL_METRICS
+from roadworthy.metrics.driving import AGENT_METRICS, RATIO_METRICS, TRACE_METRICS, TRIAL_METRICS
 from roadworthy.report.charts import (
     MOST_CELLS,
     SMALL_BAR_PX,
@@ -33,7 +33,7 @@ from roadworthy.report.words import (
     value_of,
 )
 
-_DECLARED = (*TRIAL_METRICS, *AGENT_METRICS, *RATIO_METRICS, *COUNTS, MEAN_LENGTH, REACH_RATE)
+_DECLARED = (*TRIAL_METRICS, *TRACE_METRICS, *AGENT_METRICS, *RATIO_METRICS, *COUNTS, MEAN_LENGTH, REACH_RATE)
 MEANINGS = {metric.name: metric.what for metric in _DECLARED}
 HEADLINES = (
     "realism",

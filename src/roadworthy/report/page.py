@@ -11,7 +11,7 @@ from roadworthy.errors import UsageError
 from roadworthy.metrics.roll_up import Part, roll_up
 from roadworthy.record import Run
 from roadworthy.record.files import write_whole
-from roadworthy.report import figures, provenance, realism
+from roadworthy.report import figures, provenance, realism, references
 from roadworthy.report.charts import SMALL_BAR_PX, bar_axis, bar_scale
 from roadworthy.report.episodes import cards, draw, episode_table, failed_episodes
 from roadworthy.report.facts import RunFacts
@@ -100,6 +100,7 @@ def _sections(facts: RunFacts, pictures: Pictures) -> list[Section]:
     return [
         ("errors", "What ended the run", provenance.errors(facts)),
         ("realism", "Realism", realism.section(facts)),
+        ("references", "Floor and ceiling", references.section(facts)),
         ("figures", "Figures", figures.all_figures(facts) if facts.figures else None),
         ("trials", "Over trials", figures.by_trial(facts)),
         ("classes", "By class", figures.by_class(facts)),
@@ -189,7 +190,11 @@ def _summary_table(runs: Sequence[RunFacts]) -> Html:
     scales = {name: bar_scale([f.figures[name] for f in runs if name in f.figures], SMALL_BAR_PX) for name in columns}
     has_policies = len({facts.policy for facts in runs}) > 1
     head: list[object] = ["evaluator", *(["policy"] if has_policies else []), tag("th", "episodes", class_="number")]
-    head += [tag("th", plain_name(name), colspan=2) for name in columns]
+    has_references = bool(columns) and any(facts.references for facts in runs)
+    for name in columns:
+        head.append(tag("th", plain_name(name), colspan=2))
+        if has_references and name == columns[0]:
+            head += [tag("th", "floor", class_="number"), tag("th", "ceiling", class_="number")]
     rows = []
     for facts in runs:
         cells: list[object] = [tag("a", facts.name, href=f"#{facts.anchor}"), *([facts.policy] if has_policies else [])]
@@ -197,12 +202,15 @@ def _summary_table(runs: Sequence[RunFacts]) -> Html:
         if facts.figures:
             for name in columns:
                 cells += figures.figure_cells(facts.figures.get(name), scales[name])
+                cells += references.cells(facts, name) if has_references and name == columns[0] else []
         else:
-            cells.append(tag("td", _status(facts), colspan=2 * len(columns) or 1))
+            cells.append(tag("td", _status(facts), colspan=2 * len(columns) + 2 * has_references or 1))
         rows.append(row(*cells))
-    before = len(head) - len(columns)
+    before = len(head) - len(columns) - 2 * has_references
     axes = [bar_axis(scales[name], _unit(runs, name), signed=name.startswith(GAIN)) for name in columns]
-    foot = row(*([""] * before), *(tag("td", axis, colspan=2, class_="plot") for axis in axes))
+    feet = [tag("td", axis, colspan=2, class_="plot") for axis in axes]
+    feet[1:1] = [tag("td", colspan=2)] if has_references else []
+    foot = row(*([""] * before), *feet)
     return table(head, rows, foot if columns else None, class_="compact")
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from roadworthy.record.references import FLOOR, best
 from roadworthy.report.facts import RunFacts, leaves
 from roadworthy.report.markup import Html, folded, join, number_cell, row, table, tag
-from roadworthy.report.words import NONE, duration, many, moment, setting
+from roadworthy.report.words import NONE, duration, many, moment, plain_name, setting, value_of
 
 DEFAULT = "default"
 MOST_GAPS = 20
@@ -43,6 +44,7 @@ def warnings(facts: RunFacts) -> list[str]:
             f"{len(bare)} of {len(facts.figures)} figures stand without an interval: there are not enough data for "
             "an honest one."
         )
+    found += _of_floors(facts)
     sessions = facts.header.get("sessions", ())
     commits = {(session["revision"]["commit"], session["revision"]["is_dirty"]) for session in sessions}
     if len(commits) > 1:
@@ -52,6 +54,22 @@ def warnings(facts: RunFacts) -> list[str]:
     if facts.artifact_errors:
         found.append(f"{many(len(facts.artifact_errors), 'picture or other file')} could not be made; results stand.")
     return found
+
+
+def _of_floors(facts: RunFacts) -> list[str]:
+    """Say so where a policy that must fail does as well as the policy of the run, as far as the data show."""
+    summary = facts.settings.get("summary") or {}
+    name = str(summary.get("figure", "score"))
+    own, floor = facts.figures.get(name), best(facts.references, FLOOR, name)
+    if own is None or own["low"] is None or floor is None:
+        return []
+    figure = next(f for f in (floor.metrics or {})["figures"] if f["name"] == name)
+    if figure["value"] < own["low"]:
+        return []
+    return [
+        f"The floor {floor.header['policy_spec']!r} reaches {value_of(figure)} in {plain_name(name)}: these episodes "
+        "do not show that the policy does better."
+    ]
 
 
 def errors(facts: RunFacts) -> Html | None:

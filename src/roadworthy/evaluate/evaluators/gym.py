@@ -26,6 +26,7 @@ class GymConfig(EvaluatorConfig):
     """
 
     needs_scenarios: ClassVar[bool] = False
+    has_references: ClassVar[bool] = False
 
     environment: str
     # "gym:Ant-v5", "drive:town" or "drive:FILE.pack", "module:make_env", or a name that a package declares.

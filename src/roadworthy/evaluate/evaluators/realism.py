@@ -38,6 +38,7 @@ class RealismConfig(EvaluatorConfig):
     """`replicates` is the number of rollouts of each scenario: 32 in the challenge."""
 
     fixed: ClassVar[Mapping[str, Any]] = FIXED
+    has_references: ClassVar[bool] = False  # its suite has baselines of its own
 
     challenge: Literal["2025", "2024"] = "2025"
     # Whose weights add up to the realism.

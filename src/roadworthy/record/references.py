@@ -1,0 +1,58 @@
+"""Reference runs: what a floor (it must fail) and a ceiling (it must pass) reach on the episodes of another run.
+
+They lie beside the runs that they belong to, in `OUT/references/<evaluator>/`, and are ordinary run folders. A
+reference belongs to a run if evaluator, ledger and every setting that does not concern the policy are equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from roadworthy.errors import RoadworthyError
+from roadworthy.record.files import safe_name
+from roadworthy.record.run import RUN, Run
+
+FOLDER = "references"
+FLOOR, CEILING = "floor", "ceiling"
+ROLES = (FLOOR, CEILING)
+# Settings that concern the policy alone: a reference run has values of its own for them.
+POLICY_KEYS = frozenset(("policy", "traits", "actions", "remembers"))
+
+
+def reference_runs(run: Run) -> list[Run]:
+    """Return the complete reference runs of a run: the newest of each policy, floors first, in the order of names."""
+    home = run.folder.parent.parent / FOLDER / safe_name(str(run.header["evaluator"]))
+    found: dict[str, Run] = {}
+    for path in sorted(home.glob(f"*/{RUN}")):
+        try:
+            other = Run(path.parent)
+        except RoadworthyError:
+            continue
+        if other.is_sealed and other.header.get("role") in ROLES and belongs_to(other, run):
+            found[str(other.header["policy"])] = other
+    return sorted(found.values(), key=lambda other: (ROLES.index(other.header["role"]), other.header["policy"]))
+
+
+def belongs_to(reference: Run, run: Run) -> bool:
+    """Return whether a run has the evaluator, the ledger and the settings of another, whatever the two policies are."""
+    same = ("evaluator", "ledger_hash")
+    return all(reference.header.get(key) == run.header.get(key) for key in same) and (
+        _setting(reference.header) == _setting(run.header)
+    )
+
+
+def best(references: Sequence[Run], role: str, figure: str) -> Run | None:
+    """Return the reference of a role with the highest value of a figure: the floor to exceed, the ceiling to reach."""
+    known = {
+        found["value"]: reference
+        for reference in references
+        if reference.header["role"] == role
+        for found in (reference.metrics or {}).get("figures", ())
+        if found["name"] == figure and found["value"] is not None
+    }
+    return known[max(known)] if known else None
+
+
+def _setting(header: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in header.get("config", {}).items() if key not in POLICY_KEYS}
