@@ -25,6 +25,7 @@ STYLE: dict[str, Any] = {
     "text.color": INK,
     "legend.frameon": False,
     "legend.fontsize": 8.0,
+    "svg.hashsalt": "roadworthy",  # names within an SVG file are random without one
 }
 DOTS_PER_INCH = 120
 
@@ -49,8 +50,7 @@ def figure_file(draw: Callable[[Figure], None], inches: tuple[float, float], suf
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    # Names within an SVG file are random without a salt.
-    with matplotlib.rc_context({**STYLE, "svg.hashsalt": "roadworthy"}):  # type: ignore[arg-type]  # its stubs list every key
+    with matplotlib.rc_context(STYLE):  # type: ignore[arg-type]  # its stubs list every key
         figure = Figure(figsize=inches, dpi=DOTS_PER_INCH, layout="constrained")
         FigureCanvasAgg(figure)
         draw(figure)

@@ -90,9 +90,10 @@ class Telemetry:
         known = _read(self._folder / FILE)
         if known:
             self._shown_step = max(int(known.get("shown_step", 0)), logged_step)
-        told = {"id": known.get("id") or uuid4().hex[:8], "shown_step": self._shown_step}
+        name = str(known.get("id") or uuid4().hex[:8])
+        told = {"id": name, "shown_step": self._shown_step}
         write_whole(self._folder / FILE, (json.dumps(told) + "\n").encode())
-        self._sinks.describe(Training(told["id"], self._folder.name, plain(config), is_resumed=bool(known)))
+        self._sinks.describe(Training(name, self._folder.name, plain(config), is_resumed=bool(known)))
 
     def publish(self, progress: Progress) -> None:
         """Hand an update to all sinks but those that have just failed; nothing is raised."""
