@@ -25,7 +25,10 @@ from tests.jobs.arenas import Cinema, number_in
 
 
 class Painting(Cinema):
-    """What it draws is all there is to see."""
+    """What it draws is all there is to see, and it draws where it was built to."""
+
+    def render(self) -> Any:
+        return super().render() if self.render_mode == "rgb_array" else None
 
     def __init__(self, render_mode: str | None = None) -> None:
         super().__init__(render_mode=render_mode)

@@ -40,8 +40,11 @@ class Evaluators:
     overrides: tuple[str, ...]
     sink_names: tuple[str, ...] = ()
 
-    def require_sections(self) -> None:
-        """Raise an error if a sink is unknown, or a setting is for an evaluator and the file has none."""
+    def require_sound(self) -> None:
+        """Raise an error if a sink or a key of it is unknown, or if a setting is for an evaluator that is not there.
+
+        Called before a training creates any file: a sink that was misspelled would be missed hours later.
+        """
         self.sinks()
         of_sections = self._of("eval.")
         if of_sections and "eval" not in read(self.file).values:

@@ -37,6 +37,8 @@ class Order:
     engine: EpisodeEngine
     origins: Mapping[str, str] = field(default_factory=dict)
     # Where each setting came from.
+    ledger_name: str | None = None
+    # The section by whose name scenarios are drawn, where it is another: a control runs the episodes of its subject.
     is_new: bool = False
     # Begin another run even if an unfinished one is there.
     progress: Progress = lambda done, total: None
@@ -97,7 +99,7 @@ class DrivingEvaluator:
         config = order.config
         path = config.source.fetch(order.progress)
         with Pack(path) as pack:
-            scenarios = self.choose(pack, order.name, config)
+            scenarios = self.choose(pack, order.ledger_name or order.name, config)
             ledger = plan_ledger(pack, scenarios, config.replicates, config.seed)
         with RunWriter.start(
             order.out,

@@ -55,7 +55,7 @@ def read_jobs(path: str | Path) -> JobsFile:
     elif ending == ".json":
         entries, notes = _json_entries(path)
     elif ending in (".yaml", ".yml"):
-        entries, notes = _from_json_entries(read_experiment(path), path)
+        entries, notes = _from_json_entries(read_experiment(path), path, Layer(str(path), {}))
     else:
         raise ConfigError(f"jobs file {str(path)!r} ends in {ending or 'nothing'!r}, expected .toml, .json or .yaml")
     jobs: list[Job] = []
@@ -85,6 +85,9 @@ def _toml_entries(path: Path) -> list[list[Layer]]:
         raise ConfigError(f"{path}: {next(iter(values))} is unknown; known: defaults, jobs")
     if not isinstance(defaults, Mapping) or not _is_list_of_tables(jobs):
         raise ConfigError(f"{path}: expected tables [[jobs]], and [defaults] for what they share")
+    defaults = dict(defaults)
+    if "seed" in defaults:  # shared by all jobs, so each derives its own from it
+        defaults["file_seed"] = defaults.pop("seed")
     shared = Layer(f"{path} [defaults]", defaults)
     return [[shared, Layer(f"{path}, job {_called(entry, k)}", entry)] for k, entry in enumerate(jobs)]
 
@@ -98,19 +101,22 @@ def _json_entries(path: Path) -> tuple[list[list[Layer]], list[str]]:
         raise ConfigError(f"{path}: not JSON: {error}") from error
     if not isinstance(content, Mapping) or not _is_list_of_tables(content.get("jobs")):
         raise ConfigError(f'{path}: expected {{"jobs": [...]}} with an object for each job')
-    entries, notes = _from_json_entries(content["jobs"], path)
-    return entries, [*(f"{path}: {key} is not used" for key in content if key != "jobs"), *notes]
+    shared = Layer(f"{path}, seed", {"file_seed": content["seed"]} if content.get("seed") is not None else {})
+    entries, notes = _from_json_entries(content["jobs"], path, shared)
+    return entries, [*(f"{path}: {key} is not used" for key in content if key not in ("jobs", "seed")), *notes]
 
 
-def _from_json_entries(jobs: Sequence[Mapping[str, Any]], path: Path) -> tuple[list[list[Layer]], list[str]]:
-    """Return the values of jobs in the JSON form, and what in them was not understood."""
+def _from_json_entries(
+    jobs: Sequence[Mapping[str, Any]], path: Path, shared: Layer
+) -> tuple[list[list[Layer]], list[str]]:
+    """Return the values of jobs in the JSON form, over what they share, and what in them was not understood."""
     entries: list[list[Layer]] = []
     notes: list[str] = []
     for number, entry in enumerate(jobs):
         source = f"{path}, job {_called(entry, number)}"
         values, unknown = _from_json_form(entry, source)
         notes += [f"{source}: {key} is not used" for key in unknown]
-        entries.append([Layer(source, values)])
+        entries.append([shared, Layer(source, values)])
     return entries, notes
 
 

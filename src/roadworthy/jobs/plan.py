@@ -21,14 +21,16 @@ FEWEST_DIGITS = 4
 def plan(job: Job) -> Ledger:
     """List the episodes of a job, in order; with `steps`, one stretch of that many steps for every env and rebuild.
 
-    An episode's seed depends on the job's seed and the episode's number alone. Its `replicate` is the rebuild that it
-    runs in: the episodes are shared out over the rebuilds, and the first of them take the remainder.
+    An episode's seed depends on the job's own seed and the episode's number alone (see `job_seed`). Its `replicate` is
+    the rebuild that it runs in: the episodes are shared out over the rebuilds, and the first take the remainder.
     """
     if job.steps is not None:
-        counts = [(env, rebuild) for rebuild in range(job.rebuilds) for env in range(job.envs)]
+        counts = [
+            (f"env{env:0{FEWEST_DIGITS}d}", rebuild) for rebuild in range(job.rebuilds) for env in range(job.envs)
+        ]
         return Ledger(
             tuple(
-                Owed(f"env{env:0{FEWEST_DIGITS}d}-b{rebuild}", place, f"env{env:0{FEWEST_DIGITS}d}", 0, rebuild)
+                Owed(f"{env}-b{rebuild}", place, env, seed_of(job, 0, f"{env}-b{rebuild}"), rebuild)
                 for place, (env, rebuild) in enumerate(counts)
             )
         )
@@ -54,9 +56,17 @@ def _dealt(points: Sequence[Mapping[str, Any]], rebuilds: int, name: str) -> Ite
     return zip(builds, points, strict=True)
 
 
+def job_seed(job: Job) -> int:
+    """Return the seed that all draws of a job derive from: the one that it gives, else one of the file's and its name.
+
+    Jobs of a file without seeds of their own never run the same episodes; jobs that give the same seed always do.
+    """
+    return episode_seed(job.file_seed, f"job {job.name}", 0) if job.seed is None else job.seed
+
+
 def seed_of(job: Job, number: int, stretch: str = "") -> int:
     """The seed of a job's episode, or of an episode in a stretch of steps."""
-    return episode_seed(job.seed, stretch, number) >> (64 - SEED_BITS)
+    return episode_seed(job_seed(job), stretch, number) >> (64 - SEED_BITS)
 
 
 def sweep_factors(sweep: SweepConfig) -> tuple[Factor, ...]:
@@ -90,7 +100,7 @@ def sweep_points(job: Job) -> list[Mapping[str, Any]]:
     if job.sweep.design == "grid":
         return _grid(job, factors, job.sweep.levels)
     assert job.episodes is not None
-    draws = np.random.default_rng([job.seed, len(factors)])
+    draws = np.random.default_rng([job_seed(job), len(factors)])
     if job.sweep.design == "random":
         cube = draws.random((job.episodes, len(factors)))
     else:
@@ -118,7 +128,7 @@ def _grid(job: Job, factors: tuple[Factor, ...], levels: int) -> list[Mapping[st
         )
     points = points * int(times)
     if job.rebuilds > 1:  # in the grid's own order a rebuild would get a corner of it
-        points = [points[k] for k in np.random.default_rng([job.seed, len(factors)]).permutation(len(points))]
+        points = [points[k] for k in np.random.default_rng([job_seed(job), len(factors)]).permutation(len(points))]
     return points
 
 

@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from roadworthy.record import Run
-from roadworthy.record.artifacts import Artifact
+from roadworthy.record.artifacts import LEADS_OUT, Artifact
+from roadworthy.record.files import file_inside
 from roadworthy.record.references import reference_runs
 from roadworthy.record.worst import sorted_worst_first
 from roadworthy.report.words import Figure
@@ -155,6 +156,10 @@ class RunFacts:
         for row in self._table.select(["episode_id", "artifact_errors"]).filter(has_errors).to_pylist():
             for name, error in row["artifact_errors"]:
                 found.setdefault((row["episode_id"], name), error)
+        for row in self._table.select(["episode_id", "artifacts"]).to_pylist():
+            for name, path in row["artifacts"] or ():
+                if name != "trace" and file_inside(self.run.folder, path) is None:
+                    found[row["episode_id"], name] = f"{path!r} {LEADS_OUT}"
         return [(id, name, error) for (id, name), error in found.items() if error is not None]
 
     @cached_property
