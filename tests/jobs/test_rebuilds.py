@@ -53,7 +53,7 @@ def test_every_build_runs_its_share_of_the_ledger_and_no_more(tmp_path: Path) ->
         [episode.seed for episode in owed[5:]],
     ]
     assert [bound["rebuild"] for bound in record.boundaries] == [0, 0, 0, 1, 1, 2, 2]
-    assert [bound["first_step"] for bound in record.boundaries if bound["rebuild"] == 2][0] == 0
+    assert next(bound["first_step"] for bound in record.boundaries if bound["rebuild"] == 2) == 0
     rows = [result.episode for result in Run(record.folder).results()]
     assert [(row.episode_id, row.replicate) for row in rows] == [(e.episode_id, e.replicate) for e in owed]
 
