@@ -19,7 +19,9 @@ Captured = pytest.CaptureFixture[str]
 def folder(tmp_path: Path) -> Path:
     """Three sound files and one that was cut."""
     for name in ("a", "b", "c"):
-        data = frame(womd_message(example_scenario(name)).SerializeToString())
+        message = womd_message(example_scenario(name))
+        message.tracks_to_predict[0].difficulty = 1
+        data = frame(message.SerializeToString())
         (tmp_path / f"{name}.tfrecord").write_bytes(data)
     (tmp_path / "cut.tfrecord").write_bytes(data + data[:1000])
     return tmp_path
@@ -47,7 +49,7 @@ def test_the_pack_can_be_described_and_drawn(folder: Path, capsys: Captured) -> 
 
 def test_people_are_told_what_a_pack_does_not_hold(folder: Path, capsys: Captured) -> None:
     assert run(folder, str(folder / "a.tfrecord")) == 0
-    assert "ranges along which lanes are neighbours" in capsys.readouterr().out
+    assert "difficulties of tracks to predict" in capsys.readouterr().out
 
 
 def test_a_damaged_record_ends_with_3_and_writes_nothing(folder: Path, capsys: Captured) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from roadworthy.cli.main import main
-from roadworthy.metrics.realism import FIGURES, mean_figures, score_rollouts
+from roadworthy.metrics.realism import CHALLENGE_2024, FIGURES, RealismFigures, buckets, mean_figures, score_rollouts
 from roadworthy.scenario.pack import PackWriter
 from tests.metrics.realism.scenes import random_rollouts, random_scenario
 
@@ -47,6 +47,9 @@ def test_the_table_tells_every_feature(pack: Path, folder: Path, capsys: pytest.
     for name in FIGURES:
         value = getattr(figures, name)
         assert (f"{value:.1%}" if name.endswith("_rate") else f"{value:.4f}") in out, name
+    for name in ("kinematic_metrics", "interactive_metrics", "map_based_metrics"):
+        assert name.replace("_", " ") in out
+        assert f"{buckets(figures)[name]:.4f}" in out
 
 
 def test_the_last_line_is_json_and_scenarios_are_written(
@@ -63,6 +66,7 @@ def test_the_last_line_is_json_and_scenarios_are_written(
     assert [row["scenario_id"] for row in written] == list(NAMES)
     means = {name: np.mean([float(row[name]) for row in written]) for name in FIGURES}
     assert result["figures"] == pytest.approx(means)
+    assert result["buckets"] == pytest.approx(buckets(RealismFigures(**result["figures"]), CHALLENGE_2024))
 
 
 def test_scenarios_are_written_as_json_too(pack: Path, folder: Path, tmp_path: Path) -> None:
@@ -76,6 +80,60 @@ def test_scenarios_without_rollouts_are_counted(pack: Path, folder: Path, capsys
     captured = capsys.readouterr()
     assert json.loads(captured.out)["scenarios_without_rollouts"] == 2
     assert "2 of the pack's 3 scenarios have no rollouts" in captured.err
+
+
+@pytest.mark.row("REAL-2")
+def test_figures_do_not_depend_on_the_number_of_processes(
+    pack: Path, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written = []
+    for processes in (1, 2):
+        rows = tmp_path / f"{processes}.json"
+        command = ["realism", "score", str(pack), str(folder), "--processes", str(processes), "--scenarios", str(rows)]
+        assert main(command) == 0
+        written.append((rows.read_bytes(), capsys.readouterr().out.replace(rows.name, "")))
+    assert written[0] == written[1]
+
+
+@pytest.mark.row("REAL-2")
+def test_a_part_of_a_pack_is_scored(pack: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["realism", "score", str(pack), str(folder), "--only", "b", "--only", "c", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert (result["scenarios"], result["scenarios_without_rollouts"]) == (2, 1)
+    expected = mean_figures([score_rollouts(SCENARIOS[name], ROLLOUTS[name]) for name in "bc"])
+    assert result["figures"] == pytest.approx(expected.plain())
+    assert main(["realism", "score", str(pack), str(folder / "a.npz"), "--only", "b"]) == 2
+    assert "there are no rollouts of 1 of the scenarios asked for, such as 'b'" in capsys.readouterr().err
+    assert main(["realism", "score", str(pack), str(folder), "--only", "d"]) == 2
+    assert "no scenario has the id 'd'" in capsys.readouterr().err
+    (folder / "c.npz").rename(folder / "d.npz")
+    assert main(["realism", "score", str(pack), str(folder), "--skip-unknown"]) == 0
+
+
+@pytest.mark.row("REAL-2")
+def test_samples_that_are_no_numbers_end_with_an_error_and_no_file(
+    pack: Path, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with np.load(folder / "c.npz") as file:
+        arrays = {name: file[name] for name in file.files}
+    arrays["y"][2, 1, 3] = np.nan
+    np.savez(folder / "c.npz", **arrays)
+    rows = tmp_path / "new" / "rows.csv"
+    assert main(["realism", "score", str(pack), str(folder), "--scenarios", str(rows), "--processes", "2"]) == 2
+    captured = capsys.readouterr()
+    agent = arrays["object_id"][1]
+    assert f"c.npz: y of agent {agent} is nan in rollout 2 at its step 3" in captured.err
+    assert "realism of" not in captured.out
+    assert not rows.parent.exists()
+
+
+@pytest.mark.row("REAL-2")
+def test_missing_agents_are_an_error(pack: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with np.load(folder / "b.npz") as file:
+        arrays = {name: file[name][..., 1:, :] if file[name].ndim == 3 else file[name][1:] for name in file.files}
+    np.savez(folder / "b.npz", **arrays)
+    assert main(["realism", "score", str(pack), str(folder)]) == 2
+    assert "b.npz: scenario 'b': the rollouts lack agent" in capsys.readouterr().err
 
 
 def test_what_cannot_be_scored_is_an_error(pack: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -196,9 +196,9 @@ def test_the_live_table_shows_throughput_losses_figures_trials_and_the_time_left
     assert (facts["policy loss"], facts["explained variance"]) == ("0.01", "0.75")
     shown = dict(figures(told))
     assert shown["agents with data (n)"] == "12"
-    assert shown["goal_rate"] == shown["collision_rate"] == "no data"
+    assert shown["goal_rate"] == shown["collision_rate"] == shown["at_fault_collision_rate"] == "no data"
     assert (shown["trial_0_score"], shown["ada_delta_trial_1_minus_0"]) == ("0.250", "+0.125")
-    for words in ("score 0.500", "collision_rate no data", "ada_delta_trial_1_minus_0 +0.125", "n 12"):
+    for words in ("score 0.500", "at_fault_collision_rate no data", "ada_delta_trial_1_minus_0 +0.125", "n 12"):
         assert words in line(told)
     screen = console()
     with screen.capture() as captured:

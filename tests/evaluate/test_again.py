@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -25,9 +26,11 @@ from roadworthy.evaluate.rescore import rescore
 from roadworthy.evaluate.sections import read_sections
 from roadworthy.evaluate.suite import evaluate_sections
 from roadworthy.metrics import driving
-from roadworthy.record import Run, write_trace
+from roadworthy.metrics.closed_loop import FIGURES
+from roadworthy.record import EpisodeResult, Run, read_trace, write_trace
 from roadworthy.record.run import trace_path
 from roadworthy.scenario.pack import Pack
+from roadworthy.sim.state import EVENT_AT_FAULT
 from tests.evaluate.built_in import declare
 
 Captured = pytest.CaptureFixture[str]
@@ -147,6 +150,48 @@ def test_motion_is_judged_as_traced_and_not_as_the_simulator_would_have_it(
         path.write_bytes(original)
 
 
+@pytest.mark.row("CL-1")
+def test_rescoring_tells_who_was_at_fault_from_the_traces(make_run: Callable[[str], Run]) -> None:
+    run = make_run("recorded")
+    fresh = rescore(take_up(run)).metrics["figures"]
+    rates = {figure["name"]: figure["value"] for figure in fresh}
+    assert 0.0 < rates["at_fault_collision_rate"] <= rates["collision_rate"]
+
+
+@pytest.mark.row("CL-1")
+def test_a_run_of_an_earlier_version_is_read_and_rescored(
+    make_run: Callable[[str], Run], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A run without the setting, without columns of at-fault collisions, and with traces that do not have the event."""
+    run = Run(shutil.copytree(make_run("recorded").folder, tmp_path / "run"))
+    header = json.loads((run.folder / "run.json").read_text())
+    del header["config"]["env"]["score"]["collisions"]
+    (run.folder / "run.json").write_text(json.dumps(header))
+    for name in run.ledger["episode_id"].to_pylist():
+        path = run.folder / trace_path(name)
+        trace = read_trace(path)
+        path.unlink()
+        write_trace(path, replace(trace, events=trace.events & ~np.uint16(EVENT_AT_FAULT), judges_fault=False))
+    run = Run(run.folder)
+    before = [_without_fault(result) for result in run.results()]
+    monkeypatch.setattr(Run, "results", lambda _: iter(before))
+    result = rescore(take_up(run))
+    assert not result.differing
+    assert result.metrics["figures"] == (run.metrics or {})["figures"]
+    name = run.ledger["episode_id"].to_pylist()[0]
+    again = replay(take_up(run), name).trace
+    assert again is not None
+    assert first_difference(run.trace(name), again) is None
+
+
+def _without_fault(result: EpisodeResult) -> EpisodeResult:
+    agents, trials = (
+        tuple(replace(row, figures={n: v for n, v in row.figures.items() if "at_fault" not in n}) for row in rows)
+        for rows in (result.agents, result.trials)
+    )
+    return replace(result, agents=agents, trials=trials)
+
+
 def test_a_metric_of_another_version_is_told_as_such(
     make_run: Callable[[str], Run], monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
@@ -158,7 +203,36 @@ def test_a_metric_of_another_version_is_told_as_such(
     changed = {change.name: change for change in result.changes}
     assert changed["score"].is_other_version
     assert command(rescore_verb, run.folder) == 1
-    assert "by version 2 of the metric" in capsys.readouterr().out
+    assert "by version 3 of the metric" in capsys.readouterr().out
+
+
+@pytest.mark.row("CL-2")
+def test_a_run_from_before_the_closed_loop_score_gets_one(
+    make_run: Callable[[str], Run], tmp_path: Path, capsys: Captured
+) -> None:
+    """The old run is a copy without the score's columns and figures, as such a run was recorded."""
+    run = make_run("recorded")
+    folder = tmp_path / run.folder.name
+    shutil.copytree(run.folder, folder)
+    lines = (folder / "episodes.jsonl").read_text().splitlines()
+    for k, line in enumerate(lines):
+        entry = json.loads(line)
+        for table in ("agent_rows", "trial_rows"):
+            figures = entry[table]["figures"]
+            entry[table]["figures"] = {name: figures[name] for name in figures if name not in FIGURES}
+        lines[k] = json.dumps(entry)
+    (folder / "episodes.jsonl").write_text("\n".join(lines) + "\n")
+    metrics = json.loads((folder / "metrics.json").read_text())
+    metrics["figures"] = [figure for figure in metrics["figures"] if figure["name"] not in FIGURES]
+    (folder / "metrics.json").write_text(json.dumps(metrics))
+    result = rescore(take_up(Run(folder)))
+    assert not result.differing
+    assert result.agrees
+    given = {figure["name"]: figure for figure in (run.metrics or {})["figures"]}
+    assert [change.name for change in result.changes] == [name for name in given if name in FIGURES]
+    assert all(change.is_new and change.recomputed == given[change.name] for change in result.changes)
+    assert command(rescore_verb, folder) == 0
+    assert f"closed_loop_score: {given['closed_loop_score']['value']}" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", ["recorded", "open"])

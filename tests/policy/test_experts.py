@@ -76,6 +76,73 @@ def distance_to_path(point: NDArray[np.float64], path: NDArray[np.float64]) -> f
     return float(np.hypot(*(begin + share[:, None] * way - point).T).min())
 
 
+@pytest.fixture(scope="module")
+def beside(tmp_path_factory: pytest.TempPathFactory) -> Pack:
+    """Two scenes of a car beside the middle of its lane, on different sides: it has to steer, by less than a choice."""
+    scenes = [scene(Actor(20.0, y=-1.75 + off, speed=8.0), id=f"off {off}") for off in (0.6, -0.9)]
+    return pack_of(tmp_path_factory.mktemp("beside") / "beside.pack", *scenes)
+
+
+def asked(
+    env: DriveEnv, expert: DriveExpert, scenario: int, seed: int, steps: int, forgets: bool = False
+) -> list[bytes]:
+    """What an expert does in the first steps of an episode that begins now."""
+    env.assign(0, scenario, seed, now=True)
+    if forgets:
+        expert.reset(np.ones(env.row_count, np.bool_))
+    taken = []
+    for _ in range(steps):
+        actions = expert.act()
+        taken.append(actions.tobytes())
+        env.step(actions)
+    return taken
+
+
+@pytest.mark.row("EVAL-10")
+@pytest.mark.parametrize("forgets", [False, True])
+@pytest.mark.parametrize("before", [(0, 7, 1), (0, 7, 2), (0, 7, 9), (1, 7, 1), (1, 7, 9), (0, 8, 1)])
+@pytest.mark.parametrize("trial_steps", [1, 40])
+def test_an_expert_acts_in_an_episode_as_if_it_were_its_first(
+    beside: Pack, before: tuple[int, int, int], trial_steps: int, forgets: bool
+) -> None:
+    config = SimConfig(
+        mode=Mode.REPLAY,
+        episode=EpisodeConfig(1, trial_steps),
+        control=ControlConfig(who=Control.SDC),
+        goal=GoalConfig(radius_m=0.5),
+    )
+
+    def made() -> tuple[DriveEnv, DriveExpert]:
+        env = DriveEnv(beside, 1, config, sampling=False)
+        env.assign(0, 0, 0)
+        env.reset()
+        return env, DriveExpert(env)
+
+    steps = min(6, trial_steps)
+    fresh = asked(*made(), 0, 7, steps)
+    assert len(set(fresh)) > 1 or trial_steps == 1, "nothing is carried from step to step: the test shows nothing"
+    env, expert = made()
+    scenario, seed, count = before
+    asked(env, expert, scenario, seed, min(count, trial_steps))
+    for _ in range(3):
+        assert asked(env, expert, 0, 7, steps, forgets) == fresh
+
+
+def test_forgetting_one_agent_leaves_the_others_of_its_world_alone(towns: Pack) -> None:
+    config = SimConfig(mode=Mode.REPLAY, control=ControlConfig(who=Control.VEHICLES, rows=4))
+    taken = []
+    for forgotten in ([], [0]):
+        env = start(towns, config, 1)
+        expert = DriveExpert(env)
+        for _ in range(5):
+            env.step(expert.act())
+        mask = np.zeros(env.row_count, np.bool_)
+        mask[forgotten] = True
+        expert.reset(mask)
+        taken.append(expert.act().copy())
+    np.testing.assert_array_equal(taken[0][1:], taken[1][1:])
+
+
 @pytest.mark.row("SIM-2")
 @pytest.mark.parametrize(("model", "actions"), EVERY_ACTION)
 def test_the_log_expert_drives_recordings_to_their_end(towns: Pack, model: Model, actions: Actions) -> None:

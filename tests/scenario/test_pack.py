@@ -13,6 +13,7 @@ import sys
 import tracemalloc
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,6 +22,8 @@ from roadworthy.errors import PackError, ScenarioError, UsageError
 from roadworthy.scenario.pack import Pack, PackWriter, encode_map, encode_scenario, inspect
 from roadworthy.scenario.pack.bundle import encode_bundle
 from roadworthy.scenario.prepare import prepare
+from roadworthy.scenario.schema import OPTIONAL_MAP_ARRAYS, OPTIONAL_SCENARIO_ARRAYS, Scenario
+from roadworthy.scenario.source_values import listed_lights, source_motion, source_points
 from tests.scenario.example import differences, example_map, example_scenario
 
 
@@ -333,3 +336,66 @@ def test_arrays_of_a_later_minor_version_are_ignored(tmp_path: Path) -> None:
         writer.add_encoded(block, writer.add_map(scenario.map))
     assert differences(Pack(tmp_path / "a.pack")[0], scenario) == []
     assert inspect(tmp_path / "a.pack") == []
+
+
+def with_source_values() -> Scenario:
+    """The example with every optional array, each filled with numbers of its own."""
+    scenario = example_scenario("full")
+    rng, lights = np.random.default_rng(0), scenario.light_states.shape
+    road_map = replace(
+        scenario.map,
+        left_neighbor_ranges=np.arange(8, dtype=np.int32).reshape(2, 4),
+        right_neighbor_ranges=np.arange(8, 16, dtype=np.int32).reshape(2, 4),
+        source_points=(scenario.map.points + scenario.map.origin).astype(np.float32),
+    )
+    positions = (scenario.positions + scenario.map.origin).astype(np.float32)
+    positions[~scenario.valid] = np.nan
+    return replace(
+        scenario,
+        map=road_map,
+        light_listed=rng.random(lights) < 0.5,
+        source_light_stops=rng.random((*lights, 3)).astype(np.float32),
+        source_positions=positions,
+        source_headings=rng.random(scenario.valid.shape).astype(np.float32),
+    )
+
+
+def test_optional_arrays_come_back_bit_for_bit(tmp_path: Path) -> None:
+    scenario = with_source_values()
+    with PackWriter(tmp_path / "a.pack") as writer:
+        writer.add(scenario)
+    assert differences(Pack(tmp_path / "a.pack")[0], scenario) == []
+    assert inspect(tmp_path / "a.pack") == []
+
+
+def test_a_pack_without_optional_arrays_is_read_with_their_defaults(tmp_path: Path) -> None:
+    """As version 2.0 wrote them: no such array is in its blocks."""
+    scenario = example_scenario()
+    with PackWriter(tmp_path / "old.pack") as writer:
+        writer.add(scenario)
+    data = (tmp_path / "old.pack").read_bytes()
+    assert not any(name.encode() in data for name in (*OPTIONAL_MAP_ARRAYS, *OPTIONAL_SCENARIO_ARRAYS))
+    found = Pack(tmp_path / "old.pack")[0]
+    listed, stops = listed_lights(replace(found, light_states=np.array([[0, 4] * 45 + [6]], np.uint8)))
+    assert listed[0, :3].tolist() == [False, True, False]
+    expected = (found.light_stops[0] + found.map.origin).astype(np.float32).tolist()
+    assert stops[0, :2].tolist() == [[0.0, 0.0, 0.0], expected]
+    positions, headings = source_motion(found)
+    expected = (found.positions[0, 5] + found.map.origin).astype(np.float32).tolist()
+    assert positions[0, 5].tolist() == expected
+    assert positions[1, 0].tolist() == [0.0, 0.0, 0.0]  # the second car is not there yet
+    np.testing.assert_array_equal(headings, found.headings)
+    assert source_points(found.map)[3].tolist() == (found.map.points[3] + found.map.origin).astype(np.float32).tolist()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"light_listed": np.ones((1, 90), np.bool_)}, "light_listed has shape"),
+        ({"source_positions": np.zeros((3, 91, 3), np.float32)}, "source_positions are not the positions"),
+        ({"source_headings": np.zeros((2, 91), np.float32)}, "source_headings has shape"),
+    ],
+)
+def test_optional_arrays_that_do_not_fit_are_refused(changes: dict[str, Any], words: str, tmp_path: Path) -> None:
+    with PackWriter(tmp_path / "a.pack") as writer, pytest.raises(ScenarioError, match=words):
+        writer.add(replace(with_source_values(), **changes))

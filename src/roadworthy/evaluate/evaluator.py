@@ -15,11 +15,13 @@ from roadworthy.evaluate.engines import EpisodeEngine
 from roadworthy.evaluate.ledger import Ledger, episode_seed, plan_ledger
 from roadworthy.evaluate.subject import Subject, coplayer_files, task_of
 from roadworthy.evaluate.task import Task
+from roadworthy.metrics.closed_loop import closed_loop_figures
 from roadworthy.metrics.driving import driving_metrics
 from roadworthy.metrics.trace_figures import TraceFigures
 from roadworthy.record import EpisodeResult, Run, RunWriter
 from roadworthy.render.run_videos import film_run
 from roadworthy.scenario.pack import Pack
+from roadworthy.sim.config import Mode
 
 Progress = Callable[[int, int], None]  # how many episodes have ended, of how many
 
@@ -121,8 +123,11 @@ class DrivingEvaluator:
         return run
 
     def trace_figures(self, config: EvaluatorConfig) -> tuple[TraceFigures, ...]:
-        """Return the functions that compute figures from traces, when episodes end and when runs are re-scored."""
-        return ()
+        """Return the functions that compute figures from traces, when episodes end and when runs are re-scored.
+
+        Where agents start from recordings, that is the closed-loop score.
+        """
+        return (closed_loop_figures,) if config.env.mode is Mode.REPLAY else ()
 
     def task(self, name: str, pack: Path, subject: Subject, config: EvaluatorConfig) -> Task:
         """Return what a process needs to run episodes of a section."""

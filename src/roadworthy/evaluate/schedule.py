@@ -172,6 +172,7 @@ def _told(outcome: Outcome, epoch: int) -> str:
             f"; see {outcome.run.folder}" if outcome.run else ""
         )
     metrics = (outcome.run.metrics or {}) if outcome.run else {}
-    shown = [f for f in metrics.get("figures", ()) if f["name"] in ("score", "collision_rate", "off_road_rate")]
+    names = ("score", "at_fault_collision_rate", "off_road_rate")
+    shown = [f for f in metrics.get("figures", ()) if f["name"] in names]
     told = ", ".join(f"{f['name']} {f['value']:.3f} (n {f['n']})" for f in shown if f["value"] is not None)
     return f"{outcome.name} at epoch {epoch}: {told or 'no data'}"

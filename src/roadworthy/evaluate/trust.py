@@ -10,20 +10,17 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from roadworthy.errors import UsageError
-from roadworthy.policy.actor import checkpoint_folder
-
-BUILT_IN_NAMES = ("random", "zero")
-BUILT_IN_SCHEMES = ("expert:", "baseline:")
-ADDRESSES = ("ws://", "wss://")
+from roadworthy.policy.spec import BASELINE, REMOTE, checkpoint_folder
 
 
 def danger_of(spec: str) -> str | None:
     """Say what would happen if a recorded policy ran; None where that executes nothing that the record names."""
-    if spec in BUILT_IN_NAMES or spec.startswith(BUILT_IN_SCHEMES):
-        return None
-    if spec.startswith(ADDRESSES):
+    if spec.startswith(REMOTE):
         return f"connect to {spec} and drive by what that server answers"
-    if ":" in spec and not checkpoint_folder(spec).exists():
+    folder = checkpoint_folder(spec)
+    if folder is None:  # a reserved word
+        return None
+    if ":" in spec and not spec.startswith(BASELINE) and not folder.exists():
         module, _, name = spec.partition(":")
         return f"import {module} and run {name} of it"
     return None

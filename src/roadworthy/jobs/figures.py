@@ -44,6 +44,7 @@ def figures(run: Run) -> dict[str, Any]:
         "num_scenarios": len(completed),
         "num_agents_evaluated": sum(max(1, row["trials"]) for row in ended),
         "num_failed_spawns": None,
+        "num_free_successes": None,
         "eval_seconds": eval_seconds(run),
         "gaps": gaps,
         "figures": found,

@@ -21,7 +21,7 @@ from roadworthy.jobs.episode import Metric, Underway, measured
 from roadworthy.jobs.figures import figures
 from roadworthy.jobs.job import Job, Status
 from roadworthy.jobs.plan import densities, job_seed, plan, seed_of
-from roadworthy.jobs.policies import imported, load_policy
+from roadworthy.jobs.policies import checkpoint_of, imported, load_policy
 from roadworthy.jobs.record import JobRecord, write_record
 from roadworthy.jobs.stretch import Stretch
 from roadworthy.jobs.videos import Crew
@@ -262,8 +262,8 @@ def _stream(job: Job, stretch: Stretch | None) -> Iterator[Owed]:
 
 
 def _checkpoint(policy: str) -> dict[str, Any] | None:
-    folder = Path(policy).expanduser()
-    if not folder.is_dir():
+    folder = checkpoint_of(policy)
+    if folder is None:
         return None
     from roadworthy.policy.checkpoint import load_policy as load_checkpoint
 

@@ -20,8 +20,12 @@ from roadworthy.report.words import Figure
 
 # Which outcome says how good an episode was: the first that a run has.
 MAIN_OUTCOMES = ("realism", "score", "success", "return")
-# What egos do wrong: the figure of an ego that counts it, and what people call it.
+# What happens to egos that is bad: the figure of an ego that counts it, and what people call it. An ego with collisions
+# counts once: as at fault, as not at fault, or, in runs of earlier versions, as neither.
+OTHER_COLLISIONS = "other_collisions"
 FAULTS = {
+    "at_fault_collisions": "at-fault collision",
+    OTHER_COLLISIONS: "collision, not at fault",
     "collisions": "collision",
     "departures": "off road",
     "red_lights": "red light",
@@ -212,7 +216,11 @@ class RunFacts:
         rows = agents.to_pylist()
         for row in rows:
             found = faults.setdefault(row["episode_id"], Counter())
-            found.update(c.removeprefix("figures.") for c in columns if (row[c] or 0.0) > 0.0)
+            names = {c.removeprefix("figures.") for c in columns if (row[c] or 0.0) > 0.0}
+            if row.get("figures.at_fault_collisions") is not None and "collisions" in names:
+                names.remove("collisions")
+                names |= set() if "at_fault_collisions" in names else {OTHER_COLLISIONS}
+            found.update(names)
         return Counter(row["episode_id"] for row in rows), faults
 
 

@@ -3,12 +3,15 @@
 Arrays are flat and typed, so that a pack can hand them out as views of the file. Codes of types and light states are
 those of the Waymo Open Motion Dataset. Positions are in metres in the map's own frame (x east, y north, z up),
 headings in radians counter-clockwise from east, velocities in m/s, sizes in metres.
+
+Optional arrays (OPTIONAL_MAP_ARRAYS, OPTIONAL_SCENARIO_ARRAYS) are empty where the source does not give them, as in
+generated scenarios and in packs of older versions; `source_values` has the default for each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from enum import IntEnum
 from functools import cached_property
 from typing import TypeVar
@@ -94,6 +97,7 @@ class LightState(IntEnum):
 
 RED_STATES = (LightState.ARROW_STOP, LightState.STOP, LightState.FLASHING_STOP)
 GREEN_STATES = (LightState.ARROW_GO, LightState.GO)
+SOURCE_TOLERANCE_M = 0.001  # by which positions in the source's coordinates may differ from positions + origin
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -120,6 +124,12 @@ class RoadMap:
     stop_signs: Ints  # (k, 2) stop sign, a lane that it stops
     stop_lines: Floats  # (k, 2, 2) left and right end of each stop line
     stop_line_lanes: Ints  # (k,) the lane that ends at the line
+    # Optional: (k, 4) for each row of the neighbors, the first and last point of the lane along which they are
+    # neighbors, then those of the other lane; points count from 0 within their lane. Empty: along their whole lengths.
+    left_neighbor_ranges: Ints = field(default_factory=lambda: np.zeros((0, 4), np.int32))
+    right_neighbor_ranges: Ints = field(default_factory=lambda: np.zeros((0, 4), np.int32))
+    # Optional: (P, 3) the points in the source's coordinates, rounded to float32 once. Empty: points + origin.
+    source_points: Floats = field(default_factory=lambda: np.zeros((0, 3), np.float32))
 
     def __repr__(self) -> str:
         return f"<RoadMap: {self.lane_count} lanes, {self.feature_count} features, {len(self.points)} points>"
@@ -158,6 +168,12 @@ class RoadMap:
             yield "features are not in the order of their kinds"
         if not np.isfinite(self.points).all():
             yield "points contain NaN or infinity"
+        for side in ("left", "right"):
+            pairs, ranges = len(getattr(self, f"{side}_neighbors")), getattr(self, f"{side}_neighbor_ranges")
+            if len(ranges) not in (0, pairs):
+                yield f"{pairs} {side}_neighbors, but {len(ranges)} ranges for them"
+        if len(self.source_points) not in (0, len(self.points)):
+            yield f"{len(self.points)} points, but {len(self.source_points)} source_points"
         for name, length in (("speed_limits", lanes), ("lane_widths", lanes)):
             if len(getattr(self, name)) != length:
                 yield f"{lanes} lanes, but {len(getattr(self, name))} {name}"
@@ -196,7 +212,16 @@ class Scenario:
     predict: Ints  # (k,) agents whose motion is to be predicted
     light_lanes: Ints  # (L,) the lane that each light controls
     light_stops: Floats  # (L, 3) where to stop for it
-    light_states: Bytes  # (L, T) LightState
+    light_states: Bytes  # (L, T) LightState; UNKNOWN also where the source does not list the light
+    # Optional: (L, T) whether the source lists the light at that step. Empty: wherever its state is known.
+    light_listed: Bools = field(default_factory=lambda: np.zeros((0, 0), np.bool_))
+    # Optional: (L, T, 3) where to stop for it as listed at that step, in the source's coordinates, 0 where it is not
+    # listed. Empty: light_stops + origin.
+    source_light_stops: Floats = field(default_factory=lambda: np.zeros((0, 0, 3), np.float32))
+    # Optional: (A, T, 3) and (A, T) positions in the source's coordinates, rounded to float32 once, and headings; where
+    # an agent is not valid, whatever the source holds there. Empty: positions + origin and headings, 0 where not valid.
+    source_positions: Floats = field(default_factory=lambda: np.zeros((0, 0, 3), np.float32))
+    source_headings: Floats = field(default_factory=lambda: np.zeros((0, 0), np.float32))
 
     def __repr__(self) -> str:
         tags = ", ".join(self.tags)
@@ -224,12 +249,23 @@ class Scenario:
             "light_stops": (lights, 3),
             "light_states": (lights, steps),
         }
+        optional = {
+            "light_listed": (lights, steps),
+            "source_light_stops": (lights, steps, 3),
+            "source_positions": (agents, steps, 3),
+            "source_headings": (agents, steps),
+        }
+        expected |= {name: shape for name, shape in optional.items() if getattr(self, name).size}
         for name, shape in expected.items():
             if getattr(self, name).shape != shape:
                 yield f"{name} has shape {getattr(self, name).shape}, expected {shape}"
         for name in ("sizes", "positions", "headings", "velocities"):
             if not np.isfinite(getattr(self, name)).all():
                 yield f"{name} contain NaN or infinity"
+        if self.source_positions.shape == self.positions.shape == (agents, steps, 3) and self.valid.any():
+            source, own = self.source_positions[self.valid], self.positions[self.valid] + self.map.origin
+            if not (np.abs(source - own) <= SOURCE_TOLERANCE_M + 1e-6 * np.abs(own)).all():
+                yield "source_positions are not the positions in the source's coordinates"
         if not -1 <= self.sdc < agents:
             yield f"the self-driving car is agent {self.sdc}, but there are {agents} agents"
         if self.predict.size and (self.predict.min() < 0 or self.predict.max() >= agents):
@@ -252,14 +288,16 @@ def read_only(item: Sealable) -> Sealable:
 
     Kernels are compiled for such arrays and for writable ones apart; this way once is enough.
     """
-    for field in fields(item):
-        value = getattr(item, field.name)
+    for declared in fields(item):
+        value = getattr(item, declared.name)
         if isinstance(value, np.ndarray):
             value.flags.writeable = False
     return item
 
 
-MAP_ARRAYS = tuple(f.name for f in fields(RoadMap))
+OPTIONAL_MAP_ARRAYS = ("left_neighbor_ranges", "right_neighbor_ranges", "source_points")
+MAP_ARRAYS = tuple(f.name for f in fields(RoadMap) if f.name not in OPTIONAL_MAP_ARRAYS)
 SCENARIO_ARRAYS = (
     "agent_ids agent_types sizes positions headings velocities valid predict light_lanes light_stops light_states"
 ).split()
+OPTIONAL_SCENARIO_ARRAYS = ("light_listed", "source_light_stops", "source_positions", "source_headings")

@@ -56,11 +56,15 @@ def from_lowest(box: Array) -> tuple[Array, Array]:
     order = (np.argmin(box[..., 1], axis=-1)[..., None] + np.arange(4)) % 4
     box = np.take_along_axis(box, order[..., None], axis=-2)
     edge = box[..., 1, :] - box[..., 0, :]
-    return box, over(edge, np.sqrt((edge**2).sum(axis=-1))[..., None])
+    return box, edge / np.sqrt((edge**2).sum(axis=-1))[..., None]
 
 
+@np.errstate(invalid="ignore")
 def core_distance(one: Array, other: Array) -> Array:
-    """Signed distance of two rectangles (..., 4, 2): of the origin from the polygon of their difference."""
+    """Signed distance of two rectangles (..., 4, 2): of the origin from the polygon of their difference.
+
+    An edge without length has no direction: comparisons with NaN are false.
+    """
     one, direction = from_lowest(one)
     other, other_direction = from_lowest(-other)
     first = direction[..., 0] * other_direction[..., 1] - direction[..., 1] * other_direction[..., 0] >= 0
@@ -69,10 +73,10 @@ def core_distance(one: Array, other: Array) -> Array:
     polygon = np.take_along_axis(one, of_one[..., None], -2) + np.take_along_axis(other, of_other[..., None], -2)
     edge = np.roll(polygon, -1, axis=-2) - polygon
     length = np.sqrt((edge**2).sum(axis=-1))
-    unit = over(edge, length[..., None])
+    unit = edge / length[..., None]
     to_origin = -polygon
     outward = unit[..., 1] * to_origin[..., 0] - unit[..., 0] * to_origin[..., 1]
-    share = over((unit * to_origin).sum(axis=-1), length)
+    share = (unit * to_origin).sum(axis=-1) / length
     to_edges = np.where((share >= 0) & (share <= 1), np.abs(outward), np.inf)
     nearest = np.minimum(to_edges, np.sqrt((to_origin**2).sum(axis=-1))).min(axis=-1)
     return np.where((outward <= 0).all(axis=-1), -nearest, nearest)
@@ -126,25 +130,39 @@ def cross(one: Array, other: Array) -> Array:
 
 def signed_distance(places: Array, lines: list[Array]) -> Array:
     """(n,) of places (n, 3) to the nearest of all lines."""
-    points, is_point = filled(lines)
-    is_closed = np.array([((line[0] - line[-1]) ** 2).sum() < 1 for line in lines])[None, :, None]
-    start, along = points[:, :-1], points[:, 1:] - points[:, :-1]
-    away = places[:, None, None] - start
-    share = over((away * along)[..., :2].sum(axis=-1), (along**2)[..., :2].sum(axis=-1) + np.zeros_like(away[..., 0]))
-    off = away - along * np.clip(share, 0, 1)[..., None]
-    flat = np.sqrt(off[..., 0] ** 2 + off[..., 1] ** 2)
-    stretched = np.sqrt(off[..., 0] ** 2 + off[..., 1] ** 2 + (f32(3) * off[..., 2]) ** 2)
-    side = np.sign(cross(away, along))
-    around = np.concatenate([along[:, -1:], along, along[:, :1]], axis=1)
-    is_convex = cross(around[:, :-1], around[:, 1:]) > 0
-    before = np.concatenate([np.where(is_closed, side[..., -1:], side[..., :1]), side[..., :-1]], axis=-1)
-    after = np.concatenate([side[..., 1:], np.where(is_closed, side[..., :1], side[..., -1:])], axis=-1)
-    at_start = np.where(is_convex[:, :-1], np.maximum(side, before), np.minimum(side, before))
-    at_end = np.where(is_convex[:, 1:], np.maximum(side, after), np.minimum(side, after))
-    sign = np.where(share < 0, at_start, np.where(share < 1, side, at_end))
-    stretched = np.where(is_point[:, :-1] & is_point[:, 1:], stretched, np.inf).reshape(len(places), -1)
-    chosen = (np.arange(len(places)), stretched.argmin(axis=1))
-    return sign.reshape(stretched.shape)[chosen] * flat.reshape(stretched.shape)[chosen]
+    longest = max(map(len, lines))
+    stretched, signed = [], []
+    for line in lines:
+        start, along = line[:-1], np.diff(line, axis=0)
+        away = places[:, None] - start
+        share = over(
+            (away * along)[..., :2].sum(axis=-1), (along**2)[..., :2].sum(axis=-1) + np.zeros_like(away[..., 0])
+        )
+        off = away - along * np.clip(share, 0, 1)[..., None]
+        stretched.append(np.sqrt(off[..., 0] ** 2 + off[..., 1] ** 2 + (f32(3) * off[..., 2]) ** 2))
+        sign = own_or_both(np.sign(cross(away, along)), share, along, is_ring=is_closed(line) and len(line) == longest)
+        signed.append(sign * np.sqrt(off[..., 0] ** 2 + off[..., 1] ** 2))
+    chosen = np.concatenate(stretched, axis=1).argmin(axis=1)
+    return np.concatenate(signed, axis=1)[np.arange(len(places)), chosen]
+
+
+def is_closed(line: Array) -> bool:
+    return bool(((line[0] - line[-1]) ** 2).sum() < 1)
+
+
+def own_or_both(side: Array, share: Array, along: Array, is_ring: bool) -> Array:
+    """(n, segments) the sign: that of a segment, or of both at a vertex that the place lies beyond."""
+    sign = side.copy()
+    count = len(along)
+    for segment in range(count):
+        for other, is_beyond in ((segment - 1, share[:, segment] < 0), (segment + 1, share[:, segment] > 1)):
+            if not is_ring and not 0 <= other < count:
+                continue
+            first, second = (other, segment) if other < segment else (segment, other)
+            turns_to_port = cross(along[first % count], along[second % count]) > 0
+            both = np.stack([side[:, segment], side[:, other % count]])
+            sign[is_beyond, segment] = (both.max(axis=0) if turns_to_port else both.min(axis=0))[is_beyond]
+    return sign
 
 
 def road_edge(x: Array, y: Array, z: Array, heading: Array, sizes: Array, valid: Array, lines: list[Array]) -> Array:
@@ -175,6 +193,10 @@ def red_light(scenario: Scenario, x: Array, y: Array, valid: Array) -> Array:
         if road_map.types[lane] == LaneType.SURFACE_STREET and len(road_map.polyline(lane)) > 1
     ]
     points, is_point = filled([road_map.polyline(lane) for lane in lanes])
+    listed, stops = scenario.light_listed, scenario.source_light_stops
+    if not listed.size:
+        listed = scenario.light_states != 0
+        stops = np.repeat(scenario.light_stops[:, None], scenario.steps, axis=1)
     found = np.zeros(x.shape, bool)
     for light, lane in enumerate(scenario.light_lanes):
         if lane not in lanes:
@@ -182,8 +204,7 @@ def red_light(scenario: Scenario, x: Array, y: Array, valid: Array) -> Array:
         row = slice(lanes.index(lane), lanes.index(lane) + 1)
         behind, ahead = np.zeros(x.shape, bool), np.zeros(x.shape, bool)
         for step in range(x.shape[1]):
-            is_listed = scenario.light_states[light, step] != 0
-            stop = scenario.light_stops[light, :2] * f32(is_listed)
+            stop = stops[light, step, :2] * f32(listed[light, step])
             _, piece = closest_piece(stop, points[row], is_point[row])
             start, end = points[row.start, piece, :2], points[row.start, piece + 1, :2]
             square = ((end - start) ** 2).sum()

@@ -30,6 +30,7 @@ from tests.metrics.realism.scenes import (
 from tests.scenario.example import map_of, straight
 
 SCORED = slice(CURRENT + 1, None)
+DT = 0.1
 
 
 def plainly(scenario: Scenario, features: Features, motion: Motion) -> dict[str, NDArray[Any]]:
@@ -42,14 +43,14 @@ def plainly(scenario: Scenario, features: Features, motion: Motion) -> dict[str,
     for x, y, z, heading in zip(motion.x, motion.y, motion.z, motion.heading, strict=True):
         own = slice(count)
         names = ("linear_speed", "linear_acceleration", "angular_speed", "angular_acceleration")
-        kinematics = plain.kinematics(x[own], y[own], z[own], heading[own], scene.dt)
+        kinematics = plain.kinematics(x[own], y[own], z[own], heading[own], DT)
         nearest = plain.nearest_object(x, y, heading, scene.length, scene.width, motion.valid, count)
         road_edge = plain.road_edge(x[own], y[own], z[own], heading[own], sizes[own], motion.valid[own], lines)
         values = dict(zip(names, kinematics, strict=True)) | {
             "distance_to_nearest_object": nearest,
             "collision_indication": nearest < 0,
             "time_to_collision": plain.time_to_collision(
-                x, y, heading, scene.length, scene.width, motion.valid, count, scene.dt
+                x, y, heading, scene.length, scene.width, motion.valid, count, DT
             ),
             "distance_to_road_edge": road_edge,
             "offroad_indication": road_edge > 0,
@@ -158,26 +159,63 @@ def test_a_map_without_edges_is_refused(features: list[Any]) -> None:
         score_rollouts(*_with_its_future(scenario))
 
 
-@pytest.mark.parametrize("name", ["x", "y", "z", "heading"])
-def test_a_rollout_without_numbers_has_features_without_numbers(name: str) -> None:
-    """It poisons the distances of those who see it, and nothing else of them."""
-    scenario = scenario_of([driving(), driving(y=5.0)], 0.0)
-    rollouts = recorded_future(scenario)
-    broken = getattr(rollouts, name).copy()
-    broken[0, 1, 5] = np.nan
-    simulated = compute_features(scenario, replace(rollouts, **{name: broken})).simulated
-    intact = compute_features(scenario, rollouts).simulated
-    assert np.isnan(simulated.distance_to_road_edge[0, 1, 5])
-    if name != "z":
-        assert np.isnan(simulated.distance_to_nearest_object[0, :, 5]).all()
-    assert_array_equal(
-        np.delete(simulated.distance_to_nearest_object, 5, 2), np.delete(intact.distance_to_nearest_object, 5, 2)
-    )
-    assert_array_equal(simulated.linear_speed[0, 0], intact.linear_speed[0, 0])
-    assert_array_equal(simulated.distance_to_road_edge[0, 0], intact.distance_to_road_edge[0, 0])
-    assert np.isfinite(simulated.time_to_collision).all()
-    assert not simulated.collision_indication[0, 1, 5]
-    assert not simulated.offroad_indication[0, 1, 5]
+@pytest.mark.row("REAL-1")
+def test_agents_so_far_away_that_corners_round_to_one_point_do_not_collide() -> None:
+    """100 m apart. At 3e7 m float32 knows even numbers only, so edges of their boxes have no length."""
+    scenario = scenario_of([driving(), driving(y=9.0)], 0.3)
+    x = np.repeat([[[3e7], [3e7 + 100.0]]], STEPS - CURRENT - 1, axis=2)
+    motion = (x, np.full_like(x, -2e7), np.full_like(x, 0.8), np.full_like(x, 0.3))
+    features = check(scenario, Rollouts.of(scenario.agent_ids, *motion))
+    assert not features.simulated.collision_indication.any()
+    assert features.simulated.distance_to_nearest_object[0, 0, 5] == pytest.approx(100.0, abs=6.0)
+
+
+@pytest.mark.row("REAL-1")
+def test_past_the_end_of_an_edge_its_own_side_decides() -> None:
+    """A car beyond the end of an edge that runs east: off the road south of its line, on the road north of it."""
+    for count in (2, 5):
+        road_map = map_of([edge(straight(-40, 0, -20, 0, spacing=20 / (count - 1))), edge(straight(0, 90, 30, 90))])
+        places = np.stack([driving(y, 0.0, 0.0) for y in (-3.0, 3.0)])
+        found = check(*_with_its_future(scenario_of(places, 0.0, road_map, sizes=(1.0, 1.0, 1.6))))
+        by_id = found.log.distance_to_road_edge[0, :, 0]
+        to_corner = np.hypot(20.5, 3.5)  # the corner that is farthest out
+        assert by_id[1] == pytest.approx(to_corner, rel=1e-6)  # ids fall with the number
+        assert by_id[0] == pytest.approx(-np.hypot(19.5, 2.5), rel=1e-6)
+
+
+@pytest.mark.row("REAL-1")
+def test_a_corner_beside_the_end_of_a_segment_has_its_side_alone() -> None:
+    """An edge that turns back on itself: the projection of two corners falls on the turn exactly (share 1).
+
+    South of the first segment is off the road. Beyond the turn both segments count, and the second has it on its port.
+    """
+    road_map = map_of([edge([[-20, 0], [0, 0], [-20, 0]])])
+    places = np.stack([np.tile([x, -1.0, 0.8], (STEPS, 1)) for x in (0.5, 0.75)])
+    found = check(*_with_its_future(scenario_of(places, 0.0, road_map, sizes=(1.0, 1.0, 1.6))))
+    at_the_turn, beyond = found.log.distance_to_road_edge[0, ::-1, 0]  # ids fall with the number
+    assert at_the_turn == 1.5
+    assert beyond == pytest.approx(-np.hypot(0.25, 0.5))
+
+
+@pytest.mark.row("REAL-1")
+def test_invalid_states_of_the_history_count_with_what_the_source_holds() -> None:
+    valid = np.ones((1, STEPS), np.bool_)
+    valid[0, :CURRENT] = False
+    scenario = scenario_of([driving()], 0.0, valid=valid)
+    source = scenario.positions.copy()
+    source[0, :CURRENT] = driving()[:CURRENT]
+    kept = replace(scenario, source_positions=source, source_headings=scenario.headings)
+    jump = check(*_with_its_future(scenario)).simulated.linear_acceleration[0, 0, 0]
+    smooth = check(*_with_its_future(kept)).simulated.linear_acceleration[0, 0, 0]
+    assert abs(jump) > 40
+    assert smooth == pytest.approx(0.0, abs=1e-4)
+
+
+@pytest.mark.row("REAL-1")
+def test_a_step_is_a_tenth_of_a_second_whatever_the_scenario_says() -> None:
+    scenario = scenario_of([driving()], 0.0)
+    slow = compute_features(*_with_its_future(replace(scenario, dt=0.2)))
+    assert slow.log.linear_speed[0, 0, 5] == pytest.approx(10.0, rel=1e-5)
 
 
 def _stop_and_go(states: Any) -> Features:
@@ -207,6 +245,45 @@ def test_the_light_counts_when_its_stop_point_is_behind() -> None:
     turns_red[16:], turns_green[16:] = LightState.STOP, LightState.GO
     assert _stop_and_go(turns_red).log.traffic_light_violation.any()
     assert not _stop_and_go(turns_green).log.traffic_light_violation.any()
+
+
+@pytest.mark.row("REAL-1")
+def test_a_light_listed_as_unknown_keeps_its_stop_point_and_one_not_listed_has_none() -> None:
+    """The car passes the stop point from step 15 to step 16; the origin, in this frame, lies 10 m before it."""
+    states = np.full(STEPS, LightState.STOP)
+    states[:16] = LightState.UNKNOWN
+    road_map = map_of([edge(SQUARE), lane(straight(-20.3, 0, 20, 0))])
+    scenario = scenario_of([driving(x=-5.5)], 0.0, road_map, lights=[(0, [10.0, 0.0, 0.0], states)])
+    stops = np.broadcast_to(np.array([10.0, 0.0, 0.0], np.float32), (1, STEPS, 3)).copy()
+    known = replace(scenario, light_listed=np.ones((1, STEPS), np.bool_), source_light_stops=stops)
+    found = check(*_with_its_future(known)).log.traffic_light_violation[0, 0]
+    assert np.flatnonzero(found).tolist() == [16 - CURRENT - 1]
+    listed = (states != LightState.UNKNOWN)[None]
+    missing = replace(known, light_listed=listed, source_light_stops=stops * listed[..., None])
+    assert not check(*_with_its_future(missing)).log.traffic_light_violation.any(), "at step 15 it was past the origin"
+
+
+@pytest.mark.row("REAL-1")
+def test_stop_points_that_move_count_each_at_its_own_step() -> None:
+    """A car stands between two places of the stop point; when that jumps back over it while red, it is a violation."""
+    road_map = map_of([edge(SQUARE), lane(straight(-20.3, 0, 20, 0))])
+    stand = scenario_of([driving(x=0.7, speed_mps=0.0)], 0.0, road_map, lights=[(0, [5.0, 0, 0], np.full(STEPS, 4))])
+    stops = np.zeros((1, STEPS, 3), np.float32)
+    stops[0, :20, 0], stops[0, 20:, 0] = 5.0, -5.0
+    moving = replace(stand, light_listed=np.ones((1, STEPS), np.bool_), source_light_stops=stops)
+    found = check(*_with_its_future(moving)).log.traffic_light_violation[0, 0]
+    assert np.flatnonzero(found).tolist() == [20 - CURRENT - 1]
+
+
+@pytest.mark.row("REAL-1")
+@pytest.mark.parametrize("kind", [AgentType.PEDESTRIAN, AgentType.CYCLIST, AgentType.OTHER])
+def test_the_violation_rate_counts_all_types_and_the_likelihood_vehicles(kind: AgentType) -> None:
+    road_map = map_of([edge(SQUARE), lane(straight(-20.3, 0, 20, 0)), lane(straight(-20.3, 9, 20, 9))])
+    lights = [(number, [0.0, y, 0.0], np.full(STEPS, LightState.STOP)) for number, y in ((0, 0.0), (1, 9.0))]
+    places, types = [driving(x=-15.5), driving(y=9.0, speed_mps=0.5)], [kind, AgentType.VEHICLE]
+    figures = score_rollouts(*_with_its_future(scenario_of(places, 0.0, road_map, types=types, lights=lights)))
+    assert figures.simulated_traffic_light_violation_rate == 0.5
+    assert figures.traffic_light_violation_likelihood == pytest.approx(2.001 / 2.002)
 
 
 def test_pedestrians_may_pass_red_lights_and_have_no_time_to_collision() -> None:

@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 from roadworthy.errors import UsageError
-from roadworthy.metrics.realism.config import CHALLENGE_2024, CHALLENGE_2025, Event, Feature, Histogram, RealismConfig
+from roadworthy.metrics.realism.config import (
+    CHALLENGE_2024,
+    CHALLENGE_2025,
+    SCENARIO_GENERATION_2025,
+    Event,
+    Feature,
+    Histogram,
+    RealismConfig,
+)
 from roadworthy.metrics.realism.likelihood import bin_edges, event_likelihood, histogram_likelihood
 
 BINS = Histogram(-5.0, 40.0, 10)
@@ -61,6 +69,28 @@ def test_an_event_is_as_likely_as_in_the_rollouts() -> None:
     log, simulated = rng.random(6) < 0.5, rng.random((32, 6)) < 0.3
     share = (np.where(log, simulated.sum(axis=0), (~simulated).sum(axis=0)) + 0.001) / 32.002
     assert event_likelihood(Event(0.25), log, simulated) == pytest.approx(np.prod(share) ** (1 / 6))
+
+
+@pytest.mark.row("REAL-1")
+def test_pooled_estimates_count_all_agents_together() -> None:
+    rng = np.random.default_rng(6)
+    log, simulated = rng.normal(10, 20, (3, 20)).astype(np.float32), rng.normal(12, 25, (4, 3, 20)).astype(np.float32)
+    everywhere = np.ones((3, 20), np.bool_)
+    as_one = histogram_likelihood(BINS, log.reshape(1, -1), simulated.reshape(4, 1, -1), everywhere.reshape(1, -1))
+    assert histogram_likelihood(BINS, log, simulated, everywhere, pooled=True) == pytest.approx(as_one)
+    assert histogram_likelihood(BINS, log, simulated, everywhere) != pytest.approx(as_one)
+    happens, happen = rng.random(3) < 0.5, rng.random((8, 3)) < 0.3
+    share = (np.where(happens, happen.sum(), (~happen).sum()) + 0.001) / 24.002
+    assert event_likelihood(Event(0.25, pooled=True), happens, happen) == pytest.approx(np.prod(share) ** (1 / 3))
+
+
+@pytest.mark.row("REAL-1")
+def test_scenario_generation_pools_all_estimates_but_that_of_red_lights() -> None:
+    pooled = {name for name, part in SCENARIO_GENERATION_2025.parts.items() if part.pooled}
+    assert pooled == set(SCENARIO_GENERATION_2025.parts) - {"traffic_light_violation"}
+    assert not any(part.pooled for part in CHALLENGE_2025.parts.values())
+    weights = {name: part.weight for name, part in SCENARIO_GENERATION_2025.parts.items()}
+    assert weights == {name: part.weight for name, part in CHALLENGE_2025.parts.items()}
 
 
 def test_the_years_differ_in_the_weights_of_two_features() -> None:

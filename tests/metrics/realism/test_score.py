@@ -9,11 +9,13 @@ import pytest
 
 from roadworthy.errors import ScenarioError, UsageError
 from roadworthy.metrics.realism import (
+    CHALLENGE_2024,
     CHALLENGE_2025,
     CHALLENGES,
     FIGURES,
     RealismFigures,
     Rollouts,
+    buckets,
     mean_figures,
     score_rollouts,
     task_agents,
@@ -29,6 +31,18 @@ def test_realism_is_the_weighted_sum_of_the_likelihoods() -> None:
         figures = score_rollouts(scenario, rollouts, config)
         parts = [part.weight * getattr(figures, f"{name}_likelihood") for name, part in config.parts.items()]
         assert figures.metametric == pytest.approx(sum(parts))
+
+
+def test_buckets_are_weighted_means_of_their_likelihoods() -> None:
+    scenario = random_scenario(1)
+    figures = score_rollouts(scenario, random_rollouts(scenario, 5, 1), CHALLENGE_2024)
+    found = buckets(figures, CHALLENGE_2024)
+    assert found["map_based_metrics"] == pytest.approx(
+        (0.10 * figures.distance_to_road_edge_likelihood + 0.25 * figures.offroad_indication_likelihood) / 0.35
+    )
+    shares = {"kinematic_metrics": 0.2, "interactive_metrics": 0.45, "map_based_metrics": 0.35}
+    assert found["realism_meta_metric"] == pytest.approx(sum(share * found[name] for name, share in shares.items()))
+    assert found["min_ade"] == figures.min_average_displacement_error
 
 
 def test_displacement_is_over_all_recorded_steps_and_the_smallest_is_that_of_a_rollout() -> None:

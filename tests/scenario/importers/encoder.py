@@ -11,6 +11,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from roadworthy.scenario.importers.tfrecord import masked_crc32c
 from roadworthy.scenario.schema import AgentType, FeatureKind, Scenario
+from roadworthy.scenario.source_values import listed_lights, neighbor_ranges
 
 # Per message: number, label (o: optional, r: repeated, p: packed), type and name of each field.
 SCHEMA = {
@@ -91,11 +92,15 @@ def womd_message(scenario: Scenario) -> Any:
     for agent in scenario.predict.tolist():
         message.tracks_to_predict.add(track_index=agent)
     _add_tracks(message, scenario)
+    listed, stops = listed_lights(scenario)
+    if not scenario.source_light_stops.size:
+        stops = np.repeat((scenario.light_stops + scenario.map.origin)[:, None], scenario.steps, axis=1)
     for step in range(scenario.steps):
         state = message.dynamic_map_states.add()
-        for light, lane in enumerate(scenario.light_lanes.tolist()):
-            shown = state.lane_states.add(lane=scenario.map.ids[lane], state=scenario.light_states[light, step])
-            _set_point(shown.stop_point, scenario.light_stops[light] + scenario.map.origin)
+        for light in np.flatnonzero(listed[:, step]):
+            lane = scenario.map.ids[scenario.light_lanes[light]]
+            shown = state.lane_states.add(lane=lane, state=scenario.light_states[light, step])
+            _set_point(shown.stop_point, stops[light, step])
     _add_features(message, scenario)
     return message
 
@@ -143,12 +148,17 @@ def _link_lane(lane: Any, scenario: Scenario, number: int) -> None:
             lane.exit_lanes.append(road_map.ids[other])
         if other == number:
             lane.entry_lanes.append(road_map.ids[own])
-    for links, neighbors in (
-        (road_map.left_neighbors, lane.left_neighbors),
-        (road_map.right_neighbors, lane.right_neighbors),
-    ):
-        for other in links[links[:, 0] == number, 1]:
-            neighbors.add(feature_id=road_map.ids[other])
+    for side, neighbors in (("left", lane.left_neighbors), ("right", lane.right_neighbors)):
+        links = getattr(road_map, f"{side}_neighbors")
+        for row in np.flatnonzero(links[:, 0] == number):
+            first, last, other_first, other_last = neighbor_ranges(road_map, side)[row].tolist()
+            neighbors.add(
+                feature_id=road_map.ids[links[row, 1]],
+                self_start_index=first,
+                self_end_index=last,
+                neighbor_start_index=other_first,
+                neighbor_end_index=other_last,
+            )
 
 
 def _add_points(line: Any, points: Iterable[Any]) -> None:

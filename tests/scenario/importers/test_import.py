@@ -26,7 +26,10 @@ HEADER_BYTES = 12
 
 
 def encoded(name: str) -> bytes:
-    return womd_message(example_scenario(name)).SerializeToString()
+    """The example with something that a scenario does not hold: how hard a prediction is."""
+    message = womd_message(example_scenario(name))
+    message.tracks_to_predict[0].difficulty = 1
+    return message.SerializeToString()
 
 
 def write(path: Path, *names: str) -> Path:

@@ -7,13 +7,20 @@
 probabilities, `score` adds these up.
 """
 
-from roadworthy.metrics.realism.config import CHALLENGE_2024, CHALLENGE_2025, CHALLENGES, RealismConfig
+from roadworthy.metrics.realism.config import (
+    CHALLENGE_2024,
+    CHALLENGE_2025,
+    CHALLENGES,
+    SCENARIO_GENERATION_2025,
+    RealismConfig,
+)
 from roadworthy.metrics.realism.features import Features, compute_features
 from roadworthy.metrics.realism.rollouts import Rollouts
 from roadworthy.metrics.realism.scene import task_agents
 from roadworthy.metrics.realism.score import (
     FIGURES,
     RealismFigures,
+    buckets,
     mean_figures,
     score_features,
     score_rollouts,
@@ -24,10 +31,12 @@ __all__ = [
     "CHALLENGE_2024",
     "CHALLENGE_2025",
     "FIGURES",
+    "SCENARIO_GENERATION_2025",
     "Features",
     "RealismConfig",
     "RealismFigures",
     "Rollouts",
+    "buckets",
     "compute_features",
     "mean_figures",
     "score_features",

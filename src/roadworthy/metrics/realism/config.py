@@ -1,4 +1,4 @@
-"""The configurations of the Sim Agents challenge: how each feature is turned into a likelihood, and what it weighs."""
+"""The configurations of the challenge: how each feature is turned into a likelihood, what it weighs, and its bucket."""
 
 from __future__ import annotations
 
@@ -34,6 +34,8 @@ class Feature:
     """Share of the realism score."""
     histogram: Histogram
     """Bins of its values."""
+    pooled: bool = False
+    """Whether one histogram counts the simulated values of all evaluated agents; otherwise each has its own."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,8 @@ class Event:
     """Share of the realism score."""
     pseudocount: float = 0.001
     """Added to the rollouts with it and to those without, so that nothing is impossible."""
+    pooled: bool = False
+    """Whether the share of rollouts with it is one of all evaluated agents; otherwise each has its own."""
 
 
 @dataclass(frozen=True)
@@ -88,4 +92,20 @@ CHALLENGE_2024 = replace(
     distance_to_road_edge=replace(CHALLENGE_2025.distance_to_road_edge, weight=0.10),
     traffic_light_violation=Event(0.0),
 )
-CHALLENGES = {"2025": CHALLENGE_2025, "2024": CHALLENGE_2024}
+# Of the scenario-generation challenge: as 2025, but all agents count alike, except for red lights.
+SCENARIO_GENERATION_2025 = replace(
+    CHALLENGE_2025,
+    **{
+        name: replace(part, pooled=True)
+        for name, part in CHALLENGE_2025.parts.items()
+        if name != "traffic_light_violation"
+    },  # type: ignore[arg-type]
+)
+CHALLENGES = {"2025": CHALLENGE_2025, "2024": CHALLENGE_2024, "2025_scenario_gen": SCENARIO_GENERATION_2025}
+
+# The groups of the leaderboard.
+BUCKETS = {
+    "kinematic": ("linear_speed", "linear_acceleration", "angular_speed", "angular_acceleration"),
+    "interactive": ("distance_to_nearest_object", "collision_indication", "time_to_collision"),
+    "map_based": ("distance_to_road_edge", "offroad_indication", "traffic_light_violation"),
+}

@@ -41,7 +41,10 @@ class Features:
     simulated: MotionFeatures
 
     def counted(self, name: str) -> Bools:
-        """(E, S) where a feature of the recording, or an event, counts."""
+        """(E, S) where a feature of the recording, or an event, counts for the likelihood.
+
+        The rates of events count `scene.log_valid`, whatever the type of an agent.
+        """
         valid = self.scene.log_valid
         if name.endswith("_speed"):
             return with_both_neighbours(valid)

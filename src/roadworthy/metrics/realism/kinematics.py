@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from roadworthy.metrics.realism.scene import Motion, Scene
+from roadworthy.metrics.realism.scene import STEP_S, Motion, Scene
 from roadworthy.scenario.schema import Bools, Floats
 
 _HALF = np.float32(0.5)
@@ -27,11 +27,11 @@ class Kinematics(NamedTuple):
 def kinematics(scene: Scene, motion: Motion) -> Kinematics:
     """Of the evaluated agents, at the steps that are scored."""
     x, y, z, heading = (values[:, : scene.evaluated] for values in (motion.x, motion.y, motion.z, motion.heading))
-    dt = np.float32(scene.dt)
+    dt = np.float32(STEP_S)
     speed = _norm(*map(central_difference, (x, y, z))) / dt
     turn = _wrapped(central_difference(heading))
     acceleration = central_difference(speed) / dt
-    angular_acceleration = _wrapped(central_difference(turn)) / np.float32(scene.dt**2)
+    angular_acceleration = _wrapped(central_difference(turn)) / np.float32(STEP_S**2)
     return Kinematics(
         *(values[..., scene.first :] for values in (speed, acceleration, turn / dt, angular_acceleration))
     )

@@ -10,23 +10,36 @@ from roadworthy.metrics.realism.config import Event, Histogram
 from roadworthy.scenario.schema import Bools, Floats
 
 
-def histogram_likelihood(histogram: Histogram, log: Floats, simulated: Floats, counted: Bools) -> float:
+def histogram_likelihood(
+    histogram: Histogram, log: Floats, simulated: Floats, counted: Bools, pooled: bool = False
+) -> float:
     """Geometric mean of the probabilities of an agent's recorded values (E, S), where they count; NaN if none does.
 
-    The probabilities come from the agent's own simulated values (R, E, S), all steps alike.
+    The probabilities come from the agent's own simulated values (R, E, S), all steps alike; if they are pooled, from
+    those of all agents.
     """
     bins = np.zeros(log.shape, np.int64)
     _find_bins(log, bin_edges(histogram), bins)
-    counts = histogram_counts(histogram, simulated) + histogram.pseudocount
+    counts = histogram_counts(histogram, simulated)
+    if pooled:
+        counts = np.broadcast_to(counts.sum(axis=0), counts.shape)
+    counts = counts + histogram.pseudocount
     log_probability = np.log(counts / counts.sum(axis=1, keepdims=True))
     chosen = np.take_along_axis(log_probability, bins, axis=1)[counted]
     return float(np.exp(chosen.mean())) if chosen.size else float("nan")
 
 
 def event_likelihood(event: Event, log: Bools, simulated: Bools) -> float:
-    """Geometric mean over agents of the probability of what each did (E,), from what it did in the rollouts (R, E)."""
-    agreeing = (simulated == log).sum(axis=0)
-    probability = (agreeing + event.pseudocount) / (len(simulated) + 2 * event.pseudocount)
+    """Geometric mean over agents of the probability of what each did (E,), from what it did in the rollouts (R, E).
+
+    If the event is pooled, from what all of them did.
+    """
+    happening = np.count_nonzero(simulated, axis=0)
+    rollouts = len(simulated)
+    if event.pooled:
+        happening, rollouts = np.full(happening.shape, happening.sum()), simulated.size
+    agreeing = np.where(log, happening, rollouts - happening)
+    probability = (agreeing + event.pseudocount) / (rollouts + 2 * event.pseudocount)
     return float(np.exp(np.log(probability).mean()))
 
 

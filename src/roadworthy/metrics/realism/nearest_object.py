@@ -22,6 +22,7 @@ _TWO = np.float32(2.0)
 _ZERO = np.float32(0.0)
 _ONE = np.float32(1.0)
 _INFINITY = np.float32(np.inf)
+_NAN = np.float32(np.nan)
 
 # Rounding moves a distance by some units in the last place of a coordinate. A pair is left out of the exact
 # computation only if it is farther than another by more than that, whatever the exact result.
@@ -130,7 +131,10 @@ def _set_corners(
 
 @kernel
 def _distance(one: Floats, other: Floats) -> np.float32:
-    """Of two core rectangles. Corner by corner round the difference polygon, edges of one and of the other by turns."""
+    """Of two core rectangles. Corner by corner round the difference polygon, edges of one and of the other by turns.
+
+    So far away that corners round to the same float32, an edge has no length. It has no distance and no inside then.
+    """
     one_first, other_first = 0, 0
     for corner in range(1, 4):
         if one[corner, 1] < one[one_first, 1]:
@@ -152,26 +156,27 @@ def _distance(one: Floats, other: Floats) -> np.float32:
         next_x, next_y = one[a, 0] - other[b, 0], one[a, 1] - other[b, 1]
         along_x, along_y = next_x - x, next_y - y
         length = np.sqrt(along_x * along_x + along_y * along_y)
-        if length > _ZERO:
-            along_x, along_y = along_x / length, along_y / length
-        outward = along_x * y - along_y * x
-        is_inside = is_inside and outward <= _ZERO
-        forward = -(along_x * x + along_y * y)
-        share = forward / length if length > _ZERO else _ZERO
         to_corner = np.sqrt(x * x + y * y)
         if not to_corner >= nearest:
             nearest = to_corner
-        if share >= _ZERO and share <= _ONE and abs(outward) < nearest:
-            nearest = abs(outward)
+        if length > _ZERO:
+            along_x, along_y = along_x / length, along_y / length
+            outward = along_x * y - along_y * x
+            is_inside = is_inside and outward <= _ZERO
+            share = -(along_x * x + along_y * y) / length
+            if share >= _ZERO and share <= _ONE and abs(outward) < nearest:
+                nearest = abs(outward)
+        else:
+            is_inside = False
         x, y = next_x, next_y
     return -nearest if is_inside else nearest
 
 
 @kernel
 def _direction(corners: Floats, corner: int, sign: np.float32) -> tuple[np.float32, np.float32]:
-    """Unit vector along the edge that starts at a corner."""
+    """Unit vector along the edge that starts at a corner; NaN where the edge has no length."""
     after = (corner + 1) & 3
     x = sign * corners[after, 0] - sign * corners[corner, 0]
     y = sign * corners[after, 1] - sign * corners[corner, 1]
     length = np.sqrt(x * x + y * y)
-    return (x / length, y / length) if length > _ZERO else (_ZERO, _ZERO)
+    return (x / length, y / length) if length > _ZERO else (_NAN, _NAN)

@@ -1,8 +1,8 @@
 """Polylines of a map as the reference lays them out: side by side, each filled up with zeros to the longest.
 
 The filling is part of the result. Behind the last point of a shorter polyline lies a segment to the origin of the
-source's frame. Nobody's nearest road edge is such a segment, but it is a neighbour of the last one where that matters.
-Among the pieces of lanes it may be the nearest.
+source's frame. It is never the nearest segment of a road edge, but may be the nearest piece of a lane. A closed road
+edge that is shorter than the longest one ends at its closing vertex.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from roadworthy.scenario.schema import Bools, FeatureKind, Floats, Ints, RoadMap
+from roadworthy.scenario.source_values import source_points
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,14 +46,10 @@ def polylines(road_map: RoadMap, kind: FeatureKind, type: int | None = None) -> 
         if road_map.starts[feature + 1] - road_map.starts[feature] >= 2
         and (type is None or road_map.types[feature] == type)
     ]
-    lines = [source_points(road_map, road_map.polyline(feature)) for feature in chosen]
+    points, starts = source_points(road_map), road_map.starts
+    lines = [points[starts[feature] : starts[feature + 1]] for feature in chosen]
     return Polylines(
         features=np.array(chosen, np.int32),
         points=np.concatenate([*lines, np.zeros((0, 3), np.float32)]),
         starts=np.cumsum([0, *map(len, lines)], dtype=np.int32),
     )
-
-
-def source_points(road_map: RoadMap, points: Floats) -> Floats:
-    """Points (..., 3) of the map's own frame in that of its source."""
-    return (points.astype(np.float64) + road_map.origin).astype(np.float32)

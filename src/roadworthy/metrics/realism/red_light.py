@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roadworthy.compile import kernel
-from roadworthy.metrics.realism.polylines import Polylines, polylines, source_points
+from roadworthy.metrics.realism.polylines import Polylines, polylines
 from roadworthy.metrics.realism.scene import Motion, Scene
 from roadworthy.scenario.schema import Bools, FeatureKind, Floats, Ints, LaneType, LightState, Scenario
+from roadworthy.scenario.source_values import listed_lights
 
 RED = (LightState.STOP, LightState.ARROW_STOP)
 
@@ -66,22 +67,20 @@ def lane_pieces(lanes: Polylines) -> LanePieces:
 
 
 def find_signals(scenario: Scenario, lanes: Polylines, pieces: LanePieces) -> Signals:
-    """What the lights of each lane show, and where they stop it.
+    """Return what the lights of each lane show, and where they stop it, step by step.
 
-    At a step at which a lane's light tells nothing, its stop point is the origin, as it is for the reference where the
-    light is not listed. Of several lights of a lane, the last that tells something counts.
+    A light that is listed stops where it says, also if its state is unknown. One that is not listed at a step stops at
+    the origin then. Of several lights of a lane the last that is listed counts.
     """
     feature_of_light = scenario.light_lanes  # lanes are the first features of a map
     features = np.unique(feature_of_light[np.isin(feature_of_light, lanes.features)])
-    stops = source_points(scenario.map, scenario.light_stops)[:, :2]
+    listed, stops = listed_lights(scenario)
     states = np.zeros((len(features), scenario.steps), np.uint8)
     points = np.zeros((len(features), scenario.steps, 2), np.float32)
-    for light, feature in enumerate(feature_of_light):
-        lane = np.searchsorted(features, feature)
-        if lane < len(features) and features[lane] == feature:
-            is_telling = scenario.light_states[light] != LightState.UNKNOWN
-            states[lane, is_telling] = scenario.light_states[light, is_telling]
-            points[lane, is_telling] = stops[light]
+    for light in np.flatnonzero(np.isin(feature_of_light, features)):
+        lane, is_listed = np.searchsorted(features, feature_of_light[light]), listed[light]
+        states[lane, is_listed] = scenario.light_states[light, is_listed]
+        points[lane, is_listed] = stops[light, is_listed, :2]
     places = np.searchsorted(lanes.features, features).astype(np.int32)
     start, along = np.zeros_like(points), np.zeros_like(points)
     stop = np.zeros(states.shape, np.float32)

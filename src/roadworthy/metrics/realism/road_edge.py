@@ -1,8 +1,13 @@
 """Signed distance of a box to the nearest road edge: negative on the road, which lies on an edge's port side.
 
 The nearest segment is looked for in 3-D, heights stretched, so that a bridge is not confused with the road below it.
-The distance to it is measured in 2-D. Where the nearest point is a vertex, both of its segments count: at a convex one
-it is enough to be outside of one of them, at a concave one it takes both.
+The distance to it is measured in 2-D. Where the nearest point is a vertex between two segments, both count: at a convex
+one it is enough to be outside of one of them, at a concave one it takes both. Past the end of a polyline there is no
+other segment, so the nearest one decides alone.
+
+The reference lays polylines side by side, each filled up with zeros to the longest. So only a closed polyline that has
+as many points as the longest continues around its closing vertex; at that of a shorter one the nearest segment decides
+alone, as at an end.
 """
 
 from __future__ import annotations
@@ -33,11 +38,11 @@ _SLACK_SHARE = np.float32(1e-5)
 
 
 class EdgeSegments(NamedTuple):
-    """n segments of all road edges, then those that are only neighbours: from a last point to the origin, and none."""
+    """n segments of all road edges."""
 
-    lines: Floats  # (6, m) x, y, z of the start, and from there to the end
-    before: Ints  # (n,) the segment that leads to the start
-    after: Ints  # (n,) the segment that goes on from the end
+    lines: Floats  # (6, n) x, y, z of the start, and from there to the end
+    before: Ints  # (n,) the segment that leads to the start, itself where there is none
+    after: Ints  # (n,) the segment that follows at the end, itself where there is none
     is_convex_before: Bools  # (n,) whether the corner at the start turns to port
     is_convex_after: Bools  # (n,) whether the corner at the end turns to port
 
@@ -63,39 +68,27 @@ def distance_to_road_edge(scenario: Scenario, scene: Scene, *motions: Motion) ->
 
 
 def edge_segments(edges: Polylines) -> EdgeSegments:
-    """The segments with their neighbours, which `polylines` explains."""
+    """Cut polylines into segments and link those that share a vertex."""
     first, last = edges.starts[:-1], edges.starts[1:] - 1
     is_segment = np.ones(len(edges.points) - 1, np.bool_)
     is_segment[last[:-1]] = False  # from the end of one polyline to the start of the next
     begins = np.flatnonzero(is_segment)
     numbers = np.cumsum(is_segment) - 1  # of the segment that begins at a point
     first_segment, last_segment = numbers[first], numbers[last - 1]
-    count = len(begins)
-    to_origin = count + np.arange(len(edges))
-    nothing = count + len(edges)
-
-    # What stands last in the row of each polyline.
-    is_filled, is_filled_by_one = edges.is_filled, edges.counts == edges.counts.max() - 1
-    final = np.where(is_filled, np.where(is_filled_by_one, to_origin, nothing), last_segment)
     gap = edges.points[first] - edges.points[last]
     is_closed = np.square(gap).sum(axis=1, dtype=np.float32) < _CLOSED_WITHIN_M2
-    before, after = np.arange(count) - 1, np.arange(count) + 1
-    corner_before, corner_after = before.copy(), after.copy()
-    before[first_segment] = np.where(is_closed, final, first_segment)
-    after[last_segment] = np.where(is_filled, to_origin, np.where(is_closed, first_segment, last_segment))
-    # Convexity is looked up as if every polyline were closed.
-    corner_before[first_segment] = final
-    corner_after[last_segment] = np.where(is_filled, to_origin, first_segment)
-
-    points, zero = edges.points, np.zeros((1, 3), np.float32)
-    start = np.concatenate([points[begins], points[last], zero])
-    along = np.concatenate([points[begins + 1] - points[begins], -points[last], zero])
+    continues = is_closed & ~edges.is_filled
+    before, after = np.arange(len(begins)) - 1, np.arange(len(begins)) + 1
+    before[first_segment] = np.where(continues, last_segment, first_segment)
+    after[last_segment] = np.where(continues, first_segment, last_segment)
+    start = edges.points[begins]
+    along = edges.points[begins + 1] - start
     return EdgeSegments(
         lines=np.ascontiguousarray(np.concatenate([start, along], axis=1).T),
         before=before.astype(np.int32),
         after=after.astype(np.int32),
-        is_convex_before=_cross(along[corner_before], along[:count]) > 0,
-        is_convex_after=_cross(along[:count], along[corner_after]) > 0,
+        is_convex_before=_cross(along[before], along) > 0,
+        is_convex_after=_cross(along, along[after]) > 0,
     )
 
 
@@ -207,7 +200,7 @@ def _signed_distance(x: np.float32, y: np.float32, segments: EdgeSegments, segme
     if share < _ZERO:
         neighbour = _side(x, y, lines, segments.before[segment])
         sign = max(sign, neighbour) if segments.is_convex_before[segment] else min(sign, neighbour)
-    elif share >= _ONE:
+    elif share > _ONE:
         neighbour = _side(x, y, lines, segments.after[segment])
         sign = max(sign, neighbour) if segments.is_convex_after[segment] else min(sign, neighbour)
     share = min(max(share, _ZERO), _ONE)

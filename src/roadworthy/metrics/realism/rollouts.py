@@ -11,6 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from roadworthy.errors import UsageError
 from roadworthy.scenario.schema import Floats, Longs, Scenario
 
+MOTION = ("x", "y", "z", "heading")
+_MOTION_TYPES = (np.float32, np.float64)  # half precision has steps of meters where maps are
+
 
 @dataclass(frozen=True, eq=False)
 class Rollouts:
@@ -26,7 +29,7 @@ class Rollouts:
     heading: Floats  # (R, A, S) rad
 
     def __post_init__(self) -> None:
-        shapes = {name: getattr(self, name).shape for name in ("x", "y", "z", "heading")}
+        shapes = {name: getattr(self, name).shape for name in MOTION}
         shape = self.x.shape
         if len(shape) != 3 or 0 in shape or set(shapes.values()) != {shape} or self.agent_ids.shape != shape[1:2]:
             given = ", ".join(f"{name} {found}" for name, found in shapes.items())
@@ -37,6 +40,14 @@ class Rollouts:
         ids, counts = np.unique(self.agent_ids, return_counts=True)
         if (counts > 1).any():
             raise UsageError(f"rollouts name agent {ids[counts > 1][0]} more than once; expected each agent once")
+        for name in MOTION:
+            values = getattr(self, name)
+            if not np.isfinite(values).all():
+                rollout, agent, step = (int(place) for place in np.argwhere(~np.isfinite(values))[0])
+                raise UsageError(
+                    f"{name} of agent {self.agent_ids[agent]} is {values[rollout, agent, step]} in rollout {rollout} "
+                    f"at its step {step}, counted from 0; expected a finite number everywhere"
+                )
 
     @property
     def count(self) -> int:
@@ -48,9 +59,16 @@ class Rollouts:
 
     @classmethod
     def of(cls, agent_ids: ArrayLike, x: ArrayLike, y: ArrayLike, z: ArrayLike, heading: ArrayLike) -> Rollouts:
-        """Rollouts of anything that NumPy makes arrays of."""
-        motion = (np.asarray(values, np.float32) for values in (x, y, z, heading))
-        return cls(np.asarray(agent_ids, np.int64), *motion)
+        """Make rollouts of anything that NumPy makes arrays of: integers as ids, numbers as motion."""
+        ids, motion = np.asarray(agent_ids), [np.asarray(values) for values in (x, y, z, heading)]
+        if ids.dtype.kind not in "iu":
+            raise UsageError(f"agent ids are {ids.dtype}, expected integers")
+        for name, values in zip(MOTION, motion, strict=True):
+            if values.dtype not in _MOTION_TYPES:
+                expected = " or ".join(str(np.dtype(kind)) for kind in _MOTION_TYPES)
+                raise UsageError(f"{name} is {values.dtype}, expected {expected}")
+        with np.errstate(over="ignore"):  # what is too large becomes infinite, which is refused
+            return cls(ids.astype(np.int64), *(values.astype(np.float32, copy=False) for values in motion))
 
     @classmethod
     def from_scenario_frame(

@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 
 from roadworthy.errors import RoadworthyError, ScenarioError
 from roadworthy.metrics.metric import Kind, Metric, told
-from roadworthy.metrics.realism.config import CHALLENGES, Event, RealismConfig
+from roadworthy.metrics.realism.config import BUCKETS, CHALLENGES, Event, RealismConfig
 from roadworthy.metrics.realism.features import Features, compute_features
 from roadworthy.metrics.realism.likelihood import bin_edges, histogram_counts
-from roadworthy.metrics.realism.score import FIGURES, score_features
+from roadworthy.metrics.realism.score import FIGURES, buckets, score_features
 from roadworthy.metrics.realism.traced import traced_rollouts
 from roadworthy.record import Run
 from roadworthy.scenario.pack import Pack
@@ -44,7 +44,12 @@ def _metric(name: str) -> Metric:
     return Metric(name, Kind.SHARE, name, unit, "scenario", what)
 
 
-REALISM_METRICS = tuple(map(_metric, FIGURES))
+def _bucket_metric(bucket: str) -> Metric:
+    what = f"the weighted mean of the {bucket.replace('_', '-')} likelihoods, as on the challenge's leaderboard"
+    return Metric(f"{bucket}_metrics", Kind.SHARE, f"{bucket}_metrics", "likelihood", "scenario", what)
+
+
+REALISM_METRICS = (*map(_metric, FIGURES), *map(_bucket_metric, BUCKETS))
 
 
 class Tally:
@@ -104,8 +109,12 @@ def realism_metrics(run: Run, challenge: str, init_steps: int) -> dict[str, Any]
             except RoadworthyError as error:
                 unscored.append({"scenario_id": scenario_id, "reason": str(error)})
                 continue
-            scored = score_features(features, config).plain()
-            rows[scenario_id] = {REALISM if name == "metametric" else name: scored[name] for name in FIGURES}
+            scored = score_features(features, config)
+            groups = buckets(scored, config)
+            rows[scenario_id] = {
+                **{REALISM if name == "metametric" else name: value for name, value in scored.plain().items()},
+                **{f"{bucket}_metrics": _plain(groups[f"{bucket}_metrics"]) for bucket in BUCKETS},
+            }
             tally.add(features)
             for tag in scenario.tags:
                 classes.setdefault(tag, []).append(scenario_id)
@@ -122,6 +131,10 @@ def realism_metrics(run: Run, challenge: str, init_steps: int) -> dict[str, Any]
     }
 
 
+def _plain(value: float) -> float | None:
+    return None if np.isnan(value) else value
+
+
 def realism_figure(metric: Metric, values: Sequence[float | None]) -> dict[str, Any]:
     """The mean over scenarios, one value each, with its interval; None is no data."""
     known = np.array([np.nan if value is None else value for value in values], np.float64)
@@ -135,7 +148,8 @@ def _features(run: Run, scenario: Scenario, episodes: Sequence[str], init_steps:
             f"scenario {scenario.id!r}: its current step is {scenario.current_step}, but the rollouts start at step "
             f"{init_steps}; set env.init_steps to {scenario.current_step}"
         )
-    rollouts = traced_rollouts(scenario, [run.trace(episode) for episode in episodes])
+    traces = [run.trace(episode) for episode in episodes]
+    rollouts = traced_rollouts(scenario, traces, str(run.header.get("policy_spec")))
     return compute_features(scenario, rollouts)
 
 

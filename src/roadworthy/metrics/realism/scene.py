@@ -9,11 +9,17 @@ import numpy as np
 from roadworthy.errors import ScenarioError, UsageError
 from roadworthy.metrics.realism.rollouts import Rollouts
 from roadworthy.scenario.schema import AgentType, Bools, Floats, Longs, Scenario
+from roadworthy.scenario.source_values import source_motion
+
+STEP_S = 0.1  # the challenge's, whatever the time stamps of a scenario say
 
 
 @dataclass(frozen=True, eq=False)
 class Motion:
-    """R versions of how A agents move over T steps, history included. Where an agent isn't there, its numbers are 0."""
+    """R versions of how A agents move over T steps, history included.
+
+    Where an agent is not valid, its numbers are those of the source, which are 0 or anything else.
+    """
 
     x: Floats  # (R, A, T) m
     y: Floats  # (R, A, T)
@@ -38,7 +44,6 @@ class Scene:
     length: Floats  # (A,) m, at the current step, as are all sizes
     width: Floats  # (A,)
     height: Floats  # (A,)
-    dt: float  # s from one step to the next
     first: int  # the first step that is simulated and scored
     log: Motion  # R = 1
     simulated: Motion
@@ -83,9 +88,8 @@ def set_scene(scenario: Scenario, rollouts: Rollouts) -> Scene:
         )
     rollouts = rollouts.for_agents(ids, scenario.id)
     valid = scenario.valid[agents]
-    source = scenario.positions[agents].astype(np.float64) + scenario.map.origin
-    recorded = np.where(valid[..., None], source, 0.0).astype(np.float32)
-    log = [*np.moveaxis(recorded, -1, 0), np.where(valid, scenario.headings[agents], np.float32(0.0))]
+    positions, headings = source_motion(scenario)
+    log = [*np.moveaxis(positions[agents], -1, 0), headings[agents]]
     simulated = [
         np.concatenate([np.broadcast_to(past[:, :first], (rollouts.count, len(agents), first)), future], axis=2)
         for past, future in zip(log, (rollouts.x, rollouts.y, rollouts.z, rollouts.heading), strict=True)
@@ -98,7 +102,6 @@ def set_scene(scenario: Scenario, rollouts: Rollouts) -> Scene:
         length=length,
         width=width,
         height=height,
-        dt=scenario.dt,
         first=first,
         log=_motion([values[None] for values in log], valid),
         simulated=_motion(simulated, np.ones_like(valid)),

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, fields
 import numpy as np
 
 from roadworthy.errors import UsageError
-from roadworthy.metrics.realism.config import CHALLENGE_2025, Event, RealismConfig
+from roadworthy.metrics.realism.config import BUCKETS, CHALLENGE_2025, Event, RealismConfig
 from roadworthy.metrics.realism.displacement import displacement_errors
 from roadworthy.metrics.realism.features import Features, compute_features
 from roadworthy.metrics.realism.likelihood import event_likelihood, histogram_likelihood
@@ -62,11 +62,10 @@ def score_features(features: Features, config: RealismConfig = CHALLENGE_2025) -
         log, simulated = getattr(features.log, name), getattr(features.simulated, name)
         counted = features.counted(name)
         if isinstance(part, Event):
-            happens = _at_all(simulated, counted)
-            likelihoods[name] = event_likelihood(part, _at_all(log, counted)[0], happens)
-            rates[name] = float(happens.mean())
+            likelihoods[name] = event_likelihood(part, _at_all(log, counted)[0], _at_all(simulated, counted))
+            rates[name] = float(_at_all(simulated, features.scene.log_valid).mean())
         else:
-            likelihoods[name] = histogram_likelihood(part.histogram, log[0], simulated, counted)
+            likelihoods[name] = histogram_likelihood(part.histogram, log[0], simulated, counted, part.pooled)
     errors = displacement_errors(features.scene)
     return RealismFigures(
         metametric=sum(part.weight * likelihoods[name] for name, part in config.parts.items()),
@@ -77,6 +76,23 @@ def score_features(features: Features, config: RealismConfig = CHALLENGE_2025) -
         simulated_traffic_light_violation_rate=rates["traffic_light_violation"],
         **{f"{name}_likelihood": value for name, value in likelihoods.items()},
     )
+
+
+def buckets(figures: RealismFigures, config: RealismConfig = CHALLENGE_2025) -> dict[str, float]:
+    """The fields of the challenge's leaderboard: the score, weighted means of likelihoods by group, and rates."""
+    groups = {}
+    for group, names in BUCKETS.items():
+        weights = {name: config.parts[name].weight for name in names}
+        total = sum(weight * getattr(figures, f"{name}_likelihood") for name, weight in weights.items())
+        groups[f"{group}_metrics"] = total / sum(weights.values())
+    return {
+        "realism_meta_metric": figures.metametric,
+        **groups,
+        "min_ade": figures.min_average_displacement_error,
+        "simulated_collision_rate": figures.simulated_collision_rate,
+        "simulated_offroad_rate": figures.simulated_offroad_rate,
+        "simulated_traffic_light_violation_rate": figures.simulated_traffic_light_violation_rate,
+    }
 
 
 def mean_figures(scores: Sequence[RealismFigures]) -> RealismFigures:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -36,11 +35,13 @@ _SUBMISSION = MessageReader(
         (Field(1, "scenario_rollouts", Kind.BYTES, repeated=True), Field(2, "submission_type", Kind.INT32)),
     )
 )
+# Of the same message the id alone: the scenes are skipped as one piece each.
+_SCENARIO_ID = MessageReader(Message("ScenarioRollouts", (Field(1, "scenario_id", Kind.STRING),)))
 _COORDINATES = ("center_x", "center_y", "center_z", "heading")
 
 
-def read_submission(data: Buffer) -> Iterator[tuple[str, Rollouts]]:
-    """The rollouts of every scenario in it, with the scenario's id."""
+def split_submission(data: Buffer) -> list[tuple[str, Buffer]]:
+    """Return the message ScenarioRollouts of every scenario in it, with the scenario's id; none of them is read yet."""
     try:
         parts: list[Any] = list(_SUBMISSION.read(data).blobs("scenario_rollouts"))
     except ScenarioError as error:
@@ -50,11 +51,13 @@ def read_submission(data: Buffer) -> Iterator[tuple[str, Rollouts]]:
             raise error from None
     if not parts:
         raise ScenarioError("there are no rollouts in it; expected a SimAgentsChallengeSubmission or ScenarioRollouts")
+    found = []
     for number, part in enumerate(parts):
         try:
-            yield read_scenario_rollouts(part)
+            found.append((_SCENARIO_ID.read(part).texts("scenario_id")[0], part))
         except ScenarioError as error:
             raise ScenarioError(f"scenario_rollouts[{number}]: {error}") from None
+    return found
 
 
 def read_scenario_rollouts(data: Buffer) -> tuple[str, Rollouts]:

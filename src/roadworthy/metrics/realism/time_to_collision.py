@@ -8,7 +8,7 @@ import numpy as np
 
 from roadworthy.compile import kernel
 from roadworthy.metrics.realism.kinematics import central_difference
-from roadworthy.metrics.realism.scene import Motion, Scene
+from roadworthy.metrics.realism.scene import STEP_S, Motion, Scene
 from roadworthy.scenario.schema import Bools, Floats
 
 _LONGEST_S = np.float32(5.0)
@@ -23,7 +23,7 @@ _ZERO = np.float32(0.0)
 def time_to_collision(scene: Scene, motion: Motion) -> Floats:
     """(R, E, S) in seconds, at most 5; 5 where nobody is in front, the gap doesn't close, or a speed is unknown."""
     dx, dy = central_difference(motion.x), central_difference(motion.y)
-    speed = np.divide(np.sqrt(dx * dx + dy * dy), np.float32(scene.dt), dtype=np.float32)
+    speed = np.divide(np.sqrt(dx * dx + dy * dy), np.float32(STEP_S), dtype=np.float32)
     rollouts, _, steps = motion.x.shape
     found = np.full((rollouts, scene.evaluated, steps - scene.first), np.nan, np.float32)
     _times(

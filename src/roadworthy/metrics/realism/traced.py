@@ -12,23 +12,36 @@ from roadworthy.metrics.realism.heights import ride_heights
 from roadworthy.metrics.realism.rollouts import Rollouts
 from roadworthy.metrics.realism.scene import task_agents
 from roadworthy.record.traces import Trace
-from roadworthy.scenario.schema import Floats, Scenario
+from roadworthy.scenario.schema import Bools, Floats, Scenario
 from roadworthy.sim.state import EVENT_GOAL
 
+LOG_EXPERT = "expert:log"  # the policy that drives every agent along its own track
+GONE_M = np.float32(100_000.0)  # how far east of its last place an agent is that has left the world
 
-def traced_rollouts(scenario: Scenario, traces: Sequence[Trace]) -> Rollouts:
-    """One rollout per trace, each of which starts at the scenario's current step.
 
-    An episode that ended before its time, because everybody stood where their recordings end, goes on so.
+def traced_rollouts(scenario: Scenario, traces: Sequence[Trace], policy: str = "") -> Rollouts:
+    """Make one rollout of each trace, all of which start at the scenario's current step.
+
+    An episode that ended before its time, because all agents stood where their recordings end, continues so. If the
+    policy drives agents along their tracks, an agent whose track ends leaves the world: rollouts know no absence, so
+    it is put where no other agent and no road is.
     """
     agents, _ = task_agents(scenario)
     steps = scenario.steps - 1 - scenario.current_step
     motions = [_future(scenario, agents, trace, steps) for trace in traces]
     ways, headings = (np.stack(parts) for parts in zip(*motions, strict=True))
     heights = ride_heights(scenario, agents, ways)
+    if policy == LOG_EXPERT:
+        ways[..., 0] += np.where(has_left(scenario)[agents], GONE_M, np.float32(0.0))
     return Rollouts.from_scenario_frame(
         scenario, agents, np.concatenate([ways, heights[..., None]], axis=3), np.ascontiguousarray(headings)
     )
+
+
+def has_left(scenario: Scenario) -> Bools:
+    """(A, S) whether the track of each agent has ended at each step after the current one."""
+    valid = scenario.valid[:, scenario.current_step + 1 :]
+    return ~np.logical_or.accumulate(valid[:, ::-1], axis=1)[:, ::-1]
 
 
 def _future(scenario: Scenario, agents: NDArray[np.int64], trace: Trace, steps: int) -> tuple[Floats, Floats]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,7 @@ AGENT_TYPES = np.array(
     [AgentType.OTHER, AgentType.VEHICLE, AgentType.PEDESTRIAN, AgentType.CYCLIST, AgentType.OTHER], np.uint8
 )
 SIZE_TOLERANCE_M = 0.01
+STEP_S = 0.1  # the dataset's
 STEP_TOLERANCE = 0.1  # of a step
 
 
@@ -54,10 +56,11 @@ def read_scenario(data: Buffer, omitted: Counter[str]) -> Scenario:
     road_map = read_map(message.child("map_features"), omitted)
     tracks = message.child("tracks")
     states, valid = _states(tracks, len(times))
-    places = np.stack([_grid(states, f"center_{axis}", valid) for axis in "xyz"], axis=2)
+    centers = np.stack([states.column(f"center_{axis}").reshape(valid.shape) for axis in "xyz"], axis=2)
+    places = np.where(valid[:, :, None], centers, 0.0)
     if not len(road_map.points) and valid.any():
         road_map = read_only(replace(road_map, origin=np.round(places[valid].mean(axis=0))))
-    lanes, stops, signals = _lights(message.child("dynamic_map_states"), road_map, len(times), omitted)
+    lights = _lights(message.child("dynamic_map_states"), road_map, len(times), omitted)
     sdc = int(message.column("sdc_track_index")[0]) if message.has("sdc_track_index")[0] else -1
     is_interactive = len(message.column("objects_of_interest")) > 0
     _count_omitted(message, omitted)
@@ -77,9 +80,13 @@ def read_scenario(data: Buffer, omitted: Counter[str]) -> Scenario:
         valid=valid,
         sdc=sdc,
         predict=message.child("tracks_to_predict").column("track_index"),
-        light_lanes=lanes,
-        light_stops=stops,
-        light_states=signals,
+        light_lanes=lights.lanes,
+        light_stops=lights.stops,
+        light_states=lights.states,
+        light_listed=lights.listed,
+        source_light_stops=lights.source_stops,
+        source_positions=centers.astype(np.float32),
+        source_headings=states.column("heading").reshape(valid.shape),
     )
 
 
@@ -99,13 +106,15 @@ def _grid(states: Table, name: str, valid: Bools) -> NDArray[np.floating]:
 
 
 def _step_seconds(times: Doubles, omitted: Counter[str]) -> float:
-    """Seconds from one step to the next, to the millisecond; time stamps jitter a little."""
+    """Return the seconds from one step to the next: the dataset's, if time stamps agree but for jitter."""
     if len(times) < 2:
         raise ScenarioError(f"there are {len(times)} time stamps, expected two or more")
     steps = np.diff(times)
     dt = round(float(np.median(steps)), 3)
     if not dt > 0:
         raise ScenarioError(f"time stamps are {dt} s apart, expected more than 0")
+    if abs(dt - STEP_S) <= STEP_TOLERANCE * STEP_S:
+        dt = STEP_S
     omitted["time steps that are a tenth longer or shorter than the others"] += int(
         (np.abs(steps - dt) > STEP_TOLERANCE * dt).sum()
     )
@@ -130,8 +139,18 @@ def _sizes(states: Table, valid: Bools, current: int, omitted: Counter[str]) -> 
     return kept.astype(np.float32)
 
 
-def _lights(steps: Table, road_map: RoadMap, step_count: int, omitted: Counter[str]) -> tuple[Ints, Floats, Bytes]:
-    """Each light's lane, where to stop for it, and (lights, steps) what it shows; UNKNOWN where nobody saw it."""
+class _Lights(NamedTuple):
+    """L lights over T steps."""
+
+    lanes: Ints  # (L,) the lane that each controls
+    stops: Floats  # (L, 3) where to stop for it, in the map's frame
+    states: Bytes  # (L, T) LightState, UNKNOWN also where it is not listed
+    listed: Bools  # (L, T) whether it is listed
+    source_stops: Floats  # (L, T, 3) where to stop for it as listed, in the source's coordinates
+
+
+def _lights(steps: Table, road_map: RoadMap, step_count: int, omitted: Counter[str]) -> _Lights:
+    """Read the lights of lanes on the map. Of several states of one light at one step the last counts."""
     if len(steps) not in (0, step_count):
         raise ScenarioError(f"there are {len(steps)} dynamic map states, but {step_count} time stamps")
     signals = steps.child("lane_states")
@@ -145,19 +164,32 @@ def _lights(steps: Table, road_map: RoadMap, step_count: int, omitted: Counter[s
 
     on_map = np.flatnonzero(lane_of >= 0)
     lanes, light = np.unique(lane_of[on_map], return_inverse=True)
-    omitted["further states of a light at one step"] += len(on_map) - len(np.unique(light * step_count + step[on_map]))
+    last = _last_of_each(light * step_count + step[on_map])
+    omitted["further states of a light at one step"] += len(on_map) - len(last)
+    kept, place = on_map[last], (light[last], step[on_map[last]])
     states = np.zeros((len(lanes), step_count), np.uint8)
-    states[light, step[on_map]] = np.where(is_strange, LightState.UNKNOWN, shown)[on_map]
+    states[place] = np.where(is_strange, LightState.UNKNOWN, shown)[kept]
+    listed = np.zeros((len(lanes), step_count), np.bool_)
+    listed[place] = True
 
+    has_stop = signals.has("stop_point")
+    points = np.zeros((len(shown), 3))
+    points[has_stop] = coordinates(signals.child("stop_point"))
+    if not np.isfinite(points[on_map].astype(np.float32)).all():
+        raise ScenarioError("points to stop at for lights contain NaN or infinity")
+    source_stops = np.zeros((len(lanes), step_count, 3), np.float32)
+    source_stops[place] = points[kept]
     # Without a point to stop at, one stops where the lane begins.
     stops = road_map.points[road_map.starts[lanes]]
-    has_stop = signals.has("stop_point")
-    points = (coordinates(signals.child("stop_point")) - road_map.origin).astype(np.float32)
-    seen = np.flatnonzero(has_stop & (lane_of >= 0))[::-1]  # the first of a light is written last, and stays
-    stops[np.searchsorted(lanes, lane_of[seen])] = points[np.cumsum(has_stop)[seen] - 1]
-    if not np.isfinite(stops).all():
-        raise ScenarioError("points to stop at for lights contain NaN or infinity")
-    return lanes.astype(np.int32), stops, states
+    seen = on_map[has_stop[on_map]]
+    first_lanes, first = np.unique(lane_of[seen], return_index=True)
+    stops[np.searchsorted(lanes, first_lanes)] = points[seen[first]] - road_map.origin
+    return _Lights(lanes.astype(np.int32), stops, states, listed, source_stops)
+
+
+def _last_of_each(keys: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return where each key stands for the last time."""
+    return len(keys) - 1 - np.unique(keys[::-1], return_index=True)[1]
 
 
 def _count_omitted(message: Table, omitted: Counter[str]) -> None:

@@ -13,6 +13,7 @@ from roadworthy.errors import ScenarioError
 from roadworthy.scenario.importers.wire import Table
 from roadworthy.scenario.importers.womd_schema import FEATURE_FIELDS
 from roadworthy.scenario.schema import (
+    Bools,
     EdgeType,
     FeatureKind,
     Floats,
@@ -84,6 +85,7 @@ def read_map(features: Table, omitted: Counter[str]) -> RoadMap:
     if len(np.unique(lanes.ids)) < len(lanes.ids):
         raise ScenarioError("two lanes of the map have the same id")
     exits, entries = (_links(lanes, name, lanes.ids, omitted) for name in ("exit_lanes", "entry_lanes"))
+    left, right = (_neighbors(lanes, f"{side}_neighbors", omitted) for side in ("left", "right"))
     limits = lanes.table.column("speed_limit_mph")[lanes.numbers >= 0] * MPS_PER_MPH
     omitted["flags of lanes that interpolate between others"] += int(lanes.table.column("interpolating").sum())
     return read_only(
@@ -97,12 +99,15 @@ def read_map(features: Table, omitted: Counter[str]) -> RoadMap:
             speed_limits=np.where(limits > 0, limits, np.nan).astype(np.float32),
             lane_widths=_lane_widths(lanes, ids, local, starts, omitted),
             successors=np.unique(np.concatenate([exits, entries[:, ::-1]]), axis=0),
-            left_neighbors=_links(lanes, "left_neighbors", lanes.ids, omitted),
-            right_neighbors=_links(lanes, "right_neighbors", lanes.ids, omitted),
+            left_neighbors=np.ascontiguousarray(left[:, :2]),
+            right_neighbors=np.ascontiguousarray(right[:, :2]),
             yields=np.zeros((0, 2), np.int32),
             stop_signs=_links(signs, "lane", lanes.ids, omitted),
             stop_lines=np.zeros((0, 2, 2), np.float32),
             stop_line_lanes=np.zeros(0, np.int32),
+            left_neighbor_ranges=np.ascontiguousarray(left[:, 2:]),
+            right_neighbor_ranges=np.ascontiguousarray(right[:, 2:]),
+            source_points=points.astype(np.float32),
         )
     )
 
@@ -163,17 +168,31 @@ def _require_no_strays(points: Doubles, starts: Ints, ids: Longs) -> None:
 
 def _links(part: _Part, name: str, lane_ids: Longs, omitted: Counter[str]) -> Ints:
     """(k, 2) a feature of the part and a lane that the field of this name names, each pair once, in their order."""
-    if name.endswith("neighbors"):
-        wanted = part.table.child(name).column("feature_id")
-        omitted["ranges along which lanes are neighbours"] += len(wanted)
-    else:
-        wanted = part.table.column(name)
+    pairs, is_kept = _linked(part, name, part.table.column(name), lane_ids)
+    omitted["links to lanes that are not on the map"] += int((~is_kept).sum())
+    return _once(pairs[is_kept])
+
+
+def _neighbors(lanes: _Part, name: str, omitted: Counter[str]) -> Ints:
+    """(k, 6) a lane, its neighbor, and the range of points of each; neighbors may be so along several ranges."""
+    table = lanes.table.child(name)
+    pairs, is_kept = _linked(lanes, name, table.column("feature_id"), lanes.ids)
+    omitted["links to lanes that are not on the map"] += int((~is_kept).sum())
+    ends = ("self_start_index", "self_end_index", "neighbor_start_index", "neighbor_end_index")
+    ranges = np.column_stack([table.column(end) for end in ends])
+    return _once(np.column_stack([pairs, ranges])[is_kept])
+
+
+def _linked(part: _Part, name: str, wanted: Longs, lane_ids: Longs) -> tuple[Longs, Bools]:
+    """(k, 2) who names which lane in a repeated field, and whether both are among the features."""
     owners = np.repeat(part.numbers, np.diff(part.table.starts(name)))
     lanes = numbers_of(lane_ids, wanted)
-    is_kept = (owners >= 0) & (lanes >= 0)
-    omitted["links to lanes that are not on the map"] += int((~is_kept).sum())
-    pairs = np.column_stack([owners, lanes])[is_kept].astype(np.int32)
-    return pairs[np.sort(np.unique(pairs, axis=0, return_index=True)[1])]
+    return np.column_stack([owners, lanes]), (owners >= 0) & (lanes >= 0)
+
+
+def _once(rows: Longs) -> Ints:
+    """Each row once, in the order in which they come first."""
+    return rows[np.sort(np.unique(rows, axis=0, return_index=True)[1])].astype(np.int32)
 
 
 def _lane_widths(lanes: _Part, ids: Longs, points: Floats, starts: Ints, omitted: Counter[str]) -> Floats:

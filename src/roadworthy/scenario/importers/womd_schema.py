@@ -53,7 +53,16 @@ BOUNDARY = Message(
         Field(3, "boundary_feature_id", Kind.INT64),
     ),
 )
-NEIGHBOR = Message("LaneNeighbor", (Field(1, "feature_id", Kind.INT64),))
+NEIGHBOR = Message(
+    "LaneNeighbor",
+    (
+        Field(1, "feature_id", Kind.INT64),
+        Field(2, "self_start_index", Kind.INT32),
+        Field(3, "self_end_index", Kind.INT32),
+        Field(4, "neighbor_start_index", Kind.INT32),
+        Field(5, "neighbor_end_index", Kind.INT32),
+    ),
+)
 LANE = Message(
     "LaneCenter",
     (

@@ -8,16 +8,25 @@ to do.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from roadworthy.errors import PackError, ScenarioError
 from roadworthy.scenario.pack.bundle import ArraySpec, Bundle, encode_bundle, require_fit
 from roadworthy.scenario.pack.outline import outline_of
 from roadworthy.scenario.pack.tables import PackedTables, pack_tables, read_tables
 from roadworthy.scenario.prepare import prepare
-from roadworthy.scenario.schema import MAP_ARRAYS, SCENARIO_ARRAYS, RoadMap, Scenario
+from roadworthy.scenario.schema import (
+    MAP_ARRAYS,
+    OPTIONAL_MAP_ARRAYS,
+    OPTIONAL_SCENARIO_ARRAYS,
+    SCENARIO_ARRAYS,
+    RoadMap,
+    Scenario,
+)
 
 MAP_SPECS = {
     "origin": ArraySpec("<f8", (3,)),
@@ -35,6 +44,9 @@ MAP_SPECS = {
     "stop_signs": ArraySpec("<i4", ("stop signs", 2)),
     "stop_lines": ArraySpec("<f4", ("stop lines", 2, 2)),
     "stop_line_lanes": ArraySpec("<i4", ("stop lines",)),
+    "left_neighbor_ranges": ArraySpec("<i4", ("left neighbors", 4)),
+    "right_neighbor_ranges": ArraySpec("<i4", ("right neighbors", 4)),
+    "source_points": ArraySpec("<f4", ("points", 3)),
 }
 SCENARIO_SPECS = {
     "agent_ids": ArraySpec("<i8", ("agents",)),
@@ -48,6 +60,10 @@ SCENARIO_SPECS = {
     "light_lanes": ArraySpec("<i4", ("lights",)),
     "light_stops": ArraySpec("<f4", ("lights", 3)),
     "light_states": ArraySpec("|u1", ("lights", "steps")),
+    "light_listed": ArraySpec("|b1", ("lights", "steps")),
+    "source_light_stops": ArraySpec("<f4", ("lights", "steps", 3)),
+    "source_positions": ArraySpec("<f4", ("agents", "steps", 3)),
+    "source_headings": ArraySpec("<f4", ("agents", "steps")),
 }
 SCENARIO_VALUES: dict[str, type] = {
     "id": str,
@@ -59,12 +75,13 @@ SCENARIO_VALUES: dict[str, type] = {
 }
 TABLES_SPEC = ArraySpec("<i4", ("words of tables",))
 # A field that is in a class but not stored, or the other way round, would be lost without a word.
-assert (set(MAP_SPECS), set(SCENARIO_SPECS)) == (set(MAP_ARRAYS), set(SCENARIO_ARRAYS))
+assert set(MAP_SPECS) == {*MAP_ARRAYS, *OPTIONAL_MAP_ARRAYS}
+assert set(SCENARIO_SPECS) == {*SCENARIO_ARRAYS, *OPTIONAL_SCENARIO_ARRAYS}
 
 
 def encode_map(road_map: RoadMap) -> bytes:
     """A map and its tables as a block; an unsound map raises ScenarioError."""
-    arrays = {name: getattr(road_map, name) for name in MAP_ARRAYS}
+    arrays = _stored(road_map, MAP_ARRAYS, OPTIONAL_MAP_ARRAYS)
     require_fit(arrays, MAP_SPECS, "map")
     for fault in road_map.check():
         raise ScenarioError(f"map: {fault}")
@@ -75,7 +92,7 @@ def encode_map(road_map: RoadMap) -> bytes:
 def encode_scenario(scenario: Scenario) -> bytes:
     """A scenario without its map as a block; an unsound scenario raises ScenarioError."""
     owner = f"scenario {scenario.id!r}"
-    arrays = {name: getattr(scenario, name) for name in SCENARIO_ARRAYS}
+    arrays = _stored(scenario, SCENARIO_ARRAYS, OPTIONAL_SCENARIO_ARRAYS)
     require_fit(arrays, SCENARIO_SPECS, owner)
     scenario.require_sound()
     if not scenario.id:
@@ -93,9 +110,15 @@ def encode_scenario(scenario: Scenario) -> bytes:
     return encode_bundle({"outline": outline_of(scenario), **arrays}, values)
 
 
+def _stored(item: RoadMap | Scenario, names: Iterable[str], optional: Iterable[str]) -> dict[str, NDArray[Any]]:
+    """Return the arrays that a block holds: optional ones only where they are not empty."""
+    arrays = {name: getattr(item, name) for name in names}
+    return arrays | {name: getattr(item, name) for name in optional if getattr(item, name).size}
+
+
 def decode_map(bundle: Bundle) -> RoadMap:
     """The map of a block, its arrays as views."""
-    return RoadMap(**bundle.arrays(MAP_SPECS))
+    return RoadMap(**bundle.arrays(MAP_SPECS, optional=OPTIONAL_MAP_ARRAYS))
 
 
 def decode_tables(bundle: Bundle) -> PackedTables | None:
@@ -107,7 +130,7 @@ def decode_scenario(bundle: Bundle, road_map: RoadMap) -> Scenario:
     """The scenario of a block, its arrays as views."""
     values = {name: bundle.value(name, kind) for name, kind in SCENARIO_VALUES.items()}
     values["tags"] = decode_names(bundle)[1]
-    return Scenario(**values, map=road_map, **bundle.arrays(SCENARIO_SPECS))
+    return Scenario(**values, map=road_map, **bundle.arrays(SCENARIO_SPECS, optional=OPTIONAL_SCENARIO_ARRAYS))
 
 
 def decode_names(bundle: Bundle) -> tuple[str, tuple[str, ...]]:
@@ -120,5 +143,7 @@ def decode_names(bundle: Bundle) -> tuple[str, tuple[str, ...]]:
 
 def check_bytes(scenario: Scenario) -> Iterator[str]:
     """Faults that Scenario.check can't see, since they are of the stored bytes."""
-    if scenario.valid.size and scenario.valid.view(np.uint8).max() > 1:
-        yield "valid holds bytes other than 0 and 1"
+    for name in ("valid", "light_listed"):
+        flags = getattr(scenario, name)
+        if flags.size and flags.view(np.uint8).max() > 1:
+            yield f"{name} holds bytes other than 0 and 1"

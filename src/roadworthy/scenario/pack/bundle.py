@@ -88,8 +88,8 @@ def encode_bundle(arrays: Mapping[str, NDArray[Any]], values: Mapping[str, Any])
 def require_fit(arrays: Mapping[str, NDArray[Any]], specs: Mapping[str, ArraySpec], owner: str) -> None:
     """Raise unless every array has the dtype and shape that readers will look for."""
     lengths: dict[str, int] = {}
-    for name, spec in specs.items():
-        fault = spec.fault(arrays[name], lengths)
+    for name, array in arrays.items():
+        fault = specs[name].fault(array, lengths)
         if fault:
             raise ScenarioError(f"{owner}: {name} {fault}")
 
@@ -152,10 +152,16 @@ class Bundle:
             raise PackError(f"array {name!r} {spec.shape_fault(shape, lengths)}")
         return np.ndarray(shape, dtype, self._buffer, self._data + offset)
 
-    def arrays(self, specs: Mapping[str, ArraySpec], prefix: str = "") -> dict[str, Any]:
-        """Views of all arrays that specs name, each stored under prefix + name."""
+    def arrays(self, specs: Mapping[str, ArraySpec], optional: Sequence[str] = ()) -> dict[str, Any]:
+        """Views of all arrays that specs name; optional ones are left out where they are missing or empty."""
         lengths: dict[str, int] = {}
-        return {name: self.array(prefix + name, spec, lengths) for name, spec in specs.items()}
+        present = (name for name in specs if name not in optional or self._holds(name))
+        return {name: self.array(name, specs[name], lengths) for name in present}
+
+    def _holds(self, name: str) -> bool:
+        """Whether an array is there and not empty."""
+        shape = self._entries[name][1] if name in self._entries else [0]
+        return type(shape) is not list or 0 not in shape
 
     def value(self, name: str, kind: type) -> Any:
         """A plain value of a known type."""

@@ -26,7 +26,7 @@ from roadworthy.scenario.pack.bundle import ALIGNMENT, ArraySpec, Buffer, Bundle
 # Like PNG's: a first byte that is no text, and a newline that a transfer in text mode would change.
 MAGIC = b"\x89RWPACK\n"
 MAJOR_VERSION = 2
-MINOR_VERSION = 0
+MINOR_VERSION = 1  # 1: optional arrays, see scenario.schema
 HEADER_SIZE = 64
 # magic, major, minor, header size, file size, maps, scenarios, index offset, index size, index crc32
 _FIELDS = struct.Struct("<8sHHIQQQQQI")
