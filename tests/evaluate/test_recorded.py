@@ -14,7 +14,7 @@ from roadworthy.evaluate.config import EvaluatorConfig
 from roadworthy.evaluate.probe import probe
 from roadworthy.evaluate.sections import read_sections
 from roadworthy.evaluate.subject import subject_of, task_of
-from roadworthy.record import Run
+from roadworthy.record import EpisodeResult, Run
 from roadworthy.record.run import run_folders
 from roadworthy.record.traces import Trace
 from roadworthy.scenario.pack import Pack
@@ -40,12 +40,17 @@ def runs(pack_path: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
     found = {}
     for policy in POLICIES:
         folder = out / policy.replace(":", "-")
-        overrides = [f"scenarios={pack_path}", "render.episodes=0", "worlds=4"]
+        overrides = [f"scenarios={pack_path}", "render.episodes=0", "references=[]", "worlds=4"]
         flags = [flag for override in overrides for flag in ("--set", override)]
         assert main(["evaluate", "human_replay", "--checkpoint", policy, "--out", str(folder), *flags]) == 0
         (only,) = run_folders(folder)
         found[policy] = Run(only)
     return found
+
+
+def traced(run: Run) -> list[tuple[EpisodeResult, Trace]]:
+    """Every episode with its trace."""
+    return [(result, run.trace(result.episode.episode_id)) for result in run.results()]
 
 
 def motion_errors(trace: Trace, scenario: Scenario) -> np.ndarray:
@@ -77,11 +82,9 @@ def test_figures_are_numbers_wherever_there_are_data(runs: dict[str, Run], polic
         is_empty = entry["n"] == 0
         # A ratio of infractions is without a value where nobody made one.
         assert (entry["value"] is None) == is_empty or "per_infraction" in entry["name"], entry
-    for result in runs[policy].results():
-        assert result.trace is not None
+    for _, trace in traced(runs[policy]):
         for name in ("x", "y", "heading", "speed"):
-            values = getattr(result.trace, name)[result.trace.present]
-            assert np.isfinite(values).all(), name
+            assert np.isfinite(getattr(trace, name)[trace.present]).all(), name
 
 
 @pytest.mark.parametrize("policy", ["zero", "expert:drive"])
@@ -90,9 +93,8 @@ def test_recorded_agents_are_there_just_when_they_were_recorded(
 ) -> None:
     with Pack(pack_path) as pack:
         came = left = 0
-        for result in runs[policy].results():
-            trace, scenario = result.trace, pack.scenario(result.episode.scenario_id)
-            assert trace is not None
+        for _, trace in traced(runs[policy]):
+            scenario = pack.scenario(trace.scenario_id)
             frames = FIRST + np.arange(trace.frame_count)
             for agent, source in enumerate(trace.sources.tolist()):
                 if source == scenario.sdc:
@@ -108,22 +110,34 @@ def test_recorded_agents_are_there_just_when_they_were_recorded(
 
 def test_the_log_expert_drives_where_the_car_was_recorded(runs: dict[str, Run], pack_path: Path) -> None:
     with Pack(pack_path) as pack:
-        for result in runs["expert:log"].results():
-            assert result.trace is not None
-            errors = motion_errors(result.trace, pack.scenario(result.episode.scenario_id))
-            assert errors.max() < 1.0, result.episode.scenario_id
+        for result, trace in traced(runs["expert:log"]):
+            errors = motion_errors(trace, pack.scenario(trace.scenario_id))
+            assert errors.max() < 1.0, trace.scenario_id
             (row,) = result.agents
-            assert (row.figures["collisions"], row.figures["score"]) == (0, 1), result.episode.scenario_id
+            assert (row.figures["collisions"], row.figures["at_fault_collisions"]) == (0, 0), trace.scenario_id
+            if not row.figures["starts_at_goal"]:
+                assert row.figures["score"] == 1, trace.scenario_id
 
 
 def test_doing_nothing_is_not_what_was_recorded(runs: dict[str, Run], pack_path: Path) -> None:
     with Pack(pack_path) as pack:
-        driven = [result for k, result in enumerate(runs["zero"].results()) if k != WAITING]
-        errors = [motion_errors(r.trace, pack.scenario(r.episode.scenario_id)).max() for r in driven if r.trace]
+        driven = [trace for k, (_, trace) in enumerate(traced(runs["zero"])) if k != WAITING]
+        errors = [motion_errors(trace, pack.scenario(trace.scenario_id)).max() for trace in driven]
     assert max(errors) > 3.0
 
 
-def test_a_scene_in_which_the_car_waits_at_a_red_light_has_no_infraction_of_doing_nothing(runs: dict[str, Run]) -> None:
+@pytest.mark.row("CL-4")
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_car_that_waits_at_a_red_light_is_in_no_figure_of_success(runs: dict[str, Run], policy: str) -> None:
+    starts = [result.agents[0].figures["starts_at_goal"] for result in runs[policy].results()]
+    assert starts == [float(number == WAITING) for number in range(len(SCENES))]
+    metrics = runs[policy].metrics
+    assert metrics is not None
+    assert metrics["num_free_successes"] == 1
+    assert next(entry["n"] for entry in metrics["figures"] if entry["name"] == "score") == len(SCENES) - 1
+
+
+def test_doing_nothing_at_a_red_light_is_no_infraction(runs: dict[str, Run]) -> None:
     result = list(runs["zero"].results())[WAITING]
     (row,) = result.agents
     assert (row.figures["collisions"], row.figures["red_lights"], row.figures["departures"]) == (0, 0, 0)
@@ -156,7 +170,16 @@ def test_a_folder_named_like_a_policy_changes_nothing_in_a_suite(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "zero").mkdir()
     (tmp_path / "random").write_text("notes")
-    flags: list[Any] = ["--set", f"scenarios={pack_path}", "--set", "render.episodes=0", "--set", "episodes=2"]
+    flags: list[Any] = [
+        "--set",
+        f"scenarios={pack_path}",
+        "--set",
+        "render.episodes=0",
+        "--set",
+        "references=[]",
+        "--set",
+        "episodes=2",
+    ]
     assert main(["evaluate", "human_replay", "--checkpoint", "zero", "--out", "out", *flags]) == 0
     (folder,) = run_folders(tmp_path / "out")
     again = {row.episode.episode_id: row.agents for row in Run(folder).results()}

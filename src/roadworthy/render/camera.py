@@ -11,7 +11,7 @@ from roadworthy.errors import UsageError
 
 Size = tuple[int, int]
 
-NEAR_MAP_M = 150.0  # agents that are farther from the map's box than this are not looked for
+NEAR_MAP_M = 50.0  # agents that are farther from the map's box than this are not looked for
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,9 @@ def validate(
     ] = "source",
     list_all: Annotated[bool, typer.Option("--all", help="List every fault, not only counts and examples.")] = False,
     json: JsonFlag = False,
-    max_shown: Annotated[int | None, typer.Option(hidden=True, metavar="N", min=0)] = None,
+    max_shown: Annotated[
+        int | None, typer.Option(hidden=True, metavar="N", min=0, help="Deprecated, without effect: see --all.")
+    ] = None,
 ) -> None:
     """Find every fault of a pack: damaged bytes, arrays that don't fit, overlaps, motion no human would drive.
 

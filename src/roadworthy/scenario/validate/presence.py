@@ -13,11 +13,11 @@ from roadworthy.scenario.validate.limits import Limits
 
 def presence_faults(scenario: Scenario) -> Iterator[Finding]:
     """One finding per agent that is at no step, and one if the self-driving car is missing at the current step."""
-    is_there = scenario.valid.any(axis=1)
-    for agent in np.flatnonzero(~is_there).tolist():
+    absent = np.flatnonzero(~scenario.valid.any(axis=1)).tolist()
+    for agent in absent:
         yield Finding("presence", agent, -1, f"agent {agent} is at no step")
     sdc, now = scenario.sdc, scenario.current_step
-    if sdc >= 0 and is_there[sdc] and not scenario.valid[sdc, now]:
+    if sdc >= 0 and sdc not in absent and not scenario.valid[sdc, now]:
         yield Finding("start", sdc, now, f"the self-driving car (agent {sdc}) is missing")
 
 

@@ -49,12 +49,12 @@ def _neighbor_faults(road_map: RoadMap, limits: Limits) -> Iterator[Finding]:
             continue
         ranges = neighbor_ranges(road_map, name_of_side)
         last = np.repeat(counts[pairs] - 1, 2, axis=1)
-        is_inside = ((ranges >= 0) & (ranges <= last)).all(axis=1)
+        is_beyond = np.any((ranges < 0) | (ranges > last), axis=1).tolist()
         within = np.clip(ranges, 0, last).astype(np.int32)
         bend, nearest, farthest = _beside(network.first, network.x, network.y, pairs, within, side)
         for i, (lane, beside) in enumerate(pairs):
             name = f"lane {lane} and its neighbor {beside} on the {name_of_side}"
-            if not is_inside[i]:
+            if is_beyond[i]:
                 points = f"{counts[lane]} and {counts[beside]} points"
                 yield Finding("neighbor", -1, -1, f"{name} name points {ranges[i].tolist()}, but have {points}")
             elif within[i, 0] == within[i, 1]:
