@@ -85,6 +85,14 @@ class LaneFollower:
         self._env.look(self._decide)
         return self._actions
 
+    def reset(self, mask: NDArray[np.bool_]) -> None:
+        """Forget these rows, (rows,): what is asked of them next belongs to another episode."""
+        if self._open is not None:
+            self._open.reset(mask)
+        self._places[mask], self._rests[mask] = 0, 0.0
+        for world in np.unique(np.flatnonzero(mask) // self._env.rows_per_world).tolist():
+            self._known[world] = None
+
     def _decide(self, worlds: Worlds, maps: Maps, scenarios: Scenarios, settings: NDArray[np.void]) -> None:
         for world, episode in enumerate(self._env.episodes):
             if episode is None:
