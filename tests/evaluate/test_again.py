@@ -32,6 +32,7 @@ from roadworthy.record.run import trace_path
 from roadworthy.scenario.pack import Pack
 from roadworthy.sim.state import EVENT_AT_FAULT
 from tests.evaluate.built_in import declare
+from tests.sim.scenes import Actor, pack_of, scene
 
 Captured = pytest.CaptureFixture[str]
 SECTIONS = {
@@ -151,11 +152,30 @@ def test_motion_is_judged_as_traced_and_not_as_the_simulator_would_have_it(
 
 
 @pytest.mark.row("CL-1")
-def test_rescoring_tells_who_was_at_fault_from_the_traces(make_run: Callable[[str], Run]) -> None:
-    run = make_run("recorded")
-    fresh = rescore(take_up(run)).metrics["figures"]
-    rates = {figure["name"]: figure["value"] for figure in fresh}
-    assert 0.0 < rates["at_fault_collision_rate"] <= rates["collision_rate"]
+def test_rescoring_tells_who_was_at_fault_from_the_traces(tmp_path: Path) -> None:
+    """A car that drives into a standing one, and one that is hit from behind while it drives."""
+    crash = scene(Actor(10.0), Actor(20.0, speed=0.0), id="crash")
+    hit = scene(Actor(40.0, speed=5.0), Actor(33.0, speed=10.0), id="hit")
+    pack = pack_of(tmp_path / "crashes.pack", crash, hit)
+    settings = 'env.control.who = "sdc"\nenv.control.rows = 1\nenv.init_steps = 0\nepisode.trial_steps = 20\n'
+    (tmp_path / "suite.toml").write_text(HEAD.format(name="crashes", pack=pack.path) + settings)
+    (outcome,) = evaluate_sections(read_sections(tmp_path / "suite.toml"), "zero", tmp_path)
+    assert outcome.run is not None
+    rows = outcome.run.agents().to_pylist()
+    told = {row["scenario_id"]: (row["figures.collisions"], row["figures.at_fault_collisions"]) for row in rows}
+    assert told == {"crash": (1.0, 1.0), "hit": (1.0, 0.0)}
+    assert {row["scenario_id"]: row["figures.at_fault_collision_rate"] for row in rows} == {"crash": 1.0, "hit": 0.0}
+    events = {id: int(np.bitwise_or.reduce(outcome.run.trace(id).events[:, 0])) for id in _names(outcome.run)}
+    assert [bool(bits & EVENT_AT_FAULT) for _, bits in sorted(events.items())] == [True, False]
+    result = rescore(take_up(outcome.run))
+    assert result.agrees
+    rates = {figure["name"]: figure["value"] for figure in result.metrics["figures"]}
+    assert (rates["at_fault_collision_rate"], rates["collision_rate"]) == (0.5, 1.0)
+
+
+def _names(run: Run) -> list[str]:
+    names: list[str] = run.ledger["episode_id"].to_pylist()
+    return names
 
 
 @pytest.mark.row("CL-1")
@@ -179,7 +199,7 @@ def test_a_run_of_an_earlier_version_is_read_and_rescored(
     assert not result.differing
     assert result.metrics["figures"] == (run.metrics or {})["figures"]
     name = run.ledger["episode_id"].to_pylist()[0]
-    again = replay(take_up(run), name).trace
+    again = replay(take_up(run, trust=True), name).trace
     assert again is not None
     assert first_difference(run.trace(name), again) is None
 

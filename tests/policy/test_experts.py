@@ -31,7 +31,7 @@ from roadworthy.sim.config import (
 )
 from roadworthy.sim.env import DriveEnv
 from roadworthy.sim.episodes import EndedEpisodes
-from roadworthy.sim.state import GOAL_DISTANCE, HEADING, SOURCE, SPEED, X, Y
+from roadworthy.sim.state import DISTANCE, GOAL, GOAL_COUNT, GOAL_DISTANCE, HEADING, SOURCE, SPEED, X, Y
 from tests.scenario.example import map_of, pairs, straight
 from tests.sim.scenes import Actor, pack_of, scene
 
@@ -228,6 +228,23 @@ def test_the_drive_expert_drives_on_and_on(towns: Pack, at_goal: AtGoal) -> None
         assert figure(env, ended, "score").mean() >= 0.95
         assert figure(env, ended, "off_road_rate").mean() <= 0.03
         assert figure(env, ended, "distance_m").mean() > 2 * 3 * env.config.open.goal_spacing_m
+
+
+@pytest.mark.row("SIM-5")
+def test_the_drive_expert_drives_on_when_it_has_no_goal_left(towns: Pack) -> None:
+    config = open_worlds(goal=GoalConfig(AtGoal.CONTINUE, speed_mps=3.0))
+    env, after = start(towns, config, 2), 50
+    expert, marks, agents = DriveExpert(env), env.batch.worlds.marks, env.batch.worlds.agents
+    last = np.full((2, env.rows_per_world), -1)  # the step in which each reached its last goal
+    way = np.zeros((config.episode.trial_steps, 2, env.rows_per_world))
+    for step in range(config.episode.trial_steps - 1):
+        env.step(expert.act())
+        last[(marks[:, GOAL] >= marks[:, GOAL_COUNT]) & (last < 0)] = step
+        way[step] = agents[:, DISTANCE]
+    done = np.argwhere((last >= 0) & (last < len(way) - 1 - after))
+    driven = [way[last[w, a] + after, w, a] - way[last[w, a], w, a] for w, a in done]
+    assert len(driven) > 20
+    assert np.median(driven) > 3.0 * after * 0.1, "faster than a goal would ask for"
 
 
 def test_the_drive_expert_comes_slowly_to_goals_that_ask_for_it(towns: Pack) -> None:

@@ -170,7 +170,7 @@ def _tell_figures(outcomes: list[Outcome], summary: dict[str, Any]) -> None:
     elif complete:
         metrics = {o.name: o.run.metrics for o in complete if o.run is not None and o.run.metrics}
         tell(sections_table(metrics, {o.name: o.references for o in complete}))
-    scores = closed_loop_table({o.name: o.run.metrics for o in complete if o.run is not None and o.run.metrics})
+    scores = closed_loop_table({o.name: (o.run, o.references) for o in complete if o.run is not None})
     if scores is not None:
         tell(scores)
     for outcome in complete:

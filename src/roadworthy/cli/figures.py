@@ -114,20 +114,27 @@ CLOSED_LOOP = {
 }
 
 
-def closed_loop_table(runs: Mapping[str, Mapping[str, Any]]) -> Table | None:
-    """Return the closed-loop scores of runs with all parts, a line each; None where no run has one."""
-    named = {name: {figure["name"]: figure for figure in metrics["figures"]} for name, metrics in runs.items()}
-    scored = {name: figures for name, figures in named.items() if next(iter(CLOSED_LOOP)) in figures}
-    if not scored:
+def closed_loop_table(runs: Mapping[str, tuple[Run, Sequence[Run]]]) -> Table | None:
+    """Return the closed-loop scores of runs with all parts, each above its references; None where no run has one."""
+    lines: list[tuple[str, Mapping[str, Mapping[str, Any]]]] = []
+    for name, (run, references) in runs.items():
+        beside = [(f"  {other.header['role']} {other.header['policy_spec']}", other) for other in references]
+        lines += [(label, _named(one)) for label, one in ((name, run), *beside)]
+    lines = [(label, figures) for label, figures in lines if next(iter(CLOSED_LOOP)) in figures]
+    if not lines:
         return None
     table = _table("score = coll * area * move * dir * (5 prog + 5 ttc + 4 spd + 2 comf) / 16")
     table.add_column("evaluator", overflow="fold")
     for heading in CLOSED_LOOP.values():
         table.add_column(heading, justify="right", no_wrap=True)
-    for name, figures in scored.items():
+    for label, figures in lines:
         values = (figures[column]["value"] if column in figures else None for column in CLOSED_LOOP)
-        table.add_row(name, *("–" if value is None else f"{value:.2f}" for value in values))
+        table.add_row(label, *("–" if value is None else f"{value:.2f}" for value in values))
     return table
+
+
+def _named(run: Run) -> dict[str, Mapping[str, Any]]:
+    return {figure["name"]: figure for figure in (run.metrics or {}).get("figures", ())}
 
 
 def _columns(runs: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -8,7 +8,7 @@ from roadworthy.metrics.closed_loop.figures import MULTIPLIERS, SCORE, SUBSTITUT
 from roadworthy.metrics.closed_loop.metrics import CLOSED_LOOP_METRICS
 from roadworthy.report.charts import BAR_PX, COLORS, bar_axis, bar_scale, filled_bars
 from roadworthy.report.facts import RunFacts
-from roadworthy.report.markup import Html, join, number_cell, row, table, tag
+from roadworthy.report.markup import Html, folded, join, number_cell, row, table, tag
 from roadworthy.report.words import Figure, counted, interval_of, many, plain_name, value_of
 
 COMPARED_PX = 230.0  # the width of bars where several runs have their columns beside them
@@ -27,15 +27,21 @@ def is_of_closed_loop(figure: Figure) -> bool:
 
 def section(facts: RunFacts) -> Html | None:
     """Return the closed-loop score of one run, with its parts; None where it has none."""
-    if SCORE not in facts.figures or facts.figures[SCORE]["value"] is None:
+    if not _has_score(facts):
         return None
-    return join((tag("p", NOTE, class_="note"), _parts([facts]), _substitutes(facts)))
+    beside = [facts, *(found for run in facts.references if _has_score(found := RunFacts(run)))]
+    compared = folded("Beside floor and ceiling", _parts(beside)) if len(beside) > 1 else None
+    return join((tag("p", NOTE, class_="note"), _parts([facts]), _substitutes(facts), compared))
 
 
 def side_by_side(runs: Sequence[RunFacts]) -> Html | None:
     """Return the parts of several runs beside each other; None where fewer than two have any."""
-    runs = [facts for facts in runs if SCORE in facts.figures and facts.figures[SCORE]["value"] is not None]
+    runs = [facts for facts in runs if _has_score(facts)]
     return join((tag("p", NOTE, class_="note"), _parts(runs))) if len(runs) > 1 else None
+
+
+def _has_score(facts: RunFacts) -> bool:
+    return SCORE in facts.figures and facts.figures[SCORE]["value"] is not None
 
 
 def _parts(runs: Sequence[RunFacts]) -> Html:

@@ -79,7 +79,7 @@ def test_signals_of_smooth_motion_are_its_derivatives() -> None:
 def fitted(values: Array, first: int, stop: int, order: int, at: float, times: int = 0) -> float:
     """Fit a least-squares polynomial to frames first to stop - 1; return its value or derivative at a frame."""
     frames = np.arange(first, stop) - at
-    polynomial = np.polynomial.Polynomial.fit(frames, values[first:stop], order, domain=[], window=[])
+    polynomial = np.polynomial.Polynomial.fit(frames, values[first:stop], order).convert()
     return float(polynomial.deriv(times)(0.0)) if times else float(polynomial(0.0))
 
 
