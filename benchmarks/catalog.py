@@ -13,6 +13,7 @@ from benchmarks import (
     records,
     sensitivity,
     simulation,
+    sweep_file,
     training,
     videos,
 )
@@ -90,6 +91,12 @@ BENCHMARKS = (
         what="bands and factor distributions of splines beside known truths",
         code=sensitivity.truth,
         sizes={"repeats": 150},
+    ),
+    Benchmark(
+        name="sensitivity_sweep",
+        what="bands of a sweep file with a known truth, with seeds that differ and that repeat",
+        code=sweep_file.sweep_files,
+        sizes={"repeats": 100},
     ),
     Benchmark(
         name="sensitivity_process",

@@ -20,8 +20,8 @@ import torch
 
 from benchmarks.runner import Measurements, Sizes
 from roadworthy.config import load
-from roadworthy.policy.actor import BASELINES
 from roadworthy.policy.checkpoint import load_policy, save_policy
+from roadworthy.policy.spec import BASELINES
 from roadworthy.sources import parse_source
 from roadworthy.train.config import TrainConfig
 from roadworthy.train.loop import Progress, Trainer

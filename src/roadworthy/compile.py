@@ -2,7 +2,7 @@
 
 Numba's own cache looks only at the file of the function that is compiled, not at the files of the functions it calls.
 So the kernels of each part of the package (scenario, render, sim, policy) are cached in a folder named by a hash of the
-sources of that part and of the parts that it calls.
+sources of that part and of the parts that it calls, and of rules in files of their own.
 """
 
 from __future__ import annotations
@@ -39,12 +39,14 @@ def cache_folder(part: str) -> Path:
     )
     root = Path(__file__).parent
     digest = hashlib.sha256(numba.__version__.encode())
-    for name in ("compile.py", "linking.py", "gpu.py"):  # how all of it is compiled
+    # How all of it is compiled, and the rules that metrics share.
+    for name in ("compile.py", "linking.py", "gpu.py", "at_fault.py"):
         digest.update((root / name).read_bytes())
     for folder in sorted({*_CALLED.get(part, ("scenario",)), part}):
         for path in sorted((root / folder).rglob("*.py")):
             digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
-    return Path(base) / "numba" / f"{part}-{digest.hexdigest()[:16]}"
+    checked = "-checked" if numba.config.BOUNDSCHECK else ""  # Numba's own index does not tell these apart
+    return Path(base) / "numba" / f"{part}-{digest.hexdigest()[:16]}{checked}"
 
 
 def kernel(function: Function) -> Function:

@@ -57,3 +57,13 @@ def test_figures_that_nobody_knows_have_columns_too() -> None:
     lines = screen(sections_table({"robot": {"figures": [lifted]}}))
     assert any("lifted" in line for line in lines)
     assert any("robot" in line and "0.50" in line for line in lines)
+
+
+@pytest.mark.row("CL-4")
+def test_free_successes_are_told_where_there_are_any(metrics: dict[str, Any]) -> None:
+    free = {**metrics, "num_free_successes": 3}
+    one, several = screen(figures_table("town", free)), screen(sections_table({"town": free, "other": metrics}))
+    assert "3 egos started at the goal" in one[-1]
+    assert "town: 3" in several[-1]
+    none = "\n".join([*screen(figures_table("town", metrics)), *screen(sections_table({"town": metrics}))])
+    assert "started at the goal" not in none

@@ -147,15 +147,50 @@ def test_validate_reports_faults_of_the_file_and_of_the_motion_and_ends_with_3(
     assert ("scenario 'crash'", "integrity") not in found
     assert report["fault_count"] == len(report["faults"])
 
-    assert main(["scenarios", "validate", str(path), "--max-shown", "1"]) == 3
+    assert main(["scenarios", "validate", str(path)]) == 3
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("scenario 'damaged': integrity: ")
-    assert lines[1] == f"... and {report['fault_count'] - 1} more; --max-shown {report['fault_count']} prints them all"
-    assert ["integrity", "1", "1"] in [line.split() for line in lines]
+    assert "1 error," in lines[0]
+    assert lines[1:3] == [
+        "error   integrity: 1, such as",
+        f"        scenario 'damaged': {next(f['message'] for f in report['faults'] if f['rule'] == 'integrity')}",
+    ]
+    assert len(lines) == 2 + 2 * len(report["kinds"])
+
+    assert main(["scenarios", "validate", str(path), "--all"]) == 3
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("scenario 'damaged': error: integrity: ")
+    listed = lines[: report["fault_count"]]
+    assert {line.split(": ")[2] for line in listed} == {fault["rule"] for fault in report["faults"]}
+
+
+@pytest.mark.row("IMP-3")
+def test_the_profile_of_validate_decides_what_is_an_error(tmp_path: Path, capsys: Captured) -> None:
+    crash = example_scenario("crash")
+    positions = crash.positions.copy()
+    positions[1, crash.valid[1]] = positions[0, crash.valid[1]] + np.float32([1.0, 0.0, 0.0])
+    path = tmp_path / "crash.pack"
+    with PackWriter(path) as writer:
+        writer.add(replace(crash, positions=positions, source="womd"))
+
+    def validated(*more: str) -> tuple[int, dict[str, Any]]:
+        code = main(["scenarios", "validate", str(path), "--json", *more])
+        return code, last_json(capsys)
+
+    code, report = validated()
+    assert (code, report["profiles"]) == (0, {"recorded": 1})
+    assert report["counts"]["error"] == 0
+    assert report["fault_count"] > 0
+    assert validated("--profile", "recorded") == (code, report)
+    code, strict = validated("--profile", "generated")
+    assert (code, strict["profiles"]) == (3, {"generated": 1})
+    assert strict["counts"]["error"] == report["fault_count"] == strict["fault_count"]
+    assert main(["scenarios", "validate", str(path), "--profile", "real"]) == 2
 
 
 def test_validate_of_a_foreign_file_is_a_fault_of_the_file(tmp_path: Path, capsys: Captured) -> None:
     foreign = tmp_path / "foreign.pack"
     foreign.write_text("not a pack")
     assert main(["scenarios", "validate", str(foreign)]) == 3
-    assert "file: integrity: " in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "error   integrity: 1, such as" in out
+    assert "file: this is not a pack" in out

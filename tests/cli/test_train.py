@@ -22,6 +22,7 @@ from roadworthy.train.config import TrainConfig
 from roadworthy.train.loop import Progress
 from roadworthy.train.resume import checkpoints_of
 from roadworthy.train.run import train
+from tests.plugin_package import install_own
 from tests.train.small import as_toml, command_of, config, sim, streets
 
 
@@ -173,12 +174,34 @@ def test_the_live_table_shows_throughput_losses_figures_trials_and_the_time_left
     assert (facts["policy loss"], facts["explained variance"]) == ("0.01", "0.75")
     shown = dict(figures(told))
     assert shown["agents with data (n)"] == "12"
-    assert shown["goal_rate"] == shown["collision_rate"] == "no data"
+    assert shown["goal_rate"] == shown["collision_rate"] == shown["at_fault_collision_rate"] == "no data"
     assert (shown["trial_0_score"], shown["ada_delta_trial_1_minus_0"]) == ("0.250", "+0.125")
-    for words in ("score 0.500", "collision_rate no data", "ada_delta_trial_1_minus_0 +0.125", "n 12"):
+    for words in ("score 0.500", "at_fault_collision_rate no data", "ada_delta_trial_1_minus_0 +0.125", "n 12"):
         assert words in line(told)
     screen = console()
     with screen.capture() as captured:
         screen.print(table(told, "mine"))
     for words in ("mine: 33%, 20 s left", *facts, *facts.values(), *shown, *shown.values()):
         assert words in captured.get()
+
+
+@pytest.mark.row("UI-1")
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ("[sinks.tensorbord]", "did you mean tensorboard?"),
+        ("[sinks.tensorboard]\nfoldr = 'x'", "did you mean folder?"),
+        ("[sinks]\ntensorboard = true", "expected a table"),
+        ("[eval.a]\ntype = 'multi_scenario'\n[sinks.wandbb]", "did you mean wandb?"),
+    ],
+)
+def test_a_misspelled_sink_is_an_error_before_anything_is_written(
+    table: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("tensorboard")
+    install_own(tmp_path / "own", monkeypatch)
+    config, out = tmp_path / "mine.toml", tmp_path / "runs" / "mine"
+    config.write_text(f"scenarios = 'nowhere.pack'\n{table}\n")
+    assert main(["train", str(config), "--out", str(out)]) == 2
+    assert words in " ".join(capsys.readouterr().err.split())
+    assert not (tmp_path / "runs").exists()

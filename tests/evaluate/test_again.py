@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -25,10 +26,13 @@ from roadworthy.evaluate.rescore import rescore
 from roadworthy.evaluate.sections import read_sections
 from roadworthy.evaluate.suite import evaluate_sections
 from roadworthy.metrics import driving
-from roadworthy.record import Run, write_trace
+from roadworthy.metrics.closed_loop import FIGURES
+from roadworthy.record import EpisodeResult, Run, read_trace, write_trace
 from roadworthy.record.run import trace_path
 from roadworthy.scenario.pack import Pack
+from roadworthy.sim.state import EVENT_AT_FAULT
 from tests.evaluate.built_in import declare
+from tests.sim.scenes import Actor, pack_of, scene
 
 Captured = pytest.CaptureFixture[str]
 SECTIONS = {
@@ -147,6 +151,67 @@ def test_motion_is_judged_as_traced_and_not_as_the_simulator_would_have_it(
         path.write_bytes(original)
 
 
+@pytest.mark.row("CL-1")
+def test_rescoring_tells_who_was_at_fault_from_the_traces(tmp_path: Path) -> None:
+    """A car that drives into a standing one, and one that is hit from behind while it drives."""
+    crash = scene(Actor(10.0), Actor(20.0, speed=0.0), id="crash")
+    hit = scene(Actor(40.0, speed=5.0), Actor(33.0, speed=10.0), id="hit")
+    pack = pack_of(tmp_path / "crashes.pack", crash, hit)
+    settings = 'env.control.who = "sdc"\nenv.control.rows = 1\nenv.init_steps = 0\nepisode.trial_steps = 20\n'
+    (tmp_path / "suite.toml").write_text(HEAD.format(name="crashes", pack=pack.path) + settings)
+    (outcome,) = evaluate_sections(read_sections(tmp_path / "suite.toml"), "zero", tmp_path)
+    assert outcome.run is not None
+    rows = outcome.run.agents().to_pylist()
+    told = {row["scenario_id"]: (row["figures.collisions"], row["figures.at_fault_collisions"]) for row in rows}
+    assert told == {"crash": (1.0, 1.0), "hit": (1.0, 0.0)}
+    assert {row["scenario_id"]: row["figures.at_fault_collision_rate"] for row in rows} == {"crash": 1.0, "hit": 0.0}
+    events = {id: int(np.bitwise_or.reduce(outcome.run.trace(id).events[:, 0])) for id in _names(outcome.run)}
+    assert [bool(bits & EVENT_AT_FAULT) for _, bits in sorted(events.items())] == [True, False]
+    result = rescore(take_up(outcome.run))
+    assert result.agrees
+    rates = {figure["name"]: figure["value"] for figure in result.metrics["figures"]}
+    assert (rates["at_fault_collision_rate"], rates["collision_rate"]) == (0.5, 1.0)
+
+
+def _names(run: Run) -> list[str]:
+    names: list[str] = run.ledger["episode_id"].to_pylist()
+    return names
+
+
+@pytest.mark.row("CL-1")
+def test_a_run_of_an_earlier_version_is_read_and_rescored(
+    make_run: Callable[[str], Run], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A run without the setting, without columns of at-fault collisions, and with traces that do not have the event."""
+    run = Run(shutil.copytree(make_run("recorded").folder, tmp_path / "run"))
+    header = json.loads((run.folder / "run.json").read_text())
+    del header["config"]["env"]["score"]["collisions"]
+    (run.folder / "run.json").write_text(json.dumps(header))
+    for name in run.ledger["episode_id"].to_pylist():
+        path = run.folder / trace_path(name)
+        trace = read_trace(path)
+        path.unlink()
+        write_trace(path, replace(trace, events=trace.events & ~np.uint16(EVENT_AT_FAULT), judges_fault=False))
+    run = Run(run.folder)
+    before = [_without_fault(result) for result in run.results()]
+    monkeypatch.setattr(Run, "results", lambda _: iter(before))
+    result = rescore(take_up(run))
+    assert not result.differing
+    assert result.metrics["figures"] == (run.metrics or {})["figures"]
+    name = run.ledger["episode_id"].to_pylist()[0]
+    again = replay(take_up(run, trust=True), name).trace
+    assert again is not None
+    assert first_difference(run.trace(name), again) is None
+
+
+def _without_fault(result: EpisodeResult) -> EpisodeResult:
+    agents, trials = (
+        tuple(replace(row, figures={n: v for n, v in row.figures.items() if "at_fault" not in n}) for row in rows)
+        for rows in (result.agents, result.trials)
+    )
+    return replace(result, agents=agents, trials=trials)
+
+
 def test_a_metric_of_another_version_is_told_as_such(
     make_run: Callable[[str], Run], monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
@@ -158,14 +223,43 @@ def test_a_metric_of_another_version_is_told_as_such(
     changed = {change.name: change for change in result.changes}
     assert changed["score"].is_other_version
     assert command(rescore_verb, run.folder) == 1
-    assert "by version 2 of the metric" in capsys.readouterr().out
+    assert "by version 3 of the metric" in capsys.readouterr().out
+
+
+@pytest.mark.row("CL-2")
+def test_a_run_from_before_the_closed_loop_score_gets_one(
+    make_run: Callable[[str], Run], tmp_path: Path, capsys: Captured
+) -> None:
+    """The old run is a copy without the score's columns and figures, as such a run was recorded."""
+    run = make_run("recorded")
+    folder = tmp_path / run.folder.name
+    shutil.copytree(run.folder, folder)
+    lines = (folder / "episodes.jsonl").read_text().splitlines()
+    for k, line in enumerate(lines):
+        entry = json.loads(line)
+        for table in ("agent_rows", "trial_rows"):
+            figures = entry[table]["figures"]
+            entry[table]["figures"] = {name: figures[name] for name in figures if name not in FIGURES}
+        lines[k] = json.dumps(entry)
+    (folder / "episodes.jsonl").write_text("\n".join(lines) + "\n")
+    metrics = json.loads((folder / "metrics.json").read_text())
+    metrics["figures"] = [figure for figure in metrics["figures"] if figure["name"] not in FIGURES]
+    (folder / "metrics.json").write_text(json.dumps(metrics))
+    result = rescore(take_up(Run(folder)))
+    assert not result.differing
+    assert result.agrees
+    given = {figure["name"]: figure for figure in (run.metrics or {})["figures"]}
+    assert [change.name for change in result.changes] == [name for name in given if name in FIGURES]
+    assert all(change.is_new and change.recomputed == given[change.name] for change in result.changes)
+    assert command(rescore_verb, folder) == 0
+    assert f"closed_loop_score: {given['closed_loop_score']['value']}" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", ["recorded", "open"])
 def test_an_episode_runs_again_bit_for_bit(make_run: Callable[[str], Run], name: str, capsys: Captured) -> None:
     run = make_run(name)
     for episode in run.ledger["episode_id"].to_pylist()[::5]:
-        assert command(replay_verb, run.folder, episode, "--verify", "--json") == 0
+        assert command(replay_verb, run.folder, episode, "--verify", "--json", "--trust") == 0
         assert json.loads(capsys.readouterr().out)["identical"] is True
 
 
@@ -173,7 +267,7 @@ def test_the_first_difference_is_told(make_run: Callable[[str], Run], capsys: Ca
     run = make_run("recorded")
     name = run.ledger["episode_id"].to_pylist()[1]
     trace = run.trace(name)
-    again = replay(take_up(run), name).trace
+    again = replay(take_up(run, trust=True), name).trace
     assert again is not None
     assert first_difference(trace, again) is None
     x = trace.x.copy()
@@ -189,7 +283,7 @@ def test_the_first_difference_is_told(make_run: Callable[[str], Run], capsys: Ca
 @pytest.mark.row("EVAL-6")
 def test_an_audit_counts_what_flips(make_run: Callable[[str], Run], capsys: Captured) -> None:
     run = make_run("recorded")
-    assert command(audit_verb, run.folder, "--episodes", "5", "--workers", "1", "--json") == 0
+    assert command(audit_verb, run.folder, "--episodes", "5", "--workers", "1", "--json", "--trust") == 0
     told = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert told["flips"] == 0
     assert [way["episodes"] for way in told["ways"]] == [5, 5, 5]

@@ -142,7 +142,7 @@ def test_a_suite_that_works_ends_with_0_and_one_figure_over_all(
     arguments = ["--evaluator", "good", "--evaluator", "also_good", "--step", "77", "--epoch", "5"]
     assert command(write(tmp_path, streets), "--out", tmp_path / "runs", *arguments) == 0
     shown = capsys.readouterr()
-    assert "collision rate" in shown.out
+    assert "at-fault collisions" in shown.out
     *lines, report = shown.out.splitlines()
     assert len(lines) < 24
     assert all(len(line) <= 80 for line in lines)

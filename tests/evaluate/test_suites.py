@@ -34,7 +34,7 @@ from roadworthy.sim.config import (
 )
 from tests.plugin_package import install_own
 
-SUITES = ("adaptation", "behaviors", "human_replay", "realism", "town")
+SUITES = ("adaptation", "behaviors", "closed_loop", "human_replay", "realism", "town")
 
 # Nothing in it is as it is by default.
 STRANGE = SimConfig(
@@ -86,6 +86,21 @@ def test_there_is_an_evaluator_for_each_behavior_class() -> None:
     assert tuple(found) == BEHAVIORS
     assert {name: config.source.tag for name, config in found.items()} == {name: name for name in BEHAVIORS}
     assert {config.type for config in found.values()} == {"behavior_class"}
+
+
+@pytest.mark.row("CL-2")
+def test_the_closed_loop_suite_drives_15_s_to_the_end_in_both_kinds_of_traffic() -> None:
+    found = configs("closed_loop")
+    others = {name: config.env.control.others for name, config in found.items()}
+    assert others == {"closed_loop_nonreactive": Others.REPLAY, "closed_loop_reactive": Others.IDM}
+    for config in found.values():
+        assert (config.env.mode, config.env.control.who) == (Mode.REPLAY, Control.SDC)
+        assert (config.episode.trials, config.episode.trial_steps) == (1, 150)
+        assert config.env.goal.at_goal is AtGoal.CONTINUE
+        recipe = config.source.recipe
+        assert recipe is not None
+        assert recipe.steps >= config.env.init_steps + 151
+        assert config.summary.figure == "closed_loop_score"
 
 
 @pytest.mark.parametrize("suite", SUITES)

@@ -93,6 +93,32 @@ class SwitchableLamp(Lamp):
     metadata = {"render_modes": [], "factors": ("brightness", "color")}  # noqa: RUF012
 
 
+class DyingCinema(gymnasium.Env[Any, Any]):
+    """Its renderer takes the process down, as OpenGL does without a display; which picture it dies at is a setting."""
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012
+    observation_space = spaces.Discrete(1000)
+    action_space = spaces.Discrete(2)
+
+    def __init__(self, dies_at: int = 1, render_mode: str | None = None) -> None:
+        self._dies_at, self._pictures, self.render_mode = dies_at, 0, render_mode
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        self._steps = 0
+        return 0, {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        self._steps += 1
+        return self._steps, 1.0, self._steps == 5, False, {"is_success": True}
+
+    def render(self) -> Any:
+        self._pictures += 1
+        if self._pictures >= self._dies_at:
+            os.abort()
+        return number_picture(self._steps)
+
+
 class Cinema(gymnasium.Env[Any, Any]):
     """Shows on two cameras, and by render(), which step it is: frames can be told apart after encoding."""
 

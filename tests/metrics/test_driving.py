@@ -16,7 +16,9 @@ from tests.metrics.driven import by_name, episode, metrics_of
 
 
 def ego(score: float = 1.0, distance_m: float = 100.0, **others: float | None) -> list[Mapping[str, float | None]]:
-    counts = dict.fromkeys(("collisions", "departures", "red_lights", "stop_signs", "infractions"), 0.0)
+    counts = dict.fromkeys(
+        ("at_fault_collisions", "collisions", "departures", "red_lights", "stop_signs", "infractions"), 0.0
+    )
     return [{"score": score, "goal_reached": score, "timed_out": 0.0, "distance_m": distance_m, **counts, **others}]
 
 
@@ -68,6 +70,31 @@ def test_what_happens_per_kilometre_is_a_sum_over_a_sum(tmp_path: Path) -> None:
     assert (found["collisions_per_km"]["value"], found["collisions_per_km"]["n"]) == (2.0, 1.0)
     assert (found["distance_per_infraction_m"]["value"], found["distance_per_infraction_m"]["n"]) == (500.0, 2.0)
     assert found["collision_rate"]["value"] == 0.5
+
+
+@pytest.mark.row("CL-1")
+def test_at_fault_collisions_are_counted_beside_all_of_them(tmp_path: Path) -> None:
+    """Three egos, 2 km: one at fault for two tracks in three contacts, one hit by others, one that touches nobody."""
+    egos = [
+        ego(0.0, 500.0, collisions=3.0, at_fault_collisions=2.0),
+        ego(1.0, 500.0, collisions=1.0),
+        ego(1.0, 1000.0),
+    ]
+    found = by_name(metrics_of(tmp_path, [episode("a", egos)]))
+    assert found["at_fault_collision_rate"]["value"] == pytest.approx(1 / 3)
+    assert found["collision_rate"]["value"] == pytest.approx(2 / 3)
+    assert (found["at_fault_collisions_per_km"]["value"], found["collisions_per_km"]["value"]) == (1.0, 2.0)
+    assert found["score"]["version"] == found["score_per_scenario"]["version"] == 2
+
+
+def test_runs_of_earlier_versions_have_no_data_on_who_was_at_fault(tmp_path: Path) -> None:
+    rows = ego(collisions=1.0)
+    before = [{name: value for name, value in rows[0].items() if name != "at_fault_collisions"}]
+    found = by_name(metrics_of(tmp_path, [episode("a", [before])]))
+    assert found["collision_rate"]["value"] == 1.0
+    for name in ("at_fault_collision_rate", "at_fault_collisions_per_km"):
+        assert found[name]["value"] is None
+        assert found[name]["note"].startswith("no data")
 
 
 @pytest.mark.row("EVAL-7")
@@ -153,3 +180,34 @@ def test_the_order_of_the_ledger_has_no_influence(tmp_path: Path) -> None:
         again = by_name(other)[name]
         for part in ("value", "low", "high"):
             assert figure[part] == (again[part] and pytest.approx(again[part], rel=1e-12)), name
+
+
+@pytest.mark.row("CL-4")
+def test_egos_that_start_at_their_goal_are_counted_and_are_in_no_figure_of_success(tmp_path: Path) -> None:
+    free = ego(starts_at_goal=1.0, collisions=1.0, infractions=1.0)
+    free[0] = {**free[0], "score": None, "goal_reached": None, "goal_rate": None, "timed_out": None}
+    usual = [ego(score, starts_at_goal=0.0, goal_rate=score) for score in (1.0, 0.0)]
+    metrics = metrics_of(tmp_path, [episode("a", [free]), episode("b", usual)])
+    assert (metrics["num_free_successes"], metrics["num_agents_evaluated"]) == (1, 3)
+    found = by_name(metrics)
+    for name in ("score", "completion_rate", "goal_rate"):
+        assert (found[name]["value"], found[name]["n"]) == (0.5, 2), name
+    assert found["timed_out_rate"]["n"] == 2
+    assert (found["collision_rate"]["value"], found["collision_rate"]["n"]) == (pytest.approx(1 / 3), 3)
+    assert found["score_per_scenario"]["n"] == 1, "scenario a says nothing about success"
+    assert metrics["by_scenario"]["figures"]["score"] == [None, 0.5]
+
+
+@pytest.mark.row("CL-4")
+def test_a_run_in_which_nobody_looked_where_egos_start_counts_no_free_successes(tmp_path: Path) -> None:
+    assert metrics_of(tmp_path, [episode("a", [ego()])])["num_free_successes"] is None
+
+
+@pytest.mark.row("EVAL-7")
+def test_what_is_not_known_of_an_ego_adds_no_distance_to_what_it_is_counted_per(tmp_path: Path) -> None:
+    walker = ego(1.0, 500.0, departures=None)
+    car = ego(0.0, 1000.0, departures=2.0)
+    found = by_name(metrics_of(tmp_path, [episode("a", [walker]), episode("b", [car])]))
+    assert (found["departures_per_km"]["value"], found["departures_per_km"]["n"]) == (2.0, 1.0)
+    assert (found["off_road_rate"]["value"], found["off_road_rate"]["n"]) == (1.0, 1)
+    assert found["distance_m"]["value"] == 750.0

@@ -18,11 +18,12 @@ from roadworthy.evaluate.subject import actor_maker, subject_of
 from roadworthy.evaluate.suite import evaluate_sections
 from roadworthy.evaluate.training import training_of
 from roadworthy.policy import noise
-from roadworthy.policy.actor import BASELINES, load_actor
+from roadworthy.policy.actor import load_actor
 from roadworthy.policy.checkpoint import load_policy, save_policy
 from roadworthy.policy.config import CoreKind, TraitConfig
 from roadworthy.policy.network import Policy
 from roadworthy.policy.neural import NeuralActor
+from roadworthy.policy.spec import BASELINES
 from roadworthy.record import Run
 from roadworthy.scenario.generate.producer import produce
 from roadworthy.scenario.pack import Pack

@@ -31,7 +31,7 @@ from roadworthy.sim.config import (
 )
 from roadworthy.sim.env import DriveEnv
 from roadworthy.sim.episodes import EndedEpisodes
-from roadworthy.sim.state import GOAL_DISTANCE, HEADING, SOURCE, SPEED, X, Y
+from roadworthy.sim.state import DISTANCE, GOAL, GOAL_COUNT, GOAL_DISTANCE, HEADING, SOURCE, SPEED, X, Y
 from tests.scenario.example import map_of, pairs, straight
 from tests.sim.scenes import Actor, pack_of, scene
 
@@ -74,6 +74,88 @@ def distance_to_path(point: NDArray[np.float64], path: NDArray[np.float64]) -> f
     square = np.maximum((way**2).sum(axis=1), 1e-12)
     share = np.clip(((point - begin) * way).sum(axis=1) / square, 0.0, 1.0)
     return float(np.hypot(*(begin + share[:, None] * way - point).T).min())
+
+
+@pytest.fixture(scope="module")
+def beside(tmp_path_factory: pytest.TempPathFactory) -> Pack:
+    """Two scenes of a car beside the middle of its lane, on different sides: it has to steer, by less than a choice."""
+    scenes = [scene(Actor(20.0, y=-1.75 + off, speed=8.0), id=f"off {off}") for off in (0.6, -0.9)]
+    return pack_of(tmp_path_factory.mktemp("beside") / "beside.pack", *scenes)
+
+
+def asked(
+    env: DriveEnv, expert: DriveExpert, scenario: int, seed: int, steps: int, forgets: bool = False
+) -> list[bytes]:
+    """What an expert does in the first steps of an episode that begins now."""
+    env.assign(0, scenario, seed, now=True)
+    if forgets:
+        expert.reset(np.ones(env.row_count, np.bool_))
+    taken = []
+    for _ in range(steps):
+        actions = expert.act()
+        taken.append(actions.tobytes())
+        env.step(actions)
+    return taken
+
+
+@pytest.mark.row("EVAL-10")
+@pytest.mark.parametrize("forgets", [False, True])
+@pytest.mark.parametrize("before", [(0, 7, 1), (0, 7, 2), (0, 7, 9), (1, 7, 1), (1, 7, 9), (0, 8, 1)])
+@pytest.mark.parametrize("trial_steps", [1, 40])
+def test_an_expert_acts_in_an_episode_as_if_it_were_its_first(
+    beside: Pack, before: tuple[int, int, int], trial_steps: int, forgets: bool
+) -> None:
+    config = SimConfig(
+        mode=Mode.REPLAY,
+        episode=EpisodeConfig(1, trial_steps),
+        control=ControlConfig(who=Control.SDC),
+        goal=GoalConfig(radius_m=0.5),
+    )
+
+    def made() -> tuple[DriveEnv, DriveExpert]:
+        env = DriveEnv(beside, 1, config, sampling=False)
+        env.assign(0, 0, 0)
+        env.reset()
+        return env, DriveExpert(env)
+
+    steps = min(6, trial_steps)
+    fresh = asked(*made(), 0, 7, steps)
+    assert len(set(fresh)) > 1 or trial_steps == 1, "nothing is carried from step to step: the test shows nothing"
+    env, expert = made()
+    scenario, seed, count = before
+    asked(env, expert, scenario, seed, min(count, trial_steps))
+    for _ in range(3):
+        assert asked(env, expert, 0, 7, steps, forgets) == fresh
+
+
+@pytest.mark.row("EVAL-10")
+def test_an_expert_owes_nothing_from_an_episode_of_one_step(tmp_path: Path) -> None:
+    offsets = np.linspace(0.05, 0.6, 12).tolist()  # of some, what is owed after a step is enough for another choice
+    pack = pack_of(
+        tmp_path / "p.pack", *(scene(Actor(20.0, y=-1.75 + off, speed=8.0), id=f"off {off}") for off in offsets)
+    )
+    config = SimConfig(mode=Mode.REPLAY, episode=EpisodeConfig(1, 1), control=ControlConfig(who=Control.SDC))
+    env = DriveEnv(pack, 1, config, sampling=False)
+    env.assign(0, 0, 0)
+    env.reset()
+    expert = DriveExpert(env)
+    for number in range(len(pack)):
+        assert len({asked(env, expert, number, 7, 1)[0] for _ in range(5)}) == 1
+
+
+def test_forgetting_one_agent_leaves_the_others_of_its_world_alone(towns: Pack) -> None:
+    config = SimConfig(mode=Mode.REPLAY, control=ControlConfig(who=Control.VEHICLES, rows=4))
+    taken = []
+    for forgotten in ([], [0]):
+        env = start(towns, config, 1)
+        expert = DriveExpert(env)
+        for _ in range(5):
+            env.step(expert.act())
+        mask = np.zeros(env.row_count, np.bool_)
+        mask[forgotten] = True
+        expert.reset(mask)
+        taken.append(expert.act().copy())
+    np.testing.assert_array_equal(taken[0][1:], taken[1][1:])
 
 
 @pytest.mark.row("SIM-2")
@@ -146,6 +228,23 @@ def test_the_drive_expert_drives_on_and_on(towns: Pack, at_goal: AtGoal) -> None
         assert figure(env, ended, "score").mean() >= 0.95
         assert figure(env, ended, "off_road_rate").mean() <= 0.03
         assert figure(env, ended, "distance_m").mean() > 2 * 3 * env.config.open.goal_spacing_m
+
+
+@pytest.mark.row("SIM-5")
+def test_the_drive_expert_drives_on_when_it_has_no_goal_left(towns: Pack) -> None:
+    config = open_worlds(goal=GoalConfig(AtGoal.CONTINUE, speed_mps=3.0))
+    env, after = start(towns, config, 2), 50
+    expert, marks, agents = DriveExpert(env), env.batch.worlds.marks, env.batch.worlds.agents
+    last = np.full((2, env.rows_per_world), -1)  # the step in which each reached its last goal
+    way = np.zeros((config.episode.trial_steps, 2, env.rows_per_world))
+    for step in range(config.episode.trial_steps - 1):
+        env.step(expert.act())
+        last[(marks[:, GOAL] >= marks[:, GOAL_COUNT]) & (last < 0)] = step
+        way[step] = agents[:, DISTANCE]
+    done = np.argwhere((last >= 0) & (last < len(way) - 1 - after))
+    driven = [way[last[w, a] + after, w, a] - way[last[w, a], w, a] for w, a in done]
+    assert len(driven) > 20
+    assert np.median(driven) > 3.0 * after * 0.1, "faster than a goal would ask for"
 
 
 def test_the_drive_expert_comes_slowly_to_goals_that_ask_for_it(towns: Pack) -> None:

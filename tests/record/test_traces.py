@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import struct
+import zlib
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -120,3 +122,19 @@ def test_a_trace_that_does_not_fit_together_is_not_written(change: dict[str, Any
     with pytest.raises(UsageError, match=f"episode 'town-1-r0' can't be written: .*{words}"):
         write_trace(tmp_path / "a.trace", replace(trace("town-1-r0"), **change))
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.row("CL-1")
+def test_a_trace_of_version_1_0_says_that_nobody_judged_who_was_at_fault() -> None:
+    before = trace("town-1-r0")
+    block = encode_trace(before)
+    assert decode_trace(block).judges_fault
+    _, length, _ = struct.unpack_from("<III", block, 8)
+    directory = json.loads(block[20 : 20 + length])
+    assert directory["values"].pop("judges_fault") is True
+    words = json.dumps(directory).encode()
+    body = words + block[20 + length :]
+    old = decode_trace(block[:8] + struct.pack("<III", 1 << 16, len(words), zlib.crc32(body)) + body)
+    assert not old.judges_fault
+    assert_same(replace(old, judges_fault=True), before)
+    assert not decode_trace(encode_trace(old)).judges_fault, "nor does a copy"

@@ -14,6 +14,7 @@ from roadworthy.render.filmstrip import filmstrip, telling_frames
 from roadworthy.render.run_videos import Studio, film_run
 from roadworthy.render.tally import COUNTED_BITS, tally
 from roadworthy.report import worst_first
+from roadworthy.sim.state import EVENT_AT_FAULT, EVENT_COLLISION
 from tests.render.drives import VEHICLES
 
 SMALL = (320, 180)
@@ -103,8 +104,16 @@ def test_the_tally_agrees_with_the_rows_of_the_run(run):
         trace = run.trace(result.episode.episode_id)
         for row in result.agents:
             counted = tally(trace, np.array([row.agent]))
-            names = ("collisions", "departures", "red_lights", "stop_signs")
-            assert counted.infractions[-1].tolist() == [row.figures[name] for name in names]
+            told = [kind.name for kind in counted.kinds]
+            assert told == ["at fault", "contact", "off road", "red light", "stop sign"]
+            at_fault, contacts, *others = counted.infractions[-1].tolist()
+            names = ("departures", "red_lights", "stop_signs")
+            assert others == [row.figures[name] for name in names]
+            events = trace.events[:, row.agent]
+            is_collision, is_fault = (events & EVENT_COLLISION) != 0, (events & EVENT_AT_FAULT) != 0
+            assert (at_fault, contacts) == (is_fault.sum(), (is_collision & ~is_fault).sum())
+            assert is_collision.sum() == row.figures["collisions"]
+            assert (at_fault > 0) == (row.figures["at_fault_collisions"] > 0)
             assert (
                 counted.goals[-1] == counted.goal_count * row.figures["completion_rate"]
             )  # recorded ones have one goal

@@ -11,9 +11,10 @@ import pytest
 
 from roadworthy.errors import UsageError
 from roadworthy.metrics.roll_up import Part, roll_up
-from roadworthy.record import Run
+from roadworthy.record import EpisodeResult, Run
 from roadworthy.report import worst_first, write_report
 from roadworthy.report.words import counted, interval_of, plain_name, value_of
+from tests.metrics.driven import episode
 from tests.report.made_up import Page, drive, failure, make_run, page_of
 
 
@@ -81,6 +82,22 @@ def test_episodes_come_worst_first(tmp_path: Path) -> None:
     assert places == sorted(places)
     assert "collision 1 of 2" in table
     assert "clean" in table
+
+
+@pytest.mark.row("CL-1")
+def test_collisions_are_told_by_who_was_at_fault(tmp_path: Path) -> None:
+    def crash(number: int, at_fault: float) -> EpisodeResult:
+        figures = {"score": 0.5, "collisions": 1.0, "at_fault_collisions": at_fault, "distance_m": 9.0}
+        return episode(f"street-{number:03}", [[figures]], outcomes={"score": 0.5})
+
+    text = page_of(tmp_path, make_run(tmp_path / "runs", [crash(0, 1.0), crash(1, 0.0)])).text
+    assert "at-fault collisions 50.0%" in text, "the headline"
+    table = text[text.index("All 2 episodes") :]
+    mine, other = table[table.index("street-000") : table.index("street-001")], table[table.index("street-001") :]
+    assert "at-fault collision" in mine
+    assert "not at fault" not in mine
+    assert "collision, not at fault" in other
+    assert "at-fault collision" not in other
 
 
 def test_episodes_without_a_result_are_told_with_their_reasons(tmp_path: Path) -> None:
@@ -220,3 +237,15 @@ def test_videos_are_in_the_page_as_far_as_there_is_room_and_linked_beyond(tmp_pa
     assert [video.partition(";")[0] for video in videos] == ["data:video/mp4"] * 2
     (link,) = [link for link in page.attributes("href") if not link.startswith("#")]
     assert (tmp_path / "elsewhere" / link.replace("%20", " ")).read_bytes() == bytes(3000)
+
+
+@pytest.mark.row("CL-4")
+def test_egos_that_start_at_their_goal_are_counted_and_marked(tmp_path: Path) -> None:
+    usual = drive(0, [[1.0]])
+    free = episode("street-001", [[{"starts_at_goal": 1.0, "score": None}]], outcomes={"starts_at_goal": 1.0})
+    text = page_of(tmp_path, make_run(tmp_path / "runs", [usual, free])).text
+    assert "1 ego started at the goal, where any policy succeeds" in text
+    assert "starts at its goal" in text
+    text = page_of(tmp_path / "without", make_run(tmp_path / "others", [usual])).text
+    assert "at the goal, where" not in text
+    assert "starts at its goal" not in text

@@ -9,7 +9,7 @@ import pytest
 import shapely
 
 from roadworthy.scenario.detect import Tracks
-from roadworthy.scenario.detect.network import LaneNetwork
+from roadworthy.scenario.lanes.network import LaneNetwork
 from roadworthy.scenario.schema import AgentType, LaneType
 from tests.scenario.example import map_of
 from tests.scenario.stage import (

@@ -72,6 +72,8 @@ def test_a_fault_of_a_map_is_named(changes: dict[str, Any], words: str) -> None:
         ({"light_lanes": np.array([4], np.int32)}, "light_lanes name lanes outside 0..3"),
         ({"current_step": 91}, "current_step is 91, but there are 91 steps"),
         ({"dt": 0.0}, "dt is 0.0"),
+        ({"agent_types": np.array([1, 2, 4], np.uint8)}, "agent_types hold 4, expected 0..3"),
+        ({"light_states": np.full((1, 91), 9, np.uint8)}, "light_states hold 9, expected 0..8"),
         ({"dt": float("nan")}, "dt is nan"),
     ],
 )

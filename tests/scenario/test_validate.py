@@ -12,9 +12,21 @@ import shapely.affinity
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roadworthy.errors import ScenarioError
+from roadworthy.errors import ScenarioError, UsageError
 from roadworthy.scenario.schema import AgentType, LightState, Scenario
-from roadworthy.scenario.validate import RULES, Limits, faults
+from roadworthy.scenario.validate import (
+    GENERATED,
+    PROFILES,
+    RECORDED,
+    RULES,
+    Limits,
+    Profile,
+    Severity,
+    Tally,
+    faults,
+    profile_named,
+    profile_of,
+)
 from roadworthy.scenario.validate.boxes import overlap_depth
 from roadworthy.scenario.validate.surface import Surface
 from tests.scenario.example import example_scenario, map_of
@@ -22,6 +34,7 @@ from tests.scenario.stage import (
     GREEN,
     RED,
     STEPS,
+    WIDTH,
     Actor,
     Roads,
     arc,
@@ -55,7 +68,9 @@ def busy_crossing(**speeds: object) -> Scenario:
 
 
 def rules(scenario: Scenario) -> set[str]:
-    return {fault.rule for fault in faults(scenario)}
+    found = faults(scenario, GENERATED)
+    assert all(fault.severity is Severity.ERROR for fault in found)
+    return {fault.rule for fault in found}
 
 
 def with_agent(scenario: Scenario, agent: int, **changes: object) -> Scenario:
@@ -161,6 +176,51 @@ def neighbors_apart() -> Scenario:
     return with_roads(lambda roads: roads.beside.append(("right 0", "left 1")))
 
 
+def neighbors_that_cross() -> Scenario:
+    def change(roads: Roads) -> None:
+        roads.lanes["left 0"] = straight(0, WIDTH, 150, -WIDTH)
+        roads.follows.remove(("left 0", "left 1"))
+
+    return with_roads(change)
+
+
+def neighbors_beyond_their_points() -> Scenario:
+    return in_ranges(beyond=1)
+
+
+def in_ranges(beyond: int) -> Scenario:
+    """The two-lane road with whole lengths as ranges of neighbors; the first on the left goes beyond by some points."""
+    scenario = play(two_lane_road(), Actor(two_lane_road().line("right 0"), 20, 8.0))
+    left, right = scenario.map.left_neighbors, scenario.map.right_neighbors
+    last = np.diff(scenario.map.starts) - 1
+    whole = [np.array([[0, last[a], 0, last[b]] for a, b in pairs], np.int32) for pairs in (left, right)]
+    whole[0][0, 3] += beyond
+    road_map = replace(scenario.map, left_neighbor_ranges=whole[0], right_neighbor_ranges=whole[1])
+    return replace(scenario, map=road_map)
+
+
+def never_there() -> Scenario:
+    return with_agent(busy_crossing(), WALKER, valid=False)
+
+
+def car_missing_now() -> Scenario:
+    scenario = busy_crossing()
+    return with_agent(scenario, scenario.sdc, valid=np.arange(STEPS) > scenario.current_step)
+
+
+def a_flat_box() -> Scenario:
+    return with_agent(busy_crossing(), WALKER, sizes=[0.6, 0.0, 1.8])
+
+
+def a_train() -> Scenario:
+    return play(two_lane_road(), Actor(two_lane_road().line("right 0"), 20, 8.0, size=(31.0, 2.5, 3.0)))
+
+
+def far_away() -> Scenario:
+    scenario = busy_crossing()
+    return with_agent(scenario, WALKER, positions=scenario.positions[WALKER] + np.float32([3000, 0, 0]))
+
+
 DAMAGES: list[tuple[Callable[[], Scenario], str]] = [
     (standing_in_the_way, "overlap"),
     (standing_over_the_kerb, "off_road"),
@@ -178,14 +238,22 @@ DAMAGES: list[tuple[Callable[[], Scenario], str]] = [
     (vanishing, "gap"),
     (lanes_with_a_hole, "map"),
     (lanes_with_a_kink, "map"),
-    (neighbors_the_wrong_way_round, "map"),
-    (neighbors_apart, "map"),
+    (neighbors_the_wrong_way_round, "neighbor"),
+    (neighbors_apart, "neighbor"),
+    (neighbors_that_cross, "neighbor"),
+    (neighbors_beyond_their_points, "neighbor"),
+    (never_there, "presence"),
+    (car_missing_now, "start"),
+    (a_flat_box, "box"),
+    (a_train, "size"),
+    (far_away, "far"),
 ]
 
 
 @pytest.mark.row("SCEN-5")
 def test_a_sound_scenario_has_no_faults() -> None:
-    assert faults(busy_crossing()) == []
+    assert faults(busy_crossing(), GENERATED) == []
+    assert faults(busy_crossing(), RECORDED) == []
 
 
 @pytest.mark.row("SCEN-5")
@@ -199,7 +267,7 @@ def test_every_rule_has_a_damage() -> None:
 
 
 def test_an_overlap_names_both_agents_the_worst_step_and_the_number_of_steps() -> None:
-    (fault,) = faults(standing_in_the_way())
+    (fault,) = faults(standing_in_the_way(), GENERATED)
     assert (fault.scenario_id, fault.agent) == ("stage", AHEAD)
     x = busy_crossing().positions[AHEAD, :, 0]
     steps = np.flatnonzero(np.abs(x - 20) < 4.6)
@@ -212,7 +280,7 @@ def test_an_overlap_names_both_agents_the_worst_step_and_the_number_of_steps() -
 def test_all_faults_are_reported_in_the_order_of_the_rules() -> None:
     scenario = with_light(standing_in_the_way(), "ahead 0", LightState.STOP)
     scenario = with_agent(scenario, TURNING, velocities=scenario.velocities[TURNING] * np.float32(1.1))
-    assert [(fault.rule, fault.agent) for fault in faults(scenario)] == [
+    assert [(fault.rule, fault.agent) for fault in faults(scenario, GENERATED)] == [
         ("overlap", AHEAD),
         ("red_light", AHEAD),
         ("velocity", TURNING),
@@ -229,7 +297,9 @@ def test_full_braking_is_allowed_in_hard_stops_alone() -> None:
 
 
 def test_limits_can_be_set() -> None:
-    assert [fault.rule for fault in faults(busy_crossing(), Limits(vehicle_speed_mps=7.0))] == ["speed"]
+    assert [fault.rule for fault in faults(busy_crossing(), Profile("slow", limits=Limits(vehicle_speed_mps=7.0)))] == [
+        "speed"
+    ]
 
 
 def test_arrays_that_do_not_fit_together_are_an_error() -> None:
@@ -239,9 +309,120 @@ def test_arrays_that_do_not_fit_together_are_an_error() -> None:
 
 def test_a_map_without_lanes_and_a_scenario_without_agents_are_sound() -> None:
     empty = play(map_of([]), Actor(straight(0, 0, 100, 0), 0, 8.0))
-    assert faults(empty) == []
+    assert faults(empty, GENERATED) == []
     none = {name: getattr(empty, name)[:0] for name in "agent_ids agent_types sizes positions headings".split()}
-    assert faults(replace(empty, **none, velocities=empty.velocities[:0], valid=empty.valid[:0], sdc=-1)) == []
+    nobody = replace(empty, **none, velocities=empty.velocities[:0], valid=empty.valid[:0], sdc=-1)
+    assert faults(nobody, GENERATED) == []
+
+
+# severities and profiles
+
+
+CAR = AHEAD  # `play` makes the first actor the self-driving one
+NOISE = [
+    (standing_in_the_way, "overlap", Severity.WARNING),
+    (standing_over_the_kerb, "off_road", Severity.NOTE),
+    (driving_over_a_red_light, "red_light", Severity.WARNING),
+    (green_for_all, "conflicting_greens", Severity.NOTE),
+    (running, "speed", Severity.NOTE),
+    (accelerating_too_hard, "acceleration", Severity.NOTE),
+    (accelerating_at_once, "jerk", Severity.NOTE),
+    (turning_too_fast, "lateral_acceleration", Severity.NOTE),
+    (turning_too_tightly, "yaw_rate", Severity.NOTE),
+    (sliding, "heading", Severity.NOTE),
+    (telling_a_wrong_velocity, "velocity", Severity.WARNING),
+    (vanishing, "gap", Severity.WARNING),
+    (neighbors_that_cross, "neighbor", Severity.NOTE),
+    (a_train, "size", Severity.NOTE),
+    (far_away, "far", Severity.NOTE),
+    (never_there, "presence", Severity.NOTE),
+    (lanes_with_a_hole, "map", Severity.WARNING),
+    (car_missing_now, "start", Severity.WARNING),
+    (a_flat_box, "box", Severity.ERROR),
+]
+
+
+@pytest.mark.row("IMP-3")
+@pytest.mark.parametrize(("damaged", "rule", "severity"), NOISE, ids=[damaged.__name__ for damaged, _, _ in NOISE])
+def test_noise_is_a_note_in_recordings_and_a_warning_for_the_self_driving_car(
+    damaged: Callable[[], Scenario], rule: str, severity: Severity
+) -> None:
+    assert {(fault.rule, fault.severity) for fault in faults(damaged(), RECORDED)} == {(rule, severity)}
+
+
+@pytest.mark.row("IMP-3")
+def test_every_rule_has_a_severity_in_recordings_that_a_test_states() -> None:
+    assert {rule for _, rule, _ in NOISE} == set(RULES)
+
+
+@pytest.mark.row("IMP-3")
+@pytest.mark.parametrize("damaged", [standing_in_the_way, vanishing, driving_over_a_red_light])
+def test_what_others_do_is_a_note_in_recordings(damaged: Callable[[], Scenario]) -> None:
+    scenario = replace(damaged(), sdc=TURNING)
+    assert {fault.severity for fault in faults(scenario, RECORDED)} == {Severity.NOTE}
+
+
+def test_an_overlap_with_the_self_driving_car_is_a_warning_whichever_is_named_first() -> None:
+    scenario = standing_in_the_way()
+    (overlap,) = faults(scenario, RECORDED)
+    for car in (overlap.agent, overlap.other_agent):
+        assert [fault.severity for fault in faults(replace(scenario, sdc=car), RECORDED)] == [Severity.WARNING]
+
+
+@pytest.mark.row("IMP-3")
+def test_a_self_driving_car_that_is_nowhere_is_an_error() -> None:
+    (fault,) = faults(with_agent(busy_crossing(), CAR, valid=False), RECORDED)
+    assert (fault.rule, fault.severity) == ("presence", Severity.ERROR)
+
+
+@pytest.mark.row("IMP-3")
+def test_the_source_of_a_scenario_decides_about_its_profile() -> None:
+    scenario = standing_in_the_way()
+    assert profile_of(replace(scenario, source="generated")) is GENERATED
+    assert [fault.severity for fault in faults(replace(scenario, source="generated"))] == [Severity.ERROR]
+    assert profile_of(replace(scenario, source="womd")) is RECORDED
+    assert [fault.severity for fault in faults(replace(scenario, source="womd"))] == [Severity.WARNING]
+
+
+def test_profiles_are_found_by_name() -> None:
+    assert [profile_named(name) for name in PROFILES] == [GENERATED, RECORDED]
+    with pytest.raises(UsageError, match="profile 'real' is unknown; known: generated, recorded"):
+        profile_named("real")
+
+
+def test_a_tally_counts_by_kind_with_the_worst_first() -> None:
+    tally = Tally()
+    for where, severity, rule in (
+        ("a", Severity.NOTE, "jerk"),
+        ("a", Severity.NOTE, "gap"),
+        ("a", Severity.NOTE, "gap"),
+        ("b", Severity.NOTE, "gap"),
+        ("b", Severity.ERROR, "box"),
+    ):
+        tally.add(where, severity, rule, f"{rule} in {where}")
+    assert [(kind.rule, kind.count, kind.places) for kind in tally.kinds] == [
+        ("box", 1, 1),
+        ("gap", 3, 2),
+        ("jerk", 1, 1),
+    ]
+    assert tally.kinds[1].example == "a: gap in a"
+    assert tally.describe() == "1 error, 0 warnings, 4 notes"
+
+
+def test_neighbors_count_along_their_ranges_alone() -> None:
+    assert rules(in_ranges(beyond=0)) == set()
+    crossed = neighbors_that_cross()
+    short = np.array([[0, 2, 0, 2]] * 2, np.int32)
+    road_map = replace(crossed.map, left_neighbor_ranges=short, right_neighbor_ranges=short)
+    assert rules(replace(crossed, map=road_map)) == set()
+
+
+def test_a_point_that_is_there_twice_is_no_kink() -> None:
+    roads = two_lane_road()
+    for name in ("right 0", "right 1"):
+        line = roads.lanes[name]
+        roads.lanes[name] = np.concatenate([line[:1], line, line[-1:]])
+    assert rules(play(roads, Actor(two_lane_road().line("right 0"), 20, 8.0))) == set()
 
 
 # red lights
@@ -272,7 +453,7 @@ def test_a_light_that_turns_red_behind_the_front_is_not_passed() -> None:
     states[0, crosses:] = LightState.STOP
     assert rules(replace(scenario, light_states=states)) == set()
     states[0, crosses - 1] = LightState.STOP
-    (fault,) = faults(replace(scenario, light_states=states))
+    (fault,) = faults(replace(scenario, light_states=states), GENERATED)
     assert (fault.rule, fault.agent, fault.step) == ("red_light", 0, crosses - 1)
 
 

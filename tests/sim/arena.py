@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -76,10 +77,21 @@ def _map_arrays(road_map: RoadMap, tables: MapTables) -> dict[str, NDArray[Any]]
             ]
         ).astype(np.int32),
         "lane_lengths": t.lane_lengths,
+        "lane_boxes": _lane_boxes(road_map),
         "successors": t.successors,
         "signs": lines_between(road_map.stop_lines[signs]),
         "sign_lanes": road_map.stop_line_lanes[signs],
     }
+
+
+def _lane_boxes(road_map: RoadMap) -> Floats:
+    """(5, lanes) bounds of what is within half a lane's width of its center line, and that half width."""
+    lanes = road_map.lane_count
+    half = np.where(np.isfinite(road_map.lane_widths), road_map.lane_widths, 3.5) / 2
+    parts = [road_map.points[a:b, :2] for a, b in pairwise(road_map.starts[: lanes + 1])]
+    low = np.array([part.min(axis=0) for part in parts]).reshape(-1, 2) - half[:, None]
+    high = np.array([part.max(axis=0) for part in parts]).reshape(-1, 2) + half[:, None]
+    return np.column_stack([low, high, half]).T.astype(np.float32)
 
 
 def lines_between(ends: ArrayLike) -> Floats:

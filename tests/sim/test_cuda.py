@@ -14,7 +14,10 @@ import pytest
 
 from roadworthy.errors import DeviceError, UsageError
 from roadworthy.scenario.pack import Pack
+from roadworthy.scenario.schema import AgentType, LightState
 from roadworthy.sim.env import DriveEnv
+from roadworthy.sim.logs import EPISODE_FIGURES
+from tests.sim.scenes import Actor, pack_of, scene
 
 ROOT = Path(__file__).parents[2]
 # These two run every kernel; the others of tools/parity.py are parts of them.
@@ -136,6 +139,84 @@ def test_both_devices_run_the_same_episodes_and_keep_the_same_figures(towns: Pac
         assert (value is None) == (other[name] is None)
         assert value is None or np.isclose(value, other[name], rtol=1e-5, atol=1e-5), name
     assert "allowed: a whole number from 0 to 6 and one from 0 to 12" in str(found["error"])
+
+
+GOALS = """
+import json, sys
+from dataclasses import asdict
+from roadworthy.sim.config import ControlConfig, EpisodeConfig, GoalConfig, ObserveConfig, OpenConfig, SimConfig
+from roadworthy.sim.env import DriveEnv
+from tools.parity import are_slots_equal, are_trials_equal, step_by_step
+pack, at_goal = sys.argv[1:]
+config = SimConfig(
+    mode="open", episode=EpisodeConfig(2, 3), control=ControlConfig(rows=2),
+    open=OpenConfig(agents=2, goals=1, goal_spacing_m=1.0), goal=GoalConfig(at_goal, 8.0),
+    observe=ObserveConfig(partners=1, lanes=1, edges=1, lights=1),
+)
+cpu, gpu = (DriveEnv(pack, 2, config, device=device, scenarios=[0, 1]) for device in ("cpu", "cuda"))
+answer = asdict(step_by_step(cpu, gpu, 4))
+answer["trials"] = are_trials_equal(gpu, 3, 2)
+answer["slots"] = are_slots_equal(DriveEnv(pack, 1, config, device="cuda", scenarios=[0, 1]), gpu, 1, 3)
+print(json.dumps(answer))
+"""
+
+
+@pytest.mark.row("SIM-5")
+@pytest.mark.row("SIM-10")
+@pytest.mark.row("SIM-11")
+@pytest.mark.parametrize("at_goal", ["new_goal", "continue"])
+def test_goals_beyond_the_first_are_the_same_on_both_devices(at_goal: str, towns: Pack) -> None:
+    found = played(GOALS, str(towns.path), at_goal)
+    assert found["worst"] <= 1e-5
+    assert found["differing_rows"] == found["differing_flags"] == 0
+    assert found["trials"] is True
+    assert found["slots"] is True
+
+
+KINDS = """
+import json, sys
+import numpy as np
+from roadworthy.sim.config import ControlConfig, EpisodeConfig, GoalConfig, ObserveConfig, SimConfig
+from roadworthy.sim.env import DriveEnv
+config = SimConfig(
+    actions="continuous", control=ControlConfig(who="agents"), episode=EpisodeConfig(1, 3),
+    goal=GoalConfig("continue", 1.0), observe=ObserveConfig(partners=0, lanes=0, edges=0, lights=0),
+)
+answer = {}
+for device in ("cpu", "cuda"):
+    env = DriveEnv(sys.argv[1], 1, config, device=device, sampling=False)
+    env.assign(0, 0, 1)
+    env.reset()
+    for _ in range(3):
+        env.step(np.zeros((env.row_count, 2), np.float32))
+    ended = env.ended_episodes()
+    order = np.argsort(ended.rows)
+    parts = ended.figures[order], ended.trials[order]
+    answer[device] = [np.where(np.isnan(part), -1.0, part).tolist() for part in parts]
+print(json.dumps(answer))
+"""
+
+
+@pytest.mark.row("SIM-6")
+@pytest.mark.row("SIM-10")
+@pytest.mark.row("CL-4")
+def test_both_devices_judge_kinds_of_road_users_and_free_successes_alike(tmp_path: Path) -> None:
+    actors = (
+        Actor(10, speed=0.0),  # starts at its goal
+        Actor(30, -4.0, 5.0, np.pi / 2),  # leaves the road
+        Actor(60, 1.8, 1.5, np.pi / 2, AgentType.PEDESTRIAN, length=0.8, width=0.6),
+        Actor(91, speed=8.0, kind=AgentType.CYCLIST, length=1.8, width=0.6),
+        Actor(150, speed=1.5, heading=np.pi, kind=AgentType.PEDESTRIAN, length=0.8, width=0.6),
+    )
+    pack = pack_of(tmp_path / "p.pack", scene(*actors, light=LightState.STOP))
+    found = played(KINDS, str(pack.path))
+    assert isinstance(found["cpu"], list)
+    for mine, other in zip(found["cpu"], found["cuda"], strict=True):  # type: ignore[call-overload]
+        np.testing.assert_allclose(mine, other, rtol=1e-5, atol=1e-5)
+    figures = dict(zip(EPISODE_FIGURES, np.array(found["cpu"][0]).T.tolist(), strict=True))
+    assert figures["starts_at_goal"] == [1.0, 0.0, 0.0, 0.0, 0.0]
+    assert figures["score"][0] == -1.0, "no data"
+    assert figures["departures"] == [0.0, 1.0, -1.0, -1.0, -1.0]
 
 
 def test_an_env_without_a_gpu_says_what_is_missing(towns: Pack) -> None:

@@ -242,7 +242,7 @@ def test_control_modes_choose_who_is_driven(tmp_path: Path) -> None:
 @pytest.mark.row("SIM-6")
 def test_a_goal_is_counted_once_however_long_the_agent_stays(tmp_path: Path) -> None:
     pack = pack_of(tmp_path / "p.pack", scene(Actor(10, speed=3.0, last=30)))
-    for at_goal in (AtGoal.STOP, AtGoal.LEAVE, AtGoal.NEW_GOAL):
+    for at_goal in (AtGoal.STOP, AtGoal.LEAVE, AtGoal.NEW_GOAL, AtGoal.CONTINUE):
         settings = SimConfig(actions=Actions.CONTINUOUS, goal=GoalConfig(at_goal, 4.0), episode=EpisodeConfig(1, 60))
         env = DriveEnv(pack, 1, settings, sampling=False)
         env.assign(0, 0, 0)
@@ -458,7 +458,7 @@ def random_config(rng: np.random.Generator) -> SimConfig:
         return list(choices)[rng.integers(len(list(choices)))]
 
     trials = int(rng.integers(1, 4))
-    at_goal = pick([AtGoal.LEAVE, AtGoal.STOP, AtGoal.NEW_GOAL] + ([AtGoal.RESPAWN] if trials == 1 else []))
+    at_goal = pick([word for word in AtGoal if word is not AtGoal.RESPAWN or trials == 1])
     return SimConfig(
         mode=pick(Mode),
         init_steps=int(rng.integers(0, 80)),

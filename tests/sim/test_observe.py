@@ -55,7 +55,8 @@ class Scene(NamedTuple):
         self.worlds.order[:] = -99
         self.worlds.looks[:] = np.nan
         rows = np.full((count, layout(config).size), np.nan, np.float32)
-        observe_all(self.worlds, self.maps, self.scenarios, params(config), rows)
+        settings = params(config)._replace(goal_count=np.int32(GOAL_ROOM))
+        observe_all(self.worlds, self.maps, self.scenarios, settings, rows)
         return rows
 
 
@@ -101,8 +102,9 @@ def random_scene(seed: int, agents: int = AGENTS) -> Scene:
     block[GOALS:] = np.round(rng.normal(0, 150, (2 * GOAL_ROOM, agents)) * 64) / 64
     marks[state.TYPE] = rng.choice(list(AgentType), agents)
     marks[state.IS_PRESENT] = rng.random(agents) < 0.9
-    marks[state.GOAL_COUNT] = rng.integers(0, GOAL_ROOM + 1, agents)
-    marks[state.GOAL] = rng.integers(0, marks[state.GOAL_COUNT] + 1)
+    # There is room for the last goals alone: goal k is in place k modulo the room.
+    marks[state.GOAL_COUNT] = rng.integers(0, 3 * GOAL_ROOM + 1, agents)
+    marks[state.GOAL] = rng.integers(np.maximum(marks[state.GOAL_COUNT] - GOAL_ROOM, 0), marks[state.GOAL_COUNT] + 1)
     lines = random_lines(rng, points, LIGHTS)
     scenarios = arena.scenarios_of(lines, rng.choice(list(LightState), (FRAMES, LIGHTS)))
     return Scene(world_of(block, marks), maps, scenarios)
@@ -169,7 +171,7 @@ def expected_row(scene: Scene, a: int, config: SimConfig, step: int) -> Doubles:
     goal, goals = marks[state.GOAL, a], marks[state.GOAL_COUNT, a]
     for k, (name_x, name_y) in enumerate((("x", "y"), ("second_x", "second_y"))):
         if goal + k < goals:
-            x, y = in_frame(me, *me[GOALS + 2 * (goal + k) :][:2])
+            x, y = in_frame(me, *me[GOALS + 2 * ((goal + k) % GOAL_ROOM) :][:2])
             put("goal", name_x, x)
             put("goal", name_y, y)
     put("goal", "has_second", goal + 1 < goals)

@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from roadworthy.compile import entry
-from roadworthy.scenario.schema import Floats, Ints
+from roadworthy.scenario.schema import AgentType, Floats, Ints
 from roadworthy.sim import state
 from roadworthy.sim.config import AtGoal, GoalConfig, InfractionConfig, Mode, OnInfraction, OpenConfig, SimConfig
 from roadworthy.sim.goals import distance_to_goal, goal_event
@@ -65,7 +65,7 @@ def test_the_reward_is_the_weighted_sum_of_its_terms() -> None:
     rewards = np.full(AGENTS, np.nan, np.float32)
     before = agents.astype(np.float64)
     happened = {name: (marks[state.EVENTS] & bit != 0).astype(float) for name, bit in BITS.items()}
-    on_some_lane = marks[state.LANE] >= 0
+    on_some_lane = (marks[state.LANE] >= 0) & (marks[state.TYPE] != AgentType.PEDESTRIAN)
     terms = {
         "goal": happened["goal"],
         "collision": happened["collision"],
@@ -120,7 +120,8 @@ def test_the_fate_is_the_hardest_of_what_the_words_say() -> None:
         (OnInfraction.IGNORE, OnInfraction.STOP, OnInfraction.REMOVE),
         (OnInfraction.REMOVE, OnInfraction.IGNORE, OnInfraction.STOP),
     ):
-        for at_goal, at_last in ((AtGoal.LEAVE, 2), (AtGoal.STOP, 1), (AtGoal.NEW_GOAL, 0), (AtGoal.RESPAWN, 2)):
+        lasts = {AtGoal.LEAVE: 2, AtGoal.STOP: 1, AtGoal.NEW_GOAL: 0, AtGoal.RESPAWN: 2, AtGoal.CONTINUE: 0}
+        for at_goal, at_last in lasts.items():
             agents, marks, _ = random_state(1)
             config = SimConfig(goal=GoalConfig(at_goal), infraction=InfractionConfig(*words))
             _settle_all(agents, marks, params(config).packed(), np.empty(AGENTS, np.float32))

@@ -30,7 +30,7 @@ from roadworthy.sim.config import (
     SimConfig,
 )
 from roadworthy.sim.env import DriveEnv
-from roadworthy.sim.state import IS_PRESENT
+from roadworthy.sim.state import IS_PRESENT, X
 from tests.sim.scenes import Actor, pack_of, scene
 
 DRIVE_ON = 0.0  # continuous action: neither accelerate nor steer
@@ -264,3 +264,98 @@ def test_final_observations_are_what_was_seen_before_the_reset(tmp_path: Path) -
     assert env.signals.trial_ended[:2].all()
     assert env.final_observation[:2].tobytes() == other.observations[:2].tobytes()
     assert env.observations[:2].tobytes() != other.observations[:2].tobytes()
+
+
+def figures_of(env: DriveEnv, row: int) -> dict[str, float]:
+    """The figures of the only episode that a row has ended."""
+    ended = env.ended_episodes()
+    (number,) = np.flatnonzero(ended.rows == row)
+    return dict(zip(env.figure_names, ended.figures[number].tolist(), strict=True))
+
+
+@pytest.mark.row("SIM-5")
+@pytest.mark.row("SIM-6")
+def test_an_ego_that_continues_after_its_goal_drives_until_the_time_is_up(two_cars: Pack) -> None:
+    env = DriveEnv(two_cars, 1, config(goal=GoalConfig(AtGoal.CONTINUE, 0.5)), sampling=False)
+    env.assign(0, 0, 1)
+    seen = run(env, 80)
+    assert seen["active"][:79].all()
+    assert seen["trial_ended"].nonzero()[0].tolist() == [79, 79]
+    assert seen["episode_ended"].nonzero()[0].tolist() == [79, 79]
+    assert not seen["timed_out"].any(), "both reached their goals, after 11 and 51 steps"
+    figures = figures_of(env, 0)
+    assert (figures["score"], figures["completion_rate"], figures["goal_rate"]) == (1.0, 1.0, 1.0)
+    assert figures["timed_out_rate"] == 0.0
+    assert figures["length"] == 80
+    assert figures["distance_m"] == pytest.approx(80 * 10.0 * 0.1, rel=1e-4)
+
+
+@pytest.mark.row("SIM-5")
+def test_an_ego_that_continues_is_timed_out_only_where_it_has_a_goal_left(two_cars: Pack) -> None:
+    settings = config(goal=GoalConfig(AtGoal.CONTINUE, 0.5), episode=EpisodeConfig(3, 30))
+    env = DriveEnv(two_cars, 1, settings, sampling=False)
+    env.assign(0, 0, 1)
+    seen = run(env, 90)
+    assert seen["active"][:89].all()
+    for row in (0, 1):
+        assert seen["trial_ended"][:, row].nonzero()[0].tolist() == [29, 59, 89]
+        assert seen["episode_ended"][:, row].nonzero()[0].tolist() == [89]
+    assert not seen["timed_out"][:, 0].any(), "it reaches its goal after 11 steps"
+    assert seen["timed_out"][:, 1].nonzero()[0].tolist() == [29, 59, 89], "it would after 51"
+
+
+@pytest.mark.row("SIM-6")
+def test_what_happens_after_the_goal_counts_where_an_ego_continues(tmp_path: Path) -> None:
+    # The goal is 11 m ahead; a parked car stands 40 m ahead in the same lane.
+    pack = pack_of(tmp_path / "p.pack", scene(Actor(10, last=22), Actor(60, speed=0)))
+    found = {}
+    for at_goal in (AtGoal.LEAVE, AtGoal.CONTINUE):
+        env = DriveEnv(pack, 1, config(goal=GoalConfig(at_goal, 0.5)), sampling=False)
+        env.assign(0, 0, 1)
+        run(env, 80)
+        found[at_goal] = figures_of(env, 0)
+    assert (found[AtGoal.LEAVE]["score"], found[AtGoal.LEAVE]["collisions"]) == (1.0, 0)
+    assert (found[AtGoal.CONTINUE]["score"], found[AtGoal.CONTINUE]["collisions"]) == (0.0, 1)
+    assert found[AtGoal.CONTINUE]["completion_rate"] == 1.0, "its goal was reached all the same"
+
+
+@pytest.mark.row("SIM-5")
+def test_an_ego_that_continues_sees_no_goal_and_is_paid_for_none_once_all_are_reached(two_cars: Pack) -> None:
+    reward = RewardConfig(goal=1.0, progress=1.0, comfort=0.0)
+    env = DriveEnv(two_cars, 1, config(goal=GoalConfig(AtGoal.CONTINUE, 0.5), reward=reward), sampling=False)
+    env.assign(0, 0, 1)
+    env.reset()
+    goal = env.observation_layout["goal"].slice
+    rewards = []
+    for step in range(40):
+        env.step(idle(env))
+        rewards.append(float(env.rewards[0]))
+        assert bool(env.observations[0, goal].any()) == (step < 10)
+    assert rewards[10] == pytest.approx(1.0 + 10.0 * 0.1, abs=1e-3)
+    assert rewards[11:] == [0.0] * 29
+
+
+@pytest.mark.row("SIM-3")
+def test_a_run_longer_than_its_recording_neither_loops_nor_freezes(tmp_path: Path) -> None:
+    # 8 s are left of the recording after frame 10; the run lasts 15 s. One agent is there to the end, one leaves early.
+    pack = pack_of(tmp_path / "p.pack", scene(Actor(10, speed=2.0), Actor(40), Actor(60, last=50)))
+    settings = config(
+        control=ControlConfig(who=Control.SDC),
+        goal=GoalConfig(AtGoal.CONTINUE, 0.5),
+        episode=EpisodeConfig(2, 150),
+    )
+    env = DriveEnv(pack, 1, settings, sampling=False)
+    env.assign(0, 0, 1)
+    env.reset()
+    for step in range(1, 301):
+        env.step(idle(env))
+        if step % 150:
+            now = step % 150
+            is_there = env.batch.worlds.marks[0, IS_PRESENT, :3].tolist()
+            assert is_there == [1, now <= 80, now < 40], step
+            assert env.batch.worlds.agents[0, X, 0] == pytest.approx(10 + 2.0 * (1.0 + 0.1 * now), abs=1e-2)
+            if now <= 80:
+                assert env.batch.worlds.agents[0, X, 1] == pytest.approx(40 + 10.0 * (1.0 + 0.1 * now), abs=1e-2)
+        assert bool(env.signals.trial_ended[0]) == (step % 150 == 0)
+        assert bool(env.signals.episode_ended[0]) == (step == 300)
+    assert figures_of(env, 0)["length"] == 300

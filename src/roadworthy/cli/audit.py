@@ -9,7 +9,7 @@ import typer
 
 from roadworthy.cli.output import JsonFlag, examples, tell, tell_json
 from roadworthy.cli.progress import progress
-from roadworthy.cli.replay import Policy
+from roadworthy.cli.replay import Policy, Trust
 from roadworthy.cli.rescore import RunPath
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ def audit(
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Which ones are drawn.")] = 0,
     workers: Annotated[int, typer.Option(metavar="N", min=0, help="Processes, where they are used; 0: not.")] = 2,
     checkpoint: Policy = None,
+    trust: Trust = False,
     json: JsonFlag = False,
 ) -> int:
     """Run a sample of episodes again with other batch sizes, slots, orders and engines; count outcomes that flip."""
@@ -41,7 +42,12 @@ def audit(
 
     with progress("auditing") as report:
         audited = run_again(
-            take_up(Run(run)), episodes, seed=seed, workers=workers, checkpoint=checkpoint, progress=report
+            take_up(Run(run), trust=trust),
+            episodes,
+            seed=seed,
+            workers=workers,
+            checkpoint=checkpoint,
+            progress=report,
         )
     flips = sum(len(way.flips) for way in audited)
     if json:

@@ -161,7 +161,7 @@ def _headline(outcome: Outcome) -> str:
 
 
 def _tell_figures(outcomes: list[Outcome], summary: dict[str, Any]) -> None:
-    from roadworthy.cli.figures import figures_table, sections_table
+    from roadworthy.cli.figures import closed_loop_table, figures_table, sections_table
 
     complete = [outcome for outcome in outcomes if outcome.is_complete and outcome.run is not None]
     if len(complete) == 1 and complete[0].run is not None and complete[0].run.metrics is not None:
@@ -170,6 +170,9 @@ def _tell_figures(outcomes: list[Outcome], summary: dict[str, Any]) -> None:
     elif complete:
         metrics = {o.name: o.run.metrics for o in complete if o.run is not None and o.run.metrics}
         tell(sections_table(metrics, {o.name: o.references for o in complete}))
+    scores = closed_loop_table({o.name: (o.run, o.references) for o in complete if o.run is not None})
+    if scores is not None:
+        tell(scores)
     for outcome in complete:
         failed = (outcome.run.metrics or {}).get("num_failed_episodes") if outcome.run is not None else 0
         if failed and len(complete) > 1:

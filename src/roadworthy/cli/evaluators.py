@@ -35,8 +35,14 @@ class Evaluators:
     file: Path
     overrides: tuple[str, ...]
 
-    def require_sections(self) -> None:
-        """Raise an error if a setting is for an evaluator, and the file has none."""
+    def require_sound(self) -> None:
+        """Raise an error if a sink or a key of it is unknown, or if a setting is for an evaluator that is not there.
+
+        Called before a training creates any file: a sink that was misspelled would be missed hours later.
+        """
+        from roadworthy.sinks import read_sinks
+
+        read_sinks(read(self.file))
         if self.overrides and "eval" not in read(self.file).values:
             raise ConfigError(
                 f"--set {self.overrides[0]} is for an evaluator, but {self.file} has none; add a section "

@@ -17,8 +17,10 @@ FIRST = (
     "realism",
     "min_average_displacement_error",
     "score",
+    "closed_loop_score",
     "completion_rate",
     "goal_rate",
+    "at_fault_collision_rate",
     "collision_rate",
     "off_road_rate",
     "red_light_rate",
@@ -26,7 +28,8 @@ FIRST = (
     "distance_per_infraction_m",
     "comfort",
 )
-COLUMNS = ("realism", "score", "collision_rate", "off_road_rate")
+COLUMNS = ("realism", "score", "at_fault_collision_rate", "collision_rate", "off_road_rate")
+HEADINGS = {"at_fault_collision_rate": "at-fault collisions"}  # shorter than the names
 GAIN = "ada_delta_trial_"
 MOST_LINES = 18
 
@@ -39,6 +42,8 @@ def figures_table(
     failed = metrics.get("num_failed_episodes") or 0
     failures = f", {failed} failed" if failed else ""
     table = _table(f"{name}: {counts}{failures}, {metrics['eval_seconds']:.1f} s")
+    if free := metrics.get("num_free_successes"):
+        table.caption = f"{_free(free)}; they are in no figure of success"
     table.add_column("figure", no_wrap=True)
     for column in ("value", f"{'from':>7} {'to':>7}", "n"):
         table.add_column(column, justify="right", no_wrap=True)
@@ -73,6 +78,10 @@ def sections_table(
         table.add_column(_heading(column), justify="right", no_wrap=True)
         for role in roles if column == columns[0] else ():
             table.add_column(role, justify="right", no_wrap=True)
+    free = {name: metrics.get("num_free_successes") for name, metrics in runs.items()}
+    if any(free.values()):
+        told = ", ".join(f"{name}: {count}" for name, count in free.items() if count)
+        table.caption = f"started at the goal, in no figure of success: {told}"
     for name, figures in named.items():
         cells = [with_interval(figures[column]) if column in figures else "–" for column in columns]
         cells[1:1] = [_of_reference((references or {}).get(name, ()), role, columns[0]) for role in roles]
@@ -81,15 +90,58 @@ def sections_table(
     return table
 
 
+def _free(count: int) -> str:
+    return f"{count:,} {'ego' if count == 1 else 'egos'} started at the goal"
+
+
 def _of_reference(references: Sequence[Run], role: str, figure: str) -> str:
     found = best(references, role, figure)
     figures = (found.metrics or {})["figures"] if found is not None else ()
     return next((f"{f['value']:.2f}" for f in figures if f["name"] == figure), "–")
 
 
+# The columns of the table of closed-loop scores, in so few letters that 80 columns hold a long name beside them.
+CLOSED_LOOP = {
+    "closed_loop_score": "score",
+    "no_at_fault_collision": "coll",
+    "drivable_area": "area",
+    "making_progress": "move",
+    "driving_direction": "dir",
+    "progress": "prog",
+    "time_to_collision": "ttc",
+    "speed_limit": "spd",
+    "comfort_in_bounds": "comf",
+}
+
+
+def closed_loop_table(runs: Mapping[str, tuple[Run, Sequence[Run]]]) -> Table | None:
+    """Return the closed-loop scores of runs with all parts, each above its references; None where no run has one."""
+    lines: list[tuple[str, Mapping[str, Mapping[str, Any]]]] = []
+    for name, (run, references) in runs.items():
+        beside = [(f"  {other.header['role']} {other.header['policy_spec']}", other) for other in references]
+        lines += [(label, _named(one)) for label, one in ((name, run), *beside)]
+    lines = [(label, figures) for label, figures in lines if next(iter(CLOSED_LOOP)) in figures]
+    if not lines:
+        return None
+    table = _table("score = coll * area * move * dir * (5 prog + 5 ttc + 4 spd + 2 comf) / 16")
+    table.add_column("evaluator", overflow="fold")
+    for heading in CLOSED_LOOP.values():
+        table.add_column(heading, justify="right", no_wrap=True)
+    for label, figures in lines:
+        values = (figures[column]["value"] if column in figures else None for column in CLOSED_LOOP)
+        table.add_row(label, *("–" if value is None else f"{value:.2f}" for value in values))
+    return table
+
+
+def _named(run: Run) -> dict[str, Mapping[str, Any]]:
+    return {figure["name"]: figure for figure in (run.metrics or {}).get("figures", ())}
+
+
 def _columns(runs: Sequence[Mapping[str, Any]]) -> list[str]:
     """The three figures that say most; the gain of the last trial is one of them where there are several trials."""
     known = [name for name in COLUMNS if any(name in figures for figures in runs)]
+    if "at_fault_collision_rate" in known:  # runs of earlier versions have all collisions alone
+        known.remove("collision_rate")
     gains = [name for figures in runs for name in figures if name.startswith(GAIN)]
     if gains:
         return [*known[:2], max(gains, key=_trial)]
@@ -97,7 +149,7 @@ def _columns(runs: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _heading(name: str) -> str:
-    return f"gain by trial {_trial(name) + 1}" if name.startswith(GAIN) else name.replace("_", " ")
+    return f"gain by trial {_trial(name) + 1}" if name.startswith(GAIN) else HEADINGS.get(name, name.replace("_", " "))
 
 
 def _trial(gain: str) -> int:
@@ -135,4 +187,11 @@ def _table(title: str) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    return Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    return Table(
+        title=title,
+        title_justify="left",
+        caption_justify="left",
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+        collapse_padding=True,
+    )

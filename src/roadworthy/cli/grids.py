@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from roadworthy.train.grid import Outcome
 
-FIGURES = ("score", "collision_rate", "off_road_rate")
+FIGURES = ("score", "at_fault_collision_rate", "off_road_rate")
 
 
 def grid_table(outcomes: Sequence[Outcome]) -> list[Table | str]:

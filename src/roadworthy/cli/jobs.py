@@ -138,6 +138,9 @@ def listener() -> Listener:
             words = f": {entry.error}" if entry.error else ""
             note(f"{job.name} {entry.status.value}{words}")
 
+        def not_summarized(self, job: Job, error: str) -> None:
+            note(f"{job.name}: its episodes are not in the episode summary: {error}; the same command adds them")
+
     return Narrator()
 
 
@@ -159,8 +162,9 @@ def report(entries: Sequence[Entry], out: Path, metrics: Path | None, json: bool
 
 def _metrics(entry: Entry, out: Path) -> dict[str, object] | None:
     from roadworthy.jobs.record import read_record
+    from roadworthy.record.files import file_inside
 
-    if entry.run is None or not (out / entry.run / "job.json").is_file():
+    if entry.run is None or file_inside(out, entry.run) is None or not (out / entry.run / "job.json").is_file():
         return None
     record = read_record(out / entry.run)
     return {"owed": record.owed, "ended": record.ended, "failed": record.failed, **(record.metrics or {})}

@@ -28,8 +28,8 @@ _LOSSES = {
 }
 _IN_LINES = ("policy", "value", "entropy", "explained_variance")
 _FIGURES = (
-    "score goal_rate completion_rate collision_rate off_road_rate red_light_rate timed_out_rate comfort distance_m "
-    "return"
+    "score goal_rate completion_rate at_fault_collision_rate collision_rate off_road_rate red_light_rate "
+    "timed_out_rate comfort distance_m return"
 ).split()
 _OF_TRIALS = ("trial_", "ada_delta")
 
@@ -171,7 +171,7 @@ def line(told: Progress) -> str:
 
 def _outcome(told: Progress) -> str:
     """The figures that matter most, and of how many egos they are."""
-    names = ["score", "collision_rate", "off_road_rate"]
+    names = ["score", "at_fault_collision_rate", "off_road_rate"]
     names += [name for name in told.figures if name.startswith("ada_delta")]
     told_figures = [f"{name} {_number(name, told.figures.get(name))}" for name in names]
     return " · ".join([*told_figures, f"n {told.figures.get('n') or 0}"])

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = examples(
     "roadworthy replay runs/town/20260101T120000Z-best-1f2e3d4c town-0007-r0 --verify",
+    "roadworthy replay RUN EPISODE --trust    (the run's policy is code of your own: module:Class)",
     "",
     "Exit codes: 0 done (with --verify: the motion is the same), 1 it differs, 2 usage, 3 another checkpoint",
 )
@@ -21,6 +22,12 @@ Policy = Annotated[
     str | None,
     typer.Option(
         "--checkpoint", metavar="POLICY", help="Where the run's policy is, if it has moved.", show_default=False
+    ),
+]
+Trust = Annotated[
+    bool,
+    typer.Option(
+        "--trust", help="Run a policy that is code (module:Class) or an address (ws://) which the run folder names."
     ),
 ]
 DIFFERS = 1
@@ -31,6 +38,7 @@ def replay(
     episode: Annotated[str, typer.Argument(metavar="EPISODE", help="An episode's id.", show_default=False)],
     verify: Annotated[bool, typer.Option("--verify", help="Compare the motion with the recorded one.")] = False,
     checkpoint: Policy = None,
+    trust: Trust = False,
     json: JsonFlag = False,
 ) -> int:
     """Run an episode again with its policy; say whether the motion is identical, and where it first differs."""
@@ -41,7 +49,7 @@ def replay(
 
     opened = Run(run)
     before = opened.trace(episode) if verify else None
-    result = run_again(take_up(opened), episode, checkpoint)
+    result = run_again(take_up(opened, trust=trust), episode, checkpoint)
     told: dict[str, Any] = {"run": str(run), "episode": episode, "outcomes": dict(result.episode.outcomes)}
     lines = [_outcome(result)]
     difference = None

@@ -54,7 +54,7 @@ def report(
                 draw_filmstrips(run, strips, told)
         except Exception as error:  # the page is worth having without pictures
             note(f"{run.folder}: no filmstrips: {error}")
-    path = out or opened[0].folder / FOLDER / FILE
+    path = out or opened[0].place(f"{FOLDER}/{FILE}")
     write_report(opened, path, video_bytes=round(videos * 1e6))
     if out is None:
         opened[0].add_artifact(None, "report", path)

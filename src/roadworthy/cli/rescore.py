@@ -52,6 +52,7 @@ def _plain(result: Rescored) -> dict[str, Any]:
                 "figure": change.name,
                 "recorded": change.recorded,
                 "recomputed": change.recomputed,
+                "is_new": change.is_new,
                 "is_other_version": change.is_other_version,
             }
             for change in result.changes
@@ -72,8 +73,11 @@ def _lines(result: Rescored) -> list[str]:
 
 def _change(change: FigureChange) -> str:
     before, after = change.recorded, change.recomputed
-    if before is None or after is None:
-        return f"{change.name}: {'not recorded' if before is None else 'is no figure any more'}"
+    if after is None:
+        return f"{change.name}: is not a figure any more"
+    if before is None:
+        between = "" if after["low"] is None else f", {after['low']} to {after['high']}"
+        return f"{change.name}: {after['value']}{between}; new since the run was recorded"
     if change.is_other_version:
         return (
             f"{change.name}: {after['value']} by version {after['version']} of the metric, "

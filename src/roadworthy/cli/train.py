@@ -75,7 +75,7 @@ def train(
     of_training, of_evaluators = split_overrides(overrides or [])
     layers = [without_evaluators(read(path)), parse_overrides(of_training)]
     evaluators = Evaluators(path, tuple(of_evaluators))
-    evaluators.require_sections()
+    evaluators.require_sound()
     if grid:
         if grid_index is None and (trace or "WORLD_SIZE" in os.environ):
             raise UsageError("--trace and torchrun are for one run at a time; say with --grid-index which of the grid")

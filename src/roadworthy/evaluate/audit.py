@@ -14,6 +14,7 @@ from roadworthy.evaluate.engines.workers import WorkersEngine
 from roadworthy.evaluate.ledger import Owed
 from roadworthy.evaluate.recorded import Recorded
 from roadworthy.evaluate.replay import first_difference
+from roadworthy.evaluate.results import are_rows_equal
 from roadworthy.record import EpisodeResult
 
 
@@ -89,7 +90,7 @@ def _compare(recorded: Recorded, way: str, before: dict[str, EpisodeResult], res
         old = before[name]
         if [row.figures["score"] for row in old.agents] != [row.figures["score"] for row in result.agents]:
             flips.append(name)
-        if (old.agents, old.trials) != (result.agents, result.trials):
+        if not are_rows_equal(old, result):
             other_rows.append(name)
         if result.trace is not None and "trace" in old.episode.artifacts:
             if first_difference(recorded.run.trace(name), result.trace) is not None:

@@ -57,7 +57,7 @@ class Capture:
         self._pieces: list[list[Frames]] = [[] for _ in range(env.world_count)]
         self._trial_frames: list[list[int]] = [[] for _ in range(env.world_count)]
         self._first = np.zeros(env.world_count, np.int64)  # the buffer's step from which on a world's motion is kept
-        self._bodies: list[dict[str, NDArray[Any]]] = [{} for _ in range(env.world_count)]
+        self._bodies: list[dict[str, Any]] = [{} for _ in range(env.world_count)]
         self._filled = 0
         self._make_buffers()
 
@@ -114,7 +114,7 @@ class Capture:
         actions = np.zeros((frames, agents, 2), np.int8 if self._is_discrete else np.float32)
         driven = min(choices.shape[1], agents)
         np.copyto(actions[:, :driven], choices[:, :driven], casting="unsafe", where=active[:, :driven, None])
-        columns = dict(zip((*MOTION, *EXTRA), lines.transpose(1, 0, 2), strict=True))
+        columns: dict[str, Any] = dict(zip((*MOTION, *EXTRA), lines.transpose(1, 0, 2), strict=True))
         self._pieces[world] = []
         return Trace(
             dt=float(self._env.pack.packed_scenario(owed.scenario).dt),

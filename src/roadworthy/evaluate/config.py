@@ -94,7 +94,8 @@ class EvaluatorConfig:
     at_start: bool = False
     # In training it runs at epoch 0 too.
     busy: Busy = Busy.SKIP
-    # Where an evaluation is due and the one before it still runs beside training: skip it, queue it, or wait.
+    # Where an evaluation is due and the one before it still runs beside training: skip it, queue it, or wait. The
+    # evaluation at the end of training always runs.
     checkpoint: str | None = None
     # The policy where neither training nor the command line hands one over: a checkpoint, or a name as `expert:drive`.
     policy: str | None = None
@@ -116,7 +117,8 @@ class EvaluatorConfig:
     traits: dict[str, float] = field(default_factory=dict)
     # Values for traits that the policy was trained with, as `traits.discount = 0.95`; others are drawn for each agent.
     remembers: Remembers = Remembers.EPISODE
-    # episode: memory lasts for all trials of an episode; trial: it is cleared after each, as a control.
+    # episode: memory lasts for all trials of an episode; trial: it is cleared after each, as a control, which runs the
+    # episodes of the section that differs from it in this alone.
     coplayers: tuple[str, ...] = ()
     # The policies of co-players: checkpoints, or names as `expert:drive`. Which one drives is drawn for each episode.
     device: str = "cpu"

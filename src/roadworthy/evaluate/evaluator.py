@@ -15,11 +15,13 @@ from roadworthy.evaluate.engines import EpisodeEngine
 from roadworthy.evaluate.ledger import Ledger, episode_seed, plan_ledger
 from roadworthy.evaluate.subject import Subject, coplayer_files, task_of
 from roadworthy.evaluate.task import Task
+from roadworthy.metrics.closed_loop import closed_loop_figures
 from roadworthy.metrics.driving import driving_metrics
 from roadworthy.metrics.trace_figures import TraceFigures
 from roadworthy.record import EpisodeResult, Run, RunWriter
 from roadworthy.render.run_videos import film_run
 from roadworthy.scenario.pack import Pack
+from roadworthy.sim.config import Mode
 
 Progress = Callable[[int, int], None]  # how many episodes have ended, of how many
 
@@ -37,6 +39,8 @@ class Order:
     engine: EpisodeEngine
     origins: Mapping[str, str] = field(default_factory=dict)
     # Where each setting came from.
+    ledger_name: str | None = None
+    # The section by whose name scenarios are drawn, where it is another: a control runs the episodes of its subject.
     is_new: bool = False
     # Begin another run even if an unfinished one is there.
     progress: Progress = lambda done, total: None
@@ -97,7 +101,7 @@ class DrivingEvaluator:
         config = order.config
         path = config.source.fetch(order.progress)
         with Pack(path) as pack:
-            scenarios = self.choose(pack, order.name, config)
+            scenarios = self.choose(pack, order.ledger_name or order.name, config)
             ledger = plan_ledger(pack, scenarios, config.replicates, config.seed)
         with RunWriter.start(
             order.out,
@@ -119,8 +123,11 @@ class DrivingEvaluator:
         return run
 
     def trace_figures(self, config: EvaluatorConfig) -> tuple[TraceFigures, ...]:
-        """Return the functions that compute figures from traces, when episodes end and when runs are re-scored."""
-        return ()
+        """Return the functions that compute figures from traces, when episodes end and when runs are re-scored.
+
+        Where agents start from recordings, that is the closed-loop score.
+        """
+        return (closed_loop_figures,) if config.env.mode is Mode.REPLAY else ()
 
     def task(self, name: str, pack: Path, subject: Subject, config: EvaluatorConfig) -> Task:
         """Return what a process needs to run episodes of a section."""

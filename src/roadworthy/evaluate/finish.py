@@ -51,7 +51,7 @@ def draw_filmstrips(run: Run, count: int = STRIPS, progress: Progress = lambda d
 
     recorded = take_up(run)
     studio = Studio(run, recorded.env)
-    folder = run.folder / FOLDER / "filmstrips"
+    folder = run.place(f"{FOLDER}/filmstrips")
     folder.mkdir(parents=True, exist_ok=True)
     drawn = []
     for done, id in enumerate(wanted):
@@ -69,7 +69,7 @@ def draw_filmstrips(run: Run, count: int = STRIPS, progress: Progress = lambda d
 
 def add_report(run: Run) -> Path:
     """Write the report of a run into its folder."""
-    path = write_report([run], run.folder / FOLDER / FILE)
+    path = write_report([run], run.place(f"{FOLDER}/{FILE}"))
     run.add_artifact(None, REPORT, path)
     return path
 

@@ -18,7 +18,7 @@ from roadworthy.evaluate.capture import on_host
 from roadworthy.evaluate.ledger import episode_seed
 from roadworthy.evaluate.task import Task
 from roadworthy.scenario.pack import Pack
-from roadworthy.sim.config import EpisodeConfig
+from roadworthy.sim.config import EpisodeConfig, SimConfig
 from roadworthy.sim.env import DriveEnv
 
 STEPS = 12  # of an episode
@@ -66,24 +66,33 @@ def probe(task: Task) -> tuple[str, ...]:
 
 
 def _drivable(task: Task, numbers: Sequence[int]) -> list[int]:
-    """Two of these scenarios that can be driven, one if there are no two."""
-    env = replace(task, worlds=1).make_env()
-    found: list[int] = []
+    """Two of these scenarios that can be driven, one if there are no two: those in which most is left to do.
+
+    An episode of one step, as of a car that starts at its goal, shows nothing of a policy's memory.
+    """
+    env = replace(task, env=_short(task), worlds=1).make_env()
+    idle = np.tile(np.asarray(env.idle_action, np.float32), (env.row_count, 1))
+    lasting: dict[int, int] = {}  # steps in which rows were active
     for number in numbers:
         try:
             env.assign(0, number, 0, now=True)
         except ScenarioError:
             continue
-        found.append(number)
-        if len(found) == 2:
-            break
-    return found
+        lasting[number] = 0
+        while len(env.resting_worlds) == 0 and on_host(env.signals.active).any():
+            lasting[number] += int(on_host(env.signals.active).sum())
+            env.step(idle)
+    return sorted(lasting, key=lambda number: (-lasting[number], number))[:2]
+
+
+def _short(task: Task) -> SimConfig:
+    """The settings of the task's worlds, with short episodes of one trial."""
+    return replace(task.env, episode=EpisodeConfig(1, STEPS))
 
 
 def _drive(task: Task, episodes: Sequence[tuple[int, int]], rounds: int = 1) -> list[Taken]:
     """The actions taken in one world for each (scenario, replicate), in the last of so many rounds of the same."""
-    short = replace(task.env, episode=EpisodeConfig(1, STEPS))
-    env = replace(task, env=short, worlds=len(episodes)).make_env()
+    env = replace(task, env=_short(task), worlds=len(episodes)).make_env()
     actor = task.make_actor()
     actor.start(env)
     shape = (STEPS, env.world_count, env.rows_per_world, 2)

@@ -13,6 +13,7 @@ from roadworthy.evaluate.ledger import Ledger
 from roadworthy.evaluate.sections import evaluator_class
 from roadworthy.evaluate.subject import recorded_subject
 from roadworthy.evaluate.task import Task
+from roadworthy.evaluate.trust import recorded_specs, require_trust
 from roadworthy.record import Run
 from roadworthy.sim.config import SimConfig
 
@@ -26,6 +27,8 @@ class Recorded:
     evaluator: DrivingEvaluator
     config: EvaluatorConfig
     ledger: Ledger
+    trust: bool = False
+    # Whether code and addresses that run.json names may be run.
 
     @property
     def env(self) -> SimConfig:
@@ -33,14 +36,22 @@ class Recorded:
         return self.config.env
 
     def task(self, checkpoint: str | None = None, worlds: int | None = None) -> Task:
-        """The task of the run; a checkpoint that has moved since is named anew."""
+        """Make the task of the run; checkpoint: where its policy is now, or another policy, which the caller trusts.
+
+        Raises UsageError if run.json names a policy that is code or an address and `trust` was not given.
+        """
+        if not self.trust:
+            require_trust(self.run.folder, recorded_specs(self.run.header, self.config.coplayers, checkpoint))
         subject = recorded_subject(self.run.header, checkpoint)
         task = self.evaluator.task(self.name, self.run.pack, subject, self.config)
         return task if worlds is None else replace(task, worlds=worlds)
 
 
-def take_up(run: Run) -> Recorded:
-    """The evaluator and the settings of a run."""
+def take_up(run: Run, *, trust: bool = False) -> Recorded:
+    """Read the evaluator and the settings of a run. Executes nothing that the run names.
+
+    trust: whether its episodes may run again with a policy that is code or an address.
+    """
     header: dict[str, Any] = run.header
     settings = {**header.get("carried_out", {}), **header["config"]}
     if "type" not in settings:
@@ -52,4 +63,4 @@ def take_up(run: Run) -> Recorded:
             "this works for driving evaluators alone"
         )
     config = parse(settings, evaluator.config_type, f"{run.folder}/run.json")
-    return Recorded(run, header["evaluator"], evaluator, config, Ledger.from_table(run.ledger))
+    return Recorded(run, header["evaluator"], evaluator, config, Ledger.from_table(run.ledger), trust)

@@ -10,6 +10,7 @@ from roadworthy.evaluate.capture import MOTION
 from roadworthy.evaluate.carry_out import carry_out, one_by_one
 from roadworthy.evaluate.recorded import Recorded
 from roadworthy.record import EpisodeResult, Trace
+from roadworthy.sim.state import EVENT_AT_FAULT
 
 _COLUMNS = (*MOTION, "present", "actions", "events")
 
@@ -48,6 +49,8 @@ def first_difference(recorded: Trace, repeated: Trace) -> Difference | None:
     places = []
     for name in _COLUMNS:
         one, other = getattr(recorded, name)[:frames], getattr(repeated, name)[:frames]
+        if name == "events" and not recorded.judges_fault:
+            other = other & ~np.uint16(EVENT_AT_FAULT)
         if one.shape != other.shape:
             return Difference(0, 0, 0, "number of agents", recorded.agent_count, repeated.agent_count)
         differs = one.view(np.uint32) != other.view(np.uint32) if one.dtype.kind == "f" else one != other

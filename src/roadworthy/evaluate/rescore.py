@@ -12,7 +12,7 @@ import numpy as np
 from roadworthy.evaluate.capture import EXTRA, MOTION
 from roadworthy.evaluate.ledger import Owed
 from roadworthy.evaluate.recorded import Recorded
-from roadworthy.evaluate.results import ego_rows, mean_figures, track_id_of
+from roadworthy.evaluate.results import are_rows_equal, ego_rows, mean_figures, track_id_of
 from roadworthy.metrics.trace_figures import with_trace_figures
 from roadworthy.record import AgentRow, EpisodeResult, Run, RunWriter, Trace, TrialRow
 from roadworthy.sim.config import SimConfig
@@ -28,6 +28,11 @@ class FigureChange:
     name: str
     recorded: Mapping[str, Any] | None
     recomputed: Mapping[str, Any] | None
+
+    @property
+    def is_new(self) -> bool:
+        """Return whether the run has no such figure: it was recorded before the figure existed."""
+        return self.recorded is None
 
     @property
     def is_other_version(self) -> bool:
@@ -53,8 +58,8 @@ class Rescored:
 
     @property
     def agrees(self) -> bool:
-        """Whether every row and every figure came out as recorded."""
-        return not self.differing and not self.changes
+        """Return whether every row and every figure came out as recorded; figures that are new do not count."""
+        return not self.differing and all(change.is_new for change in self.changes)
 
 
 def rescore(recorded: Recorded, progress: Callable[[int, int], None] = lambda done, total: None) -> Rescored:
@@ -74,7 +79,7 @@ def rescore(recorded: Recorded, progress: Callable[[int, int], None] = lambda do
                     after, is_moved = judge.result(recorded.ledger[name], run.trace(name), before)
                     count += 1
                     moved += [name] if is_moved else []
-                    differing += [name] if (after.agents, after.trials) != (before.agents, before.trials) else []
+                    differing += [] if are_rows_equal(before, after) else [name]
                 writer.append(after)
                 progress(done, len(recorded.ledger))
             writer.seal(lambda rows: recorded.evaluator.metrics(rows, run))

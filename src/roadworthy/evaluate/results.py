@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +55,22 @@ def mean_figures(rows: Iterable[AgentRow], names: Iterable[str]) -> dict[str, fl
         values = [value for row in rows if (value := row.figures[name]) is not None]
         means[name] = math.fsum(values) / len(values) if values else None
     return means
+
+
+def are_rows_equal(recorded: EpisodeResult, repeated: EpisodeResult) -> bool:
+    """Whether the rows of an episode's egos and trials are the same, in the figures that the recorded ones have."""
+    return _agree(recorded.agents, repeated.agents) and _agree(recorded.trials, repeated.trials)
+
+
+def _agree(recorded: Sequence[AgentRow | TrialRow], repeated: Sequence[AgentRow | TrialRow]) -> bool:
+    if len(recorded) != len(repeated):
+        return False
+    for old, new in zip(recorded, repeated, strict=True):
+        if not old.figures.keys() <= new.figures.keys():
+            return False
+        if old != replace(new, figures={name: new.figures[name] for name in old.figures}):
+            return False
+    return True
 
 
 def hidden_factors(hidden: NDArray[np.float32], partner: int, settings: HiddenConfig) -> dict[str, Factor]:

@@ -74,7 +74,7 @@ class Schedule:
         if now:
             self._evaluate(Due(tuple(now), policy, step, epoch), self._inline)
         if beside:
-            self._start_beside(Due(tuple(beside), policy, step, epoch))
+            self._start_beside(Due(tuple(beside), policy, step, epoch), is_last)
 
     def _has_run(self, section: Section, step: int) -> bool:
         """Whether a section is through with the policy of this step: a finished training may be called again."""
@@ -112,16 +112,20 @@ class Schedule:
             shutil.copyfile(checkpoint / name, folder / name)
         return folder
 
-    def _start_beside(self, due: Due) -> None:
+    def _start_beside(self, due: Due, is_last: bool) -> None:
+        """Run sections beside training, or after what still runs there. Sections are skipped only before the end.
+
+        The final policy is the one that counts, and training waits for its evaluation in any case.
+        """
         with self._lock:
-            is_busy = self._thread is not None
+            is_busy = self._thread is not None and not is_last
             allowed = [s for s in due.sections if not is_busy or s.config.busy is not Busy.SKIP]
         skipped = [s.name for s in due.sections if s not in allowed]
         if skipped:
             self._say(f"{', '.join(skipped)}: skipped at epoch {due.epoch}, since the evaluation before still runs")
         if not allowed:
             return
-        if any(s.config.busy is Busy.WAIT for s in allowed):
+        if any(s.config.busy is Busy.WAIT for s in allowed) and not is_last:
             self.wait()
         with self._lock:
             self._waiting.append(Due(tuple(allowed), due.policy, due.step, due.epoch))
@@ -168,6 +172,7 @@ def _told(outcome: Outcome, epoch: int) -> str:
             f"; see {outcome.run.folder}" if outcome.run else ""
         )
     metrics = (outcome.run.metrics or {}) if outcome.run else {}
-    shown = [f for f in metrics.get("figures", ()) if f["name"] in ("score", "collision_rate", "off_road_rate")]
+    names = ("score", "at_fault_collision_rate", "off_road_rate")
+    shown = [f for f in metrics.get("figures", ()) if f["name"] in names]
     told = ", ".join(f"{f['name']} {f['value']:.3f} (n {f['n']})" for f in shown if f["value"] is not None)
     return f"{outcome.name} at epoch {epoch}: {told or 'no data'}"

@@ -7,13 +7,13 @@ from the root down, the command line. A fault is the fault of its section: the o
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from roadworthy.config import Layer, Resolved, parse_overrides, plain, resolve
 from roadworthy.errors import ConfigError
-from roadworthy.evaluate.config import EvaluatorConfig
+from roadworthy.evaluate.config import EvaluatorConfig, Remembers
 from roadworthy.evaluate.files import read_file
 from roadworthy.plugins import load, nearest
 from roadworthy.sim.config import DisturbConfig
@@ -37,6 +37,8 @@ class Section:
     # Its config; None for a template and for a section with a fault.
     error: ConfigError | None
     # What is wrong with it.
+    ledger_name: str | None = None
+    # The section by whose name its scenarios are drawn, where it is another one: it is a control of that one.
 
     @property
     def is_template(self) -> bool:
@@ -79,7 +81,8 @@ def read_sections(
         raise ConfigError(f"{source}: there is no section [eval.<name>], so there is nothing to evaluate")
     common, own = _split(parse_overrides(overrides), tables)
     trained = [_training_layer(training)] if training is not None else []
-    return tuple(_section(name, tables, trained, lowest, common, own) for name in tables)
+    sections = {name: _section(name, tables, trained, lowest, common, own) for name in tables}
+    return tuple(replace(section, ledger_name=_subject_of(section, sections)) for section in sections.values())
 
 
 def chosen(sections: Sequence[Section], names: Sequence[str] = ()) -> tuple[Section, ...]:
@@ -187,6 +190,24 @@ def _section(
     except Exception as error:  # a config class of another package may raise anything
         fault = ConfigError(f"eval.{name}: evaluator {type_name!r} can't take its settings: {error!r}")
         return Section(name, chain, str(type_name), tuple(layers), None, fault)
+
+
+def _subject_of(section: Section, sections: Mapping[str, Section]) -> str | None:
+    """Return the section that one is a control of, whatever the two are called; None if it is not a control.
+
+    A control clears memory after each trial. Its subject has the same settings otherwise; if there is none, it is the
+    nearest ancestor that runs and keeps its memory.
+    """
+    if section.resolved is None or section.config.remembers is not Remembers.TRIAL:
+        return None
+    subjects = {
+        name: other.config
+        for name, other in sections.items()
+        if other.resolved is not None and other.config.remembers is Remembers.EPISODE
+    }
+    mine = replace(section.config, remembers=Remembers.EPISODE).digest
+    ancestors = [name for name in reversed(section.chain) if name in subjects]
+    return next((name for name in [*ancestors, *subjects] if subjects[name].digest == mine), (*ancestors, None)[0])
 
 
 def _with_values(*layers: Layer) -> list[Layer]:

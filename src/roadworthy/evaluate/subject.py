@@ -12,7 +12,8 @@ from roadworthy.errors import CheckpointError, UsageError
 from roadworthy.evaluate.config import Choice, EvaluatorConfig, Remembers
 from roadworthy.evaluate.crew import Crew
 from roadworthy.evaluate.task import Task
-from roadworthy.policy.actor import Actor, checkpoint_folder, load_actor
+from roadworthy.policy.actor import Actor, load_actor
+from roadworthy.policy.spec import BASELINE, checkpoint_folder
 
 
 @dataclass(frozen=True)
@@ -35,16 +36,16 @@ class Subject:
 
 
 def subject_of(spec: str, step: int | None = None, epoch: int | None = None) -> Subject:
-    """The policy that a word names; step and epoch are the checkpoint's own unless they are given."""
+    """The policy that a spec names; step and epoch are the checkpoint's own unless they are given."""
     folder = checkpoint_folder(spec)
-    if not folder.exists():
-        load_actor(spec)  # says what is wrong with a word that names nothing
+    if folder is None or not folder.exists():
+        load_actor(spec)  # says what is wrong with a spec that names nothing
         return Subject(spec, spec.replace(":", "-"), None, step, epoch)
     from roadworthy.policy.checkpoint import load_policy  # torch, for which scripted policies don't wait
 
     checkpoint = load_policy(folder)
     return Subject(
-        spec if spec.startswith("baseline:") else str(checkpoint.path.absolute()),
+        spec if spec.startswith(BASELINE) else str(checkpoint.path.absolute()),
         checkpoint.path.absolute().name,
         {"path": str(checkpoint.path.absolute()), "sha256": checkpoint.sha256},
         checkpoint.step if step is None else step,

@@ -134,7 +134,18 @@ def _evaluate(
         origins = section.resolved.origins if section.resolved is not None else {}
         engine, evaluator = engines.of(section.config), evaluator_class(section.config.type)()
         with showing(section.name) as progress:
-            order = Order(section.name, section.config, subject, out, engine, origins, is_new, progress, begun.append)
+            order = Order(
+                section.name,
+                section.config,
+                subject,
+                out,
+                engine,
+                origins,
+                is_new=is_new,
+                progress=progress,
+                on_begun=begun.append,
+                ledger_name=section.ledger_name,
+            )
             run = evaluator.evaluate(order)
         references = make_references(run, evaluator, order, showing) if has_references else ()
     except Exception as error:

@@ -7,15 +7,17 @@ from pathlib import Path
 
 from roadworthy.config import Layer
 from roadworthy.errors import ConfigError
-from roadworthy.policy.actor import checkpoint_folder
+from roadworthy.policy.spec import checkpoint_folder
 
 ABOUT = "policy.json"
 TRAINING = "train"  # the key of the training config there, with tables as in a config file
 
 
 def training_of(checkpoint: str | Path) -> Layer | None:
-    """The training config of a checkpoint; None for what is no checkpoint, as `expert:drive`, and for one without."""
+    """The training config of a checkpoint; None for other policies, such as `expert:drive`, and for one without."""
     folder = checkpoint_folder(checkpoint)
+    if folder is None:
+        return None
     path = (folder if folder.is_dir() else folder.parent) / ABOUT
     if not path.is_file():
         return None

@@ -139,7 +139,7 @@ class SingleEnvs:
         drawn: dict[int, Any] = {}
         for number in envs:
             if number in self._envs:
-                with self.watch.call(number):
+                with self.watch.call(number), self.watch.rendering():
                     drawn[number] = self._envs[number].render()
         return {number: np.asarray(picture) for number, picture in drawn.items() if picture is not None}
 

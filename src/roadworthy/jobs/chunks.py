@@ -2,13 +2,15 @@
 
 Simulators leak, hang, hold on to devices and crash. With a chunk size every so many jobs get a process of their own; if
 it dies, the job that it was at has failed, what had ended stays, and the others go on in another process. If an env in
-it spends more time on an episode than it may, the process is ended, that episode has failed, and the job goes on.
+it spends more time on an episode than it may, the process is ended, that episode has failed, and the job goes on. If a
+renderer dies, and its process with it, the job resumes without pictures of render().
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -19,14 +21,17 @@ from roadworthy.jobs.episode import Underway
 from roadworthy.jobs.job import Job, Status
 from roadworthy.jobs.plan import densities, plan
 from roadworthy.jobs.process import JobProcess
-from roadworthy.jobs.record import JobRecord, read_record, write_record
+from roadworthy.jobs.record import JobRecord, described, read_record, write_record
 from roadworthy.jobs.run import run_job
-from roadworthy.jobs.summary import append_summary
+from roadworthy.jobs.summary import append_summary, require_summary
 from roadworthy.jobs.table import Entry, JobTable
 from roadworthy.jobs.watch import Overdue
 from roadworthy.plugins import nearest
 from roadworthy.record import Run, RunWriter
+from roadworthy.record.artifacts import add_artifact
+from roadworthy.record.files import file_inside
 
+SUMMARY = "episode_summary"  # the artifact's name
 TICK_S = 0.2  # between two looks at how long episodes take
 
 
@@ -64,6 +69,9 @@ class Listener:
     def over(self, job: Job, entry: Entry) -> None:
         """A job that had begun is over."""
 
+    def not_summarized(self, job: Job, error: str) -> None:
+        """A job's episodes could not be appended to the episode summary; the same command does that."""
+
 
 def choose(jobs: Sequence[Job], only: Iterable[str]) -> tuple[Job, ...]:
     """The jobs with these names, all if there are none."""
@@ -84,6 +92,8 @@ def run_jobs(
     """Run jobs, but those that are finished, and tell where all of them stand."""
     settings, listener = settings or Settings(), listener or Listener()
     chosen = choose(jobs, only)
+    if settings.episode_summary is not None:
+        require_summary(settings.episode_summary)
     with JobTable(out) as table:
         table.add(jobs)
         runner = _Runner(table, settings, listener)
@@ -91,11 +101,16 @@ def run_jobs(
         return [table.entries[job.name] for job in jobs]
 
 
+def _has_renderer(job: Job) -> bool:
+    return job.videos is not None and job.videos.has_render
+
+
 class _Runner:
     def __init__(self, table: JobTable, settings: Settings, listener: Listener) -> None:
         self._table, self._settings, self._listener = table, settings, listener
         self._has_failed = False
         self._hung, self._done_at_hang = 0, 0  # how often in a row, and how many episodes had ended at the last time
+        self._render_faults: dict[str, str] = {}  # by job: why render() is not called
 
     def run(self, jobs: Sequence[Job], chosen: set[str]) -> None:
         due: list[Job] = []
@@ -106,9 +121,12 @@ class _Runner:
                 self._table.skip(job, "the jobs file says so")
             elif self._settings.new or not self._table.is_finished(job):
                 due.append(job)
+            else:
+                self._complete_summary(job)
         self._total, self._number = len(due), 0
         size = self._settings.chunk_size
-        if size is None and all(job.time_limit_s is None for job in due):
+        # A renderer that dies takes its process with it.
+        if size is None and all(job.time_limit_s is None and not _has_renderer(job) for job in due):
             for job in due:
                 self._run_here(job)
             return
@@ -141,7 +159,7 @@ class _Runner:
         while left:
             news = [job is not again and self._is_new(job) for job in left]
             after = _After.NEXT
-            with JobProcess(left, news, self._table.out) as process:
+            with JobProcess(left, news, self._table.out, self._render_faults) as process:
                 while left and after is _After.NEXT:
                     job = left[0]
                     if job is not again:
@@ -175,6 +193,10 @@ class _Runner:
                 self._over(job, None)
                 return _After.NEXT
             elif kind == "gone":
+                if process.watch.is_rendering and folder is not None and job.name not in self._render_faults:
+                    self._render_faults[job.name] = f"the renderer died: {value}; episodes are run without it"
+                    RunWriter.resume(folder).interrupt()
+                    return _After.AGAIN
                 self._bury(job, folder, value)
                 return _After.FRESH
 
@@ -217,7 +239,7 @@ class _Runner:
 
     def _record(self, job: Job, folder: Path, status: Status, error: str | None) -> None:
         """Write the record of a job that its process could not write any more."""
-        record = JobRecord.of(job, folder, status, error, None, time.monotonic() - self._began)
+        record = JobRecord.of(job, folder, status, error, None, time.monotonic() - self._began, described(folder))
         write_record(record)
         self._over(job, record)
 
@@ -244,8 +266,25 @@ class _Runner:
     def _over(self, job: Job, record: JobRecord | None) -> None:
         if record is not None:
             self._table.end(record)
-            if self._settings.episode_summary is not None:
-                append_summary(self._settings.episode_summary, job, record.folder)
+            self._summarize(job, record.folder)
         entry = self._table.entries[job.name]
         self._has_failed |= entry.status is Status.FAILED
         self._listener.over(job, entry)
+
+    def _complete_summary(self, job: Job) -> None:
+        """Append episodes of an earlier command, whose lines could not be written then or go to another file now."""
+        run = self._table.entries[job.name].run
+        folder = file_inside(self._table.out, run) if run is not None else None
+        if folder is not None and folder.is_dir():
+            self._summarize(job, folder)
+
+    def _summarize(self, job: Job, folder: Path) -> None:
+        """Append a job's episodes to the summary; where that fails, results stand, and the other jobs run."""
+        if self._settings.episode_summary is None:
+            return
+        try:
+            append_summary(self._settings.episode_summary, job, folder)
+        except (OSError, RoadworthyError) as error:
+            with suppress(OSError, RoadworthyError):  # a full disk takes no line either
+                add_artifact(folder, None, SUMMARY, error=str(error))
+            self._listener.not_summarized(job, str(error))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import os
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -23,6 +25,7 @@ except ImportError as error:
 from roadworthy.jobs.vector_batch import vector_batch
 
 GROUP = "roadworthy.environments"
+_chosen: list[str] = []  # the renderer that was set for MuJoCo here, if any
 
 
 @dataclass(frozen=True)
@@ -34,14 +37,18 @@ class _Maker:
     takes_render_mode: bool
 
 
-def open_envs(job: Job, factors: Mapping[str, Any] | None = None) -> EnvBatch:
+def open_envs(job: Job, factors: Mapping[str, Any] | None = None, *, renders: bool = True) -> EnvBatch:
     """A job's envs; factors are arguments on top of the job's own.
 
     A function that gives a vector env is called once, one that gives a single env for each of them.
+    renders: whether the envs are told to draw, where the job wants videos of what render() shows.
     """
+    renders = renders and job.videos is not None and job.videos.has_render
+    if renders:
+        prefer_egl()
     maker = _maker(job)
     arguments = {**job.arguments, **(factors or {})}
-    if job.videos is not None and maker.takes_render_mode:
+    if renders and maker.takes_render_mode:
         arguments.setdefault("render_mode", "rgb_array")
     if maker.takes_count:
         arguments["num_envs"] = job.envs
@@ -64,6 +71,24 @@ def open_envs(job: Job, factors: Mapping[str, Any] | None = None) -> EnvBatch:
         return first.pop() if first and not more else maker.make(**{**arguments, **more})
 
     return SingleEnvs(another, job.envs)
+
+
+def prefer_egl() -> None:
+    """Let MuJoCo draw without a display, where there is none and nothing else was asked for.
+
+    It chooses its renderer when it is imported, and by a window system whose absence ends the process.
+    """
+    has_display = any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
+    if sys.platform == "linux" and not has_display and "MUJOCO_GL" not in os.environ:
+        os.environ["MUJOCO_GL"] = "egl"
+        _chosen.append("egl")
+
+
+def unprefer_egl() -> None:
+    """Take back what `prefer_egl` set: MuJoCo can't even be imported where EGL is asked for and does not work."""
+    if _chosen:
+        _chosen.clear()
+        os.environ.pop("MUJOCO_GL", None)
 
 
 def _maker(job: Job) -> _Maker:

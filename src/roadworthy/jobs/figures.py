@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from roadworthy.metrics.driving import eval_seconds
 from roadworthy.record import Run
 from roadworthy.statistics.clusters import Clusters
 from roadworthy.statistics.intervals import mean, rate
@@ -43,7 +44,8 @@ def figures(run: Run) -> dict[str, Any]:
         "num_scenarios": len(completed),
         "num_agents_evaluated": sum(max(1, row["trials"]) for row in ended),
         "num_failed_spawns": None,
-        "eval_seconds": float(sum(row["wall_s"] for row in rows)),
+        "num_free_successes": None,
+        "eval_seconds": eval_seconds(run),
         "gaps": gaps,
         "figures": found,
         "by_class": {},

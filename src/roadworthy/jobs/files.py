@@ -82,6 +82,9 @@ def _toml_entries(path: Path) -> list[list[Layer]]:
         raise ConfigError(f"{path}: {next(iter(values))} is unknown; known: defaults, jobs")
     if not isinstance(defaults, Mapping) or not _is_list_of_tables(jobs):
         raise ConfigError(f"{path}: expected tables [[jobs]], and [defaults] for what they share")
+    defaults = dict(defaults)
+    if "seed" in defaults:  # shared by all jobs, so each derives its own from it
+        defaults["file_seed"] = defaults.pop("seed")
     shared = Layer(f"{path} [defaults]", defaults)
     return [[shared, Layer(f"{path}, job {_called(entry, k)}", entry)] for k, entry in enumerate(jobs)]
 
@@ -95,13 +98,14 @@ def _json_entries(path: Path) -> tuple[list[list[Layer]], list[str]]:
         raise ConfigError(f"{path}: not JSON: {error}") from error
     if not isinstance(content, Mapping) or not _is_list_of_tables(content.get("jobs")):
         raise ConfigError(f'{path}: expected {{"jobs": [...]}} with an object for each job')
-    notes = [f"{path}: {key} is not used" for key in content if key != "jobs"]
+    notes = [f"{path}: {key} is not used" for key in content if key not in ("jobs", "seed")]
+    shared = Layer(f"{path}, seed", {"file_seed": content["seed"]} if content.get("seed") is not None else {})
     entries = []
     for number, entry in enumerate(content["jobs"]):
         source = f"{path}, job {_called(entry, number)}"
         values, unknown = _from_json_form(entry, source)
         notes += [f"{source}: {key} is not used" for key in unknown]
-        entries.append([Layer(source, values)])
+        entries.append([shared, Layer(source, values)])
     return entries, notes
 
 

@@ -12,6 +12,7 @@ from roadworthy.config import plain
 from roadworthy.errors import ConfigError
 
 Choice = Literal["first", "random", "failed", "worst"]
+RENDER = "render"  # the camera that shows what render() draws
 
 
 class Status(Enum):
@@ -51,6 +52,11 @@ class VideoConfig:
                 raise ConfigError(f"{name} is {getattr(self, name)}, expected at least 1")
         if not 0.0 < self.speed_up <= 100.0:
             raise ConfigError(f"speed_up is {self.speed_up}, expected above 0 and up to 100")
+
+    @property
+    def has_render(self) -> bool:
+        """Whether what render() draws may be filmed."""
+        return self.cameras is None or RENDER in self.cameras
 
 
 @dataclass(frozen=True)
@@ -93,8 +99,11 @@ class Job:
     # How often everything is built anew and run again, with seeds of its own.
     max_steps: int | None = None
     # An episode ends after so many steps at the latest; none: the environment alone decides.
-    seed: int = 0
-    # Decides the seeds of all episodes.
+    seed: int | None = None
+    # The seeds of all episodes derive from this number alone: jobs that give the same one run the same episodes, as two
+    # policies that are compared do. None: they derive from the file's seed and the job's name, and differ by job.
+    file_seed: int = 0
+    # The seed that the jobs of a file share, from its [defaults]; each job derives its own from this and its name.
     instruction: str | None = None
     # What the policy is told to do; none: what the environment says in `info["instruction"]`.
     task: str | None = None
@@ -126,8 +135,10 @@ class Job:
             raise ConfigError(f"time_limit_s is {self.time_limit_s}, expected seconds, or 0 for no limit")
         if self.time_limit_s == 0.0:
             object.__setattr__(self, "time_limit_s", None)
-        if self.seed < 0:
-            raise ConfigError(f"seed is {self.seed}, expected at least 0")
+        for name in ("seed", "file_seed"):
+            value = getattr(self, name)
+            if value is not None and value < 0:
+                raise ConfigError(f"{name} is {value}, expected at least 0")
         is_grid = self.sweep is not None and self.sweep.design == "grid"
         if (self.episodes is None) == (self.steps is None) and not (is_grid and self.steps is None):
             told = "both are given" if self.episodes is not None else "both are missing"
@@ -140,6 +151,8 @@ class Job:
         told: dict[str, Any] = plain(self)
         for name in ("videos", "skip", "task", "embodiment", "failures", "time_limit_s"):
             del told[name]
+        if self.seed is not None:
+            del told["file_seed"]
         if self.steps is None:
             del told["envs"]  # the episodes are the same however many run side by side
         return told

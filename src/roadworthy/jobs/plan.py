@@ -21,13 +21,15 @@ FEWEST_DIGITS = 4
 def plan(job: Job) -> Ledger:
     """The episodes of a job, in order; with `steps`, one stretch of so many steps for every env.
 
-    An episode's seed depends on the job's seed and the episode's number alone.
+    An episode's seed depends on the job's own seed and the episode's number alone (see `job_seed`).
     """
     if job.steps is not None:
-        counts = [(env, rebuild) for rebuild in range(job.rebuilds) for env in range(job.envs)]
+        counts = [
+            (f"env{env:0{FEWEST_DIGITS}d}", rebuild) for rebuild in range(job.rebuilds) for env in range(job.envs)
+        ]
         return Ledger(
             tuple(
-                Owed(f"env{env:0{FEWEST_DIGITS}d}-b{rebuild}", place, f"env{env:0{FEWEST_DIGITS}d}", 0, rebuild)
+                Owed(f"{env}-b{rebuild}", place, env, seed_of(job, 0, f"{env}-b{rebuild}"), rebuild)
                 for place, (env, rebuild) in enumerate(counts)
             )
         )
@@ -42,9 +44,17 @@ def plan(job: Job) -> Ledger:
     )
 
 
+def job_seed(job: Job) -> int:
+    """Return the seed that all draws of a job derive from: the one that it gives, else one of the file's and its name.
+
+    Jobs of a file without seeds of their own never run the same episodes; jobs that give the same seed always do.
+    """
+    return episode_seed(job.file_seed, f"job {job.name}", 0) if job.seed is None else job.seed
+
+
 def seed_of(job: Job, number: int, stretch: str = "") -> int:
     """The seed of a job's episode, or of an episode in a stretch of steps."""
-    return episode_seed(job.seed, stretch, number) >> (64 - SEED_BITS)
+    return episode_seed(job_seed(job), stretch, number) >> (64 - SEED_BITS)
 
 
 def sweep_factors(sweep: SweepConfig) -> tuple[Factor, ...]:
@@ -78,7 +88,7 @@ def sweep_points(job: Job) -> list[Mapping[str, Any]]:
     if job.sweep.design == "grid":
         return _grid(job, factors, job.sweep.levels)
     assert job.episodes is not None
-    draws = np.random.default_rng([job.seed, len(factors)])
+    draws = np.random.default_rng([job_seed(job), len(factors)])
     if job.sweep.design == "random":
         cube = draws.random((job.episodes, len(factors)))
     else:

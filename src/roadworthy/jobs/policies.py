@@ -14,10 +14,10 @@ from gymnasium import Space, spaces
 from roadworthy import plugins
 from roadworthy.errors import RoadworthyError, UsageError
 from roadworthy.jobs.batch import EnvBatch, SingleEnvs, Traits
+from roadworthy.policy.spec import BASELINE, BLIND, EXPERT, REMOTE, is_reserved
 
 GROUP = "roadworthy.policies"
-REMOTE = ("ws://", "wss://")
-DRIVING = ("expert:", "baseline:")
+DRIVING = (EXPERT, BASELINE)
 
 
 class Policy(Protocol):
@@ -117,8 +117,11 @@ class DrivingPolicy:
 
 
 def load_policy(name: str, config: Mapping[str, Any], batch: EnvBatch | None = None) -> Any:
-    """The policy that a word names, not started; one that drives needs the envs themselves."""
-    if name in ("random", "zero"):
+    """The policy that a spec names, not started; one that drives needs the envs themselves.
+
+    Reserved words and declared policies come before folders of the same name, which are given as ./NAME.
+    """
+    if name in BLIND:
         _refuse_config(name, config)
         return RandomPolicy() if name == "random" else ZeroPolicy()
     if name.startswith(REMOTE):
@@ -127,11 +130,19 @@ def load_policy(name: str, config: Mapping[str, Any], batch: EnvBatch | None = N
         return RemotePolicy(name, **config)
     if name in plugins.known(GROUP):
         return plugins.load(GROUP, name, "policy")(**config)
-    if name.startswith(DRIVING) or Path(name).expanduser().is_dir():
+    if name.startswith(DRIVING) or checkpoint_of(name) is not None:
         if not isinstance(batch, SingleEnvs) or not hasattr(batch.env(0).unwrapped, "drive"):
             raise UsageError(f"policy {name!r} drives cars: it needs an environment such as drive:town")
         return DrivingPolicy(name, batch, **config)
     return imported(name, "policy", GROUP)(**config)
+
+
+def checkpoint_of(name: str) -> Path | None:
+    """The folder of the checkpoint that a spec names by its path; None for other policies."""
+    if is_reserved(name) or name in plugins.known(GROUP):
+        return None
+    folder = Path(name).expanduser()
+    return folder if folder.is_dir() else None
 
 
 def imported(name: str, what: str, group: str | None = None) -> Any:

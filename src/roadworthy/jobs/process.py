@@ -11,7 +11,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -29,14 +29,15 @@ _DUMP_S = 0.5  # for a process to write down where it is
 class JobProcess:
     """The process as its runner sees it."""
 
-    def __init__(self, jobs: Sequence[Job], news: Sequence[bool], out: Path) -> None:
+    def __init__(self, jobs: Sequence[Job], news: Sequence[bool], out: Path, render_faults: Mapping[str, str]) -> None:
+        """Start it; render_faults: the names of jobs whose envs can't draw, and why."""
         context = multiprocessing.get_context("spawn")
         self._connection, theirs = context.Pipe()
         self.watch = Watch(max(job.envs for job in jobs), context)
         descriptor, name = tempfile.mkstemp(prefix="roadworthy-jobs-")
         os.close(descriptor)
         self._whereabouts = Path(name)
-        arguments = (list(jobs), list(news), out, theirs, self.watch, self._whereabouts)
+        arguments = (list(jobs), list(news), out, theirs, self.watch, self._whereabouts, dict(render_faults))
         self._process = context.Process(target=_work, args=arguments, name="jobs")
         self._process.start()
         theirs.close()
@@ -102,7 +103,13 @@ class JobProcess:
 
 
 def _work(
-    jobs: list[Job], news: list[bool], out: Path, connection: Connection, watch: Watch, whereabouts: Path
+    jobs: list[Job],
+    news: list[bool],
+    out: Path,
+    connection: Connection,
+    watch: Watch,
+    whereabouts: Path,
+    render_faults: dict[str, str],
 ) -> None:
     """What the process does: one job after another; everything that is said goes through the connection."""
     with whereabouts.open("w", encoding="utf-8") as file:
@@ -113,14 +120,16 @@ def _work(
             except EOFError:
                 return
             try:
-                message = _run(job, new, out, connection.send, watch)
+                message = _run(job, new, out, connection.send, watch, render_faults.get(job.name))
             except KeyboardInterrupt:
                 return  # the job is written down as interrupted
             watch.clear()  # before anybody waits for the next one
             connection.send(message)
 
 
-def _run(job: Job, new: bool, out: Path, send: Callable[[Any], None], watch: Watch) -> tuple[str, str]:
+def _run(
+    job: Job, new: bool, out: Path, send: Callable[[Any], None], watch: Watch, render_fault: str | None
+) -> tuple[str, str]:
     try:
         record = run_job(
             job,
@@ -129,6 +138,7 @@ def _run(job: Job, new: bool, out: Path, send: Callable[[Any], None], watch: Wat
             progress=lambda done, owed: send(("progress", (done, owed))),
             begun=lambda folder: send(("folder", str(folder))),
             watch=watch,
+            render_fault=render_fault,
         )
     except RoadworthyError as error:
         return "failed", str(error)

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from roadworthy.config import plain
+from roadworthy.errors import RoadworthyError
 from roadworthy.jobs.job import Job, Status
 from roadworthy.record import EpisodeResult, Run
-from roadworthy.record.files import read_json, write_json
+from roadworthy.record.files import file_inside, read_json, write_json
 from roadworthy.record.origin import now
 from roadworthy.record.schema import VERSION, require_readable
 
@@ -71,7 +72,8 @@ class JobRecord:
                 artifacts[key] = artifact.path
             elif artifact.error is not None:
                 errors[key] = artifact.error
-        is_there = {key: (folder / path).is_file() for key, path in artifacts.items()}
+        places = {key: file_inside(folder, path) for key, path in artifacts.items()}
+        is_there = {key: place is not None and place.is_file() for key, place in places.items()}
         errors |= {key: f"{artifacts[key]} is gone" for key, found in is_there.items() if not found}
         told = {str(row.more["instruction"]): None for row in rows if row.more.get("instruction")}
         boundaries = [bounds for result in results for bounds in _boundaries(job, result)]
@@ -84,7 +86,7 @@ class JobRecord:
             task=job.task or _text(metadata.get("task")) or job.environment,
             embodiment=job.embodiment or _text(job.arguments.get("embodiment")) or _text(metadata.get("embodiment")),
             environment=job.environment,
-            arguments=plain(job.arguments),
+            arguments=recorded_arguments(job),
             policy=job.policy,
             policy_config=plain(job.policy_config),
             instructions=tuple(told) or ((job.instruction,) if job.instruction else ()),
@@ -126,13 +128,39 @@ def read_record(folder: str | Path) -> JobRecord:
     return JobRecord(**{**known, "status": Status(known["status"])}, folder=folder, more=values)
 
 
+def recorded_arguments(job: Job) -> dict[str, Any]:
+    """Return the arguments of a job's environment, how many ran side by side among them, as other tools name it."""
+    arguments: dict[str, Any] = plain(job.arguments)
+    return {"num_envs": job.envs, **arguments}
+
+
+def described(folder: Path) -> dict[str, Any]:
+    """Return what an environment told about itself, from the record that is written when it is built.
+
+    A process that was killed can't tell it any more.
+    """
+    try:
+        record = read_record(folder)
+    except RoadworthyError:
+        return {}
+    return {"task": record.task, "embodiment": record.embodiment}
+
+
 def _boundaries(job: Job, result: EpisodeResult) -> list[dict[str, Any]]:
-    """Where the episodes of a row lie in its env's steps: one, or those of a stretch."""
+    """Return where the episodes of a row lie in its env's steps: one, or all that a stretch of steps holds."""
     row = result.episode
-    parts = [(row.episode_id, row.first_step, row.last_step)]
-    if job.steps is not None:
-        parts = [(f"{row.episode_id}-{part.attempt}", part.first_step, part.last_step) for part in result.agents]
-    return [{"episode": name, "env": row.world, "first_step": first, "last_step": last} for name, first, last in parts]
+    if job.steps is None:
+        parts = [(row.episode_id, row.first_step, row.last_step, row.status == "completed")]
+    else:
+        parts = [(f"{row.episode_id}-{part.attempt}", part.first_step, part.last_step, True) for part in result.agents]
+        parts += [
+            (f"{row.episode_id}-{part['attempt']}", part["first_step"], part["last_step"], False)
+            for part in row.more.get("unfinished", ())
+        ]
+    return [
+        {"episode": name, "env": row.world, "first_step": first, "last_step": last, "is_complete": is_complete}
+        for name, first, last, is_complete in sorted(parts, key=lambda part: part[1])
+    ]
 
 
 def _text(value: Any) -> str | None:

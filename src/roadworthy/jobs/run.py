@@ -6,6 +6,7 @@ import itertools
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,12 @@ from roadworthy.errors import RoadworthyError
 from roadworthy.evaluate.ledger import Owed
 from roadworthy.jobs.batch import Broken, EnvBatch, SingleEnvs, split_factors
 from roadworthy.jobs.carry_out import CUT_OFF, JobFailure, Player, Shares, Streams
-from roadworthy.jobs.environments import open_envs
+from roadworthy.jobs.environments import open_envs, unprefer_egl
 from roadworthy.jobs.episode import Metric, Underway, measured
 from roadworthy.jobs.figures import figures
 from roadworthy.jobs.job import Job, Status
-from roadworthy.jobs.plan import densities, plan, seed_of
-from roadworthy.jobs.policies import imported, load_policy
+from roadworthy.jobs.plan import densities, job_seed, plan, seed_of
+from roadworthy.jobs.policies import checkpoint_of, imported, load_policy
 from roadworthy.jobs.record import JobRecord, write_record
 from roadworthy.jobs.stretch import Stretch
 from roadworthy.jobs.videos import Crew
@@ -38,11 +39,13 @@ def run_job(
     progress: Progress | None = None,
     begun: Callable[[Path], None] | None = None,
     watch: Watch | None = None,
+    render_fault: str | None = None,
 ) -> JobRecord:
     """Carry a job out, or what is left of it; whatever goes wrong is in its record.
 
     begun: told the run folder as soon as there is one. Ctrl-C and SIGTERM leave an interrupted job and go on upwards.
     watch: where somebody outside sees how long envs take and can end this process; without, no time limit is kept.
+    render_fault: why render() can't be called, as told for each video of it; None: it is called where videos want it.
     """
     started = time.monotonic()
     ledger = plan(job)
@@ -50,7 +53,12 @@ def run_job(
     writer = RunWriter.start(out, job.name, job.policy, header, ledger.table(), new=new)
     if begun is not None:
         begun(writer.folder)
-    errand = Errand(job, writer, len(ledger), progress, watch)
+
+    def describe(metadata: Mapping[str, Any]) -> None:
+        """Write down what the environment tells: a process that is killed can't do that any more."""
+        write_record(JobRecord.of(job, writer.folder, Status.RUNNING, None, None, 0.0, metadata))
+
+    errand = Errand(job, writer, len(ledger), progress, watch, describe, render_fault)
     try:
         errand.play(list(ledger))
         writer.seal(figures)
@@ -78,6 +86,8 @@ class Errand:
     owed_count: int
     progress: Progress | None
     watch: Watch | None = None
+    describe: Callable[[Mapping[str, Any]], None] | None = None  # gets the environment's metadata when it is built
+    render_fault: str | None = None  # why render() can't be called; None if it can, as far as is known
     metadata: Mapping[str, Any] = field(default_factory=dict)  # of the environment, once it is built
     metrics: dict[str, Metric] = field(default_factory=dict)
     metric_errors: dict[str, str] = field(default_factory=dict)
@@ -88,7 +98,7 @@ class Errand:
         self.metrics = {name.rpartition(":")[2]: imported(name, "metric") for name in self.job.metrics}
         if self.job.videos is not None:
             known = owed if self.job.steps is None else None
-            self.crew = Crew(self.job.videos, self.writer.folder, known, self.job.seed)
+            self.crew = Crew(self.job.videos, self.writer.folder, known, job_seed(self.job), self.render_fault)
         size = len(owed) // self.job.rebuilds
         for first in range(0, len(owed), size):
             left = [episode for episode in owed[first : first + size] if episode.episode_id not in self.writer.done]
@@ -97,20 +107,43 @@ class Errand:
         self._tell()
 
     def _play_build(self, left: Sequence[Owed]) -> None:
-        batch = open_envs(self.job)
+        batch = self._open()
         try:
             for factors, group in _groups(left, batch):
                 if factors:  # they can't be varied in these envs, so others are built
                     batch.close()
-                    batch = open_envs(self.job, factors)
+                    batch = self._open(factors)
                 self._play_group(batch, group)
         finally:
             self._close(batch)
 
+    def _open(self, factors: Mapping[str, Any] | None = None) -> EnvBatch:
+        """Build the envs; where that works only without a renderer, videos of render() are what is missing."""
+        try:
+            with self._drawing():
+                return open_envs(self.job, factors, renders=self.render_fault is None)
+        except Exception as error:
+            if self.crew is None or self.render_fault is not None:
+                raise
+            unprefer_egl()
+            try:
+                batch = open_envs(self.job, factors, renders=False)
+            except Exception:
+                raise error from None
+            self.render_fault = f"the envs can't be built with a renderer: {type(error).__name__}: {error}"
+            self.crew.render_fault = self.render_fault
+            return batch
+
+    def _drawing(self) -> AbstractContextManager[None]:
+        """Mark that a renderer may be at work, where this job has one."""
+        has_renderer = self.render_fault is None and self.job.videos is not None and self.job.videos.has_render
+        return self.watch.rendering() if self.watch is not None and has_renderer else nullcontext()
+
     def _close(self, batch: EnvBatch) -> None:
         """Close envs. What goes wrong there changes no result, and must not hide what went wrong before."""
         try:
-            batch.close()
+            with self._drawing():  # a renderer is let go of, too
+                batch.close()
         except Exception as error:
             self.writer.add_artifact(None, "closing of the envs", error=f"{type(error).__name__}: {error}")
 
@@ -118,6 +151,8 @@ class Errand:
         job = self.job
         if self.watch is not None:
             batch.watch = self.watch
+        if not self.metadata and self.describe is not None:
+            self.describe(batch.traits.metadata)
         self.metadata = batch.traits.metadata
         policy = load_policy(job.policy, job.policy_config, batch)
         if self.crew is not None:
@@ -222,8 +257,8 @@ def _stream(job: Job, stretch: Stretch | None) -> Iterator[Owed]:
 
 
 def _checkpoint(policy: str) -> dict[str, Any] | None:
-    folder = Path(policy).expanduser()
-    if not folder.is_dir():
+    folder = checkpoint_of(policy)
+    if folder is None:
         return None
     from roadworthy.policy.checkpoint import load_policy as load_checkpoint
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +26,8 @@ class Stretch:
     owed: Owed
     steps: int = 0
     wall_s: float = 0.0
-    attempts: list[AgentRow] = field(default_factory=list)  # episodes that ended
+    attempts: list[AgentRow] = field(default_factory=list)  # episodes that ended, by their numbers in the stretch
+    unfinished: list[dict[str, Any]] = field(default_factory=list)  # episodes that were cut off or failed, and where
     instructions: list[str] = field(default_factory=list)
     failure: Broken | str | None = None
     artifacts: dict[str, str] = field(default_factory=dict)
@@ -41,16 +43,15 @@ class Stretch:
         artifact_errors: Mapping[str, str],
     ) -> None:
         """An episode in it is over, by itself or because no steps are left."""
-        count = len(episode.rewards)
+        count, number = len(episode.rewards), int(episode.owed.episode_id.rpartition("-")[2])
+        first, last = self.steps, self.steps + count - 1
         if outcomes:
-            row = AgentRow(
-                self.owed.episode_id, 0, len(self.attempts), self.steps, self.steps + count - 1, dict(outcomes)
-            )
-            self.attempts.append(row)
+            self.attempts.append(AgentRow(self.owed.episode_id, 0, number, first, last, dict(outcomes)))
+        elif count:
+            self.unfinished.append({"attempt": number, "first_step": first, "last_step": last})
         self.env = episode.env
         self.steps += count
         self.failure = self.failure or failure
-        number = episode.owed.episode_id.rpartition("-")[2]
         self.artifacts |= {f"{name}_{number}": path for name, path in artifacts.items()}
         self.artifact_errors |= {f"{name}_{number}": error for name, error in artifact_errors.items()}
         if episode.instruction and episode.instruction not in self.instructions:
@@ -61,6 +62,8 @@ class Stretch:
         """Its row."""
         error = self.failure.error if isinstance(self.failure, Broken) else self.failure
         names = dict.fromkeys(name for row in self.attempts for name in row.figures)
+        more: dict[str, Any] = {"instruction": "; ".join(self.instructions)} if self.instructions else {}
+        more |= {"unfinished": self.unfinished} if self.unfinished else {}
         row = EpisodeRow(
             episode_id=self.owed.episode_id,
             evaluator=job,
@@ -79,7 +82,7 @@ class Stretch:
             outcomes={name: self._mean(name) for name in names} | {"episodes": float(len(self.attempts))},
             artifacts=self.artifacts,
             artifact_errors=self.artifact_errors,
-            more={"instruction": "; ".join(self.instructions)} if self.instructions else {},
+            more=more,
         )
         return EpisodeResult(row, tuple(self.attempts))
 

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from roadworthy.config import plain
 from roadworthy.errors import UsageError
 from roadworthy.jobs.job import Job
+from roadworthy.jobs.plan import seed_of
+from roadworthy.jobs.record import recorded_arguments
 from roadworthy.record import Run
 from roadworthy.record.files import naming
 
@@ -23,7 +24,7 @@ def summary_rows(job: Job, folder: Path) -> Iterator[dict[str, Any]]:
         "policy_type": job.policy,
         "language_instruction": job.instruction,
     }
-    arguments = {"environment": job.environment, **plain(job.arguments)}
+    arguments = {"environment": job.environment, **recorded_arguments(job)}
     number = 0
     for result in run.results():
         row = result.episode
@@ -32,19 +33,23 @@ def summary_rows(job: Job, folder: Path) -> Iterator[dict[str, Any]]:
             "arena_env_args": {**arguments, **row.factors},
             "status": row.status,
             "error": row.error,
-            "seed": row.seed,
             "env": row.world,
         }
         rest |= {"density": row.more["density"]} if row.more.get("density") else {}
         rest |= {"language_instruction": row.more["instruction"]} if row.more.get("instruction") else {}
-        parts = [(row.episode_id, row.steps, row.outcomes)]
+        parts = [(row.episode_id, row.seed, row.steps, row.outcomes)]
         if job.steps is not None:
             parts = [
-                (f"{row.episode_id}-{part.attempt}", part.last_step - part.first_step + 1, part.figures)
+                (
+                    f"{row.episode_id}-{part.attempt}",
+                    seed_of(job, part.attempt, row.episode_id),
+                    part.last_step - part.first_step + 1,
+                    part.figures,
+                )
                 for part in result.agents
             ]
-        for name, steps, outcomes in parts:
-            told = {"episode_id": name, "steps": steps, "outcomes": dict(outcomes)}
+        for name, seed, steps, outcomes in parts:
+            told = {"episode_id": name, "seed": seed, "steps": steps, "outcomes": dict(outcomes)}
             yield {**shared, "episode_idx": number, **rest, **told}
             number += 1
 
@@ -59,8 +64,18 @@ def append_summary(path: Path, job: Job, folder: Path) -> int:
             text = "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
             with path.open("ab", buffering=0) as file:
                 file.truncate(_whole_lines(path))
-                file.write(text.encode())
+                rest = memoryview(text.encode())
+                while rest:  # a disk that gets full takes a part, and raises at the next one
+                    rest = rest[file.write(rest) :]
     return len(rows)
+
+
+def require_summary(path: Path) -> None:
+    """Raise UsageError if a file that episodes are to be appended to is something else."""
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder, expected a file for the episode summary; name another one")
+    for _ in _read(path):
+        pass
 
 
 def _read(path: Path) -> Iterator[dict[str, Any]]:

@@ -60,7 +60,7 @@ class _VectorEnvs:
         self._actions: Any = create_empty_array(space, self.count)
 
     def render(self, envs: list[int]) -> dict[int, Picture]:
-        with self.watch.call():
+        with self.watch.call(), self.watch.rendering():
             frames: Any = self._envs.render() if self._envs.render_mode == "rgb_array" else None
         if frames is None:
             return {}

@@ -17,11 +17,10 @@ from roadworthy.errors import UsageError
 from roadworthy.evaluate.ledger import Owed
 from roadworthy.jobs.batch import EnvBatch, Picture
 from roadworthy.jobs.episode import Underway
-from roadworthy.jobs.job import VideoConfig
+from roadworthy.jobs.job import RENDER, VideoConfig
 from roadworthy.record.files import safe_name
 from roadworthy.render.video import Mp4Writer
 
-RENDER = "render"
 DEFAULT_FPS = 30.0  # of envs that declare no render_fps
 SMALLEST_PX = 16
 
@@ -56,8 +55,19 @@ class _Kept:
 class Crew:
     """Films episodes of one job."""
 
-    def __init__(self, config: VideoConfig, folder: Path, owed: Sequence[Owed] | None, seed: int) -> None:
-        """Get ready; owed: all episodes of the job in order, None where they are not known beforehand."""
+    def __init__(
+        self,
+        config: VideoConfig,
+        folder: Path,
+        owed: Sequence[Owed] | None,
+        seed: int,
+        render_fault: str | None = None,
+    ) -> None:
+        """Get ready; owed: all episodes of the job in order, None where they are not known beforehand.
+
+        render_fault: why render() can't be called; None if it can.
+        """
+        self.render_fault = render_fault
         self._config, self._folder = config, folder
         for leftover in (folder / "videos").glob(".*.partial.mp4"):  # of a process that was killed
             leftover.unlink()
@@ -80,6 +90,9 @@ class Crew:
         film = self._films[episode.env] = Film()
         (self._folder / "videos").mkdir(exist_ok=True)
         for camera in self.cameras:
+            if camera == RENDER and self.render_fault is not None:
+                film.errors[camera] = self.render_fault
+                continue
             open_count = sum(len(other.writers) for other in self._films.values())
             if open_count >= self._config.encoders:
                 film.errors[camera] = (

@@ -13,7 +13,8 @@ from typing import Any
 from roadworthy.evaluate.ledger import Owed
 
 _EVERYBODY = -1.0  # is called: the envs of a vector env have no calls of their own
-_CALLED, _SINCE, _HEAD = 0, 1, 2  # who is called, and since when (0: nobody is); then the columns of each env
+# Who is called, since when (0: nobody is), and whether anything is drawn (1: yes); then the columns of each env.
+_CALLED, _SINCE, _DRAWS, _HEAD = 0, 1, 2, 3
 _EPISODE, _FIRST_STEP, _STEPS, _SPENT, _COLUMNS = 0, 1, 2, 3, 4
 
 
@@ -42,7 +43,7 @@ class Watch:
 
     def clear(self) -> None:
         """Nothing is played."""
-        self._numbers[_SINCE] = 0.0
+        self._numbers[_SINCE] = self._numbers[_DRAWS] = 0.0
         for env in range(self._envs):
             self.end(env)
 
@@ -70,6 +71,20 @@ class Watch:
             for number in range(self._envs) if env is None else (env,):
                 numbers[_HEAD + number * _COLUMNS + _STEPS] += steps
                 numbers[_HEAD + number * _COLUMNS + _SPENT] += took
+
+    @contextmanager
+    def rendering(self) -> Iterator[None]:
+        """Mark that a renderer is at work: a process that dies meanwhile was ended by it, and not by an episode."""
+        self._numbers[_DRAWS] = 1.0
+        try:
+            yield
+        finally:
+            self._numbers[_DRAWS] = 0.0
+
+    @property
+    def is_rendering(self) -> bool:
+        """Whether a renderer is at work, or was when the process died."""
+        return bool(self._numbers[_DRAWS])
 
     def overdue(self, limit_s: float) -> list[Overdue]:
         """The episodes that their envs have spent more time on than they may."""

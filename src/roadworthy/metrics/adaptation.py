@@ -14,14 +14,19 @@ from roadworthy.metrics.metric import Kind, Metric, figure, told
 from roadworthy.metrics.run_rows import RunRows
 from roadworthy.statistics import Clusters, paired_rate
 
-REACH_RATE = Metric("trial_goal_reach_rate", Kind.RATE, "goal_reached", "share", "trial", "reached all its goals")
+# Of the score. Since version 2 the collisions that count are those that the agent is at fault for, unless
+# score.collisions says otherwise, and agents that start at their goal have none.
+SCORE_VERSION = 2
+REACH_RATE = Metric(
+    "trial_goal_reach_rate", Kind.RATE, "goal_reached", "share", "trial", "reached all its goals", version=2
+)
 MEAN_LENGTH = Metric("trial_mean_length", Kind.MEAN, "length", "steps", "trial", "steps driven")
 COUNTS = tuple(
-    Metric(name, Kind.MEAN, name, "trials", "agent", what)
+    Metric(name, Kind.MEAN, name, "trials", "agent", what, version=2)
     for name, what in (
         ("n_trials_completed", "trials that ended"),
         ("n_trials_goal_reached", "trials in which it reached all its goals"),
-        ("n_trials_timed_out", "trials in which it was under way when the time was up"),
+        ("n_trials_timed_out", "trials in which it had a goal left when the time was up"),
     )
 )
 
@@ -31,7 +36,10 @@ def adaptation_figures(rows: RunRows) -> list[dict[str, Any]]:
     trials = rows.trials
     figures = [figure(metric, rows.agents) for metric in COUNTS]
     figures += [figure(MEAN_LENGTH, trials), figure(REACH_RATE, trials)]
-    scores = [Metric(f"trial_{k}_score", Kind.RATE, "score", "share", "agent", "") for k in range(rows.trial_count)]
+    scores = [
+        Metric(f"trial_{k}_score", Kind.RATE, "score", "share", "agent", "", version=SCORE_VERSION)
+        for k in range(rows.trial_count)
+    ]
     numbers = trials.numbers("trial")
     figures += [figure(metric, trials.where(numbers == k)) for k, metric in enumerate(scores)]
     return figures + _gains(rows)
@@ -59,6 +67,7 @@ def _gains(rows: RunRows) -> list[dict[str, Any]]:
     clusters = Clusters(codes, trials.clusters.count)
     figures = []
     for k in range(1, rows.trial_count):
-        metric = Metric(f"ada_delta_trial_{k}_minus_0", Kind.RATE, "score", "share", "agent", "gain over the first")
+        name = f"ada_delta_trial_{k}_minus_0"
+        metric = Metric(name, Kind.RATE, "score", "share", "agent", "gain over the first", version=SCORE_VERSION)
         figures.append(told(paired_rate(scores[k], scores[0], clusters), metric.name, metric.per, metric))
     return figures

@@ -3,6 +3,9 @@
 Rates are of trials (with one trial per episode: of egos). Shares and means are of egos, each counting once, however
 long it drove. What happens per kilometre is a sum over a sum. All but these are told a second time per scenario, so
 that one with many egos weighs no more than one with few. Failed episodes are counted, outside of every denominator.
+
+Egos that start at their goal (free successes) are counted, and are in no figure of success: score, completion_rate,
+goal_rate, timed_out_rate. Pedestrians and cyclists are in no figure that is not for their kind (see docs/simulator.md).
 """
 
 from __future__ import annotations
@@ -12,33 +15,58 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from roadworthy.metrics.adaptation import adaptation_figures, by_trial
+from roadworthy.metrics.adaptation import SCORE_VERSION, adaptation_figures, by_trial
+from roadworthy.metrics.closed_loop.metrics import CLOSED_LOOP_METRICS, closed_loop_counts
 from roadworthy.metrics.metric import Kind, Metric, Rows, figure
 from roadworthy.metrics.run_rows import RunRows
 from roadworthy.record import Run
 
-_SUCCESS = "reached the share of its goals that is asked for, and neither touched another agent nor left the road"
+_SUCCESS = "reached the share of its goals that is asked for, without a collision that counts and never off the road"
 TRIAL_METRICS = (
-    Metric("score", Kind.RATE, "score", "share", "trial", _SUCCESS),
-    Metric("completion_rate", Kind.RATE, "goal_reached", "share", "trial", "reached all its goals"),
-    Metric("collision_rate", Kind.RATE, "collisions", "share", "trial", "touched another agent"),
-    Metric("off_road_rate", Kind.RATE, "departures", "share", "trial", "left the road"),
-    Metric("red_light_rate", Kind.RATE, "red_lights", "share", "trial", "ran a red light"),
-    Metric("stop_sign_rate", Kind.RATE, "stop_signs", "share", "trial", "passed a stop sign without stopping"),
-    Metric("timed_out_rate", Kind.RATE, "timed_out", "share", "trial", "was under way when the time was up"),
+    Metric("score", Kind.RATE, "score", "share", "trial", _SUCCESS, version=SCORE_VERSION),
+    Metric("completion_rate", Kind.RATE, "goal_reached", "share", "trial", "reached all its goals", version=2),
+    Metric(
+        "at_fault_collision_rate",
+        Kind.RATE,
+        "at_fault_collisions",
+        "share",
+        "trial",
+        "touched another agent and was at fault for it",
+    ),
+    Metric("collision_rate", Kind.RATE, "collisions", "share", "trial", "touched another agent, whoever was at fault"),
+    Metric("off_road_rate", Kind.RATE, "departures", "share", "trial", "left the road", version=2),
+    Metric("red_light_rate", Kind.RATE, "red_lights", "share", "trial", "ran a red light", version=2),
+    Metric(
+        "stop_sign_rate", Kind.RATE, "stop_signs", "share", "trial", "passed a stop sign without stopping", version=2
+    ),
+    Metric(
+        "timed_out_rate", Kind.RATE, "timed_out", "share", "trial", "had a goal left when the time was up", version=2
+    ),
 )
 AGENT_METRICS = (
-    Metric("goal_rate", Kind.SHARE, "goal_rate", "share", "agent", "share of its goals that it reached"),
+    Metric("goal_rate", Kind.SHARE, "goal_rate", "share", "agent", "share of its goals that it reached", version=2),
     Metric("comfort", Kind.SHARE, "comfort", "share", "agent", "share of its steps within the limits of comfort"),
-    Metric("lane_aligned", Kind.SHARE, "lane_aligned", "share", "agent", "share of its steps on a lane along it"),
-    Metric("lane_centred", Kind.SHARE, "lane_centred", "share", "agent", "share of its steps near a lane's centre"),
-    Metric("wrong_way", Kind.SHARE, "wrong_way", "share", "agent", "share of its steps on a lane against it"),
+    Metric(
+        "lane_aligned", Kind.SHARE, "lane_aligned", "share", "agent", "share of its steps on a lane along it", version=2
+    ),
+    Metric(
+        "lane_centred",
+        Kind.SHARE,
+        "lane_centred",
+        "share",
+        "agent",
+        "share of its steps near a lane's centre",
+        version=2,
+    ),
+    Metric(
+        "wrong_way", Kind.SHARE, "wrong_way", "share", "agent", "share of its steps on a lane against it", version=2
+    ),
     Metric("distance_m", Kind.MEAN, "distance_m", "m", "agent", "distance driven"),
     Metric("length", Kind.MEAN, "length", "steps", "agent", "steps driven"),
     Metric("return", Kind.MEAN, "return", "1", "agent", "sum of rewards"),
 )
 # Figures that are computed from traces (see trace_figures). A run has those whose columns its rows have.
-TRACE_METRICS: tuple[Metric, ...] = ()
+TRACE_METRICS: tuple[Metric, ...] = CLOSED_LOOP_METRICS
 _KM = 1e-3
 RATIO_METRICS = (
     Metric(
@@ -50,15 +78,17 @@ RATIO_METRICS = (
         "distance driven per collision, departure from the road or red light run",
         "distance_m",
         is_inverse=True,
+        version=2,
     ),
     *(
-        Metric(name, Kind.RATIO, column, "1/km", "kilometre", what, "distance_m", _KM)
-        for name, column, what in (
-            ("infractions_per_km", "infractions", "collisions, departures from the road and red lights run"),
-            ("collisions_per_km", "collisions", "contacts with another agent"),
-            ("departures_per_km", "departures", "departures from the road"),
-            ("red_lights_per_km", "red_lights", "red lights run"),
-            ("stop_signs_per_km", "stop_signs", "stop signs passed without stopping"),
+        Metric(name, Kind.RATIO, column, "1/km", "kilometre", what, "distance_m", _KM, version=version)
+        for name, column, what, version in (
+            ("infractions_per_km", "infractions", "collisions, departures from the road and red lights run", 2),
+            ("at_fault_collisions_per_km", "at_fault_collisions", "other agents touched, at fault for it", 1),
+            ("collisions_per_km", "collisions", "contacts with another agent that began, whoever was at fault", 1),
+            ("departures_per_km", "departures", "departures from the road", 2),
+            ("red_lights_per_km", "red_lights", "red lights run", 2),
+            ("stop_signs_per_km", "stop_signs", "stop signs passed without stopping", 2),
         )
     ),
 )
@@ -73,6 +103,7 @@ def driving_metrics(run: Run) -> dict[str, Any]:
         figure(metric, part, per_scenario=True)
         for metrics, part in ((per_trial, rows.trials), (AGENT_METRICS, rows.agents))
         for metric in metrics
+        if not metric.is_per_scenario
     ]
     if rows.trial_count > 1:
         figures += adaptation_figures(rows)
@@ -82,9 +113,11 @@ def driving_metrics(run: Run) -> dict[str, Any]:
         "num_scenarios": rows.scenario_count,
         "num_agents_evaluated": len(rows.agents),
         "num_failed_spawns": rows.failed_spawns,
+        "num_free_successes": rows.free_successes,
         "eval_seconds": eval_seconds(run),
         "gaps": rows.gaps(),
         "figures": figures,
+        "closed_loop": closed_loop_counts(rows.trials),
         "by_class": {name: _of_class(rows, name, per_trial, main) for name in rows.classes},
         "by_trial": by_trial(rows, per_trial) if rows.trial_count > 1 else [],
         "by_scenario": rows.by_scenario(per_trial, AGENT_METRICS[:1]),
@@ -99,7 +132,8 @@ def rate_metrics(trial_count: int) -> Sequence[Metric]:
 def trace_metrics(rows: RunRows) -> Sequence[Metric]:
     """Return the metrics of figures from traces that the rows have."""
     per = "trial" if rows.trial_count > 1 else "agent"
-    return [replace(metric, per=per) for metric in TRACE_METRICS if rows.trials.has(metric.column)]
+    known = [metric for metric in TRACE_METRICS if rows.trials.has(metric.column)]
+    return [metric if metric.is_per_scenario else replace(metric, per=per) for metric in known]
 
 
 def _figures(per_trial: Sequence[Metric], trials: Rows, agents: Rows) -> list[dict[str, Any]]:

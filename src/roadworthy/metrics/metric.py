@@ -43,6 +43,7 @@ class Metric:
     over: str = ""  # the denominator of a ratio
     scale: float = 1.0  # of a ratio's denominator, as in metres to kilometres
     is_inverse: bool = False  # of a ratio: how much per one, not how many per so much
+    is_per_scenario: bool = False  # the figure is the mean over scenarios, each of which counts once
     version: int = 1
 
 
@@ -90,15 +91,17 @@ class Rows:
 
 def figure(metric: Metric, rows: Rows, *, per_scenario: bool = False) -> dict[str, Any]:
     """A figure as metrics.json has it; per_scenario: the mean over scenarios, each of which counts once."""
+    each_once = per_scenario or metric.is_per_scenario
     values = row_values(metric, rows)
     if metric.kind is Kind.RATIO:
         return told(_ratio(metric, values, rows), metric.name, metric.per, metric)
     if metric.kind is Kind.RATE:
-        found = rate(values, rows.clusters, each_once=per_scenario)
+        found = rate(values, rows.clusters, each_once=each_once)
     else:
-        found = mean(values, rows.clusters, is_share=metric.kind is Kind.SHARE, each_once=per_scenario)
-    if per_scenario:
-        return told(replace(found, n=found.clusters), f"{metric.name}_per_scenario", "scenario", metric)
+        found = mean(values, rows.clusters, is_share=metric.kind is Kind.SHARE, each_once=each_once)
+    if each_once:
+        name = metric.name if metric.is_per_scenario else f"{metric.name}_per_scenario"
+        return told(replace(found, n=found.clusters), name, "scenario", metric)
     return told(found, metric.name, metric.per, metric)
 
 
@@ -115,7 +118,7 @@ def told(found: Interval, name: str, per: str, metric: Metric) -> dict[str, Any]
 
 def _ratio(metric: Metric, values: Array, rows: Rows) -> Interval:
     """A sum over a sum, or the other way round; n is the sum of what it counts per."""
-    over = rows.column(metric.over) * metric.scale
+    over = np.where(np.isnan(values), np.nan, rows.column(metric.over) * metric.scale)
     found = ratio(values, over, rows.clusters)
     if not metric.is_inverse:
         return replace(found, n=round(float(np.nansum(over)), 3))

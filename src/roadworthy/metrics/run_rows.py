@@ -59,6 +59,13 @@ class RunRows:
             return None
         return int(np.nansum(self._run.episodes([name])[name].to_numpy()[self.is_completed]))
 
+    @property
+    def free_successes(self) -> int | None:
+        """Egos that started at their goal, in completed episodes; None where nobody counted."""
+        if "figures.starts_at_goal" not in self._run.column_names("agents"):
+            return None
+        return int((self.agents.column("starts_at_goal") > 0.0).sum())
+
     @cached_property
     def classes(self) -> tuple[str, ...]:
         """The tags of the scenarios, in alphabetical order."""

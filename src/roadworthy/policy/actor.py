@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 from roadworthy.errors import UsageError
 from roadworthy.policy.experts import DriveExpert, LogExpert
+from roadworthy.policy.spec import BASELINE, BASELINES, checkpoint_folder, is_reserved
 from roadworthy.sim.env import DriveEnv
-
-BASELINES = Path(__file__).parents[1] / "baselines"
 
 
 class Actor(Protocol):
@@ -54,7 +53,7 @@ class ScriptedActor:
         return self._driver.act()
 
     def reset(self, mask: NDArray[np.bool_]) -> None:
-        """Experts see for themselves when an episode ended."""
+        self._driver.reset(mask)
 
 
 class BlindActor:
@@ -88,18 +87,13 @@ def _drawn(seeds: NDArray[np.uint64], agents: NDArray[np.int64], steps: NDArray[
     return drawn
 
 
-def checkpoint_folder(spec: str | Path) -> Path:
-    """The folder that a checkpoint's path or "baseline:NAME" names, whether or not it is there."""
-    name = str(spec)
-    return BASELINES / name.removeprefix("baseline:") if name.startswith("baseline:") else Path(spec).expanduser()
-
-
 def load_actor(
     spec: str, *, is_greedy: bool = False, device: str = "cpu", traits: Mapping[str, float] | None = None
 ) -> Actor:
-    """The actor that a word names.
+    """The actor that a spec names.
 
     spec: a checkpoint's folder, "baseline:NAME", "random", "zero", "expert:drive", "expert:log", or "module:Class".
+        Reserved words come before folders of the same name; see policy.spec.
     """
     scripted: dict[str, Callable[[], Actor]] = {
         "random": lambda: BlindActor("random", is_random=True),
@@ -110,13 +104,14 @@ def load_actor(
     }
     if spec in scripted:
         return scripted[spec]()
-    if spec.startswith("baseline:"):
+    folder = checkpoint_folder(spec)
+    if spec.startswith(BASELINE):
         names = sorted(path.name for path in BASELINES.glob("*/"))
         if spec.partition(":")[2] not in names:
             raise UsageError(f"there is no {spec!r}; known baselines: {', '.join(names) or 'none'}")
-    elif ":" in spec and not spec.startswith("expert:") and not checkpoint_folder(spec).exists():
+    elif ":" in spec and not is_reserved(spec) and not Path(spec).expanduser().exists():
         return _made_by(spec)
-    elif not checkpoint_folder(spec).exists():
+    elif folder is None or not folder.exists():
         raise UsageError(
             f"policy {spec!r} is no checkpoint; expected a checkpoint's folder, baseline:NAME, "
             f"{', '.join(scripted)}, or module:Class"
@@ -124,7 +119,8 @@ def load_actor(
     from roadworthy.policy.checkpoint import load_policy
     from roadworthy.policy.neural import NeuralActor
 
-    checkpoint = load_policy(checkpoint_folder(spec))
+    assert folder is not None
+    checkpoint = load_policy(folder)
     return NeuralActor(checkpoint.policy, checkpoint.path.name, is_greedy=is_greedy, device=device, traits=traits)
 
 

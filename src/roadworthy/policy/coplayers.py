@@ -11,19 +11,20 @@ import torch
 from torch import Tensor
 
 from roadworthy.errors import RoadworthyError, UsageError
-from roadworthy.policy.actor import checkpoint_folder
 from roadworthy.policy.checkpoint import ABOUT, WEIGHTS, Checkpoint, load_policy
 from roadworthy.policy.cores import Memory
 from roadworthy.policy.fit import Fitting
+from roadworthy.policy.spec import require_checkpoint
 from roadworthy.sim.env import DriveEnv
 
 
 class Coplayers:
     """Partners by number; those whose checkpoints have equal contents are one. False where there are none."""
 
-    def __init__(self, checkpoints: Sequence[Path], prepared: Callable[[Any], Any] = lambda step: step) -> None:
+    def __init__(self, checkpoints: Sequence[str | Path], prepared: Callable[[Any], Any] = lambda step: step) -> None:
         """Read them. prepared: makes what is called from a policy's step, as its compiled form."""
-        self._paths, self._prepared = tuple(map(checkpoint_folder, checkpoints)), prepared
+        self._paths = tuple(require_checkpoint(checkpoint, "a partner") for checkpoint in checkpoints)
+        self._prepared = prepared
         self._digests: tuple[str, ...] = ()
         self._refused: tuple[str, ...] = ()  # contents that could not drive
         self._loaded: dict[str, Checkpoint] = {}

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from roadworthy.errors import UsageError
-from roadworthy.record.files import naming
+from roadworthy.record.files import file_inside, naming
 from roadworthy.record.schema import VERSION, require_readable
 
 FILE = "artifacts.jsonl"
+LEADS_OUT = "leads out of the run folder, so it is not read"
 
 
 @dataclass(frozen=True)
@@ -40,8 +41,14 @@ def add_artifact(
         if not place.is_relative_to(folder):
             raise UsageError(f"artifact {name!r} lies at {path}, outside of its run folder {folder}; write it there")
         relative = place.relative_to(folder).as_posix()
+        if file_inside(folder, relative) is None:
+            raise UsageError(
+                f"artifact {name!r} lies at {path}, which a link leads out of the run folder; remove the link"
+            )
         if not place.exists():
             relative, error = None, f"{relative} was not written"
+    if file_inside(folder, FILE) is None:  # to append to it would write into somebody's file elsewhere
+        raise UsageError(f"{folder / FILE} is a link that leads out of the run folder; remove it")
     artifact = Artifact(episode_id, name, relative, error)
     line = json.dumps({"schema_version": VERSION, **asdict(artifact)}, ensure_ascii=False)
     with naming(folder / FILE), open(folder / FILE, "ab", buffering=0) as file:
@@ -64,5 +71,7 @@ def read_artifacts(folder: Path) -> list[Artifact]:
             continue
         require_readable(values["schema_version"], f"{path}, line {number}")
         artifact = Artifact(values["episode_id"], values["name"], values["path"], values["error"])
+        if artifact.path is not None and file_inside(folder, artifact.path) is None:
+            artifact = replace(artifact, path=None, error=f"{artifact.path!r} {LEADS_OUT}")
         found[artifact.episode_id, artifact.name] = artifact
     return list(found.values())

@@ -29,6 +29,20 @@ def safe_name(text: str) -> str:
     return name or "%"
 
 
+def file_inside(folder: Path, path: str | Path) -> Path | None:
+    """Return the place that a relative path of a record names; None where it leads out of the folder.
+
+    Absolute paths, `..` and links lead out. What a run folder names outside of itself is neither read nor written.
+    """
+    if Path(path).is_absolute():
+        return None
+    try:
+        whole = folder.resolve()
+        return folder / path if (whole / path).resolve().is_relative_to(whole) else None
+    except (OSError, RuntimeError, ValueError):  # links in a circle, a null byte
+        return None
+
+
 def write_whole(path: Path, block: bytes) -> None:
     """Write a file under another name and let it take its own when it is complete."""
     name = str(path)

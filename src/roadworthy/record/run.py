@@ -12,7 +12,7 @@ import pyarrow as pa
 from roadworthy.errors import RecordError, UsageError
 from roadworthy.record.artifacts import Artifact, add_artifact, read_artifacts
 from roadworthy.record.episodes import EpisodeResult, decode_line
-from roadworthy.record.files import read_json, safe_name
+from roadworthy.record.files import file_inside, read_json, safe_name
 from roadworthy.record.journal import Journal
 from roadworthy.record.lock import living_owner
 from roadworthy.record.schema import require_readable
@@ -119,11 +119,11 @@ class Run:
     @property
     def pack(self) -> Path:
         """The file of the scenarios that the run used."""
-        return self.folder / PACK
+        return self.place(PACK)
 
     def trace(self, episode_id: str) -> Trace:
         """The motion of an episode."""
-        path = self.folder / trace_path(episode_id)
+        path = self.place(trace_path(episode_id))
         if not path.exists():
             known = episode_id in self.ledger["episode_id"].to_pylist()
             raise UsageError(
@@ -135,6 +135,16 @@ class Run:
         if trace.episode_id != episode_id:
             raise RecordError(f"{path}: holds episode {trace.episode_id!r}, not {episode_id!r}; was it renamed?")
         return trace
+
+    def place(self, path: str) -> Path:
+        """Return where a file of the run is or goes; raise RecordError where a link leads out of the run folder."""
+        place = file_inside(self.folder, path)
+        if place is None:
+            raise RecordError(
+                f"{self.folder / path}: is or lies in a link that leads out of the run folder, so it is not used; "
+                "put the file itself there"
+            )
+        return place
 
     @cached_property
     def _journal(self) -> Journal:

@@ -36,7 +36,7 @@ Floats = NDArray[np.float32]
 
 _MAGIC = b"RWTRACE\0"
 _START = struct.Struct("<III")
-_MAJOR, _MINOR = 1, 0
+_MAJOR, _MINOR = 1, 1
 _LEVEL = -3  # of zstd: 1 takes half as long again and saves 5 to 12%, higher ones are worse
 _EXTRA = "extra."
 _DIRECTORY = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
@@ -88,6 +88,7 @@ class Trace:
     goals: Floats  # (A, goals, 2) m
     goal_counts: NDArray[np.int32]  # (A,) how many of them are meant
     extra: Mapping[str, Floats] = field(default_factory=dict)  # (F, A) further state that re-scoring needs
+    judges_fault: bool = True  # whether events say who was at fault for collisions; traces before 1.1 do not
 
     @property
     def frame_count(self) -> int:
@@ -162,7 +163,12 @@ def encode_trace(trace: Trace) -> bytes:
     others = [_encode(array, coding) for _, array, _, coding in columns if coding != _STEPS]
     plain = b"".join([_encode_smooth(smooth), *others])
     entries = [[name, array.dtype.str, array.shape, coding] for name, array, _, coding in columns]
-    values = {"episode_id": trace.episode_id, "scenario_id": trace.scenario_id, "dt": trace.dt}
+    values = {
+        "episode_id": trace.episode_id,
+        "scenario_id": trace.scenario_id,
+        "dt": trace.dt,
+        "judges_fault": trace.judges_fault,
+    }
     directory = _DIRECTORY.encode({"values": values, "columns": entries}).encode()
     body = directory + struct.pack("<Q", len(plain)) + _codec().compress(plain, asbytes=True)
     return _MAGIC + _START.pack(_MAJOR << 16 | _MINOR, len(directory), zlib.crc32(body)) + body
@@ -176,8 +182,9 @@ def decode_trace(block: bytes) -> Trace:
         raise RecordError(f"the trace is damaged: {missing[0]} is missing")
     extra = {name.removeprefix(_EXTRA): array for name, array in columns.items() if name.startswith(_EXTRA)}
     try:
-        known = {name: columns[name] for name in (*_SMOOTH, *_OTHERS)}
-        trace = Trace(values["episode_id"], values["scenario_id"], float(values["dt"]), **known, extra=extra)
+        known: dict[str, Any] = {name: columns[name] for name in (*_SMOOTH, *_OTHERS)}
+        known |= {"extra": extra, "judges_fault": values.get("judges_fault") is True}
+        trace = Trace(values["episode_id"], values["scenario_id"], float(values["dt"]), **known)
     except (KeyError, TypeError, ValueError):
         raise RecordError("the trace is damaged: its directory lacks the ids or dt") from None
     fault = trace.fault()

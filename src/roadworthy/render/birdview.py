@@ -135,9 +135,8 @@ def play(
 
 
 def whole_map_camera(scenario: Scenario, size: Size = (1280, 960)) -> Camera:
-    """The camera that sees the whole map, and every agent."""
-    points = [scenario.map.points[:, :2], scenario.positions[scenario.valid][:, :2]]
-    return Camera.fitting(np.concatenate(points), size)
+    """The camera that sees the whole map, and every agent that is on it or near it."""
+    return Camera.of_map(scenario.map.points, scenario.positions[scenario.valid], size)
 
 
 def save_png(path: str | os.PathLike[str], image: Image) -> None:

@@ -11,6 +11,8 @@ from roadworthy.errors import UsageError
 
 Size = tuple[int, int]
 
+NEAR_MAP_M = 50.0  # agents that are farther from the map's box than this are not looked for
+
 
 @dataclass(frozen=True)
 class Camera:
@@ -48,6 +50,20 @@ class Camera:
         middle = _turn(-rotation_rad) @ (0.5 * (low + high))
         return cls((float(middle[0]), float(middle[1])), scale, size, rotation_rad)
 
+    @classmethod
+    def of_map(cls, points: ArrayLike, places: ArrayLike, size: Size = (1280, 960)) -> Camera:
+        """The camera that sees a map and the agents on it.
+
+        points: (n, 2 or more) of the map.
+        places: (m, 2 or more) where agents are. Those far away from the map are left out: a tracker may see a ghost
+            kilometers away, and the map would be a dot.
+        """
+        ground, seen = _flat(points), _flat(places)
+        middle = ground if len(ground) else np.median(seen, axis=0, keepdims=True) if len(seen) else np.zeros((1, 2))
+        low, high = middle.min(axis=0) - NEAR_MAP_M, middle.max(axis=0) + NEAR_MAP_M
+        is_near = ((seen >= low) & (seen <= high)).all(axis=1)
+        return cls.fitting(np.concatenate([ground, seen[is_near]]), size)
+
     @property
     def transform(self) -> NDArray[np.float64]:
         """(2, 3) takes a point of the map to pixels."""
@@ -75,6 +91,12 @@ class Camera:
         shift = self.transform[:, 2]
         center = self.to_map(0.5 * np.array(self.size) + shift - pixels * np.round(shift / pixels))
         return replace(self, center=(float(center[0]), float(center[1])))
+
+
+def _flat(points: ArrayLike) -> NDArray[np.float64]:
+    """(n, 2) the first two coordinates."""
+    found = np.asarray(points, np.float64)
+    return found.reshape(-1, found.shape[-1])[:, :2] if found.size else np.zeros((0, 2))
 
 
 def _turn(angle_rad: float) -> NDArray[np.float64]:

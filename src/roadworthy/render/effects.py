@@ -13,7 +13,7 @@ from roadworthy.render.motion import LEAP_MPS
 from roadworthy.render.shapes import Sketch
 from roadworthy.render.strokes import disc, stroke_outline, without_repeats
 from roadworthy.render.style import Color, Theme
-from roadworthy.render.tally import INFRACTIONS, egos
+from roadworthy.render.tally import egos, infractions_of
 from roadworthy.sim.state import EVENT_GOAL
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Effects:
     def __init__(self, trace: Trace, theme: Theme, followed: int, goal_radius_m: float) -> None:
         self._trace, self._theme, self._followed, self._radius = trace, theme, followed, goal_radius_m
         self._driven = egos(trace)
-        self._events = trace.events
+        self._events, self._infractions = trace.events, infractions_of(trace)
         self._flash_frames = max(1, round(FLASH_S / trace.dt))
         self._next_goal = np.concatenate(
             [np.cumsum((self._events[trace.trial(k)] & EVENT_GOAL) != 0, axis=0) for k in range(trace.trial_count)]
@@ -101,17 +101,18 @@ class Effects:
     def _recent(self, frame: int, first: int) -> Iterator[tuple[str, float, NDArray[np.float64], Color, float]]:
         trace, theme = self._trace, self._theme
         begin = max(first, frame - self._flash_frames + 1)
-        bits = EVENT_GOAL | sum(INFRACTIONS.values())
+        bits = EVENT_GOAL
+        for kind in self._infractions:
+            bits |= kind.bit
         window = self._events[begin : frame + 1] & bits
         for agent in np.flatnonzero(window.any(axis=0)).tolist():
             at = int(np.flatnonzero(window[:, agent])[-1])
-            event = int(window[at, agent])
-            names = [name for name, bit in INFRACTIONS.items() if event & bit]
+            found = [kind for kind in self._infractions if kind.happened(window[at, agent])]
             shown = frame if trace.present[frame, agent] else begin + at
             place = np.array([trace.x[shown, agent], trace.y[shown, agent]], np.float64)
             age = (frame - begin - at) / self._flash_frames
-            color = theme.red if names else theme.green
-            yield ", ".join(names), age, place, color, float(trace.length[agent])
+            color = theme.red if any(kind.is_fault for kind in found) else theme.amber if found else theme.green
+            yield ", ".join(kind.name for kind in found), age, place, color, float(trace.length[agent])
 
 
 def _knows_goals(trace: Trace) -> NDArray[np.bool_]:

@@ -99,7 +99,7 @@ def film_run(
         progress(done, len(chosen))
         stem = f"{safe_name(episode_id)}_epoch{epoch}_step{step}"
         try:
-            made = studio.film(episode_id, config, folder or run.folder / FOLDER, stem)
+            made = studio.film(episode_id, config, folder or run.place(FOLDER), stem)
         except Exception as error:
             made = [Video(episode_id, view, None, _told(error)) for view in config.views]
         videos += _listed(run, made, folder)

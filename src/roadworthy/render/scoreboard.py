@@ -16,7 +16,7 @@ from roadworthy.render.raster import Image
 from roadworthy.render.shapes import Shapes, Sketch
 from roadworthy.render.strokes import rounded_boxes
 from roadworthy.render.style import BLACK, WHITE, Color, Theme
-from roadworthy.render.tally import COUNTED_BITS, INFRACTIONS, tally
+from roadworthy.render.tally import COUNTED_BITS, infractions_of, tally
 from roadworthy.sim.state import EVENT_GOAL
 
 if TYPE_CHECKING:
@@ -93,16 +93,21 @@ class Scoreboard:
         )
 
     def _chips(self, frame: int) -> list[NDArray[np.uint8]]:
-        """A chip for each kind of infraction: pale at none, red from the first on, and blinking while it is fresh."""
+        """A chip for each kind of infraction: pale at none, then red, blinking while it is fresh.
+
+        Contacts that the agent is not at fault for are amber.
+        """
         theme, chips = self._overlay.theme, []
         counts, since = self._tally.infractions[frame].tolist(), self._tally.since[frame].tolist()
-        for name, count, ago in zip(INFRACTIONS, counts, since, strict=True):
+        for kind, count, ago in zip(self._tally.kinds, counts, since, strict=True):
             is_bright = ago < self._flash_frames and (ago * 6 // self._flash_frames) % 2 == 0
             if count == 0:
                 look = (theme.land, theme.faint_ink)
-            else:
+            elif kind.is_fault:
                 look = (theme.amber, BLACK) if is_bright else (theme.red, WHITE)
-            chips.append(self._overlay.chip(f"{name} {count}", *look))
+            else:
+                look = (theme.land, theme.ink) if is_bright else (theme.amber, BLACK)
+            chips.append(self._overlay.chip(f"{kind.name} {count}", *look))
         return chips
 
     def _make_card(self, heading: Heading) -> None:
@@ -154,8 +159,12 @@ class Scoreboard:
     def _make_marks(self, frames: int) -> Shapes:
         overlay, theme, sketch = self._overlay, self._overlay.theme, Sketch()
         events, half = self._trace.events[:frames, self._agents], 1.5 * overlay.unit
-        for bits, color in ((EVENT_GOAL, theme.green), (COUNTED_BITS, theme.red)):
-            for frame in np.flatnonzero(((events & bits) != 0).any(axis=1)).tolist():
+        marked = [((events & EVENT_GOAL) != 0, theme.green)]
+        kinds = [kind for kind in infractions_of(self._trace) if kind.bit & COUNTED_BITS]
+        marked += [(kind.happened(events), theme.amber) for kind in kinds if not kind.is_fault]
+        marked += [(kind.happened(events), theme.red) for kind in kinds if kind.is_fault]
+        for happened, color in marked:
+            for frame in np.flatnonzero(happened.any(axis=1)).tolist():
                 x = float(self._columns[frame]) + 0.5 * self._per_frame
                 self._add_box(sketch, x - half, x + half, color, 1.0, LINE_PX + 8.0)
         return sketch.shapes()

@@ -8,38 +8,76 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from roadworthy.sim.state import EGO, EVENT_COLLISION, EVENT_GOAL, EVENT_OFF_ROAD, EVENT_RED_LIGHT, EVENT_STOP_SIGN
+from roadworthy.sim.state import (
+    EGO,
+    EVENT_AT_FAULT,
+    EVENT_COLLISION,
+    EVENT_GOAL,
+    EVENT_OFF_ROAD,
+    EVENT_RED_LIGHT,
+    EVENT_STOP_SIGN,
+)
 
 if TYPE_CHECKING:
     from roadworthy.record.traces import Trace
 
-INFRACTIONS = {
-    "collision": EVENT_COLLISION,
-    "off road": EVENT_OFF_ROAD,
-    "red light": EVENT_RED_LIGHT,
-    "stop sign": EVENT_STOP_SIGN,
-}
-# Those that an episode's figure `infractions` counts.
-COUNTED_BITS = EVENT_COLLISION | EVENT_OFF_ROAD | EVENT_RED_LIGHT
+
+@dataclass(frozen=True)
+class Infraction:
+    """A kind of infraction that pictures show."""
+
+    name: str
+    bit: int
+    # Of the events of a step.
+    unless: int = 0
+    # Bits with which it is shown as another kind.
+
+    @property
+    def is_fault(self) -> bool:
+        """Whether the agent has done wrong; else it is a contact that it is not at fault for."""
+        return self.unless == 0
+
+    def happened(self, events: NDArray[np.uint16]) -> NDArray[np.bool_]:
+        """Whether it began, for an array of events."""
+        return ((events & self.bit) != 0) & ((events & self.unless) == 0)
+
+
+_RULES = (
+    Infraction("off road", EVENT_OFF_ROAD),
+    Infraction("red light", EVENT_RED_LIGHT),
+    Infraction("stop sign", EVENT_STOP_SIGN),
+)
+# Contacts that are not at fault, or with an agent that was touched before, are shown apart from those at fault.
+_JUDGED = (Infraction("at fault", EVENT_AT_FAULT), Infraction("contact", EVENT_COLLISION, EVENT_AT_FAULT), *_RULES)
+_UNJUDGED = (Infraction("collision", EVENT_COLLISION), *_RULES)
+# The events that say when an ego first went wrong.
+COUNTED_BITS = EVENT_COLLISION | EVENT_AT_FAULT | EVENT_OFF_ROAD | EVENT_RED_LIGHT
 LONG_AGO = 1 << 30
 NEVER = 1 << 30
+_NO_SCORE = 2.0  # more than any score
 
 
 @dataclass(frozen=True, eq=False)
 class Tally:
     """F frames; everything counts from the start of the frame's trial."""
 
-    infractions: NDArray[np.int64]  # (F, len(INFRACTIONS)) how many so far
-    since: NDArray[np.int64]  # (F, len(INFRACTIONS)) frames since the last one, LONG_AGO for none
+    kinds: tuple[Infraction, ...]  # of infractions
+    infractions: NDArray[np.int64]  # (F, len(kinds)) how many so far
+    since: NDArray[np.int64]  # (F, len(kinds)) frames since the last one, LONG_AGO for none
     goals: NDArray[np.int64]  # (F,) reached so far
     goal_count: int
     distance_m: NDArray[np.float64]  # (F,) driven so far
 
 
+def infractions_of(trace: Trace) -> tuple[Infraction, ...]:
+    """The kinds of infractions of a trace; traces of earlier versions do not say who was at fault."""
+    return _JUDGED if trace.judges_fault else _UNJUDGED
+
+
 def tally(trace: Trace, agents: NDArray[np.int64]) -> Tally:
     """Count for these agents together."""
-    events = trace.events[:, agents]
-    begun = np.stack([((events & bit) != 0).sum(axis=1) for bit in INFRACTIONS.values()], axis=1)
+    events, kinds = trace.events[:, agents], infractions_of(trace)
+    begun = np.stack([kind.happened(events).sum(axis=1) for kind in kinds], axis=1)
     reached = ((events & EVENT_GOAL) != 0).sum(axis=1)
     steps = np.hypot(np.diff(trace.x[:, agents], axis=0), np.diff(trace.y[:, agents], axis=0)).astype(np.float64)
     metres = np.concatenate([[0.0], np.where(trace.active[1:, agents], steps, 0.0).sum(axis=1)])
@@ -55,7 +93,7 @@ def tally(trace: Trace, agents: NDArray[np.int64]) -> Tally:
         since = np.where(last < 0, LONG_AGO, numbers - last)
         parts.append((np.cumsum(begun[frames], axis=0), since, np.cumsum(reached[frames])))
     counts, since, goals = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return Tally(counts, since, goals, int(trace.goal_counts[agents].sum()), np.concatenate(distances))
+    return Tally(kinds, counts, since, goals, int(trace.goal_counts[agents].sum()), np.concatenate(distances))
 
 
 def egos(trace: Trace) -> NDArray[np.int64]:
@@ -70,8 +108,9 @@ def telling_agent(trace: Trace, scores: dict[int, float] | None = None) -> int:
         return 0
     bad = (trace.events[:, candidates] & COUNTED_BITS) != 0
     first = np.where(bad.any(axis=0), bad.argmax(axis=0), NEVER)
+    without = _NO_SCORE if scores else 0.0  # an ego that started at its goal has no score
     order = [
-        ((scores or {}).get(int(agent), 0.0), int(frame), int(agent))
+        ((scores or {}).get(int(agent), without), int(frame), int(agent))
         for agent, frame in zip(candidates, first, strict=True)
     ]
     return min(order)[2]

@@ -129,5 +129,4 @@ class MapView:
     def _whole_map(self) -> Camera:
         trace = self._story.trace
         ways = np.stack([trace.x[trace.present], trace.y[trace.present]], axis=1)
-        points = np.concatenate([self._story.scenario.map.points[:, :2], ways])
-        return Camera.fitting(points, self._size).snapped(2)
+        return Camera.of_map(self._story.scenario.map.points, ways, self._size).snapped(2)

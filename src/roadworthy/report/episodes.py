@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from roadworthy.report.facts import FAULTS, MOST_EPISODES, MOST_FAILED, Episode, RunFacts
+from roadworthy.report.facts import FAULTS, MOST_EPISODES, MOST_FAILED, OTHER_COLLISIONS, Episode, RunFacts
 from roadworthy.report.markup import Html, folded, join, number_cell, row, table, tag
 from roadworthy.report.pictures import Pictures
 from roadworthy.report.realism import REALISM, losses
@@ -86,13 +86,16 @@ def _row(episode: Episode, columns: Sequence[str], has_card: bool) -> Html:
 
 
 def _chips(episode: Episode) -> Html:
-    """What egos did wrong, or that nothing was."""
+    """What egos did wrong and what happened to them, or that nothing did."""
     chips = []
     for name, words in FAULTS.items():
         found = episode.faults.get(name, 0)
         if found:
             of = f" {found} of {episode.egos}" if episode.egos > 1 else ""
-            chips.append(tag("span", f"{words}{of}", class_="chip bad"))
+            shade = "middling" if name == OTHER_COLLISIONS else "bad"
+            chips.append(tag("span", f"{words}{of}", class_=f"chip {shade}"))
+    if episode.outcomes.get("starts_at_goal"):
+        chips.append(tag("span", "starts at its goal", class_="chip"))
     if not chips and episode.outcomes.get("score") == 1.0:
         chips.append(tag("span", "clean", class_="chip good"))
     return join(chips, " ")

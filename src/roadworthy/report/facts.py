@@ -12,15 +12,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from roadworthy.record import Run
-from roadworthy.record.artifacts import Artifact
+from roadworthy.record.artifacts import LEADS_OUT, Artifact
+from roadworthy.record.files import file_inside
 from roadworthy.record.references import reference_runs
 from roadworthy.record.worst import sorted_worst_first
 from roadworthy.report.words import Figure
 
 # Which outcome says how good an episode was: the first that a run has.
 MAIN_OUTCOMES = ("realism", "score", "success", "return")
-# What egos do wrong: the figure of an ego that counts it, and what people call it.
+# What happens to egos that is bad: the figure of an ego that counts it, and what people call it. An ego with collisions
+# counts once: as at fault, as not at fault, or, in runs of earlier versions, as neither.
+OTHER_COLLISIONS = "other_collisions"
 FAULTS = {
+    "at_fault_collisions": "at-fault collision",
+    OTHER_COLLISIONS: "collision, not at fault",
     "collisions": "collision",
     "departures": "off road",
     "red_lights": "red light",
@@ -155,6 +160,10 @@ class RunFacts:
         for row in self._table.select(["episode_id", "artifact_errors"]).filter(has_errors).to_pylist():
             for name, error in row["artifact_errors"]:
                 found.setdefault((row["episode_id"], name), error)
+        for row in self._table.select(["episode_id", "artifacts"]).to_pylist():
+            for name, path in row["artifacts"] or ():
+                if name != "trace" and file_inside(self.run.folder, path) is None:
+                    found[row["episode_id"], name] = f"{path!r} {LEADS_OUT}"
         return [(id, name, error) for (id, name), error in found.items() if error is not None]
 
     @cached_property
@@ -207,7 +216,11 @@ class RunFacts:
         rows = agents.to_pylist()
         for row in rows:
             found = faults.setdefault(row["episode_id"], Counter())
-            found.update(c.removeprefix("figures.") for c in columns if (row[c] or 0.0) > 0.0)
+            names = {c.removeprefix("figures.") for c in columns if (row[c] or 0.0) > 0.0}
+            if row.get("figures.at_fault_collisions") is not None and "collisions" in names:
+                names.remove("collisions")
+                names |= set() if "at_fault_collisions" in names else {OTHER_COLLISIONS}
+            found.update(names)
         return Counter(row["episode_id"] for row in rows), faults
 
 

@@ -18,6 +18,7 @@ from roadworthy.report.charts import (
     scenario_strip,
     trial_chart,
 )
+from roadworthy.report.closed_loop import is_of_closed_loop
 from roadworthy.report.facts import RunFacts
 from roadworthy.report.markup import Html, folded, join, number_cell, row, table, tag
 from roadworthy.report.realism import REALISM, is_of_realism, likelihoods
@@ -40,17 +41,20 @@ HEADLINES = (
     "min_average_displacement_error",
     "score",
     "success",
-    "collision_rate",
+    "closed_loop_score",
+    "at_fault_collision_rate",
     "off_road_rate",
     "goal_rate",
     "red_light_rate",
+    "collision_rate",
 )
 MOST_HEADLINES = 4
-CLASS_COLUMNS = ("realism", "score", "collision_rate", "off_road_rate", "comfort")
+CLASS_COLUMNS = ("realism", "score", "at_fault_collision_rate", "collision_rate", "off_road_rate", "comfort")
 # Rows of the strip of scenarios, and whether much of it is good; the first says in which order they stand.
 STRIP_ROWS = {
     "score": True,
     "goal_rate": True,
+    "at_fault_collision_rate": False,
     "collision_rate": False,
     "off_road_rate": False,
     "red_light_rate": False,
@@ -77,8 +81,8 @@ def headlines(facts: RunFacts) -> Html:
 
 
 def all_figures(facts: RunFacts) -> Html:
-    """Every figure of the run but those of trials and of realism, which have their own sections."""
-    others = [f for f in facts.figures.values() if not is_of_realism(f)]
+    """Every figure of the run but those of trials, realism and the closed-loop score, which have their own sections."""
+    others = [f for f in facts.figures.values() if not (is_of_realism(f) or is_of_closed_loop(f))]
     plain = [f for f in others if f["per"] != "scenario" and not _is_of_trials(f)]
     if not plain:  # a run may count scenarios alone
         plain, each_once = others, []
@@ -101,9 +105,11 @@ def by_trial(facts: RunFacts) -> Html | None:
     def line(name: str, color: str) -> Line:
         return Line(plain_name(name), [figures[name] for figures in named if name in figures], color)
 
+    is_judged = any("at_fault_collision_rate" in figures for figures in named)
+    collisions = "at_fault_collision_rate" if is_judged else "collision_rate"
     charts = [
         trial_chart([line("score", "c0"), line("completion_rate", "c1")], "Success"),
-        trial_chart([line("collision_rate", "c2"), line("off_road_rate", "c3")], "Infractions"),
+        trial_chart([line(collisions, "c2"), line("off_road_rate", "c3")], "Infractions"),
     ]
     gains = [figure for name, figure in facts.figures.items() if name.startswith(GAIN)]
     others = [f for f in facts.figures.values() if _is_of_trials(f) and not is_gain(f)]
@@ -245,5 +251,6 @@ def _is_of_trials(figure: Figure) -> bool:
 
 def _class_order(figures: Mapping[str, Figure]) -> tuple[float, float]:
     main = REALISM if REALISM in figures else "score"
-    score, collisions = (figures.get(name, {}).get("value") for name in (main, "collision_rate"))
+    score = figures.get(main, {}).get("value")
+    collisions = figures.get("at_fault_collision_rate", figures.get("collision_rate", {})).get("value")
     return (2.0 if score is None else score, -(collisions or 0.0))

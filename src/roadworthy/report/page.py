@@ -11,7 +11,7 @@ from roadworthy.errors import UsageError
 from roadworthy.metrics.roll_up import Part, roll_up
 from roadworthy.record import Run
 from roadworthy.record.files import write_whole
-from roadworthy.report import figures, provenance, realism, references
+from roadworthy.report import closed_loop, figures, provenance, realism, references
 from roadworthy.report.charts import SMALL_BAR_PX, bar_axis, bar_scale
 from roadworthy.report.episodes import cards, draw, episode_table, failed_episodes
 from roadworthy.report.facts import RunFacts
@@ -22,7 +22,7 @@ from roadworthy.report.words import GAIN, duration, many, moment, plain_name
 
 FOLDER, FILE = "report", "report.html"
 FOLDED = ("config", "origin", "commands")  # sections that are folded where there are several runs
-SUMMARY_COLUMNS = ("realism", "score", "collision_rate", "off_road_rate")
+SUMMARY_COLUMNS = ("realism", "score", "at_fault_collision_rate", "collision_rate", "off_road_rate")
 
 Section = tuple[str, str, Html | None]  # its id within the run, its title, and what it holds
 
@@ -88,6 +88,7 @@ def _several_runs(runs: Sequence[RunFacts], pictures: Pictures) -> list[Html]:
         _roll_up(runs),
         _summary_table(runs),
         *_compared_realism(runs),
+        *_compared_closed_loop(runs),
     ]
     for facts in runs:
         body += [tag("h2", facts.name, " ", _status(facts), id=facts.anchor), _lead(facts), *_opening(facts)]
@@ -101,6 +102,7 @@ def _sections(facts: RunFacts, pictures: Pictures) -> list[Section]:
         ("errors", "What ended the run", provenance.errors(facts)),
         ("realism", "Realism", realism.section(facts)),
         ("references", "Floor and ceiling", references.section(facts)),
+        ("closed-loop", "Closed-loop score", closed_loop.section(facts)),
         ("figures", "Figures", figures.all_figures(facts) if facts.figures else None),
         ("trials", "Over trials", figures.by_trial(facts)),
         ("classes", "By class", figures.by_class(facts)),
@@ -122,6 +124,12 @@ def _compared_realism(runs: Sequence[RunFacts]) -> list[Html]:
     """Realism side by side, where several runs have it."""
     compared = realism.side_by_side(runs)
     return [] if compared is None else [tag("h2", "Realism side by side"), compared]
+
+
+def _compared_closed_loop(runs: Sequence[RunFacts]) -> list[Html]:
+    """Closed-loop scores side by side, where several runs have one."""
+    compared = closed_loop.side_by_side(runs)
+    return [] if compared is None else [tag("h2", "Closed-loop scores side by side"), compared]
 
 
 def _episodes(facts: RunFacts, pictures: Pictures) -> Html | None:
@@ -218,9 +226,11 @@ def _summary_columns(runs: Sequence[RunFacts]) -> list[str]:
     """The figures that say most; where episodes have several trials, what the last one gains is one of them."""
     names = list(dict.fromkeys(name for facts in runs for name in facts.figures))
     known = [name for name in SUMMARY_COLUMNS if name in names]
+    if "at_fault_collision_rate" in known:  # runs of earlier versions have all collisions alone
+        known.remove("collision_rate")
     gains = [name for name in names if name.startswith(GAIN)]
     if gains:
-        return [*known[: len(SUMMARY_COLUMNS) - 1], gains[-1]]
+        return [*known[:3], gains[-1]]
     return known or names[: len(SUMMARY_COLUMNS)]
 
 

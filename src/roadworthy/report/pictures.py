@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
+from roadworthy.record.files import file_inside
 from roadworthy.report.facts import Episode, RunFacts
 from roadworthy.report.markup import Html, data_uri, join, tag, void
 
@@ -30,21 +31,18 @@ class Pictures:
 
     def of(self, facts: RunFacts, episode: Episode) -> Html | None:
         """The videos and the strip of an episode; None where it has neither, or there is no room."""
+        # A record may name any path: only what lies in the run folder gets into the page.
+        found = {name: file_inside(facts.run.folder, path) for name, path in sorted(episode.artifacts.items())}
+        files = {name: path for name, path in found.items() if path is not None and path.is_file()}
         videos = [
-            self._video(facts.run.folder / path, f"{name.removeprefix(VIDEO)} of {episode.id}")
-            for name, path in sorted(episode.artifacts.items())
-            if name.startswith(VIDEO) and (facts.run.folder / path).is_file()
+            self._video(path, f"{name.removeprefix(VIDEO)} of {episode.id}")
+            for name, path in files.items()
+            if name.startswith(VIDEO)
         ]
-        strip = (
-            self._strip(facts.run.folder / episode.artifacts[FILMSTRIP], episode)
-            if FILMSTRIP in episode.artifacts
-            else None
-        )
+        strip = self._strip(files[FILMSTRIP], episode) if FILMSTRIP in files else None
         return join((strip, tag("div", *videos, class_="videos") if videos else None)) if strip or videos else None
 
     def _strip(self, path: Path, episode: Episode) -> Html | None:
-        if not path.is_file():
-            return None
         uri = data_uri("image/png", path.read_bytes())
         if len(uri) > self.strip_bytes:
             return None

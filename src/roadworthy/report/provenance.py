@@ -38,6 +38,12 @@ def warnings(facts: RunFacts) -> list[str]:
     spawns = metrics.get("num_failed_spawns")
     if spawns:
         found.append(f"{many(spawns, 'agent')} found no place to start at; they are in no figure.")
+    free = metrics.get("num_free_successes")
+    if free:
+        found.append(
+            f"{many(free, 'ego')} started at the goal, where any policy succeeds; they are counted here and are in no "
+            "figure of success."
+        )
     bare = [figure for figure in facts.figures.values() if figure["value"] is not None and figure["low"] is None]
     if bare:
         found.append(

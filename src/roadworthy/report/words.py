@@ -12,6 +12,9 @@ NONE = "–"
 PLURALS = {"infraction": "infractions", "kilometre": "km"}
 PLAIN = {
     "length": "steps driven",
+    "at_fault_collision_rate": "at-fault collisions",
+    "collision_rate": "all collisions",
+    "at_fault_collisions_per_km": "at-fault collisions per km",
     "return": "return (sum of rewards)",
     "distance_m": "distance driven",
     "distance_per_infraction_m": "distance per infraction",

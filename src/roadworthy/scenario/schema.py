@@ -266,6 +266,9 @@ class Scenario:
             source, own = self.source_positions[self.valid], self.positions[self.valid] + self.map.origin
             if not (np.abs(source - own) <= SOURCE_TOLERANCE_M + 1e-6 * np.abs(own)).all():
                 yield "source_positions are not the positions in the source's coordinates"
+        for name, codes in (("agent_types", AgentType), ("light_states", LightState)):
+            if getattr(self, name).max(initial=0) > max(codes):
+                yield f"{name} hold {getattr(self, name).max()}, expected 0..{max(codes)}"
         if not -1 <= self.sdc < agents:
             yield f"the self-driving car is agent {self.sdc}, but there are {agents} agents"
         if self.predict.size and (self.predict.min() < 0 or self.predict.max() >= agents):

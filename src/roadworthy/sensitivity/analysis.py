@@ -17,6 +17,7 @@ from roadworthy.sensitivity.importance import Importance, importance, interactio
 from roadworthy.sensitivity.next_batch import as_values, suggest
 from roadworthy.sensitivity.posterior import NeuralPosterior, neural_posterior
 from roadworthy.sensitivity.rows import Rows
+from roadworthy.sensitivity.steep import steep_warnings
 from roadworthy.sensitivity.surface import Surface, SurfaceConfig, fit
 
 SCHEMA_VERSION = 1
@@ -80,7 +81,7 @@ def analyse(rows: Rows, config: AnalysisConfig | None = None, report: Report | N
         interactions=interactions(surface),
         calibration=calibrate(rows, surface),
         twins=twin_coverage(rows, surface, config.twins, after(shuffles)),
-        warnings=tuple(design_warnings(rows)),
+        warnings=(*design_warnings(rows), *steep_warnings(surface)),
         suggestions=tuple(as_values(surface, suggest(surface, config.next_episodes, config.surface.seed))),
         neural=neural,
         neural_distances=distances(surface, neural) if neural is not None else (),

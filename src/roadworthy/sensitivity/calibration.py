@@ -61,7 +61,7 @@ class TwinCoverage:
 
 
 def calibrate(rows: Rows, surface: Surface) -> Calibration:
-    """Predict every row by a surface that has not seen it; rows of one scenario stay together."""
+    """Predict every row by a surface that has not seen it; rows of one seed or scenario stay together."""
     config = replace(surface.config, draws=100)
     fold = _folds(rows, np.random.default_rng(config.seed))
     predicted, naive = np.empty(len(rows)), np.empty(len(rows))
@@ -92,7 +92,7 @@ def twin_coverage(rows: Rows, surface: Surface, twins: int = 20, report: Report 
     points_held, curves_held = [], []
     for number, truth in enumerate(chosen):
         if rows.is_binary:
-            outcome = (rng.random(len(rows)) < at_rows[truth]).astype(np.float64)
+            outcome = (_row_draws(rows, rng) < at_rows[truth]).astype(np.float64)
         else:
             outcome = at_rows[truth] + surface.spread * surface.mode.noise * rng.standard_normal(len(rows))
         if np.ptp(outcome) == 0.0:
@@ -117,10 +117,21 @@ def wilson(successes: float, count: float, band: float = 0.9) -> tuple[float, fl
     return float(max(middle - half, 0.0)), float(min(middle + half, 1.0))
 
 
+def _row_draws(rows: Rows, rng: np.random.Generator) -> Array:
+    """(n,) uniform numbers, the same for rows of one seed: in a twin they share their draws as well."""
+    if rows.seeds is None:
+        return rng.random(len(rows))
+    _, number = np.unique(np.array(rows.seeds), return_inverse=True)
+    draws: Array = rng.random(int(number.max()) + 1)[number]
+    return draws
+
+
 def _folds(rows: Rows, rng: np.random.Generator) -> NDArray[np.intp]:
     """(n,) the fold of each row; every fold has its share of successes where rows are independent."""
-    if rows.scenarios is not None:
-        names, number = np.unique(np.array(rows.scenarios), return_inverse=True)
+    repeats_seeds = rows.seeds is not None and (rows.scenarios is None or len(set(rows.scenarios)) == len(rows))
+    shared = rows.seeds if repeats_seeds else rows.scenarios
+    if shared is not None:
+        names, number = np.unique(np.array(shared), return_inverse=True)
         if len(names) >= FOLDS:
             return rng.permutation(len(names))[number] % FOLDS
     order = np.lexsort((rng.random(len(rows)), rows.outcome))

@@ -21,20 +21,21 @@ BINS_ALONE, BINS_OF_TWO = 8, 4
 LEAST_EXPECTED = 3.0  # rows that uniform sampling would bring: fewer may be missing by chance
 FEW_PER_CHOICE = 10
 UNEVEN_LEVEL = 1e-3
+MOST_DISTINCT = 0.98  # seeds of 31 bits may agree by chance, where there are very many
 
 
 @dataclass(frozen=True)
 class DesignWarning:
     """One thing to know before the figures are believed."""
 
-    kind: str  # confounded, empty, uneven, few, repeated
+    kind: str  # confounded, empty, uneven, few, repeated, same seeds, steep
     factors: tuple[str, ...]
     message: str
 
 
 def design_warnings(rows: Rows) -> list[DesignWarning]:
     """Everything that the sampling of these rows makes doubtful."""
-    return [*_confounded(rows), *_empty(rows), *_few(rows), *_uneven(rows), *_repeated(rows)]
+    return [*_confounded(rows), *_empty(rows), *_few(rows), *_uneven(rows), *_repeated(rows), *_same_seeds(rows)]
 
 
 def explained_share(rows: Rows, target: int, source: int) -> float:
@@ -152,6 +153,20 @@ def _repeated(rows: Rows) -> Iterator[DesignWarning]:
                 (),
                 f"{len(rows)} rows come from {count} scenarios. Bands take rows as independent of each other: they are "
                 "too narrow if scenarios differ in ways that no factor tells. Held-out rows keep scenarios together.",
+            )
+
+
+def _same_seeds(rows: Rows) -> Iterator[DesignWarning]:
+    if rows.seeds is not None:
+        count = len(set(rows.seeds))
+        if count < MOST_DISTINCT * len(rows):
+            yield DesignWarning(
+                "same seeds",
+                (),
+                f"{len(rows)} rows come from {count} distinct seeds, so many of them repeat the same random draws. "
+                f"Rows of one seed count as one here: bands are as wide as {count} independent episodes make them. Run "
+                "jobs without a seed of their own, or give each another one. The neural posterior and the dots beside "
+                "curves take rows as independent.",
             )
 
 

@@ -51,6 +51,7 @@ class Regression:
     outcome: Array
     is_binary: bool
     blocks: tuple[Block, ...]
+    shares: Array | None = None  # (n,) how much each row counts; None: each as one
 
     @classmethod
     def of(cls, rows: Rows, basis: Basis, units: Array | None = None) -> Regression:
@@ -58,7 +59,7 @@ class Regression:
         centre, spread = rows.location
         # By columns: products with a vector are a quarter faster, and the sampler does little else.
         features = np.asfortranarray(basis.features(rows.units if units is None else units))
-        return cls(features, (rows.outcome - centre) / spread, rows.is_binary, basis.blocks)
+        return cls(features, (rows.outcome - centre) / spread, rows.is_binary, basis.blocks, rows.seed_shares)
 
     def prior_precision(self, scales: Array) -> Array:
         """(columns,) given the scale of each block."""
@@ -70,6 +71,10 @@ class Regression:
 
     def log_likelihood(self, predictor: Array, noise: float) -> float:
         """Of all rows, up to a constant."""
+        if self.shares is not None:
+            if self.is_binary:
+                return float(self.shares @ (self.outcome * predictor - np.logaddexp(0.0, predictor)))
+            return float(-0.5 * (self.shares @ np.square(self.outcome - predictor)) / noise**2)
         if self.is_binary:
             return float(self.outcome @ predictor - np.logaddexp(0.0, predictor).sum())
         return float(-0.5 * np.square(self.outcome - predictor).sum() / noise**2)
@@ -77,12 +82,32 @@ class Regression:
     def parabola(self, weights: Array, noise: float) -> tuple[Array, Array]:
         """Curvature and slope of the log-likelihood at these weights."""
         if not self.is_binary:
-            return self.features.T @ self.features / noise**2, self.features.T @ self.outcome / noise**2
+            gram, product = self.products
+            return gram / noise**2, product / noise**2
         predictor = self.features @ weights
         chance = expit(predictor)
         spread = chance * (1.0 - chance)
+        pull = spread * predictor + self.outcome - chance
+        if self.shares is not None:
+            spread, pull = self.shares * spread, self.shares * pull
         half = self.features * np.sqrt(spread)[:, None]
-        return half.T @ half, self.features.T @ (spread * predictor + self.outcome - chance)
+        return half.T @ half, self.features.T @ pull
+
+    @property
+    def products(self) -> tuple[Array, Array]:
+        """Of the features with themselves and with the outcome, as a Normal outcome needs them."""
+        counted = self.features if self.shares is None else self.features * self.shares[:, None]
+        return counted.T @ self.features, counted.T @ self.outcome
+
+    @property
+    def count(self) -> float:
+        """How many rows there are, as they count."""
+        return float(len(self.outcome)) if self.shares is None else float(self.shares.sum())
+
+    def squared_error(self, predictor: Array) -> float:
+        """Of a predictor, summed over the rows as they count."""
+        error = np.square(self.outcome - predictor)
+        return float(error.sum() if self.shares is None else self.shares @ error)
 
 
 @lru_cache
@@ -117,8 +142,8 @@ def _find_mode(data: Regression, rounds: int, start: Mode | None) -> Mode:
             scales[number] = np.sqrt(size / (learned[block.columns].sum() + held_back + 1e-9))
         scales = np.clip(scales, SMALLEST_AT_MODE, LARGEST_SCALE)
         if not data.is_binary:
-            left = np.square(data.outcome - data.features @ weights).sum()
-            noise = float(np.sqrt(max(left / max(len(data.outcome) - learned.sum(), 1.0), 1e-6)))
+            left = data.squared_error(data.features @ weights)
+            noise = float(np.sqrt(max(left / max(data.count - learned.sum(), 1.0), 1e-6)))
             curvature, slope = data.parabola(weights, noise)
     return Mode(weights, scales, noise, curvature, slope)
 
@@ -129,7 +154,7 @@ def log_evidence(data: Regression, mode: Mode) -> float:
     height = data.log_likelihood(data.features @ mode.weights, mode.noise) - 0.5 * precision @ np.square(mode.weights)
     factor, _ = lapack.dpotrf(mode.curvature + np.diag(precision), lower=1, overwrite_a=1)
     volume = 0.5 * np.log(precision).sum() - np.log(np.diag(factor)).sum()
-    return float(height + volume) - (0.0 if data.is_binary else len(data.outcome) * float(np.log(mode.noise)))
+    return float(height + volume) - (0.0 if data.is_binary else data.count * float(np.log(mode.noise)))
 
 
 def _damped(data: Regression, old: Array, new: Array, precision: Array, noise: float) -> Array:
@@ -173,7 +198,7 @@ class _Sampler:
         self.spreads = self.typical.copy()
         self.sizes = np.array([block.columns.stop - block.columns.start for block in data.blocks])
         self.starts = np.array([block.columns.start for block in data.blocks])
-        self.gram = None if data.is_binary else (data.features.T @ data.features, data.features.T @ data.outcome)
+        self.gram = None if data.is_binary else data.products
 
     def step(self) -> None:
         """One round: weights, scales given weights, scales given standardised weights, noise."""
@@ -261,8 +286,8 @@ class _Sampler:
 
     def _draw_noise(self, gram: Array, product: Array) -> None:
         """The precision of a Normal outcome is gamma-distributed; the parabola follows it."""
-        left = np.square(self.data.outcome - self.predictor).sum()
-        precision = self.rng.gamma(1.0 + 0.5 * len(self.predictor), 1.0 / (1e-3 + 0.5 * left))
+        left = self.data.squared_error(self.predictor)
+        precision = self.rng.gamma(1.0 + 0.5 * self.data.count, 1.0 / (1e-3 + 0.5 * left))
         self.noise = float(precision**-0.5)
         self.curvature, self.slope = gram * precision, product * precision
 

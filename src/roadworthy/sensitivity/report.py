@@ -38,7 +38,8 @@ CAPTIONS = {
         "Along each factor",
         "The curve is averaged over all other factors, with a band. Dots are rows in bins, with intervals; they lie "
         "beside the curve where other factors were sampled unevenly. Ticks at the bottom are episodes, successes "
-        "(green) above failures (red). The dotted line is the average.",
+        "(green) above failures (red). The dotted line is the average. Beside a step (from "
+        "some value on it fails) the band spans what is said on both sides: the fit can't tell where exactly it is.",
     ),
     "given": (
         "Where successes and failures are",
@@ -53,8 +54,9 @@ CAPTIONS = {
     ),
     "pairs": (
         "Two factors together",
-        "Averaged over all others; the strongest interactions first. Curves have bands; on maps dots are episodes, and "
-        "where a cell is crossed out there was none, so the colour there is a guess.",
+        "Averaged over all others; the strongest interactions first. Curves have bands; on maps dots are episodes, "
+        "and where a cell is crossed out there was none, so the color there is a guess. Beside a step bands hold less "
+        "than they promise.",
     ),
     "calibration": (
         "Can this be trusted?",

@@ -44,6 +44,7 @@ class Rows:
     density: Array | None  # (n,) of sampling, 1 where uniform; None where it was not recorded
     scenarios: tuple[str, ...] | None = None  # of each row, where recorded: rows of one scenario are alike
     rejected: tuple[Rejected, ...] = ()
+    seeds: tuple[str, ...] | None = None  # of each row, where some repeat: rows of one seed share their random draws
 
     def __len__(self) -> int:
         return len(self.outcome)
@@ -63,7 +64,20 @@ class Rows:
             self.is_binary,
             None if self.density is None else self.density[numbers],
             None if self.scenarios is None else tuple(self.scenarios[number] for number in numbers),
+            seeds=None if self.seeds is None else tuple(self.seeds[number] for number in numbers),
         )
+
+    @property
+    def seed_shares(self) -> Array | None:
+        """(n,) how much each row counts, such that all rows of a seed count as one together; None where none repeat.
+
+        Episodes of one seed see the same random draws. Taken as independent, they make bands far too narrow; taken as
+        one, bands may be wider than they had to be, but hold the truth as often as they promise.
+        """
+        if self.seeds is None:
+            return None
+        _, number, count = np.unique(np.array(self.seeds), return_inverse=True, return_counts=True)
+        return 1.0 / count[number]
 
     @property
     def location(self) -> tuple[float, float]:
@@ -99,9 +113,10 @@ def make_rows(
     source: str = "rows",
 ) -> Rows:
     """Turn dicts into arrays; rows without a factor or the outcome are listed in `rejected`."""
-    units, values, densities, scenarios = [], [], [], []
+    units, values, densities, scenarios, seeds = [], [], [], [], []
     rejected: list[Rejected] = []
-    for number, row in enumerate(rows):
+    rows = list(rows)
+    for number, (row, seed) in enumerate(zip(rows, seed_keys(rows), strict=True)):
         try:
             place, value = _units(row, factors), _outcome(row, outcome)
             density = _density(row, factors)
@@ -112,6 +127,7 @@ def make_rows(
         values.append(value)
         densities.append(density)
         scenarios.append(row.get("scenario_id"))
+        seeds.append(seed)
     if not values:
         reasons = Counter(row.reason for row in rejected).most_common(1)
         why = f"; {reasons[0][1]} of them because {reasons[0][0]}" if reasons else ""
@@ -130,7 +146,32 @@ def make_rows(
         density=np.array(densities, dtype=np.float64) if has_density else None,
         scenarios=tuple(map(str, scenarios)) if None not in scenarios else None,
         rejected=tuple(rejected),
+        seeds=tuple(seeds) if len(set(seeds)) < len(seeds) else None,
     )
+
+
+def seed_keys(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return what decides the random draws of each row: rows with equal keys ran with the same ones.
+
+    That is the row's seed. Where all rows of a job have the same one, it is the job's, from which the seed of each of
+    its episodes follows: then it is that and the episode's number. A row without a seed is like no other.
+    """
+    by_job: dict[str, set[str]] = {}
+    sizes: Counter[str] = Counter()
+    for row in rows:
+        if row.get("job_name") is not None and row.get("seed") is not None:
+            by_job.setdefault(str(row["job_name"]), set()).add(str(row["seed"]))
+            sizes[str(row["job_name"])] += 1
+    keys = []
+    for number, row in enumerate(rows):
+        job, seed = str(row.get("job_name")), row.get("seed")
+        if seed is None:
+            keys.append(f"row {number}")
+        elif sizes[job] > 1 and len(by_job[job]) == 1 and row.get("episode_idx") is not None:
+            keys.append(f"seed {seed}, episode {row['episode_idx']}")
+        else:
+            keys.append(f"seed {seed}")
+    return keys
 
 
 def _units(row: Mapping[str, Any], factors: Sequence[Factor]) -> list[float]:

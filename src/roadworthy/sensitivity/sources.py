@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from roadworthy.errors import UsageError
+from roadworthy.record.files import file_inside, read_json
 from roadworthy.sensitivity.factors import Factor
 
 RUN, JOBS = "run.json", "jobs.json"
@@ -43,7 +44,8 @@ def _runs(folder: Path) -> list[Path]:
         return [folder]
     if (folder / JOBS).is_file():
         entries = json.loads((folder / JOBS).read_text(encoding="utf-8"))["jobs"]
-        runs = [folder / entry["run"] for entry in entries if entry.get("run")]
+        places = [file_inside(folder, entry["run"]) for entry in entries if entry.get("run")]
+        runs = [place for place in places if place is not None]  # a run of a stranger names nothing elsewhere
     else:
         found = [*folder.glob(f"*/{RUN}"), *folder.glob(f"*/*/{RUN}")]
         runs = sorted(file.parent for file in found if not file.parent.name.startswith("."))
@@ -55,7 +57,12 @@ def _file(run: Path) -> Path:
 
 
 def _completed(run: Path, rows: list[dict[str, Any]], factors: Sequence[Factor]) -> list[dict[str, Any]]:
-    """Rows of a run with the factors that they lack and that it tells otherwise."""
+    """Rows of a run with the factors that they lack and that it tells otherwise.
+
+    The scenario of a job's episode is its number, which means nothing beside that of another job, so it is left out.
+    """
+    if (run / RUN).is_file() and "job" in read_json(run / RUN):
+        rows = [{key: value for key, value in row.items() if key != "scenario_id"} for row in rows]
     tables = [table_of(row, "factors") for row in rows]
     missing = [factor for factor in factors if any(table.get(factor.name) is None for table in tables)]
     if not missing or not (run / RUN).is_file():

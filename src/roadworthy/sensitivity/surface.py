@@ -13,11 +13,12 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.ndimage import maximum_filter1d, minimum_filter1d
 from scipy.special import expit
 from scipy.stats import qmc
 
 from roadworthy.errors import UsageError
-from roadworthy.sensitivity.basis import Basis, SplineBasis
+from roadworthy.sensitivity.basis import SPLINE_PIECES, Basis, SplineBasis
 from roadworthy.sensitivity.factors import Categorical, Factor, spread_units
 from roadworthy.sensitivity.hierarchy import Mode, Regression, draw, find_mode
 from roadworthy.sensitivity.rows import Rows
@@ -26,6 +27,9 @@ Array = NDArray[np.float64]
 
 LEAST_ROWS = 20
 GRID_POINTS = 25
+STEEP_SHARE = 0.5  # of a curve's whole rise, within one piece of a spline: no surface of splines rises faster
+STEEP_CHANGE = 0.15  # of the chance of success; less is lost in the band
+RESOLUTION = 1.0 / SPLINE_PIECES  # of units: where within it a step is can't be told
 AVERAGED_POINTS = 128
 
 
@@ -76,8 +80,21 @@ class Surface:
         return self.outcome(self.weights @ self.basis.features(units).T)
 
     def predict(self, units: Array) -> Band:
-        """The chance or mean at units (n, factors), with a band for each point."""
-        return self._band(self.sample(units))
+        """The chance or mean at units (n, factors), with a band for each point.
+
+        Beside a step a band spans what is said within half a piece of a spline on either side of the point.
+        """
+        band = self._band(self.sample(units))
+        for factor, (low, high) in self.steps.items():
+            reach = 0.5 * RESOLUTION
+            near = np.flatnonzero((units[:, factor] >= low - reach) & (units[:, factor] <= high + reach))
+            for shift in np.linspace(-reach, reach, 5) if len(near) else ():
+                shifted = units[near]
+                shifted[:, factor] = np.clip(shifted[:, factor] + shift, 0.0, 1.0)
+                beside = self._band(self.sample(shifted))
+                band.low[near] = np.minimum(band.low[near], beside.low)
+                band.high[near] = np.maximum(band.high[near], beside.high)
+        return band
 
     def grid(self, factor: int, points: int = GRID_POINTS) -> Array:
         """The units of one factor that curves are worked out at."""
@@ -95,7 +112,38 @@ class Surface:
 
     def marginal(self, factor: int) -> Band:
         """The chance or mean along one factor, averaged over the others."""
-        return self._band(self.marginal_draws(factor))
+        return self._beside_steps(self._band(self.marginal_draws(factor)), factor, axis=0)
+
+    @cached_property
+    def steps(self) -> dict[int, tuple[float, float]]:
+        """Factors along which success jumps, and between which units. A step is drawn as a slope of that width."""
+        found = {}
+        for number, factor in enumerate(self.factors if self.is_binary else ()):
+            if isinstance(factor, Categorical):
+                continue
+            grid, curve = self.grid(number), self.marginal_draws(number).mean(axis=0)
+            width = round((len(grid) - 1) * RESOLUTION)
+            change = np.abs(curve[width:] - curve[:-width])
+            place = int(change.argmax())
+            if change[place] >= max(STEEP_CHANGE, STEEP_SHARE * float(np.ptp(curve))):
+                found[number] = float(grid[place]), float(grid[place + width])
+        return found
+
+    def _beside_steps(self, band: Band, factor: int, axis: int) -> Band:
+        """Let bands beside a step span what is said within half a piece of a spline: the step may be anywhere there."""
+        if factor not in self.steps:
+            return band
+        low, high = self.steps[factor]
+        grid, reach = self.grid(factor, band.mean.shape[axis]), 0.5 * RESOLUTION
+        size = 1 + 2 * int(np.ceil(reach * (len(grid) - 1)))
+        shape = [1] * band.mean.ndim
+        shape[axis] = -1
+        near = ((grid >= low - reach) & (grid <= high + reach)).reshape(shape)
+        return Band(
+            band.mean,
+            np.where(near, minimum_filter1d(band.low, size, axis, mode="nearest"), band.low),
+            np.where(near, maximum_filter1d(band.high, size, axis, mode="nearest"), band.high),
+        )
 
     def pairwise(self, first: int, second: int, points: int = 17) -> Band:
         """(grid, grid) along two factors, averaged over the others."""
@@ -110,12 +158,14 @@ class Surface:
             ],
             axis=1,
         )  # in parts, for the memory's sake
-        return self._band(means.reshape(len(self.weights), len(one), len(two)))
+        band = self._band(means.reshape(len(self.weights), len(one), len(two)))
+        return self._beside_steps(self._beside_steps(band, first, axis=0), second, axis=1)
 
     def given(self, factor: int, is_success: bool) -> Band:
         """The distribution of one factor given success or failure: of mean 1 along the grid, so 1 is no news."""
         chance = self.marginal_draws(factor)
-        return self._band(normalised(chance if is_success else 1.0 - chance, self.factors[factor]))
+        band = self._band(normalised(chance if is_success else 1.0 - chance, self.factors[factor]))
+        return self._beside_steps(band, factor, axis=0)
 
     def rate(self) -> Band:
         """The chance or mean over all uniform units."""

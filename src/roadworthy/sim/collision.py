@@ -66,8 +66,8 @@ def _pair_touches(first: Floats, f: int, second: Floats, s: int) -> bool:
 
 
 @inlined
-def collides(agents: Floats, marks: Ints, a: int, count: int) -> bool:
-    """Whether agent a's box touches that of any other agent among 0..count-1; only agents that are present count."""
+def is_near_others(agents: Floats, marks: Ints, a: int, count: int) -> bool:
+    """Whether agent a, if it is present, might touch any other agent among 0..count-1 that is."""
     x, y, radius = agents[X, a], agents[Y, a], agents[RADIUS, a] + _SLACK_M
     xs, ys, radii, is_present = agents[X], agents[Y], agents[RADIUS], marks[IS_PRESENT]
     # No branch in here: the compiler makes it a few vector instructions, and for most agents this is all.
@@ -76,14 +76,28 @@ def collides(agents: Floats, marks: Ints, a: int, count: int) -> bool:
         dx, dy, reach = xs[b] - x, ys[b] - y, radii[b] + radius
         is_near = (dx * dx + dy * dy <= reach * reach) & (is_present[b] != _NONE)
         near = np.int32(near + (_ONE if is_near else _NONE))
-    if near <= _ONE or is_present[a] == _NONE:  # an agent that is present is near itself
+    return bool(near > _ONE and is_present[a] != _NONE)  # an agent that is present is near itself
+
+
+@inlined
+def touches(agents: Floats, marks: Ints, a: int, b: int) -> bool:
+    """Whether the box of agent a, which is present, touches that of another agent b, if that is."""
+    dx, dy, reach = agents[X, b] - agents[X, a], agents[Y, b] - agents[Y, a], agents[RADIUS, b] + agents[RADIUS, a]
+    reach += _SLACK_M
+    if not dx * dx + dy * dy <= reach * reach or marks[IS_PRESENT, b] == _NONE or a == b:
+        return False
+    # The lower number comes first, so that rounding is the same for both: contact is always mutual.
+    return _pair_touches(agents, min(a, b), agents, max(a, b))
+
+
+@inlined
+def collides(agents: Floats, marks: Ints, a: int, count: int) -> bool:
+    """Whether agent a's box touches that of any other agent among 0..count-1; only agents that are present count."""
+    if not is_near_others(agents, marks, a, count):
         return False
     for b in range(count):
-        dx, dy, reach = xs[b] - x, ys[b] - y, radii[b] + radius
-        if dx * dx + dy * dy <= reach * reach and is_present[b] and b != a:
-            # The lower number comes first, so that rounding is the same for both: contact is always mutual.
-            if _pair_touches(agents, min(a, b), agents, max(a, b)):
-                return True
+        if touches(agents, marks, a, b):
+            return True
     return False
 
 

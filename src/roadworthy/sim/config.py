@@ -56,6 +56,7 @@ class AtGoal(Enum):
     STOP = "stop"  # it stands there until the end, and is done
     NEW_GOAL = "new_goal"  # it gets another goal
     RESPAWN = "respawn"  # its episode ends and it starts another there and then
+    CONTINUE = "continue"  # it stays in the world and drives until the time is up
 
 
 class OnInfraction(Enum):
@@ -64,6 +65,13 @@ class OnInfraction(Enum):
     IGNORE = "ignore"  # it drives on; the infraction is counted
     STOP = "stop"  # it stands there until the end, and is done
     REMOVE = "remove"  # it leaves the world
+
+
+class CollisionsScored(Enum):
+    """Which collisions make an attempt a failure."""
+
+    AT_FAULT = "at_fault"  # those that the agent is at fault for
+    ALL = "all"  # every contact with another agent
 
 
 @dataclass(frozen=True)
@@ -147,7 +155,7 @@ class InfractionConfig:
     """What happens on each kind of infraction."""
 
     collision: OnInfraction = OnInfraction.IGNORE
-    # Its box touches another's.
+    # Its box touches another's, whoever is at fault.
     off_road: OnInfraction = OnInfraction.IGNORE
     # Its box touches a road edge, or has crossed one.
     red_light: OnInfraction = OnInfraction.IGNORE
@@ -164,7 +172,7 @@ class RewardConfig:
     goal: float | Range = 1.0
     # Per goal reached.
     collision: float | Range = -1.0
-    # Per collision, when the contact begins.
+    # Per collision, when the contact begins, whoever is at fault.
     off_road: float | Range = -1.0
     # Per departure, when it begins.
     red_light: float | Range = -0.5
@@ -193,12 +201,15 @@ class RewardConfig:
 
 @dataclass(frozen=True)
 class ScoreConfig:
-    """When an attempt counts as a success: enough goals reached, without collision and without leaving the road."""
+    """When an attempt counts as a success: enough goals reached, no collision that counts, never off the road."""
 
     goal_shares: tuple[tuple[int, float], ...] = ((1, 1.0), (2, 0.5), (3, 0.6), (5, 0.8))
     # A ladder: with at least so many goals, at least this share of them has to be reached. The last that fits counts.
+    collisions: CollisionsScored = CollisionsScored.AT_FAULT
+    # Which collisions make an attempt a failure: those that the agent is at fault for, or every contact.
 
     def __post_init__(self) -> None:
+        _take_words(self)
         counts = [count for count, _ in self.goal_shares]
         if not counts or counts[0] != 1 or counts != sorted(set(counts)):
             raise ConfigError(f"goal_shares start at {counts}, expected a ladder of ascending goal counts from 1 on")
@@ -327,7 +338,7 @@ class SimConfig:
         if self.episode.trials > 1 and self.goal.at_goal is AtGoal.RESPAWN:
             raise ConfigError(
                 f"goal.at_goal is 'respawn' with episode.trials = {self.episode.trials}: an agent can't start anew "
-                "within a trial that ends for all at once; allowed with several trials: leave, stop, new_goal"
+                "within a trial that ends for all at once; allowed with several trials: leave, stop, new_goal, continue"
             )
         if self.mode is Mode.OPEN and self.open.agents > self.control.rows:
             raise ConfigError(

@@ -15,7 +15,7 @@ from roadworthy.scenario.schema import Floats, Ints
 from roadworthy.sim import traffic
 from roadworthy.sim.disturb import obey
 from roadworthy.sim.dynamics import move as drive
-from roadworthy.sim.judge import conclude, find_contact, find_edges, find_lines
+from roadworthy.sim.judge import conclude, find_contact, find_edges, find_lane, find_lines
 from roadworthy.sim.observe import (
     is_somewhere,
     look_at_lights,
@@ -25,7 +25,7 @@ from roadworthy.sim.observe import (
     show_agents,
 )
 from roadworthy.sim.replay import replay
-from roadworthy.sim.roads import fetch_lists, fetch_roads, locate
+from roadworthy.sim.roads import fetch_lists, fetch_roads
 from roadworthy.sim.routes import place_on_route
 from roadworthy.sim.start import start_episode
 from roadworthy.sim.state import (
@@ -175,16 +175,16 @@ def _judge(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, p: Params) 
     # Question by question, as `_observe` goes part by part. EVENTS holds what was found until all is.
     for a in range(driven):
         if marks[IS_DRIVING, a]:
-            marks[EVENTS, a] = find_contact(agents, marks, a, count)
+            marks[EVENTS, a] = find_contact(agents, marks, a, count, maps, m)
     for a in range(driven):
         if marks[IS_DRIVING, a]:
-            marks[EVENTS, a] |= find_edges(agents, a, maps, m)
+            marks[EVENTS, a] |= find_edges(agents, marks, a, maps, m)
     for a in range(driven):
         if marks[IS_DRIVING, a]:
             marks[EVENTS, a] |= find_lines(agents, marks, a, maps, m, scenarios, s, step, seed, p)
     for a in range(driven):
         if marks[IS_DRIVING, a]:
-            locate(maps, m, agents, marks, a)
+            marks[EVENTS, a] |= find_lane(agents, marks, a, maps, m)
     for a in range(driven):
         if marks[IS_DRIVING, a]:
             conclude(agents, marks, a, marks[EVENTS, a], p)

@@ -20,11 +20,10 @@ from roadworthy.sim.agenda import Agenda, Seeds, take_episode
 from roadworthy.sim.disturb import obey
 from roadworthy.sim.dynamics import is_allowed
 from roadworthy.sim.dynamics import move as drive
-from roadworthy.sim.judge import conclude, find_contact, find_edges, find_lines, judge_start
+from roadworthy.sim.judge import conclude, find_contact, find_edges, find_lane, find_lines, judge_start
 from roadworthy.sim.logs import average_figure
 from roadworthy.sim.observe import show_agent
 from roadworthy.sim.replay import replay
-from roadworthy.sim.roads import locate
 from roadworthy.sim.routes import place_on_route
 from roadworthy.sim.start import cast, place_recorded, set_clock, start_agents
 from roadworthy.sim.state import (
@@ -192,13 +191,13 @@ def judge_all(worlds: Worlds, maps: Maps, scenarios: Scenarios, settings: Settin
         return
     m, s, found = natural(clock[MAP]), natural(clock[SCENARIO]), 0
     if question == 0:
-        found = find_edges(agents, a, maps, m)
+        found = find_edges(agents, marks, a, maps, m)
     elif question == 1:
-        locate(maps, m, agents, marks, a)
+        found = find_lane(agents, marks, a, maps, m)
     elif question == 2:
         found = find_lines(agents, marks, a, maps, m, scenarios, s, clock[STEP], worlds.seeds[w], p)
     else:
-        found = find_contact(agents, marks, a, natural(clock[AGENT_COUNT]))
+        found = find_contact(agents, marks, a, natural(clock[AGENT_COUNT]), maps, m)
     if found != 0:
         cuda.atomic.or_(marks, (EVENTS, a), np.int32(found))
 
@@ -309,7 +308,7 @@ def start_all(
 
 
 @gpu_kernel
-def settle_in(worlds: Worlds, starts: Starts, maps: Maps, settings: Settings) -> None:
+def settle_in(worlds: Worlds, starts: Starts, maps: Maps, scenarios: Scenarios, settings: Settings) -> None:
     """What is true of agents where they start; the start that trials go back to; what others see of each."""
     w, a = natural(cuda.blockIdx.x), natural(cuda.threadIdx.x)
     agents, marks, clock = worlds.agents[w], worlds.marks[w], worlds.clocks[w]
@@ -319,7 +318,8 @@ def settle_in(worlds: Worlds, starts: Starts, maps: Maps, settings: Settings) ->
     if is_beginning:
         if a < clock[DRIVEN_COUNT]:
             marks[IS_DRIVING, a] = marks[IS_PRESENT, a]
-            judge_start(agents, marks, a, count, maps, clock[MAP], settings[0])
+            dt = scenarios.dt[clock[SCENARIO]]
+            judge_start(agents, marks, a, count, maps, clock[MAP], dt, settings[0])
         _copy_column(agents, marks, starts.agents[w], starts.marks[w], a)
     if a < count:
         show_agent(agents, marks[TYPE], worlds.looks[w], a)

@@ -310,7 +310,7 @@ class CudaBatch:
             self._kernel("carry on", kernels.carry_on, "Worlds Starts Maps"),
             self._kernel("begin", kernels.begin, "Worlds Maps Scenarios Agenda"),
             *([self._starting(is_step=True)] if needs_places else []),
-            self._kernel("settle in", kernels.settle_in, "Worlds Starts Maps"),
+            self._kernel("settle in", kernels.settle_in, "Worlds Starts Maps Scenarios"),
             self._observing("observe", self._observers.observe_all),
         ]
 
@@ -320,7 +320,7 @@ class CudaBatch:
             self._kernel("cut", kernels.cut, "Worlds Logs Agenda Ended", lend_one(self._is_cut, np.dtype(np.int32))),
             self._kernel("begin", kernels.begin, "Worlds Maps Scenarios Agenda"),
             *([self._starting(is_step=False)] if config.mode is Mode.OPEN else []),
-            self._kernel("settle in", kernels.settle_in, "Worlds Starts Maps"),
+            self._kernel("settle in", kernels.settle_in, "Worlds Starts Maps Scenarios"),
             self._observing("observe", self._observers.observe_all),
         ]
 

@@ -205,6 +205,7 @@ def _observe(
         weights_at,
         (partners_seen, lanes_seen, edges_seen, lights_seen),
         (partners, lanes, edges, lights),
+        p,
     )
     if not is_clean and p.dropout > _ZERO:
         _wait()
@@ -408,6 +409,7 @@ def _see_few(
     weights_at: int,
     seen: tuple[int, int, int, int],
     most: tuple[int, int, int, int],
+    p: Params,
 ) -> None:
     """What is in no block of entries: the agent itself, its goals, its weights, and how much is seen of each block."""
     all_few = cuda.shared.array(_FEW_EACH, float32)
@@ -417,7 +419,7 @@ def _see_few(
     if lane == 0:
         see_self(agents, marks, a, few, 0)
     if lane == 1:
-        see_goals(agents, marks, a, few, EGO_SIZE)
+        see_goals(agents, marks, a, p, few, EGO_SIZE)
     if lane == 2:
         for k in range(_COUNTS):
             few[_FEW - _COUNTS + k] = share(seen[k], most[k])

@@ -1,12 +1,16 @@
 """Figures: what an attempt and an episode come to, and each row's moving average over its episodes.
 
 The score, in words: an attempt is a success (1, else 0) if at least the config's share of the agent's goals was
-reached, and it neither touched another agent nor left the road. The share comes from `score.goal_shares`, a ladder by
-number of goals; with `new_goal` only the goals that it started with are asked for, and further ones count as well. An
-episode's score is the mean over its trials.
+reached, and it had no collision that counts and did not leave the road. `score.collisions` says which collisions count:
+those that the agent is at fault for (at_fault.py), or all. The share comes from `score.goal_shares`, a ladder by
+number of goals. With `new_goal` only as many goals are asked for as it started with: further ones that it reaches count
+in the place of these, and are never demanded. An episode's score is the mean over its trials.
 
 Rates of an episode are over its trials. Comfort and centring are shares of the steps driven; alignment and wrong way of
 those on a lane and moving. A share of nothing is NaN, which is left out of every mean.
+
+An agent that starts at its goal (`starts_at_goal`) has shown nothing by reaching it: its score, whether it reached its
+goals and whether it was timed out are NaN. So is what a road user of its kind is not judged by (see kinds.py).
 """
 
 from __future__ import annotations
@@ -15,8 +19,10 @@ import numpy as np
 
 from roadworthy.compile import inlined, rule
 from roadworthy.scenario.schema import Floats
+from roadworthy.sim.kinds import keeps_to_road, uses_lanes
 from roadworthy.sim.state import (
     ALIGNED,
+    AT_FAULT_COLLISIONS,
     CENTRED,
     COLLISIONS,
     DEPARTURES,
@@ -24,11 +30,12 @@ from roadworthy.sim.state import (
     DRIVEN,
     EPISODE_STEP,
     FIRST_STEP,
-    GOAL_COUNT,
+    GOALS_ASKED,
     GOALS_REACHED,
     ON_LANE,
     RED_LIGHTS,
     RETURN,
+    STARTS_AT_GOAL,
     STEP,
     STOP_SIGNS,
     UNCOMFORTABLE,
@@ -41,7 +48,8 @@ from roadworthy.sim.state import (
 # Figures of a trial.
 TRIAL_FIGURES = (
     "score goal_reached timed_out first_step last_step length goals_reached goals collisions departures red_lights "
-    "stop_signs distance_m return comfortable_steps centred_steps lane_steps aligned_steps wrong_way_steps"
+    "stop_signs distance_m return comfortable_steps centred_steps lane_steps aligned_steps wrong_way_steps "
+    "starts_at_goal at_fault_collisions"
 ).split()
 (
     _SCORE,
@@ -63,12 +71,15 @@ TRIAL_FIGURES = (
     _ON_LANE,
     _ALIGNED,
     _WRONG_WAY,
+    _STARTS_AT_GOAL,
+    _AT_FAULT,
 ) = range(len(TRIAL_FIGURES))
 
 # Figures of an episode; those of its trials follow where there are several.
 EPISODE_FIGURES = (
     "score goal_rate completion_rate collision_rate off_road_rate red_light_rate collisions departures red_lights "
-    "stop_signs comfort lane_aligned lane_centred wrong_way distance_m infractions return length timed_out_rate"
+    "stop_signs comfort lane_aligned lane_centred wrong_way distance_m infractions return length timed_out_rate "
+    "starts_at_goal at_fault_collision_rate at_fault_collisions"
 ).split()
 _EPISODE_FIGURES = len(EPISODE_FIGURES)
 _ZERO, _ONE, _NONE = np.float32(0.0), np.float32(1.0), np.float32(np.nan)
@@ -92,7 +103,10 @@ def figure_names(trials: int) -> tuple[str, ...]:
 
 @rule
 def score(goals_reached: int, goals: int, collisions: int, departures: int, p: Params) -> float:
-    """1 if at least the config's share of the goals was reached without collision and off-road, else 0."""
+    """1 if at least the config's share of the goals was reached without collision and off-road, else 0.
+
+    collisions: how many that count.
+    """
     needed = p.goal_shares[min(goals, len(p.goal_shares) - 1)]
     is_success = (
         goals > 0 and collisions == 0 and departures == 0 and np.float32(goals_reached) >= needed * np.float32(goals)
@@ -105,29 +119,34 @@ def close_trial(worlds: Worlds, logs: Logs, w: int, a: int, trial: int, is_timed
     """Write down the attempt of row a that ends now, as trial number `trial` of its episode."""
     agents, marks, clock = worlds.agents[w], worlds.marks[w], worlds.clocks[w]
     out = logs.trials[w, a, trial]
-    reached, goals = marks[GOALS_REACHED, a], marks[GOAL_COUNT, a]
-    collisions, departures = marks[COLLISIONS, a], marks[DEPARTURES, a]
+    reached, goals = marks[GOALS_REACHED, a], marks[GOALS_ASKED, a]
+    collisions, departures, at_fault = marks[COLLISIONS, a], marks[DEPARTURES, a], marks[AT_FAULT_COLLISIONS, a]
     driven = agents[DRIVEN, a]
+    tells_goals = marks[STARTS_AT_GOAL, a] == 0
+    is_on_road, is_on_lanes = keeps_to_road(marks, a), uses_lanes(marks, a)
     first = np.float32(clock[EPISODE_STEP] - clock[STEP] + marks[FIRST_STEP, a])
-    out[_SCORE] = score(reached, goals, collisions, departures, p)
-    out[_GOAL_REACHED] = _ONE if goals > 0 and reached >= goals else _ZERO
-    out[_TIMED_OUT] = _ONE if is_timed_out else _ZERO
+    counted = collisions if p.scores_all_collisions else at_fault
+    out[_SCORE] = _if_known(tells_goals, score(reached, goals, counted, departures, p))
+    out[_GOAL_REACHED] = _if_known(tells_goals, goals > 0 and reached >= goals)
+    out[_TIMED_OUT] = _if_known(tells_goals, is_timed_out)
     out[_FIRST_STEP] = first
     out[_LAST_STEP] = first + driven - _ONE
     out[_LENGTH] = driven
     out[_REACHED] = reached
     out[_GOALS] = goals
     out[_COLLISIONS] = collisions
-    out[_DEPARTURES] = departures
-    out[_RED_LIGHTS] = marks[RED_LIGHTS, a]
-    out[_STOP_SIGNS] = marks[STOP_SIGNS, a]
+    out[_DEPARTURES] = _if_known(is_on_road, departures)
+    out[_RED_LIGHTS] = _if_known(is_on_lanes, marks[RED_LIGHTS, a])
+    out[_STOP_SIGNS] = _if_known(is_on_lanes, marks[STOP_SIGNS, a])
     out[_DISTANCE] = agents[DISTANCE, a]
     out[_RETURN] = agents[RETURN, a]
     out[_COMFORTABLE] = driven - agents[UNCOMFORTABLE, a]
-    out[_CENTRED] = agents[CENTRED, a]
-    out[_ON_LANE] = agents[ON_LANE, a]
-    out[_ALIGNED] = agents[ALIGNED, a]
-    out[_WRONG_WAY] = agents[WRONG_WAY, a]
+    out[_CENTRED] = _if_known(is_on_road, agents[CENTRED, a])
+    out[_ON_LANE] = _if_known(is_on_lanes, agents[ON_LANE, a])
+    out[_ALIGNED] = _if_known(is_on_lanes, agents[ALIGNED, a])
+    out[_WRONG_WAY] = _if_known(is_on_lanes, agents[WRONG_WAY, a])
+    out[_STARTS_AT_GOAL] = marks[STARTS_AT_GOAL, a]
+    out[_AT_FAULT] = at_fault
 
 
 @rule
@@ -136,11 +155,11 @@ def close_episode(logs: Logs, w: int, a: int, trials: int, p: Params) -> None:
     ended = logs.trials[w, a, :trials]
     out = logs.episodes[w, a]
     count = np.float32(trials)
-    goals, driven, on_lane = _total(ended, _GOALS), _total(ended, _LENGTH), _total(ended, _ON_LANE)
+    driven, on_lane = _total(ended, _LENGTH), _total(ended, _ON_LANE)
     collisions, departures = _total(ended, _COLLISIONS), _total(ended, _DEPARTURES)
     red_lights = _total(ended, _RED_LIGHTS)
     out[0] = _total(ended, _SCORE) / count
-    out[1] = _share(min(_total(ended, _REACHED), goals), goals)
+    out[1] = _goal_rate(ended)
     out[2] = _total(ended, _GOAL_REACHED) / count
     out[3] = _how_many(ended, _COLLISIONS) / count
     out[4] = _how_many(ended, _DEPARTURES) / count
@@ -154,10 +173,13 @@ def close_episode(logs: Logs, w: int, a: int, trials: int, p: Params) -> None:
     out[12] = _share(_total(ended, _CENTRED), driven)
     out[13] = _share(_total(ended, _WRONG_WAY), on_lane)
     out[14] = _total(ended, _DISTANCE)
-    out[15] = collisions + departures + red_lights
+    out[15] = collisions + _or_zero(departures) + _or_zero(red_lights)
     out[16] = _total(ended, _RETURN)
     out[17] = driven
     out[18] = _total(ended, _TIMED_OUT) / count
+    out[19] = ended[0, _STARTS_AT_GOAL]
+    out[20] = _how_many(ended, _AT_FAULT) / count
+    out[21] = _total(ended, _AT_FAULT)
     if p.trials > 1:
         out[_EPISODE_FIGURES] = count
         out[_EPISODE_FIGURES + 1] = _total(ended, _GOAL_REACHED)
@@ -199,9 +221,11 @@ def _total(trials: Floats, figure: int) -> float:
 
 @rule
 def _how_many(trials: Floats, figure: int) -> float:
-    """In how many trials it happened at all."""
+    """In how many trials it happened at all; NaN where that is not known."""
     count = _ZERO
     for k in range(trials.shape[0]):
+        if np.isnan(trials[k, figure]):
+            return _NONE
         if trials[k, figure] > _ZERO:
             count += _ONE
     return count
@@ -210,3 +234,25 @@ def _how_many(trials: Floats, figure: int) -> float:
 @rule
 def _share(part: float, whole: float) -> float:
     return part / whole if whole > _ZERO else _NONE
+
+
+@rule
+def _goal_rate(trials: Floats) -> float:
+    """Which share of the goals that were asked for was reached; NaN for an agent that starts at its goal."""
+    if trials[0, _STARTS_AT_GOAL] > _ZERO:
+        return _NONE
+    reached = _ZERO
+    for k in range(trials.shape[0]):
+        reached += min(trials[k, _REACHED], trials[k, _GOALS])
+    return _share(reached, _total(trials, _GOALS))
+
+
+@inlined
+def _if_known(is_known: bool, value: float) -> float:
+    """A figure, or NaN for no data."""
+    return np.float32(value) if is_known else _NONE
+
+
+@inlined
+def _or_zero(value: float) -> float:
+    return _ZERO if np.isnan(value) else value

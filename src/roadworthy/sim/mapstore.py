@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from roadworthy.compile import kernel
 from roadworthy.errors import PackError, ScenarioError
 from roadworthy.scenario.grid import CELL_M
+from roadworthy.scenario.lanes.network import DEFAULT_LANE_WIDTH_M
 from roadworthy.scenario.pack import Pack
 from roadworthy.scenario.pack.tables import PLACES, SECTIONS, PackedTables
 from roadworthy.scenario.prepare import EDGE_LIST_LENGTH, LANE_LIST_LENGTH
@@ -18,6 +19,11 @@ from roadworthy.scenario.schema import EdgeType, Floats, Ints, LaneType, Longs
 from roadworthy.sim.pieces import piece_major
 from roadworthy.sim.slots import Slots
 from roadworthy.sim.state import (
+    BOX_EAST,
+    BOX_HALF_WIDTH,
+    BOX_NORTH,
+    BOX_SOUTH,
+    BOX_WEST,
     COLUMNS,
     EDGE_COUNT,
     EDGE_POINT_COUNT,
@@ -29,9 +35,14 @@ from roadworthy.sim.state import (
     LANE_SUCCESSOR_START,
     LANE_TYPE,
     POINT_ARC,
+    POINT_COS,
+    POINT_HALF,
     POINT_IS_BIKE,
     POINT_IS_MEDIAN,
     POINT_LIMIT,
+    POINT_SIN,
+    POINT_X,
+    POINT_Y,
     ROWS,
     SIGN_COUNT,
     Maps,
@@ -180,6 +191,7 @@ def _make_maps(slots: int, room: MapRoom) -> Maps:
         edge_lists=zeros(np.uint16, room.lists, EDGE_LIST_LENGTH),
         lanes=zeros(np.int32, 5, _padded(room.lanes + 1)),
         lane_lengths=zeros(np.float32, room.lanes),
+        lane_boxes=zeros(np.float32, 5, room.lanes),
         successors=zeros(np.int32, room.successors),
         signs=zeros(np.float32, 5, room.signs),
         sign_lanes=zeros(np.int32, room.signs),
@@ -199,7 +211,9 @@ def move_contents(arrays: Iterable[NDArray[Any]], larger: Iterable[NDArray[Any]]
 
 _BIKE_LANE, _MEDIAN = int(LaneType.BIKE_LANE), int(EdgeType.MEDIAN)
 _ZERO, _HALF, _ONE = np.float32(0.0), np.float32(0.5), np.float32(1.0)
-_DEFAULT_HALF_WIDTH = np.float32(1.8)
+_DEFAULT_HALF_WIDTH = np.float32(1.8)  # of a stop line
+_DEFAULT_LANE_HALF_WIDTH = np.float32(0.5 * DEFAULT_LANE_WIDTH_M)
+_INFINITE = np.float32(np.inf)
 _LIST_LENGTH = LANE_LIST_LENGTH
 _EDGES, _LANE_POINTS, _EDGE_POINTS = PLACES["edge_x0"], PLACES["lane_point_x"], PLACES["edge_point_x"]
 _LANE_POINT_ARCS, _LANE_POINT_LANES = PLACES["lane_point_arcs"], PLACES["lane_point_lanes"]
@@ -295,7 +309,26 @@ def _fill_map(
         for i in range(lane_lines[LANE_POINT_START, lane], lane_lines[LANE_POINT_START, lane + 1]):
             maps.lane_points[slot, POINT_LIMIT, i] = limits[lane]
             maps.lane_points[slot, POINT_IS_BIKE, i] = is_bike
+    _bound_lanes(maps, slot, widths)
     return fault
+
+
+@kernel
+def _bound_lanes(maps: Maps, slot: int, widths: Floats) -> None:
+    """Write where each lane is: its center line's bounds, wider by half its width on every side."""
+    points, starts, boxes = maps.lane_points[slot], maps.lanes[slot, LANE_POINT_START], maps.lane_boxes[slot]
+    for lane in range(len(widths)):
+        west = south = _INFINITE
+        east = north = -_INFINITE
+        for i in range(starts[lane], starts[lane + 1]):
+            x, y, half = points[POINT_X, i], points[POINT_Y, i], points[POINT_HALF, i]
+            reach_x, reach_y = abs(points[POINT_COS, i]) * half, abs(points[POINT_SIN, i]) * half
+            west, east = min(west, x - reach_x), max(east, x + reach_x)
+            south, north = min(south, y - reach_y), max(north, y + reach_y)
+        half_width = widths[lane] * _HALF if widths[lane] > _ZERO else _DEFAULT_LANE_HALF_WIDTH
+        boxes[BOX_WEST, lane], boxes[BOX_SOUTH, lane] = west - half_width, south - half_width
+        boxes[BOX_EAST, lane], boxes[BOX_NORTH, lane] = east + half_width, north + half_width
+        boxes[BOX_HALF_WIDTH, lane] = half_width
 
 
 @kernel

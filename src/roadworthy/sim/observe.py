@@ -15,6 +15,7 @@ from roadworthy.compile import inlined
 from roadworthy.scenario.grid import cell_along
 from roadworthy.scenario.schema import AgentType, Floats, Ints
 from roadworthy.sim import draws
+from roadworthy.sim.goals import goal_line
 from roadworthy.sim.layout import (
     ACCELERATION_MPS2,
     CONDITIONING,
@@ -40,7 +41,6 @@ from roadworthy.sim.state import (
     COS,
     EDGE_POINT_COUNT,
     GOAL_COUNT,
-    GOALS,
     IS_PRESENT,
     LANE_COS,
     LANE_LIMIT,
@@ -109,7 +109,7 @@ def observe(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: Whole, a: Whole
 def look_at_self(agents: Floats, marks: Ints, a: Whole, p: Params, row_out: Floats) -> None:
     """The agent itself, its goals and what it is rewarded for."""
     see_self(agents, marks, a, row_out, 0)
-    see_goals(agents, marks, a, row_out, EGO_SIZE)
+    see_goals(agents, marks, a, p, row_out, EGO_SIZE)
     weights_at = counts_at(p) - WEIGHT_COUNT
     for k in range(WEIGHT_COUNT):
         row_out[weights_at + k] = agents[WEIGHTS + k, a]
@@ -243,13 +243,13 @@ def see_self(agents: Floats, marks: Ints, a: Whole, row_out: Floats, at: Whole) 
 
 
 @inlined
-def see_goals(agents: Floats, marks: Ints, a: Whole, row_out: Floats, at: Whole) -> None:
+def see_goals(agents: Floats, marks: Ints, a: Whole, p: Params, row_out: Floats, at: Whole) -> None:
     """The next goal and the one after it."""
     goal, goals = marks[NEXT_GOAL, a], marks[GOAL_COUNT, a]
     for k in range(2):
         ahead, left = _ZERO, _ZERO
         if goal >= 0 and goal + k < goals:
-            line = GOALS + 2 * (goal + k)
+            line = goal_line(goal + k, p)
             dx, dy = agents[line, a] - agents[X, a], agents[line + 1, a] - agents[Y, a]
             ahead = clipped((dx * agents[COS, a] + dy * agents[SIN, a]) * _FAR)
             left = clipped((dy * agents[COS, a] - dx * agents[SIN, a]) * _FAR)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from roadworthy.sim.config import Actions, AtGoal, Mode, Model, OnInfraction, Range, SimConfig
+from roadworthy.sim.config import Actions, AtGoal, CollisionsScored, Mode, Model, OnInfraction, Range, SimConfig
 from roadworthy.sim.dynamics import ACTION_CHOICES
 from roadworthy.sim.state import (
+    CONTINUE,
     HALT,
     HIDDEN_FACTORS,
     IGNORE,
@@ -21,7 +22,13 @@ from roadworthy.sim.state import (
 )
 
 MOST_GOALS = 16
-_AT_GOAL = {AtGoal.LEAVE: LEAVE, AtGoal.STOP: STOP, AtGoal.NEW_GOAL: NEW_GOAL, AtGoal.RESPAWN: RESPAWN}
+_AT_GOAL = {
+    AtGoal.LEAVE: LEAVE,
+    AtGoal.STOP: STOP,
+    AtGoal.NEW_GOAL: NEW_GOAL,
+    AtGoal.RESPAWN: RESPAWN,
+    AtGoal.CONTINUE: CONTINUE,
+}
 _ON_INFRACTION = {OnInfraction.IGNORE: IGNORE, OnInfraction.STOP: HALT, OnInfraction.REMOVE: REMOVE}
 
 
@@ -48,6 +55,7 @@ def params(config: SimConfig) -> Params:
         on_collision=np.int32(_ON_INFRACTION[config.infraction.collision]),
         on_off_road=np.int32(_ON_INFRACTION[config.infraction.off_road]),
         on_red_light=np.int32(_ON_INFRACTION[config.infraction.red_light]),
+        scores_all_collisions=np.int32(config.score.collisions is CollisionsScored.ALL),
         open_agents=np.int32(config.open.agents),
         open_traffic=np.int32(config.open.traffic),
         goal_spacing=np.float32(config.open.goal_spacing_m),

@@ -6,6 +6,7 @@ import numpy as np
 
 from roadworthy.compile import inlined
 from roadworthy.scenario.schema import Floats, Ints
+from roadworthy.sim.kinds import keeps_to_road
 from roadworthy.sim.state import (
     EVENT_COLLISION,
     EVENT_GOAL,
@@ -63,6 +64,6 @@ def reward(agents: Floats, marks: Ints, a: int) -> float:
         total += agents[_WRONG_WAY, a]
     if events & EVENT_ON_LANE:
         total += agents[_LANE_ALIGN, a] * agents[LANE_COS, a]
-    if marks[LANE, a] >= 0:
+    if marks[LANE, a] >= 0 and keeps_to_road(marks, a):
         total += agents[_LANE_CENTRE, a] * max(_ONE - abs(agents[LANE_OFFSET, a]) * _PER_METRE_OFF_CENTRE, _NOTHING)
     return total

@@ -14,6 +14,7 @@ from roadworthy.scenario.grid import CELL_M
 from roadworthy.scenario.schema import AgentType, Floats, Ints, LaneType
 from roadworthy.sim import draws
 from roadworthy.sim.collision import boxes_touch
+from roadworthy.sim.goals import goal_line
 from roadworthy.sim.joining import join_traffic
 from roadworthy.sim.path import FAR, Real, Road, nearest_place, piece_at, route_pose
 from roadworthy.sim.routes import (
@@ -36,6 +37,7 @@ from roadworthy.sim.state import (
     GOAL_COUNT,
     GOAL_DISTANCE,
     GOALS,
+    GOALS_ASKED,
     HEADING,
     IS_PRESENT,
     JERK,
@@ -297,7 +299,7 @@ def _set_goals(agents: Floats, marks: Ints, a: int, road: Road, p: Params) -> No
             count += 1
         else:
             agents[GOALS + 2 * g, a] = agents[GOALS + 2 * g + 1, a] = _ZERO
-    marks[GOAL, a], marks[GOAL_COUNT, a] = 0, count
+    marks[GOAL, a], marks[GOAL_COUNT, a], marks[GOALS_ASKED, a] = 0, count, count
     dx, dy = agents[GOALS, a] - agents[X, a], agents[GOALS + 1, a] - agents[Y, a]
     agents[GOAL_DISTANCE, a] = np.sqrt(dx * dx + dy * dy)
 
@@ -327,7 +329,7 @@ def new_goal(worlds: Worlds, maps: Maps, w: int, a: int, p: Params) -> bool:
     """
     agents, marks, m = worlds.agents[w], worlds.marks[w], worlds.clocks[w, MAP]
     road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
-    last = GOALS + 2 * ((marks[GOAL_COUNT, a] + p.goal_count - 1) % p.goal_count)
+    last = goal_line(marks[GOAL_COUNT, a] + p.goal_count - 1, p)
     x, y = agents[last, a], agents[last + 1, a]
     place, arc, distance = marks[ROUTE_PLACE, a], _ZERO, FAR
     if marks[ROUTE_LENGTH, a] > 0:
@@ -349,7 +351,7 @@ def new_goal(worlds: Worlds, maps: Maps, w: int, a: int, p: Params) -> bool:
         place, arc = marks[ROUTE_PLACE, a], agents[PATH_ARC, a]
         if _room_for_goals(road, agents, marks, a, place, arc) < p.goal_spacing:
             return False
-    goal = GOALS + 2 * (marks[GOAL_COUNT, a] % p.goal_count)
+    goal = goal_line(marks[GOAL_COUNT, a], p)
     agents[goal, a], agents[goal + 1, a], _, _ = route_pose(road, marks, a, place, arc, p.goal_spacing)
     marks[GOAL_COUNT, a] += 1
     return True

@@ -34,6 +34,7 @@ from roadworthy.sim.state import (
     FRAME_COUNT,
     GOAL_COUNT,
     GOALS,
+    GOALS_ASKED,
     HAS_ENDED,
     HIDDEN_FACTORS,
     IDM,
@@ -96,7 +97,7 @@ def start_episode(worlds: Worlds, starts: Starts, maps: Maps, scenarios: Scenari
             place_recorded(worlds, maps, scenarios, w, a)
     for a in range(driven):
         marks[IS_DRIVING, a] = marks[IS_PRESENT, a]
-        judge_start(agents, marks, a, count, maps, clock[MAP], p)
+        judge_start(agents, marks, a, count, maps, clock[MAP], scenarios.dt[clock[SCENARIO]], p)
     clock[IS_BEGINNING] = 0
     _copy(agents, starts.agents[w])
     _copy(marks, starts.marks[w])
@@ -172,7 +173,8 @@ def _start_agent(worlds: Worlds, starts: Starts, maps: Maps, scenarios: Scenario
     elif is_placed:
         marks[IS_DRIVING, a] = 1
         marks[FIRST_STEP, a] = clock[STEP]
-        judge_start(agents, marks, a, clock[AGENT_COUNT], maps, clock[MAP], p)
+        dt = scenarios.dt[clock[SCENARIO]]
+        judge_start(agents, marks, a, clock[AGENT_COUNT], maps, clock[MAP], dt, p)
     else:
         marks[IS_PRESENT, a], marks[IS_DRIVING, a], marks[IS_WAITING, a] = 0, 0, 1
 
@@ -221,7 +223,7 @@ def cast(worlds: Worlds, scenarios: Scenarios, w: int, a: int, p: Params) -> Non
         agents[RADIUS, a] = _HALF * np.sqrt(length * length + width * width)
         agents[GOALS, a] = scenarios.cast[s, CAST_GOAL_X, a]
         agents[GOALS + 1, a] = scenarios.cast[s, CAST_GOAL_Y, a]
-        marks[GOAL_COUNT, a] = 1
+        marks[GOAL_COUNT, a] = marks[GOALS_ASKED, a] = 1
     if a < driven and not _is_ego(a, driven, seed, p):
         marks[ROLE, a] = COPLAYER
 

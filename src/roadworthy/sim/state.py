@@ -70,6 +70,7 @@ GOALS = WEIGHTS + len(REWARD_TERMS)  # x and y of each goal in turn, from here t
     IS_OFF_ROAD,  # 1: its box touches a road edge after this step, or is outside
     IS_OUTSIDE,  # 1: its middle has left the road through an edge and not come back
     COLLISIONS,  # contacts that began in this trial
+    AT_FAULT_COLLISIONS,  # other agents that it touched in this trial, at fault for the first contact
     DEPARTURES,  # departures from the road that began in this trial
     RED_LIGHTS,  # red lights run in this trial
     STOP_SIGNS,  # stop signs passed in this trial without stopping
@@ -77,6 +78,8 @@ GOALS = WEIGHTS + len(REWARD_TERMS)  # x and y of each goal in turn, from here t
     GOAL,  # number of the next goal
     GOAL_COUNT,  # how many it has
     GOALS_REACHED,  # in this trial
+    GOALS_ASKED,  # how many it started with; with `new_goal` more follow
+    STARTS_AT_GOAL,  # 1: it reaches its goals without driving
     SPAWNS,  # how often it was spawned in this trial, for the draws of the next one
     EVENTS,  # what happened to it in this step: sum of EVENT_... below
     FATE,  # what becomes of it after this step: DRIVES_ON, STANDS or LEAVES below
@@ -85,14 +88,18 @@ GOALS = WEIGHTS + len(REWARD_TERMS)  # x and y of each goal in turn, from here t
     FIRST_STEP,  # the world's step at which its attempt began: 0, or when it was spawned again
     ROUTE_LENGTH,  # lanes in its route, 0 for none
     ROUTE_PLACE,  # which of them it is on
-    ROUTE,  # lanes, from here to the end: ROUTE_LANES lines
-) = range(26)
+    ROUTE,  # lanes, from here on: ROUTE_LANES lines
+) = range(29)
 ROUTE_LANES = 24
-MARK_LINES = ROUTE + ROUTE_LANES
+# Which agents it has touched in this trial or touched where it started, a bit for each: bit b % 32 of line b // 32.
+TOUCHED = ROUTE + ROUTE_LANES
+TOUCHED_LINES = 8
+MARK_LINES = TOUCHED + TOUCHED_LINES
 
 # Bits of EVENTS.
 EVENT_GOAL, EVENT_COLLISION, EVENT_OFF_ROAD, EVENT_RED_LIGHT, EVENT_STOP_SIGN = 1, 2, 4, 8, 16
 EVENT_UNCOMFORTABLE, EVENT_ON_LANE, EVENT_ALIGNED, EVENT_CENTRED, EVENT_WRONG_WAY = 32, 64, 128, 256, 512
+EVENT_AT_FAULT = 1024  # it is at fault for its first contact with another agent, see at_fault.py
 # Values of FATE.
 DRIVES_ON, STANDS, LEAVES = range(3)
 
@@ -160,7 +167,7 @@ class Rows(NamedTuple):
     active: NDArray[np.bool_]  # (N,) the observation just returned means something
     trial_ended: NDArray[np.bool_]  # (N,) the step just made was the last of a trial
     episode_ended: NDArray[np.bool_]  # (N,) ... of an episode
-    timed_out: NDArray[np.bool_]  # (N,) ... because the time was up
+    timed_out: NDArray[np.bool_]  # (N,) ... because the time was up, and the agent had a goal left
 
 
 # Lines of Maps.edges: a segment from (0, 1) to (2, 3), the road on its left.
@@ -171,6 +178,8 @@ POINT_LIMIT, POINT_IS_BIKE, POINT_ARC = 5, 6, 7  # lanes: m/s (0 unknown), 1 for
 POINT_IS_MEDIAN = 5  # edges: 1 for a median
 # Lines of Maps.lanes, int32. Entry l + 1 of the two starts says where lane l ends.
 LANE_POINT_START, LANE_SUCCESSOR_START, LANE_LEFT, LANE_RIGHT, LANE_TYPE = range(5)
+# Lines of Maps.lane_boxes, float32: bounds of all that is within half the lane's width of its center line, in m.
+BOX_WEST, BOX_SOUTH, BOX_EAST, BOX_NORTH, BOX_HALF_WIDTH = range(5)
 # Columns of Maps.sizes, int32.
 COLUMNS, ROWS, LANE_COUNT, EDGE_COUNT, LANE_POINT_COUNT, EDGE_POINT_COUNT, SIGN_COUNT = range(7)
 # Lines of stop lines (Maps.signs, Scenarios.lights), float32.
@@ -193,6 +202,7 @@ class Maps(NamedTuple):
     edge_lists: NDArray[np.uint16]  # (M, lists, 64)
     lanes: Ints  # (M, 5, lanes + 1)
     lane_lengths: Floats  # (M, lanes)
+    lane_boxes: Floats  # (M, 5, lanes) where each lane is, and half its width
     successors: Ints  # (M, k)
     signs: Floats  # (M, 5, signs) stop lines of stop signs
     sign_lanes: Ints  # (M, signs) the lane that ends at the line
@@ -234,13 +244,14 @@ class Params(NamedTuple):
     choices_across: np.int32
     trials: np.int32
     trial_steps: np.int32
-    at_goal: np.int32  # LEAVE, STOP, NEW_GOAL, RESPAWN below
+    at_goal: np.int32  # LEAVE, STOP, NEW_GOAL, RESPAWN, CONTINUE below
     goal_radius: np.float32
     goal_speed: np.float32
     goal_count: np.int32  # lines of goals per agent
     on_collision: np.int32  # IGNORE, HALT, REMOVE below
     on_off_road: np.int32
     on_red_light: np.int32
+    scores_all_collisions: np.int32  # score.collisions: 1 for all, 0 for at_fault
     open_agents: np.int32
     open_traffic: np.int32
     goal_spacing: np.float32
@@ -276,5 +287,5 @@ class Params(NamedTuple):
         return np.array([tuple(self)], np.dtype(kinds, align=True))
 
 
-LEAVE, STOP, NEW_GOAL, RESPAWN = range(4)
+LEAVE, STOP, NEW_GOAL, RESPAWN, CONTINUE = range(5)
 IGNORE, HALT, REMOVE = range(3)

@@ -8,6 +8,8 @@ With several (k > 1):
   an agent is done: no signal; it is inactive ("in limbo") until the trial ends.
   The time is up, or every ego is done: trial_ended for all rows, timed_out for those that were not done; after the last
   trial episode_ended too.
+With `continue` nothing ends at a goal: an agent that has reached all its goals drives until the time is up, and is not
+timed_out then. It is done only where an infraction stops or removes it.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from roadworthy.sim.state import (
     ALIGNED,
     CENTRED,
     COLLISIONS,
+    CONTINUE,
     DEPARTURES,
     DISTANCE,
     DRIVEN,
@@ -124,7 +127,8 @@ def settle(agents: Floats, marks: Ints, a: int, p: Params) -> float:
         goal += 1
         marks[GOAL, a] = goal
     # Who was to get another goal and has none a step later came to the end of the road.
-    if 0 < goal_count <= goal and (p.at_goal != NEW_GOAL or not events & EVENT_GOAL):
+    is_done = 0 < goal_count <= goal and (p.at_goal != NEW_GOAL or not events & EVENT_GOAL)
+    if is_done and p.at_goal != CONTINUE:
         fate = max(fate, STANDS if p.at_goal == STOP else LEAVES)
     marks[FATE, a] = fate
     return gained
@@ -179,7 +183,7 @@ def close_row(worlds: Worlds, logs: Logs, rows: Rows, w: int, a: int, row: int, 
             has_ended = is_driving and (is_done or is_over)
         else:
             has_ended = is_over and (is_driving or marks[IS_DONE, a] != 0)
-        is_timed_out = has_ended and clock[STEP] >= p.trial_steps and not is_done
+        is_timed_out = has_ended and clock[STEP] >= p.trial_steps and not is_done and not has_arrived(marks, a, p)
     rows.trial_ended[row] = has_ended
     rows.episode_ended[row] = has_ended and is_last_trial
     rows.timed_out[row] = is_timed_out
@@ -187,6 +191,12 @@ def close_row(worlds: Worlds, logs: Logs, rows: Rows, w: int, a: int, row: int, 
         close_trial(worlds, logs, w, a, clock[TRIAL], is_timed_out, p)
         if is_last_trial:
             close_episode(logs, w, a, clock[TRIAL] + 1, p)
+
+
+@inlined
+def has_arrived(marks: Ints, a: int, p: Params) -> bool:
+    """Whether agent a has reached all its goals and continues: the end of the time is then not a failure."""
+    return p.at_goal == CONTINUE and 0 < marks[GOAL_COUNT, a] <= marks[GOAL, a]
 
 
 @inlined
@@ -239,6 +249,6 @@ def meet_fate(worlds: Worlds, maps: Maps, w: int, a: int, p: Params) -> None:
             marks[IS_PRESENT, a] = 0
         marks[IS_WAITING, a] = p.at_goal == RESPAWN
     elif marks[EVENTS, a] & EVENT_GOAL:
-        if marks[GOAL, a] >= marks[GOAL_COUNT, a]:
+        if p.at_goal == NEW_GOAL and marks[GOAL, a] >= marks[GOAL_COUNT, a]:
             new_goal(worlds, maps, w, a, p)
         agents[GOAL_DISTANCE, a] = distance_to_goal(agents, marks, a, p)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from pathlib import Path
 
 from roadworthy.errors import ConfigError
 from roadworthy.policy.config import PolicyConfig
 from roadworthy.sim.config import SimConfig
+from roadworthy.sources import expanded
 
 
 class Precision(Enum):
@@ -89,15 +89,17 @@ class PpoConfig:
 class CoplayerConfig:
     """Who drives the agents that are not egos (env.control.ego_share says how many those are)."""
 
-    checkpoints: tuple[Path, ...] = ()
+    checkpoints: tuple[str, ...] = ()
     # Partners, as folders or "baseline:NAME": each world has one of them in each episode. Without any, all drive as
-    # the policy in training does.
+    # the policy in training does. A folder that has the name of a built-in policy is given as "./zero".
     reread_interval: int = 20
     # Every so many updates, checkpoints whose files were replaced are read again.
 
     def __post_init__(self) -> None:
         if self.reread_interval < 1:
             raise ConfigError(f"reread_interval is {self.reread_interval}, expected at least 1")
+        places = tuple(expanded(str(place), "coplayers.checkpoints") for place in self.checkpoints)
+        object.__setattr__(self, "checkpoints", places)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,10 @@ Panel = tuple[str, tuple[str, ...]]  # its title, and the figures that it shows
 # From left to right; those of trials follow where there are any.
 _TOP: tuple[Panel, ...] = (
     ("figures of egos", ("score", "goal_rate", "completion_rate")),
-    ("infractions, share of episodes", ("collision_rate", "off_road_rate", "red_light_rate")),
+    (
+        "infractions, share of episodes",
+        ("at_fault_collision_rate", "collision_rate", "off_road_rate", "red_light_rate"),
+    ),
 )
 _BELOW: tuple[Panel, ...] = (
     ("the learner", ("entropy", "explained_variance", "value")),

@@ -160,6 +160,13 @@ def test_any_length_can_be_asked_for_and_traffic_runs_on(behavior: str) -> None:
     assert appear[:, 150:].any(), "and arrive in the second half"
 
 
+@pytest.mark.row("CL-2")
+def test_the_self_driving_car_is_there_for_15_s() -> None:
+    """A car whose behavior is shown in the first 8 s, and that might leave the map after 14.8 s."""
+    scenario = produce(900001, "lane_change", 2, steps=161)
+    assert scenario.valid[scenario.sdc].all()
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("behavior", BEHAVIORS)
 def test_scenarios_of_a_thousand_steps_are_sound(behavior: str) -> None:

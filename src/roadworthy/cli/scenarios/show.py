@@ -24,7 +24,7 @@ View = Literal["bev", "ego"]
 
 EXAMPLES = examples(
     "roadworthy scenarios show town.pack 0 -o town.png",
-    "roadworthy scenarios show town.pack 0 -o town.png --view ego --step 40",
+    "roadworthy scenarios show town.pack 0 -o town.png --view bev --step 40",
     "roadworthy scenarios show town.pack 0 --gif town.gif --mp4 town.mp4",
 )
 
@@ -47,7 +47,14 @@ def show(
     step: Annotated[
         int | None, typer.Option(metavar="N", min=0, help="The picture's step (the last of the history).")
     ] = None,
-    view: Annotated[View, typer.Option(help="The whole map, or around the self-driving car.")] = "bev",
+    view: Annotated[
+        View | None,
+        typer.Option(
+            help="The whole map (bev), or around the self-driving car (ego). By default around the car, where there is "
+            "one.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Draw one scenario as a picture, an animation or a video."""
     if output is None and gif is None and mp4 is None:
@@ -60,6 +67,7 @@ def show(
     with Pack(pack) as opened:
         chosen = chosen_scenario(opened, scenario)
     fps = 1.0 / chosen.dt
+    view = view or _first_view(chosen)
     if output is not None:
         bird = BirdView(chosen)
         at = chosen.current_step if step is None else step
@@ -71,6 +79,11 @@ def show(
     if mp4 is not None:
         write_mp4(make_folder(mp4), _frames(chosen, view, PICTURE_SIZE), fps)
         tell(str(mp4))
+
+
+def _first_view(scenario: Scenario) -> View:
+    """What people look for first."""
+    return "ego" if scenario.sdc >= 0 and scenario.valid[scenario.sdc].any() else "bev"
 
 
 def _frames(scenario: Scenario, view: View, size: tuple[int, int]) -> Iterator[Image]:

@@ -12,6 +12,7 @@ from roadworthy.evaluate.evaluator import Order
 from roadworthy.jobs.figures import figures
 from roadworthy.jobs.job import Job, SweepConfig, VideoConfig
 from roadworthy.jobs.plan import plan
+from roadworthy.jobs.render_probe import render_fault
 from roadworthy.jobs.run import Errand
 from roadworthy.record import Run, RunWriter
 
@@ -95,7 +96,7 @@ class Gym:
         name = order.subject.name if order.config.policy is None else job.policy
         with RunWriter.start(order.out, order.name, name, header, ledger.table(), new=order.is_new) as writer:
             order.on_begun(writer.folder)
-            errand = Errand(job, writer, len(ledger), order.progress)
+            errand = Errand(job, writer, len(ledger), order.progress, render_fault=render_fault(job))
             errand.play(list(ledger))
             writer.seal(figures)
         if errand.metric_fault:

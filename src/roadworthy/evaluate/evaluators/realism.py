@@ -13,6 +13,7 @@ from roadworthy.errors import ConfigError, UsageError
 from roadworthy.evaluate.config import EvaluatorConfig, SummaryConfig
 from roadworthy.evaluate.evaluator import DrivingEvaluator
 from roadworthy.metrics.realism.scene import task_agents
+from roadworthy.metrics.trace_figures import TraceFigures
 from roadworthy.record import Run
 from roadworthy.scenario.pack import Pack
 from roadworthy.sim.config import EpisodeConfig, SimConfig
@@ -79,6 +80,10 @@ class Realism(DrivingEvaluator):
             )
         return numbers
 
+    def trace_figures(self, config: EvaluatorConfig) -> tuple[TraceFigures, ...]:
+        """Return none: rollouts of everybody are samples, not a car that drives among traffic."""
+        return ()
+
     def metrics(self, run: Run, traced: Run | None = None) -> Mapping[str, Any]:
         """Realism first, then how all agents drove, as far as that has a meaning without goals."""
         from roadworthy.metrics.realism.run_figures import realism_metrics
@@ -92,7 +97,7 @@ class Realism(DrivingEvaluator):
             for name, part in driving["by_class"].items()
         }
         driving["by_scenario"] = _joined(driving["by_scenario"], found["by_scenario"])
-        return {**driving, "realism": found["realism"]}
+        return {**driving, "num_free_successes": None, "realism": found["realism"]}
 
     def followed(self, run: Run, episode_id: str) -> int | None:
         """The first of those that are evaluated: of all others, the one that did worst is often off the map."""

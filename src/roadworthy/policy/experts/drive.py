@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from roadworthy.compile import entry, rule
 from roadworthy.errors import UsageError
-from roadworthy.policy.experts.places import keep_track
+from roadworthy.policy.experts.places import NEVER, keep_track
 from roadworthy.scenario.schema import Floats, Ints
 from roadworthy.sim.dynamics import PEDESTRIAN, decode, encode, wheelbase_of
 from roadworthy.sim.env import DriveEnv
@@ -23,6 +23,8 @@ from roadworthy.sim.state import (
     BRAKE_GAIN,
     COS,
     DRIVEN_COUNT,
+    GOAL,
+    GOAL_COUNT,
     GOAL_DISTANCE,
     IS_DRIVING,
     LATERAL,
@@ -34,6 +36,7 @@ from roadworthy.sim.state import (
     ROUTE_PLACE,
     SCENARIO,
     SIN,
+    SPAWNS,
     SPEED,
     STEERING_GAIN,
     TRIAL,
@@ -83,6 +86,16 @@ class DriveExpert:
         """(rows, 2) an action for every row, as `env.step` takes them; a view that the next call overwrites."""
         self._env.look(self._decide)
         return self._actions
+
+    def reset(self, mask: NDArray[np.bool_]) -> None:
+        """Forget these rows: what is asked of them next belongs to another attempt.
+
+        mask: (rows,). Without a call, a later attempt is still told from an earlier one by its seed, scenario, trial
+        and steps.
+        """
+        if self._own is not None:
+            world, slot = np.nonzero(np.reshape(mask, (self._env.world_count, self._env.rows_per_world)))
+            self._own.marks[world, SPAWNS, slot] = NEVER
 
     def _decide(self, worlds: Worlds, maps: Maps, scenarios: Scenarios, settings: NDArray[np.void]) -> None:
         own = self._account(worlds)
@@ -168,7 +181,8 @@ def _wish(
             return -agents[ACCELERATION, a] / dt, -agents[LATERAL, a] / dt
         return _ZERO, _ZERO
     acceleration = wanted_acceleration(own, maps, scenarios, w, a, p)
-    if p.is_open:  # who is recorded drives on: its goal is where the recording happens to end
+    # Recorded agents drive on: their goal is where the recording happens to end. So do those with no goal left.
+    if p.is_open and marks[GOAL, a] < marks[GOAL_COUNT, a]:
         to_goal = max(agents[GOAL_DISTANCE, a] - _HALF * p.goal_radius, _LEAST_M)
         slowing = (speed * speed - p.goal_speed * p.goal_speed) / (_TWO * to_goal)
         if slowing > _SLOWING:

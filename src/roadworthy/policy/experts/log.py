@@ -50,6 +50,9 @@ class LogExpert:
         self._env.look(_follow_recordings, self._actions)
         return self._actions
 
+    def reset(self, mask: NDArray[np.bool_]) -> None:
+        """There is nothing to forget: a recording's pose at each step says it all."""
+
 
 @entry
 def _follow_recordings(

@@ -25,6 +25,7 @@ from roadworthy.sim.state import (
     ROUTE_LANES,
     ROUTE_LENGTH,
     ROUTE_PLACE,
+    SCENARIO,
     SPAWNS,
     TRIAL,
     Maps,
@@ -35,6 +36,7 @@ from roadworthy.sim.state import (
     Y,
 )
 
+NEVER = -1  # in the account's SPAWNS: the agent is to be seen as one that starts
 _LOST_M = np.float32(4.0)  # who is farther from its route than this looks for its place on all of it
 _BEHIND_M, _AHEAD_M = np.float32(-12.0), np.float32(1000.0)
 _ZERO = np.float32(0.0)
@@ -46,16 +48,21 @@ def keep_track(
 ) -> None:
     """Bring the own account of a world up to date: everything as it is there, but driven agents' places followed on.
 
+    The account continues only for an attempt that it has seen and in which time has passed: of the same episode seed,
+    scenario and trial, at a later step. An episode that is run again starts at step 0, also after one of a single step.
+
     own: the worlds as they were at the last call; in recorded worlds, where driven agents have no routes, with those
     that were traced. routes: (worlds, 1 + ROUTE_LANES, agents) length and lanes of the routes that the env held then.
-    rests: (worlds, slots) is set to 0 for agents that start anew.
+    rests: (worlds, slots) is set to 0 for agents that start again.
     """
     clock, own_clock, marks, own_marks = worlds.clocks[w], own.clocks[w], worlds.marks[w], own.marks[w]
     agents, own_agents = worlds.agents[w], own.agents[w]
     is_same_trial = (
         worlds.seeds[w] == own.seeds[w]
         and clock[TRIAL] == own_clock[TRIAL]
-        and clock[EPISODE_STEP] >= own_clock[EPISODE_STEP]
+        and clock[SCENARIO] == own_clock[SCENARIO]
+        and clock[MAP] == own_clock[MAP]
+        and clock[EPISODE_STEP] > own_clock[EPISODE_STEP]
     )
     own.seeds[w] = worlds.seeds[w]
     for column in range(len(clock)):

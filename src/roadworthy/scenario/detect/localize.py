@@ -10,20 +10,22 @@ from __future__ import annotations
 import numpy as np
 
 from roadworthy.compile import kernel
-from roadworthy.scenario.detect.network import AHEAD, CELL_M, LEFT, REACH_M, LaneNetwork
+from roadworthy.scenario.detect.grid import CELL_M, LaneGrid
+from roadworthy.scenario.lanes.locate import (
+    AHEAD_COST,
+    HEADING_COST,
+    JUMP_COST,
+    LANE_CHANGE_COST,
+    LEAST_COSINE,
+    LEAVE_LANES_COST,
+    MOST_LANES,
+    MOST_OVERSHOOT_M,
+    NO_LANE_COST,
+    OVERSHOOT_COST,
+    USUAL_STEP_S,
+)
+from roadworthy.scenario.lanes.network import AHEAD, LEFT, REACH_M, LaneNetwork
 from roadworthy.scenario.schema import AgentType, Bools, Bytes, Floats, Ints
-
-MOST_LANES = 12  # candidates kept per step
-LEAST_COSINE = 0.5  # a lane that runs more than 60 degrees off the agent's heading isn't the agent's
-HEADING_COST = 18.0  # m2: an error of heading by 1 rad counts like 3 m beside the lane
-OVERSHOOT_COST = 4.0  # per m2 before the start or behind the end of a lane
-MOST_OVERSHOOT_M = 1.0
-NO_LANE_COST = 7.0  # m2: just more than the farthest candidate's
-LANE_CHANGE_COST = 6.0  # m2: keeps a car that touches the lane line from changing to and fro
-AHEAD_COST = 0.05
-LEAVE_LANES_COST = 8.0
-JUMP_COST = 40.0
-USUAL_STEP_S = 0.1  # the costs of places are per step of this length
 
 
 def localize(
@@ -35,6 +37,7 @@ def localize(
     dt: float,
 ) -> tuple[Ints, Floats, Floats, Ints]:
     """Lane (-1 for none), arc length, offset to the left of the centre, and lane shifts (+1 left, -1 right), (A, T)."""
+    grid = LaneGrid.of(network)
     vehicle_or_cyclist = (agent_types == AgentType.VEHICLE) | (agent_types == AgentType.CYCLIST)
     return _most_plausible(
         network.first,
@@ -45,10 +48,10 @@ def localize(
         network.relation_starts,
         network.related,
         network.relation,
-        network.grid_origin,
-        network.grid_shape,
-        network.cell_starts,
-        network.cell_segments,
+        grid.origin,
+        grid.shape,
+        grid.cell_starts,
+        grid.cell_segments,
         network.segment_lane,
         vehicle_or_cyclist,
         agent_types == AgentType.CYCLIST,

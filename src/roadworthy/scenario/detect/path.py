@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from roadworthy.compile import kernel
-from roadworthy.scenario.detect.network import Doubles, LaneNetwork
+from roadworthy.scenario.lanes.network import Doubles, LaneNetwork
 from roadworthy.scenario.schema import Floats, Ints
 
 AHEAD_M = 60.0  # how far the path goes on beyond the last step

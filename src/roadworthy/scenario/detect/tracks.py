@@ -9,8 +9,8 @@ import numpy as np
 
 from roadworthy.errors import ScenarioError
 from roadworthy.scenario.detect.localize import localize
-from roadworthy.scenario.detect.network import Doubles, LaneNetwork
 from roadworthy.scenario.detect.path import Path
+from roadworthy.scenario.lanes.network import Doubles, LaneNetwork
 from roadworthy.scenario.schema import RED_STATES, AgentType, Bools, Bytes, FeatureKind, Floats, Ints, RoadMap, Scenario
 
 SETTLED_M = 0.5  # a driver this near to a lane's centre drives in that lane

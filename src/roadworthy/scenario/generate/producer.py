@@ -11,7 +11,7 @@ import numpy as np
 from roadworthy.errors import ConfigError, GenerationError
 from roadworthy.scenario.detect import BEHAVIORS, DETECTORS, Tracks, detect
 from roadworthy.scenario.generate.assemble import assemble
-from roadworthy.scenario.generate.config import DEFAULT_STEPS, GenerateConfig
+from roadworthy.scenario.generate.config import DEFAULT_STEPS, STEPS_WITH_SDC, GenerateConfig
 from roadworthy.scenario.generate.network import Network
 from roadworthy.scenario.generate.recording import Recording, cut, record
 from roadworthy.scenario.generate.setups import SETUPS
@@ -19,7 +19,7 @@ from roadworthy.scenario.generate.stage import Stage
 from roadworthy.scenario.generate.traffic.simulate import DT
 from roadworthy.scenario.generate.traffic.tables import Layout, lay_out
 from roadworthy.scenario.schema import RoadMap, Scenario
-from roadworthy.scenario.validate import faults
+from roadworthy.scenario.validate import GENERATED, faults
 
 SCENARIOS_PER_PLACE = 5
 SETTLING_STEPS = 8  # before the first window, so that nothing is left of how road users were placed
@@ -92,7 +92,7 @@ class Producer:
         shown = self._windows(recording, place.road_map, rng)
         for first in islice(shown, WINDOWS_PER_RECORDING):
             scenario = cut(recording, place.road_map, first, self.steps, id=id, tags=(self.behavior,))
-            if detect(scenario) == (self.behavior,) and not faults(scenario):
+            if detect(scenario) == (self.behavior,) and not faults(scenario, GENERATED):
                 return scenario
         return None
 
@@ -101,7 +101,7 @@ class Producer:
         there = recording.motion["there"][recording.stage.sdc]
         whole = cut(recording, road_map, 0, recording.stage.steps)
         tracks = Tracks.of(whole)
-        needed = min(self.steps, DEFAULT_STEPS)
+        needed = min(self.steps, STEPS_WITH_SDC)
         for first in rng.permutation(np.arange(SETTLING_STEPS, SETTLING_STEPS + SEARCH_STEPS, STRIDE)).tolist():
             if there[first : first + needed].all() and DETECTORS[self.behavior](
                 tracks.window(first, first + self.steps)

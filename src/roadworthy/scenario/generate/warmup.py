@@ -20,7 +20,7 @@ from roadworthy.scenario.generate.stage import Stage
 from roadworthy.scenario.generate.traffic.simulate import DT, MOTION
 from roadworthy.scenario.generate.traffic.tables import road_tables
 from roadworthy.scenario.processes import end_with_parent
-from roadworthy.scenario.validate import faults
+from roadworthy.scenario.validate import GENERATED, faults
 
 STEPS = 12
 LONGEST_WAIT_S = 120.0
@@ -58,4 +58,4 @@ def _judge(stage: Stage, place: Place) -> None:
     lights = light_states(place.network, tables, stage.offsets, STEPS, DT)
     scenario = cut(Recording(stage, tables, motion, lights), place.road_map, 0, STEPS)
     detect(scenario)
-    faults(scenario)
+    faults(scenario, GENERATED)

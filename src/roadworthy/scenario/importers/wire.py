@@ -32,6 +32,7 @@ from roadworthy.scenario.schema import Bools, Bytes, Longs
 Buffer = bytes | bytearray | memoryview | mmap
 
 MAX_BYTES = 2**31 - 1  # of a message, protobuf's own limit
+MAX_TABLE_BYTES = 4 << 30  # of all that is read of a message: empty messages take two bytes there, a row here
 MAX_FIELDS = 63  # of a message: a bit each says which are there
 
 
@@ -114,6 +115,11 @@ class MessageReader:
         starts = np.zeros(len(self.paths) + 1, np.int64)
         counts = self._walk(octets, starts[:-1], starts, np.empty(0, np.int64))
         starts = np.concatenate([[0], np.cumsum(counts * self.widths)])
+        if 8 * starts[-1] > MAX_TABLE_BYTES:
+            raise ScenarioError(
+                f"reading its {len(data)} bytes takes {8 * starts[-1] / 1e9:.1f} GB of memory, allowed: "
+                f"{MAX_TABLE_BYTES / 1e9:.1f} GB; it is made of messages with hardly anything in them"
+            )
         cells = np.zeros(starts[-1], np.int64)
         self._walk(octets, counts, starts, cells)
         return Table(_Reading(self, data, counts, starts, cells), 0)

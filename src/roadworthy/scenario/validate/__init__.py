@@ -1,44 +1,71 @@
-"""Validation: what a scenario's recorded motion and its map do that no sound recording does.
+"""Validation: what a scenario's recorded motion and its map do that no sound scenario of its kind does.
 
-The rules: overlap, off_road, red_light, conflicting_greens, speed, acceleration, jerk, lateral_acceleration, yaw_rate,
-heading, velocity, gap, map. Each reports at most one fault per agent (or pair of agents, lights or lanes): the worst
-one, or the first, and at how many more steps it shows.
+Each rule (`RULES`) reports at most one fault per agent (or pair of agents, lights or lanes): the worst one, or the
+first, and at how many more steps it shows. A profile says how severe that is: everything is an error in a generated
+scenario, while in a recorded one tracker noise, gaps and crowding are notes.
 """
 
 from __future__ import annotations
 
 from roadworthy.scenario.schema import Scenario
 from roadworthy.scenario.validate.boxes import overlap_faults
+from roadworthy.scenario.validate.finding import Fault, Severity
 from roadworthy.scenario.validate.lights import conflicting_green_faults, red_light_faults
-from roadworthy.scenario.validate.limits import Fault, Limits
+from roadworthy.scenario.validate.limits import Limits
 from roadworthy.scenario.validate.motion import motion_faults
+from roadworthy.scenario.validate.presence import far_faults, presence_faults, size_faults
+from roadworthy.scenario.validate.profile import (
+    GENERATED,
+    PROFILES,
+    RECORDED,
+    RULES,
+    Profile,
+    profile_named,
+    profile_of,
+)
 from roadworthy.scenario.validate.roads import map_faults
 from roadworthy.scenario.validate.surface import off_road_faults
+from roadworthy.scenario.validate.tally import Kind, Tally
 
-__all__ = ["RULES", "Fault", "Limits", "faults"]
+__all__ = [
+    "GENERATED",
+    "PROFILES",
+    "RECORDED",
+    "RULES",
+    "Fault",
+    "Kind",
+    "Limits",
+    "Profile",
+    "Severity",
+    "Tally",
+    "faults",
+    "profile_named",
+    "profile_of",
+]
 
-RULES: tuple[str, ...] = (
-    "overlap",
-    "off_road",
-    "red_light",
-    "conflicting_greens",
-    "speed",
-    "acceleration",
-    "jerk",
-    "lateral_acceleration",
-    "yaw_rate",
-    "heading",
-    "velocity",
-    "gap",
-    "map",
-)
+_ORDER = list(RULES)
 
 
-def faults(scenario: Scenario, limits: Limits | None = None) -> list[Fault]:
-    """All faults of a scenario whose arrays fit together (`Scenario.require_sound`), by the order of RULES."""
-    limits = limits or Limits()
+def faults(scenario: Scenario, profile: Profile | None = None) -> list[Fault]:
+    """Find all faults of a scenario, in the order of RULES.
+
+    Args:
+        scenario: Its arrays fit together; otherwise this raises ScenarioError (`Scenario.require_sound`).
+        profile: How severe each fault is, and the bounds; by default that of the scenario's source (`profile_of`).
+
+    Returns:
+        The faults. A scenario passes if none of them is a Severity.ERROR.
+
+    Example:
+        errors = [fault for fault in faults(scenario) if fault.severity is Severity.ERROR]
+    """
+    profile = profile or profile_of(scenario)
+    limits = profile.limits
     scenario.require_sound()
     findings = [
+        *presence_faults(scenario),
+        *size_faults(scenario, limits),
+        *far_faults(scenario, limits),
         *overlap_faults(scenario, limits),
         *off_road_faults(scenario, limits),
         *red_light_faults(scenario),
@@ -46,5 +73,5 @@ def faults(scenario: Scenario, limits: Limits | None = None) -> list[Fault]:
         *motion_faults(scenario, limits),
         *map_faults(scenario.map, limits),
     ]
-    findings.sort(key=lambda finding: (RULES.index(finding.rule), finding.agent))
-    return [finding.fault(scenario.id) for finding in findings]
+    findings.sort(key=lambda finding: (_ORDER.index(finding.rule), finding.agent))
+    return [finding.fault(scenario.id, profile.severity(finding, scenario.sdc)) for finding in findings]

@@ -8,7 +8,8 @@ import numpy as np
 
 from roadworthy.compile import kernel
 from roadworthy.scenario.schema import Scenario
-from roadworthy.scenario.validate.limits import Finding, Limits
+from roadworthy.scenario.validate.finding import Finding
+from roadworthy.scenario.validate.limits import Limits
 
 
 def overlap_faults(scenario: Scenario, limits: Limits) -> Iterator[Finding]:
@@ -18,7 +19,7 @@ def overlap_faults(scenario: Scenario, limits: Limits) -> Iterator[Finding]:
     )
     for i in range(len(first)):
         what = f"agents {first[i]} and {second[i]} overlap by {depth[i]:.2f} m"
-        yield Finding("overlap", int(first[i]), int(step[i]), what, int(count[i]))
+        yield Finding("overlap", int(first[i]), int(step[i]), what, int(count[i]), int(second[i]))
 
 
 @kernel

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from roadworthy.compile import kernel
-from roadworthy.scenario.detect.network import LaneNetwork
+from roadworthy.scenario.lanes.network import LaneNetwork
 from roadworthy.scenario.schema import GREEN_STATES, RED_STATES, AgentType, Scenario
-from roadworthy.scenario.validate.limits import Finding
+from roadworthy.scenario.validate.finding import Finding
 
 SAME_START_M = 1.0  # lanes that part at one place start this near to each other
 SAME_START_RAD = 0.3

@@ -8,7 +8,8 @@ import numpy as np
 
 from roadworthy.compile import kernel
 from roadworthy.scenario.schema import AgentType, Scenario
-from roadworthy.scenario.validate.limits import Finding, Limits
+from roadworthy.scenario.validate.finding import Finding
+from roadworthy.scenario.validate.limits import Limits
 
 SPEED, ACCELERATION, JERK, LATERAL, YAW, HEADING, TURNING, VELOCITY, GAP = range(9)
 

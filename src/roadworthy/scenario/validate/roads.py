@@ -8,9 +8,11 @@ from functools import lru_cache
 import numpy as np
 
 from roadworthy.compile import kernel
-from roadworthy.scenario.detect.network import LaneNetwork
+from roadworthy.scenario.lanes.network import LaneNetwork
 from roadworthy.scenario.schema import RoadMap
-from roadworthy.scenario.validate.limits import Finding, Limits
+from roadworthy.scenario.source_values import neighbor_ranges
+from roadworthy.scenario.validate.finding import Finding
+from roadworthy.scenario.validate.limits import Limits
 
 
 @lru_cache(maxsize=8)
@@ -38,58 +40,85 @@ def _joint_faults(road_map: RoadMap, limits: Limits) -> Iterator[Finding]:
 
 def _neighbor_faults(road_map: RoadMap, limits: Limits) -> Iterator[Finding]:
     network = LaneNetwork.of(road_map)
-    for side, pairs in ((1.0, road_map.left_neighbors), (-1.0, road_map.right_neighbors)):
+    counts = np.diff(network.first)
+    for name_of_side, side, pairs in (
+        ("left", 1.0, road_map.left_neighbors),
+        ("right", -1.0, road_map.right_neighbors),
+    ):
         if not len(pairs):
             continue
-        bend, nearest, farthest = _beside(network.first, network.x, network.y, pairs, side)
+        ranges = neighbor_ranges(road_map, name_of_side)
+        last = np.repeat(counts[pairs] - 1, 2, axis=1)
+        is_beyond = np.any((ranges < 0) | (ranges > last), axis=1).tolist()
+        within = np.clip(ranges, 0, last).astype(np.int32)
+        bend, nearest, farthest = _beside(network.first, network.x, network.y, pairs, within, side)
         for i, (lane, beside) in enumerate(pairs):
-            name = f"lane {lane} and its neighbour {beside} on the {'left' if side > 0 else 'right'}"
-            if np.isinf(nearest[i]):
-                yield Finding("map", -1, -1, f"{name} have no place beside each other")
+            name = f"lane {lane} and its neighbor {beside} on the {name_of_side}"
+            if is_beyond[i]:
+                points = f"{counts[lane]} and {counts[beside]} points"
+                yield Finding("neighbor", -1, -1, f"{name} name points {ranges[i].tolist()}, but have {points}")
+            elif within[i, 0] == within[i, 1]:
+                continue  # beside each other at a point, which has no direction
+            elif np.isinf(nearest[i]):
+                yield Finding("neighbor", -1, -1, f"{name} have no place beside each other")
+            elif farthest[i] <= 0.0:
+                yield Finding("neighbor", -1, -1, f"{name} lie the other way round")
             elif nearest[i] <= 0.0:
-                yield Finding("map", -1, -1, f"{name} lie the other way round")
+                yield Finding("neighbor", -1, -1, f"{name} meet or cross")
             elif bend[i] > limits.neighbor_rad:
-                yield Finding("map", -1, -1, f"{name} run apart by {bend[i]:.2f} rad")
+                yield Finding("neighbor", -1, -1, f"{name} run apart by {bend[i]:.2f} rad")
             elif farthest[i] - nearest[i] > limits.neighbor_spread_m:
-                yield Finding("map", -1, -1, f"{name} are {nearest[i]:.2f} to {farthest[i]:.2f} m apart")
+                yield Finding("neighbor", -1, -1, f"{name} are {nearest[i]:.2f} to {farthest[i]:.2f} m apart")
 
 
 @kernel
 def _end_headings(first, x, y):
-    """Headings of each lane at its end and at its start, carried on from the chords by half of the last bend.
+    """Headings of each lane at its end and at its start: those of the chords there, extended by half of the bend.
 
-    A lane of one point has no heading: NaN.
+    Points that are there twice make no chord. A lane without a chord has no heading: NaN.
     """
     lanes = len(first) - 1
     out, into = np.full(lanes, np.nan), np.full(lanes, np.nan)
     for lane in range(lanes):
         a, b = first[lane], first[lane + 1] - 1
-        if a == b:
-            continue
-        into[lane] = np.arctan2(y[a + 1] - y[a], x[a + 1] - x[a])
-        out[lane] = np.arctan2(y[b] - y[b - 1], x[b] - x[b - 1])
-        if b - a > 1:
-            second = np.arctan2(y[a + 2] - y[a + 1], x[a + 2] - x[a + 1])
-            last_but_one = np.arctan2(y[b - 1] - y[b - 2], x[b - 1] - x[b - 2])
-            into[lane] -= 0.5 * ((second - into[lane] + np.pi) % (2.0 * np.pi) - np.pi)
-            out[lane] += 0.5 * ((out[lane] - last_but_one + np.pi) % (2.0 * np.pi) - np.pi)
+        into[lane] = _end_heading(x, y, a, b, 1)
+        out[lane] = _end_heading(x, y, b, a, -1)
     return out, into
 
 
 @kernel
-def _beside(first, x, y, pairs, side):
-    """For pairs of lanes, where they run beside each other: the largest angle, the least and the largest distance."""
+def _end_heading(x, y, begin, end, way):
+    """The heading at one end of a lane, `begin`, in driving direction. way: 1 from the start, -1 from the end."""
+    chord, before = np.nan, np.nan
+    for i in range(begin, end, way):
+        dx, dy = way * (x[i + way] - x[i]), way * (y[i + way] - y[i])
+        if dx == 0.0 and dy == 0.0:
+            continue
+        if np.isnan(chord):
+            chord = np.arctan2(dy, dx)
+        else:
+            before = np.arctan2(dy, dx)
+            break
+    if np.isnan(before):
+        return chord
+    return chord - 0.5 * ((before - chord + np.pi) % (2.0 * np.pi) - np.pi)
+
+
+@kernel
+def _beside(first, x, y, pairs, ranges, side):
+    """For pairs of lanes, where they run beside each other: the largest angle, the least and the largest distance.
+
+    ranges: (k, 4) the first and last point of each lane that count, from 0 within the lane.
+    """
     bend, nearest, farthest = np.zeros(len(pairs)), np.full(len(pairs), np.inf), np.full(len(pairs), -np.inf)
     for i in range(len(pairs)):
-        a0, a1, b0, b1 = (
-            first[pairs[i, 0]],
-            first[pairs[i, 0] + 1] - 1,
-            first[pairs[i, 1]],
-            first[pairs[i, 1] + 1] - 1,
-        )
+        a, b = first[pairs[i, 0]], first[pairs[i, 1]]
+        a0, a1, b0, b1 = a + ranges[i, 0], a + ranges[i, 1], b + ranges[i, 2], b + ranges[i, 3]
         for p in range(a0, a1):
             mx, my = 0.5 * (x[p] + x[p + 1]), 0.5 * (y[p] + y[p + 1])
             ux, uy = x[p + 1] - x[p], y[p + 1] - y[p]
+            if ux == 0.0 and uy == 0.0:  # a point that is there twice has no left side
+                continue
             best, q_best, is_beside = np.inf, b0, False
             for q in range(b0, b1):
                 wx, wy = x[q + 1] - x[q], y[q + 1] - y[q]

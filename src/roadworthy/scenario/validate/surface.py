@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from roadworthy.compile import kernel
 from roadworthy.scenario.schema import AgentType, FeatureKind, Ints, RoadMap, Scenario
-from roadworthy.scenario.validate.limits import Finding, Limits
+from roadworthy.scenario.validate.finding import Finding
+from roadworthy.scenario.validate.limits import Limits
 
 ROW_M = 2.0
 

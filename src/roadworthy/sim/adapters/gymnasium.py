@@ -1,7 +1,8 @@
 """DriveEnv for Gymnasium: one agent as an Env, many as a VectorEnv, and both as `roadworthy/Drive-v0`.
 
 Signals become Gymnasium's at this edge: terminated is episode_ended without timed_out, truncated is both. With several
-trials an episode is all of them: a trial's end is told by info alone.
+trials an episode is all of them: a trial's end is told by info alone. With `goal.at_goal = "continue"` an agent that
+has reached its goals is terminated, not truncated, when the time is up: its task is complete.
 
 Every info has: `active` (whether the observation means something; if not, it is 0 and the action has no effect),
 `trial` (number of the trial that the observation belongs to), `trial_ended` and `timed_out` (of the step), `scenario`

@@ -53,7 +53,7 @@ class DriveParallelEnv(ParallelEnv[str, Floats, NDArray[Any]]):  # type: ignore[
         if config.goal.at_goal is AtGoal.RESPAWN:
             raise UsageError(
                 "goal.at_goal is 'respawn', but in PettingZoo an agent that has left can't come back; "
-                "allowed: leave, stop, new_goal; or use DriveVectorEnv"
+                "allowed: leave, stop, new_goal, continue; or use DriveVectorEnv"
             )
         self._world = OneWorld(pack, config, seed=seed, scenarios=scenarios)
         self.drive = self._world.drive

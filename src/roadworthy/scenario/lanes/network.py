@@ -1,4 +1,4 @@
-"""What the detectors know about a map's lanes: their shape, how they are related, and which are special.
+"""What detectors and exams know about a map's lanes: their shape, how they are related, and which are special.
 
 Computed once per map and kept for the maps used last, because a generator asks about one map many times.
 """
@@ -11,12 +11,10 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from roadworthy.compile import kernel
 from roadworthy.scenario.schema import Bools, Bytes, Ints, LaneType, RoadMap
 
 Doubles = NDArray[np.float64]
 
-CELL_M = 4.0
 REACH_M = 2.5  # an agent further than this from a lane's centre is not on that lane
 
 # How one lane is related to another, seen from a driver who moves from the first to the second.
@@ -32,7 +30,7 @@ GOES_ON_M = 10.0  # how much further its neighbour must run for a lane to count 
 
 @dataclass(frozen=True, eq=False)
 class LaneNetwork:
-    """N lanes with P points in all, in the order of the map. C grid cells."""
+    """N lanes with P points in all, in the order of the map."""
 
     first: Ints  # (N + 1,) lane n owns points first[n]:first[n + 1]
     x: Doubles  # (P,)
@@ -54,10 +52,6 @@ class LaneNetwork:
     relation_starts: Ints  # (N + 1,)
     related: Ints  # lanes that a driver may move to from lane n
     relation: Bytes  # AHEAD, LEFT or RIGHT for each of them
-    grid_origin: Doubles  # (2,) west and south end
-    grid_shape: tuple[int, int]  # columns, rows
-    cell_starts: Ints  # (C + 1,)
-    cell_segments: Ints  # points whose segment to the next point lies within reach of the cell
     segment_lane: Ints  # (P,) the lane of each point, -1 for a lane's last point
 
     @staticmethod
@@ -97,10 +91,6 @@ def _network(road_map: RoadMap) -> LaneNetwork:
     is_junction[before[joins[after]]] = True
     is_junction &= (length < JUNCTION_LENGTH_M) & (types != LaneType.FREEWAY)
     widths = np.where(np.isfinite(road_map.lane_widths), road_map.lane_widths, DEFAULT_LANE_WIDTH_M)
-    origin = np.array([x.min(), y.min()]) - REACH_M if lanes else np.zeros(2)
-    extent = (np.array([x.max(), y.max()]) - origin + REACH_M) / CELL_M if lanes else np.zeros(2)
-    columns, rows = int(extent[0]) + 1, int(extent[1]) + 1
-    cell_starts, cell_segments = _index(x, y, segment_lane, origin[0], origin[1], columns, rows)
     neighbors = np.concatenate([road_map.left_neighbors, road_map.right_neighbors])
     is_ending = _ending_lanes(first, x, y, arc, length, successor_starts, predecessor_starts, predecessors, neighbors)
     return LaneNetwork(
@@ -124,10 +114,6 @@ def _network(road_map: RoadMap) -> LaneNetwork:
         relation_starts=relation_starts,
         related=related,
         relation=relation,
-        grid_origin=origin,
-        grid_shape=(columns, rows),
-        cell_starts=cell_starts,
-        cell_segments=cell_segments,
         segment_lane=segment_lane,
     )
 
@@ -140,29 +126,24 @@ def _by_lane(pairs: Ints, lanes: int) -> tuple[Ints, Ints]:
     return starts, np.ascontiguousarray(pairs[order, 1])
 
 
-@kernel
-def _measure(first, x, y):
+def _measure(first: Ints, x: Doubles, y: Doubles) -> tuple[Doubles, Doubles, Doubles, Doubles, Doubles, Ints]:
+    """Arc lengths (P,); length, turn, first and last heading of each lane (N,); the lane of each segment (P,)."""
     lanes = len(first) - 1
-    arc, segment_lane = np.zeros(len(x)), np.full(len(x), -1, np.int32)
-    length, turn, start_heading, end_heading = np.zeros(lanes), np.zeros(lanes), np.zeros(lanes), np.zeros(lanes)
-    for lane in range(lanes):
-        a, b = first[lane], first[lane + 1]
-        heading = 0.0
-        for p in range(a, b - 1):
-            dx, dy = x[p + 1] - x[p], y[p + 1] - y[p]
-            arc[p + 1] = arc[p] + np.hypot(dx, dy)
-            segment_lane[p] = lane
-            if dx == 0.0 and dy == 0.0:
-                continue
-            direction = np.arctan2(dy, dx)
-            if arc[p] == 0.0:
-                start_heading[lane] = direction
-            else:
-                turn[lane] += (direction - heading + np.pi) % (2.0 * np.pi) - np.pi
-            heading = direction
-        length[lane] = arc[b - 1]
-        end_heading[lane] = heading
-    return arc, length, turn, start_heading, end_heading, segment_lane
+    owner = np.repeat(np.arange(lanes), np.diff(first))
+    segment_lane = owner.astype(np.int32)
+    segment_lane[first[1:] - 1] = -1
+    dx, dy = np.diff(x, append=x[-1:]), np.diff(y, append=y[-1:])
+    size = np.where(segment_lane >= 0, np.hypot(dx, dy), 0.0)
+    before = np.concatenate([[0.0], np.cumsum(size)[:-1]]) if len(size) else size
+    arc = before - before[first[owner]]
+    real = np.flatnonzero(size > 0.0)
+    heading, lane = np.arctan2(dy[real], dx[real]), owner[real]
+    swing = (np.diff(heading) + np.pi) % (2.0 * np.pi) - np.pi
+    turn = np.bincount(lane[1:], np.where(np.diff(lane) == 0, swing, 0.0), lanes)
+    start_heading, end_heading = np.zeros(lanes), np.zeros(lanes)
+    start_heading[lane[::-1]] = heading[::-1]
+    end_heading[lane] = heading
+    return arc, arc[first[1:] - 1], turn, start_heading, end_heading, segment_lane
 
 
 def _relate(road_map: RoadMap) -> tuple[Ints, Ints, Bytes]:
@@ -186,31 +167,6 @@ def _chain(pairs: Ints, further: Ints, lanes: int) -> Ints:
     counts = starts[pairs[:, 1] + 1] - starts[pairs[:, 1]]
     within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
     return np.column_stack([np.repeat(pairs[:, 0], counts), others[np.repeat(starts[pairs[:, 1]], counts) + within]])
-
-
-@kernel
-def _index(x, y, segment_lane, west, south, columns, rows):
-    """Which segments lie within reach of each cell, as a list per cell."""
-    starts = np.zeros(columns * rows + 1, np.int32)
-    segments = np.zeros(0, np.int32)
-    for filling in range(2):
-        for p in range(len(x)):
-            if segment_lane[p] < 0:
-                continue
-            left, right = min(x[p], x[p + 1]) - REACH_M - west, max(x[p], x[p + 1]) + REACH_M - west
-            low, high = min(y[p], y[p + 1]) - REACH_M - south, max(y[p], y[p + 1]) + REACH_M - south
-            for row in range(max(int(low / CELL_M), 0), min(int(high / CELL_M), rows - 1) + 1):
-                for column in range(max(int(left / CELL_M), 0), min(int(right / CELL_M), columns - 1) + 1):
-                    cell = row * columns + column
-                    if filling:
-                        starts[cell] -= 1
-                        segments[starts[cell]] = p
-                    else:
-                        starts[cell] += 1
-        if not filling:
-            starts = np.cumsum(starts).astype(np.int32)
-            segments = np.zeros(starts[-1], np.int32)
-    return starts, segments
 
 
 def _ring_lanes(starts: Ints, successors: Ints, length: Doubles, turn: Doubles) -> Bools:

@@ -1,0 +1,43 @@
+"""Decide which policies of a recorded run may run without `--trust`.
+
+A run folder from a stranger is data. Built-in policies and checkpoints hold no code: a checkpoint is numbers and a JSON
+file that is checked. `module:Class` imports and runs code, `ws://` sends observations to a server: both need consent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from roadworthy.errors import UsageError
+from roadworthy.policy.spec import BASELINE, REMOTE, checkpoint_folder
+
+
+def danger_of(spec: str) -> str | None:
+    """Say what would happen if a recorded policy ran; None where that executes nothing that the record names."""
+    if spec.startswith(REMOTE):
+        return f"connect to {spec} and drive by what that server answers"
+    folder = checkpoint_folder(spec)
+    if folder is None:  # a reserved word
+        return None
+    if ":" in spec and not spec.startswith(BASELINE) and not folder.exists():
+        module, _, name = spec.partition(":")
+        return f"import {module} and run {name} of it"
+    return None
+
+
+def require_trust(folder: object, specs: Iterable[str]) -> None:
+    """Raise UsageError if any of these policies, which a run names, is code or an address."""
+    dangers = {spec: danger for spec in specs if (danger := danger_of(spec)) is not None}
+    if dangers:
+        told = "; ".join(f"policy {spec!r} would {danger}" for spec, danger in dangers.items())
+        raise UsageError(
+            f"{folder}: run.json names code or an address: {told}. Nothing that a run folder names is executed "
+            "unasked: if you know where this run comes from, add --trust"
+        )
+
+
+def recorded_specs(header: Mapping[str, Any], coplayers: Iterable[str], checkpoint: str | None) -> list[str]:
+    """List the policies that a run names: its own, unless another one is given in its place, and its co-players."""
+    own = header.get("policy_spec")
+    return [str(spec) for spec in (*([] if checkpoint or not own else [own]), *coplayers)]

@@ -1,0 +1,25 @@
+"""Warn of steps: places where success changes too abruptly for a smooth surface."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from roadworthy.sensitivity.design import DesignWarning
+from roadworthy.sensitivity.surface import Surface
+
+# Of experiments with a cliff, by 90% bands: see docs/sensitivity.md.
+CURVES_HELD, POINTS_HELD = "92%", "84%"
+
+
+def steep_warnings(surface: Surface) -> Iterator[DesignWarning]:
+    """Name the factors along which the chance of success jumps, and where: the surface draws a step as a slope."""
+    for number, (low, high) in surface.steps.items():
+        factor = surface.factors[number]
+        yield DesignWarning(
+            "steep",
+            (factor.name,),
+            f"success changes abruptly between {factor.name} {factor.value(low):.4g} and {factor.value(high):.4g}. A "
+            "step is drawn as a slope, so bands beside it span what is said on both sides of it: read them as a guide "
+            f"to where the step is. In experiments with a cliff, 90% bands held {CURVES_HELD} of the curves, but only "
+            f"{POINTS_HELD} of the points of the surface; run more episodes there.",
+        )
