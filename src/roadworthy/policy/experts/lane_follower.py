@@ -85,6 +85,11 @@ class LaneFollower:
         self._env.look(self._decide)
         return self._actions
 
+    def reset(self, mask: NDArray[np.bool_]) -> None:
+        """Forget these rows, (rows,). On guides there is nothing to forget: a trial's first step starts again."""
+        if self._open is not None:
+            self._open.reset(mask)
+
     def _decide(self, worlds: Worlds, maps: Maps, scenarios: Scenarios, settings: NDArray[np.void]) -> None:
         for world, episode in enumerate(self._env.episodes):
             if episode is None:
