@@ -69,7 +69,8 @@ def weaving(number: int) -> Scenario:
         positions[agent, 1:, :2] = positions[agent, 0, :2] + np.cumsum(moves[:-1], axis=0)
         headings[agent], velocities[agent] = heading, moves / DT
     positions[still.valid, 2] = 0.75
-    return replace(still, positions=positions, headings=headings, velocities=velocities)
+    ids = 7 * np.arange(len(still.agent_ids)) + 30
+    return replace(still, positions=positions, headings=headings, velocities=velocities, agent_ids=ids)
 
 
 @pytest.fixture(scope="module")
@@ -185,6 +186,46 @@ def test_all_who_are_there_at_the_start_are_driven_to_the_end_and_nobody_else_co
     assert trace.frame_count == FUTURE + 1
     moved = trace.x[-1] - trace.x[0]
     assert moved[trace.sources == early] == pytest.approx(7.0 * DT * FUTURE, rel=1e-4), "its recording ended before"
+
+
+@pytest.mark.row("REAL-3")
+def test_recorded_agents_whose_track_ends_leave_the_world(tmp_path: Path, scenes: Pack) -> None:
+    """The car whose track ends at step 22 would stand in the road from there on; no other agent may run into it."""
+    scenario, early = scenes[0], 4
+    run = rolled_out(tmp_path, scenes, "expert:log")
+    traces = [run.trace(episode.episode_id) for episode in episodes_of(run, scenario.id)]
+    rollouts = traced_rollouts(scenario, traces, "expert:log")
+    column = rollouts.agent_ids.tolist().index(scenario.agent_ids[early])
+    last = 21 - (START + 1)  # the last step at which it is recorded, among those that follow the current one
+    source = scenario.positions[early, START + 1 : 22, 0] + 1000.0
+    np.testing.assert_allclose(rollouts.x[:, column, : last + 1], np.tile(source, (3, 1)), atol=0.05)
+    assert (rollouts.x[:, column, last + 1 :] > 90_000.0).all(), "it is where no other agent and no road is"
+    others = np.delete(rollouts.x, column, axis=1)
+    assert (np.abs(others) < 2000.0).all()
+    scored = score_rollouts(scenario, rollouts).plain()
+    row = metrics_of(run)["by_scenario"]
+    place = row["scenario_id"].index(scenario.id)
+    assert row["figures"]["simulated_collision_rate"][place] == scored["simulated_collision_rate"]
+    assert row["figures"]["realism"][place] == scored["metametric"]
+
+
+@pytest.mark.row("REAL-3")
+def test_policies_drive_agents_on_where_their_tracks_end(tmp_path: Path, scenes: Pack) -> None:
+    run = rolled_out(tmp_path, scenes, "zero")
+    traces = [run.trace(episode.episode_id) for episode in episodes_of(run, scenes[0].id)]
+    assert (np.abs(traced_rollouts(scenes[0], traces, "zero").x) < 2000.0).all()
+
+
+@pytest.mark.row("REAL-3")
+def test_rows_name_the_tracks_of_agents(tmp_path: Path, scenes: Pack) -> None:
+    run = rolled_out(tmp_path, scenes, "zero")
+    for episode in episodes_of(run, scenes[1].id):
+        trace = run.trace(episode.episode_id)
+        rows = [row for row in run.agents().to_pylist() if row["episode_id"] == episode.episode_id]
+        assert len(rows) == 4
+        for row in rows:
+            assert row["track_id"] == scenes[1].agent_ids[trace.sources[row["agent"]]]
+        assert {row["track_id"] for row in rows} == set(scenes[1].agent_ids[[0, 1, 2, 4]].tolist())
 
 
 def test_constant_velocity_is_that_of_all_types(tmp_path: Path, scenes: Pack) -> None:

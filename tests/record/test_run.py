@@ -19,6 +19,7 @@ from roadworthy.record import Run, RunWriter
 from roadworthy.record.episodes import PLACE_FIELDS
 from roadworthy.record.files import safe_name
 from roadworthy.record.run import run_folders
+from roadworthy.record.schema import VERSION
 from roadworthy.scenario.pack import Pack, encode_map, encode_scenario
 from tests.record.made_up import HEADER, ids, ledger, result
 from tests.scenario.example import example_map, example_scenario
@@ -60,7 +61,7 @@ def test_a_sealed_run_holds_what_was_appended(tmp_path: Path) -> None:
     }
     assert (agents[3]["episode_id"], agents[3]["episode"], agents[3]["figures.distance_m"]) == ("town-1-r0", 1, 200.0)
     assert run.trace("town-4-r0").episode_id == "town-4-r0"
-    assert run.metrics == {"schema_version": "1.0", "figures": []}
+    assert run.metrics == {"schema_version": VERSION, "figures": []}
     assert not [path for path in run.folder.rglob("*") if path.name.startswith(".")]
 
 

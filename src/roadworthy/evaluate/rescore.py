@@ -12,7 +12,7 @@ import numpy as np
 from roadworthy.evaluate.capture import EXTRA, MOTION
 from roadworthy.evaluate.ledger import Owed
 from roadworthy.evaluate.recorded import Recorded
-from roadworthy.evaluate.results import are_rows_equal, ego_rows, mean_figures
+from roadworthy.evaluate.results import are_rows_equal, ego_rows, mean_figures, track_id_of
 from roadworthy.metrics.trace_figures import with_trace_figures
 from roadworthy.record import AgentRow, EpisodeResult, Run, RunWriter, Trace, TrialRow
 from roadworthy.sim.config import SimConfig
@@ -122,7 +122,8 @@ class Judge:
                 ):
                     attempt = sum(row.agent == agent for row in agents)
                     figures, ended = batch.logs.episodes[0, agent], batch.logs.trials[0, agent]
-                    own, rows = ego_rows(owed.episode_id, int(agent), attempt, self._names, figures, ended)
+                    track_id = track_id_of(env.pack[owed.scenario], int(trace.sources[agent]))
+                    own, rows = ego_rows(owed.episode_id, int(agent), attempt, self._names, figures, ended, track_id)
                     agents.append(own)
                     trials += rows
                 batch.run_stages(CARRY_ON)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from roadworthy.evaluate.ledger import Factor, Owed
 from roadworthy.record.episodes import AgentRow, EpisodeResult, EpisodeRow, TrialRow
+from roadworthy.scenario.schema import Scenario
 from roadworthy.sim.config import HiddenConfig
 from roadworthy.sim.logs import TRIAL_FIGURES
 from roadworthy.sim.state import HIDDEN_FACTORS
@@ -23,10 +24,12 @@ def ego_rows(
     names: Sequence[str],
     figures: NDArray[np.float32],
     trials: NDArray[np.float32],
+    track_id: int | None = None,
 ) -> tuple[AgentRow, list[TrialRow]]:
     """The rows of an ego whose own episode has ended.
 
     names, figures: (F,) see sim.logs.figure_names. trials: (K, len(TRIAL_FIGURES)), NaN for those that did not end.
+    track_id: the source's number of the recorded agent in whose place it is, see `track_id_of`.
     """
     rows = []
     for number, values in enumerate(trials):
@@ -34,8 +37,14 @@ def ego_rows(
         first, last = told["first_step"], told["last_step"]
         if first is not None and last is not None:
             rows.append(TrialRow(episode_id, agent, attempt, number, int(first), int(last), told))
-    own = AgentRow(episode_id, agent, attempt, rows[0].first_step, rows[-1].last_step, _by_name(names, figures))
+    steps = rows[0].first_step, rows[-1].last_step
+    own = AgentRow(episode_id, agent, attempt, *steps, _by_name(names, figures), track_id)
     return own, rows
+
+
+def track_id_of(scenario: Scenario, source: int) -> int | None:
+    """Return the source's number of an agent, given its number in the scenario; None for a spawned one (-1)."""
+    return int(scenario.agent_ids[source]) if source >= 0 else None
 
 
 def mean_figures(rows: Iterable[AgentRow], names: Iterable[str]) -> dict[str, float | None]:

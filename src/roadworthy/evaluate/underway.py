@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from roadworthy.errors import ScenarioError
 from roadworthy.evaluate.capture import Capture, on_host
 from roadworthy.evaluate.ledger import Owed
-from roadworthy.evaluate.results import ego_rows, failed, hidden_factors, mean_figures
+from roadworthy.evaluate.results import ego_rows, failed, hidden_factors, mean_figures, track_id_of
 from roadworthy.metrics.trace_figures import TraceFigures, with_trace_figures
 from roadworthy.record.episodes import AgentRow, EpisodeResult, EpisodeRow, TrialRow
 from roadworthy.sim.env import DriveEnv
 from roadworthy.sim.episodes import EndedEpisodes
-from roadworthy.sim.state import FAILED_SPAWNS, PARTNER
+from roadworthy.sim.state import FAILED_SPAWNS, PARTNER, SOURCE
 
 # Gives the next owed episode to a process in which so many are under way; None: it has none for now.
 NextOwed = Callable[[int], Owed | None]
@@ -112,8 +112,16 @@ class UnderWay:
             world, agent = divmod(int(ended.rows[k]), self._env.rows_per_world)
             episode = self._episodes[world]
             attempt = sum(row.agent == agent for row in episode.agents)
+            source = int(on_host(self._env.batch.worlds.marks[world])[SOURCE, agent])
+            track_id = track_id_of(self._env.pack[episode.owed.scenario], source)
             own, trials = ego_rows(
-                episode.owed.episode_id, agent, attempt, self._env.figure_names, ended.figures[k], ended.trials[k]
+                episode.owed.episode_id,
+                agent,
+                attempt,
+                self._env.figure_names,
+                ended.figures[k],
+                ended.trials[k],
+                track_id,
             )
             episode.agents.append(own)
             episode.trials += trials

@@ -115,7 +115,8 @@ def _attempt(trace: Trace, situation: Situation, agent: int, trial: int, frames:
     first = trace.trial(trial).start
     span = slice(first, first + frames)
     columns = {int(source): column for column, source in enumerate(trace.sources) if source >= 0}
-    absent = Motion(*np.zeros((4, frames)), np.zeros(frames, np.bool_), 1.0, 1.0)
+    nowhere = np.zeros(frames)
+    absent = Motion(nowhere, nowhere, nowhere, nowhere, np.zeros(frames, np.bool_), 1.0, 1.0)
     others = [
         _motion(trace, columns[n], span) if n in columns and n != situation.scenario.sdc else absent
         for n in range(situation.scenario.agent_count)

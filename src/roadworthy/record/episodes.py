@@ -61,6 +61,9 @@ class AgentRow:
     first_step: int  # of the world's episode
     last_step: int  # inclusive
     figures: Figures  # sim.logs.figure_names
+    # The source's number of the recorded agent in whose place it is, None for a spawned one. Runs of schema 1.0 don't
+    # have it, so rows are equal without it.
+    track_id: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,7 @@ class EpisodeResult:
 
 
 AGENT_NUMBERS = ("agent", "attempt", "first_step", "last_step")
+TRACK_ID = "track_id"
 TRIAL_NUMBERS = ("agent", "attempt", "trial", "first_step", "last_step")
 EPISODE_FIELDS = tuple(f.name for f in fields(EpisodeRow) if f.name != "more")
 _EXACT = 2.0**53  # whole numbers below it have no digits that a float64 lacks
@@ -105,7 +109,10 @@ def line_values(result: EpisodeResult, artifacts: Mapping[str, str] | None = Non
     values["factors"] = {name: v if isinstance(v, str) else _float(v) for name, v in row.factors.items()}
     values["artifacts"] = {**row.artifacts, **(artifacts or {})}
     values["artifact_errors"] = dict(row.artifact_errors)
-    values["agent_rows"] = _columns(result.agents, AGENT_NUMBERS)
+    values["agent_rows"] = {
+        **_columns(result.agents, AGENT_NUMBERS),
+        TRACK_ID: [None if row.track_id is None else int(row.track_id) for row in result.agents],
+    }
     values["trial_rows"] = _columns(result.trials, TRIAL_NUMBERS)
     return values
 
@@ -138,7 +145,11 @@ def decode_line(values: Mapping[str, Any]) -> EpisodeResult:
     known["tags"] = tuple(known.get("tags", ()))
     known["outcomes"] = {name: _float(value) for name, value in known.get("outcomes", {}).items()}
     episode = EpisodeRow(**known, more=more_fields(values))
-    agents = tuple(AgentRow(episode.episode_id, **part) for part in _rows(values.get("agent_rows"), AGENT_NUMBERS))
+    parts = _rows(values.get("agent_rows"), AGENT_NUMBERS)
+    tracks = (values.get("agent_rows") or {}).get(TRACK_ID) or [None] * len(parts)  # lines of schema 1.0 have none
+    agents = tuple(
+        AgentRow(episode.episode_id, **part, track_id=track) for part, track in zip(parts, tracks, strict=True)
+    )
     trials = tuple(TrialRow(episode.episode_id, **part) for part in _rows(values.get("trial_rows"), TRIAL_NUMBERS))
     return EpisodeResult(episode, agents, trials)
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from roadworthy.errors import RecordError, UsageError
 
-MAJOR, MINOR = 1, 0
+MAJOR, MINOR = 1, 1  # 1.1: track_id of agents
 VERSION = f"{MAJOR}.{MINOR}"
 _FOLDER = files("roadworthy.record") / "schemas"
 

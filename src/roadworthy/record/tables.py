@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from roadworthy.errors import RecordError
-from roadworthy.record.episodes import AGENT_NUMBERS, TRIAL_NUMBERS, more_fields
+from roadworthy.record.episodes import AGENT_NUMBERS, TRACK_ID, TRIAL_NUMBERS, more_fields
 from roadworthy.record.files import naming
 from roadworthy.record.journal import ColumnNames
 from roadworthy.record.schema import VERSION, require_readable
@@ -50,7 +50,7 @@ _EPISODE_COLUMNS: dict[str, pa.DataType] = {
     "more": pa.string(),  # JSON of fields that a later minor version added, else null
 }
 _PART_COLUMNS = {name: pa.int32() for name in ("agent", "attempt", "trial")} | {
-    name: pa.int64() for name in ("first_step", "last_step")
+    name: pa.int64() for name in ("first_step", "last_step", TRACK_ID)
 }
 
 
@@ -153,7 +153,7 @@ def with_version(table: pa.Table) -> pa.Table:
 
 
 def _numbers(table: str) -> tuple[str, ...]:
-    return AGENT_NUMBERS if table == "agents" else TRIAL_NUMBERS
+    return (*AGENT_NUMBERS, TRACK_ID) if table == "agents" else TRIAL_NUMBERS
 
 
 class _Growing(ABC):

@@ -86,12 +86,9 @@ class LaneFollower:
         return self._actions
 
     def reset(self, mask: NDArray[np.bool_]) -> None:
-        """Forget these rows, (rows,): what is asked of them next belongs to another episode."""
+        """Forget these rows, (rows,). On guides there is nothing to forget: a trial's first step starts again."""
         if self._open is not None:
             self._open.reset(mask)
-        self._places[mask], self._rests[mask] = 0, 0.0
-        for world in np.unique(np.flatnonzero(mask) // self._env.rows_per_world).tolist():
-            self._known[world] = None
 
     def _decide(self, worlds: Worlds, maps: Maps, scenarios: Scenarios, settings: NDArray[np.void]) -> None:
         for world, episode in enumerate(self._env.episodes):

@@ -139,7 +139,7 @@ def _measure(first: Ints, x: Doubles, y: Doubles) -> tuple[Doubles, Doubles, Dou
     real = np.flatnonzero(size > 0.0)
     heading, lane = np.arctan2(dy[real], dx[real]), owner[real]
     swing = (np.diff(heading) + np.pi) % (2.0 * np.pi) - np.pi
-    turn: Doubles = np.bincount(lane[1:], np.where(np.diff(lane) == 0, swing, 0.0), lanes)
+    turn: Doubles = np.bincount(lane[1:], np.where(np.diff(lane) == 0, swing, 0.0), lanes).astype(np.float64)
     start_heading, end_heading = np.zeros(lanes), np.zeros(lanes)
     start_heading[lane[::-1]] = heading[::-1]
     end_heading[lane] = heading
