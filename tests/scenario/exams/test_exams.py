@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from roadworthy.scenario.exams import Attempt, Motion, Situation, conditions, obstacle, situation_of
+from roadworthy.scenario.exams import EXAMS, Attempt, Motion, Situation, conditions, obstacle, situation_of
 from roadworthy.scenario.schema import AgentType, Scenario
 from tests.scenario.stage import (
     PERMITTED,
@@ -85,7 +85,8 @@ def test_a_hard_stop_without_a_cause_ahead_is_no_exam() -> None:
 
 
 def test_a_hard_stop_that_one_need_not_react_to_is_no_exam() -> None:
-    assert not qualifies("hard_stop", hard_stop(OWN_STOP, ahead=125.0))
+    assert EXAMS["hard_stop"].is_critical(situation(hard_stop(OWN_STOP)))
+    assert not EXAMS["hard_stop"].is_critical(situation(hard_stop(OWN_STOP, ahead=70.0)))
 
 
 def test_a_car_ahead_that_brakes_right_at_the_start_is_no_exam() -> None:
@@ -106,6 +107,24 @@ def test_a_car_ahead_that_brakes_right_at_the_start_is_no_exam() -> None:
 )
 def test_hard_stop(way: str, speed: Doubles | float, offset: Doubles | float, fails: set[str]) -> None:
     assert failed("hard_stop", hard_stop(OWN_STOP), on_the_right(speed, offset)) == fails
+
+
+def test_a_car_that_stands_at_an_angle_is_not_in_its_lane_however_small_it_is() -> None:
+    parked = attempt(hard_stop(OWN_STOP), on_the_right(OWN_STOP))
+    small = replace(parked.car, length=2.0, width=1.0)
+    turned = replace(small, heading=np.where(np.arange(len(small)) == len(small) - 1, 0.7, small.heading))
+    assert replace(parked, car=small).ends_in_lane
+    assert not replace(parked, car=turned).ends_in_lane
+
+
+def test_without_a_self_driving_car_that_is_there_throughout_there_is_no_exam() -> None:
+    scenario = hard_stop(OWN_STOP)
+    valid = scenario.valid.copy()
+    valid[0, 60] = False
+    assert situation_of(replace(scenario, valid=valid), START) is None
+    assert situation_of(replace(scenario, sdc=-1), START) is None
+    assert situation_of(scenario, scenario.steps - 1) is None
+    assert obstacle("hard_stop", None) is not None
 
 
 # stop_and_go
@@ -130,6 +149,14 @@ def test_stop_and_go(way: str, speed: Doubles | float, fails: set[str]) -> None:
     scenario = stop_and_go()
     assert qualifies("stop_and_go", scenario)
     assert failed("stop_and_go", scenario, on_the_right(speed)) == fails
+
+
+def test_traffic_that_comes_from_behind_and_drives_through_a_standing_car_is_not_its_queue() -> None:
+    roads = two_lane_road()
+    lane = roads.line("right 0", "right 1")
+    ahead, behind = Actor(lane, 32, np.roll(WAVES, -3)), Actor(lane, 8, profile((0, 0), (1, 0), (4, 4), (9, 4)))
+    scenario = play(roads, Actor(lane, 20, WAVES), ahead, Actor(lane, 300, 0.0), behind)
+    assert "follows" in failed("stop_and_go", scenario, on_the_right(0.0))
 
 
 # highway_straight, lane_change, merge
@@ -174,6 +201,12 @@ def test_lane_change(way: str, offset: Doubles | float, fails: set[str]) -> None
     scenario = lane_change(sideways((2, 6, WIDTH)))
     assert qualifies("lane_change", scenario)
     assert failed("lane_change", scenario, on_the_right(12.0, offset)) == fails
+
+
+def test_a_recording_that_ends_where_the_road_does_is_no_exam() -> None:
+    roads = two_lane_road()
+    own = Actor(roads.line("right 0", "right 1"), 185, 12.0, sideways((2, 6, WIDTH)))
+    assert obstacle("lane_change", situation(play(roads, own))) == "the road ends soon after the recording does"
 
 
 def test_a_lane_change_that_has_begun_is_no_exam() -> None:
