@@ -3,7 +3,7 @@
     python -m benchmarks.validity --seed 123 --count 40
 
 generates `count` scenarios of each behavior class with a seed, lets policies take the exams with the settings of the
-suite `behaviors`, and prints a table of `passed` with 95% intervals. One line of JSON for each policy has every condition.
+suite `behaviors`, and prints a table of `passed` with 95% intervals. A line of JSON per policy has every condition.
 Bounds: row CL-3 of docs/requirements.md.
 """
 

@@ -20,6 +20,7 @@ UNITS = {
     "time_to_collision": "s",
     "distance_to_road_edge": "m, off road above 0",
 }
+BUCKETS = ("kinematic_metrics", "interactive_metrics", "map_based_metrics")  # the leaderboard's groups
 OTHERS = (
     "average_displacement_error",
     "min_average_displacement_error",
@@ -103,6 +104,8 @@ def _likelihoods(runs: Sequence[RunFacts]) -> Html:
         head.append(tag("th", *key, label if len(runs) > 1 else "likelihood", class_="number"))
     head += [tag("th", word, class_="number") for word in ("95% interval", "n")] if len(runs) == 1 else []
     rows = [_line(runs, labels, REALISM, 1.0, None, scale)]
+    known = [name for name in BUCKETS if any(name in facts.figures for facts in runs)]
+    rows += [_line(runs, labels, name, None, None, scale) for name in known]
     for part in runs[0].realism["parts"]:
         rows.append(_line(runs, labels, f"{part['name']}_{LIKELIHOOD}", part["weight"], part, scale))
     rows.append(row("", "", tag("td", bar_axis(scale, LIKELIHOOD), class_="plot"), *[""] * (len(head) - 3)))
