@@ -1,4 +1,4 @@
-"""How the package's plots look, and a figure as a PNG file. Matplotlib is imported when something is drawn."""
+"""How the package's plots look, and a figure as a file. Matplotlib is imported when something is drawn."""
 
 from __future__ import annotations
 
@@ -25,12 +25,27 @@ STYLE: dict[str, Any] = {
     "text.color": INK,
     "legend.frameon": False,
     "legend.fontsize": 8.0,
+    "svg.hashsalt": "roadworthy",  # names within an SVG file are random without one
 }
 DOTS_PER_INCH = 120
 
 
+# File endings of figures, and what a file of each would otherwise say of the software and the time it was written at.
+_METADATA: dict[str, dict[str, None]] = {
+    ".png": {"Software": None},
+    ".pdf": {"Creator": None, "Producer": None, "CreationDate": None},
+    ".svg": {"Creator": None, "Date": None},
+}
+FIGURE_SUFFIXES = tuple(_METADATA)
+
+
 def png(draw: Callable[[Figure], None], inches: tuple[float, float]) -> bytes:
-    """A figure of this size, drawn in the package's style, without any display."""
+    """Draw a figure of this size in the package's style, without any display, as a PNG file."""
+    return figure_file(draw, inches, ".png")
+
+
+def figure_file(draw: Callable[[Figure], None], inches: tuple[float, float], suffix: str) -> bytes:
+    """Draw a figure as the bytes of a file with this ending, one of `FIGURE_SUFFIXES`."""
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -41,5 +56,5 @@ def png(draw: Callable[[Figure], None], inches: tuple[float, float]) -> bytes:
         draw(figure)
         target = BytesIO()
         # Without the name of the software in it, the same data give the same bytes under any version number.
-        figure.savefig(target, format="png", metadata={"Software": None})
+        figure.savefig(target, format=suffix.removeprefix("."), metadata=_METADATA[suffix])
     return target.getvalue()

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ import typer
 
 from roadworthy import __version__, errors
 from roadworthy.cli import main as command
-from roadworthy.cli.main import app, main
+from roadworthy.cli.main import app, canonical_name, main
 
 EXIT_CODES = {0, 1, 2, 3, 4, 5, 130}
 
@@ -69,6 +70,32 @@ def test_every_verb_has_examples_and_a_line_for_every_option(
     assert main([*path, "--help"]) == 0
     assert f"Examples\n roadworthy {' '.join(path)} " in re.sub(" +\n", "\n", capsys.readouterr().out)
     assert all(parameter.help for parameter in VERBS[path].params)
+
+
+@pytest.mark.row("UI-1")
+@pytest.mark.parametrize("path", VERBS, ids=" ".join)
+def test_every_option_is_understood_with_underscores_and_shown_with_dashes(path: tuple[str, ...]) -> None:
+    """The parser of each verb is asked, in the context that the whole command gives it."""
+    context = typer.main.get_command(app).make_context("roadworthy", [*path, "--help"], resilient_parsing=True)
+    names = [name for parameter in VERBS[path].params for name in [*parameter.opts, *parameter.secondary_opts]]
+    assert not [name for name in names if "_" in name and name.startswith("-")]
+    verb = type(context)(VERBS[path], parent=context, info_name=path[-1])
+    parser = VERBS[path].make_parser(verb)
+    known = {*parser._long_opt, *parser._short_opt}
+    for name in names:
+        if name.startswith("--"):
+            assert "--" + canonical_name(name[2:].replace("-", "_")) in known
+
+
+def test_an_option_with_underscores_takes_its_value(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "jobs.toml").write_text("jobs = []")
+    for option in ("--chunk-size", "--chunk_size"):
+        assert main(["jobs", "run", str(tmp_path / "jobs.toml"), option, "0"]) == 2
+        assert "'--chunk" in capsys.readouterr().err
+        assert main(["jobs", "run", str(tmp_path / "jobs.toml"), f"{option}=3"]) == 2
+        assert "there are no jobs in it" in capsys.readouterr().err
+    assert main(["jobs", "run", str(tmp_path / "jobs.toml"), "--chunk_sise", "3"]) == 2
+    assert "No such option" in capsys.readouterr().err
 
 
 def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:

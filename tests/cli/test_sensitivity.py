@@ -55,11 +55,48 @@ def test_the_last_line_is_json_with_all_files(folder: Path, capsys: Captured) ->
     assert all(Path(file).is_file() for file in told["files"])
 
 
+@pytest.mark.row("SENS-6")
+@pytest.mark.parametrize(("suffix", "begins"), [(".png", b"\x89PNG\r\n"), (".pdf", b"%PDF-"), (".svg", b"<?xml")])
+def test_the_main_figure_is_written_in_the_format_of_its_name(suffix: str, begins: bytes, folder: Path) -> None:
+    target = folder / f"figure{suffix}"
+    assert main(arguments(folder, "-o", str(target))) == 0
+    assert target.read_bytes().startswith(begins)
+    assert json.loads(target.with_suffix(".json").read_text())["outcome"] == "success"
+    assert not (folder / "figure_pictures").exists()
+    if suffix == ".svg":
+        words = target.read_text()
+        assert "<!-- light: matters -->" in words
+        assert "<!-- friction: " in words
+        assert main(arguments(folder, "-o", str(folder / "again.svg"))) == 0
+        assert (folder / "again.svg").read_text() == words
+
+
+def test_the_words_of_other_tools_mean_the_same(folder: Path, capsys: Captured) -> None:
+    rows, factors = str(folder / "episodes.jsonl"), str(folder / "factors.yaml")
+    command = ["sensitivity", "--factors_yaml", factors, "--output", str(folder / "a.png"), "--json"]
+    told = []
+    for name in ("--episode_summary", "--episode_results", "--episode-results"):
+        assert main([*command, name, rows]) == 0
+        told.append(json.loads(capsys.readouterr().out.splitlines()[-1])["factors"])
+    assert told[0] == told[1] == told[2]
+    assert main([*command, rows, "--episode_results", rows]) == 2
+    assert "both were given; give one of them" in capsys.readouterr().err
+    assert main(command) == 2
+    assert "neither was given" in capsys.readouterr().err
+
+
+def test_without_a_factors_file_factors_are_found_and_named(folder: Path, capsys: Captured) -> None:
+    assert main(["sensitivity", str(folder), "-o", str(folder / "r.png"), "--json"]) == 0
+    output = capsys.readouterr()
+    assert "factors: light, friction, over the ranges and choices that the rows have" in output.err
+    assert {factor["name"] for factor in json.loads(output.out.splitlines()[-1])["factors"]} == {"light", "friction"}
+
+
 @pytest.mark.parametrize(
     ("more", "words"),
     [
         (["--outcome", "succes"], "outcome 'succes' is missing; the row has success, time_s"),
-        (["-o", "report.pdf"], "ends in '.pdf', expected .html"),
+        (["-o", "report.txt"], "ends in '.txt', expected .html or .png or .pdf or .svg"),
         (["--factors", "nowhere.yaml"], "can't read factors file 'nowhere.yaml'"),
     ],
 )

@@ -23,6 +23,7 @@ from roadworthy.train.loop import Progress
 from roadworthy.train.resume import checkpoints_of
 from roadworthy.train.run import train
 from tests.plugin_package import install_own
+from tests.sinks.event_files import tensorboard_events
 from tests.train.small import as_toml, command_of, config, sim, streets
 
 
@@ -73,6 +74,24 @@ def test_a_file_is_trained_with_lines_of_progress_and_a_checkpoint_at_the_end(
     told = capsys.readouterr()
     assert f"curve: {out / 'curve.png'}\n" in told.out
     assert load_policy(told.out.splitlines()[0].removeprefix("trained: ")).step >= 500
+
+
+@pytest.mark.row("LEARN-1")
+@pytest.mark.parametrize("where", ["flag", "set", "file"])
+def test_a_sink_is_switched_on_by_a_flag_a_setting_or_the_file(
+    where: str, file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("tensorboard")
+    out, given = (
+        tmp_path / "run",
+        {"flag": ["--sink", "tensorboard"], "set": ["--set", "sinks.tensorboard.gif_frames=3"]},
+    )
+    if where == "file":
+        file.write_text(file.read_text() + "[sinks.tensorboard]\n")
+    assert main(["train", str(file), "--out", str(out), *given.get(where, [])]) == 0
+    steps = [json.loads(line)["step"] for line in (out / "progress.jsonl").read_text().splitlines()]
+    assert [event.step for event in tensorboard_events(out / "tensorboard").Scalars("losses/policy_loss")] == steps
+    assert f"curves: tensorboard --logdir {out}\n" in capsys.readouterr().out
 
 
 @pytest.mark.row("PPO-4")
@@ -145,6 +164,9 @@ def test_a_run_of_a_grid_that_fails_ends_with_1_and_the_others_are_made(
         (["nowhere"], "there is no config 'nowhere'; expected a TOML file, or one of: adaptive, default, fast"),
         (["fast", "--set", "ppo.klip=1"], "ppo.klip is unknown; did you mean ppo.clip?"),
         (["fast", "--set", "eval.town.interval=5"], "--set eval.town.interval=5 is for an evaluator, but "),
+        (["fast", "--sink", "tensorbord"], "sink 'tensorbord' is unknown; did you mean tensorboard?"),
+        (["fast", "--set", "sinks.wandb.projekt=x"], "[sinks.wandb]: projekt is unknown; did you mean project?"),
+        (["fast", "--set", "sinks.wandb=3"], "sinks.wandb is 3, expected a table"),
         (["fast", "--set", "threads=-1"], "threads is -1, expected at least 0"),
         (["fast", "--set", "ppo.final_learning_rate=-1.0"], "final_learning_rate is -1.0, expected at least 0"),
         (["fast", "--set", "ppo.priority=-1.0"], "priority is -1.0, expected at least 0"),

@@ -10,8 +10,10 @@ import pytest
 from roadworthy.config import Layer, plain
 from roadworthy.evaluate.config import EvaluatorConfig, Remembers
 from roadworthy.evaluate.files import suite_names
+from roadworthy.evaluate.references import reference_policies
 from roadworthy.evaluate.sections import chosen, read_sections
 from roadworthy.scenario.detect import BEHAVIORS
+from roadworthy.scenario.generate.config import EXAM_STEPS
 from roadworthy.sim.config import (
     Actions,
     AtGoal,
@@ -101,6 +103,21 @@ def test_the_closed_loop_suite_drives_15_s_to_the_end_in_both_kinds_of_traffic()
         assert recipe is not None
         assert recipe.steps >= config.env.init_steps + 151
         assert config.summary.figure == "closed_loop_score"
+
+
+@pytest.mark.row("CL-3")
+def test_behavior_classes_are_exams_that_are_driven_to_their_end() -> None:
+    for name, config in configs("behaviors").items():
+        recipe = config.source.recipe
+        assert recipe is not None
+        assert recipe.steps == EXAM_STEPS
+        assert config.env.init_steps + config.episode.trial_steps == EXAM_STEPS - 1, name
+        assert config.env.goal.at_goal is AtGoal.CONTINUE
+        assert config.summary.figure == "passed"
+        floors = {policy for role, policy in reference_policies(config) if role == "floor"}
+        must_fail = "expert:lane_keeper" if name == "lane_change" else "expert:lane_follower"
+        is_for_the_blind = name in ("highway_straight", "roundabout", "protected_left")
+        assert floors == {"zero", "random"} | (set() if is_for_the_blind else {must_fail})
 
 
 @pytest.mark.parametrize("suite", SUITES)

@@ -90,6 +90,57 @@ def test_the_json_of_other_tools_is_read_as_it_is(tmp_path: Path) -> None:
     assert wait.arguments == {"variations": {"light": {"intensity": {"enabled": True}}}}
 
 
+EXPERIMENT = """
+shared:
+  environment: {type: pick_and_place_table, enable_cameras: true, embodiment: arm}
+  policy: {type: some_package.policies.remote.ArmPolicy, remote_port: 8000}
+  rollout_limit: {num_episodes: 6}
+runs:
+  soup:
+    environment: {pick_up_object: soup_can}
+    environment_builder: {num_envs: 4, placement_seed: 42, language_instruction: Pick up the soup can.}
+    num_rebuilds: 3
+    variations: {light.intensity.enabled: true}
+  wait:
+    policy: {type: zero_action, remote_port: null}
+    rollout_limit: {num_steps: 10, num_episodes: null}
+    color: red
+"""
+
+
+@pytest.mark.row("JOB-1")
+def test_an_experiment_in_yaml_is_read_as_it_is(tmp_path: Path) -> None:
+    found = read_jobs(write(tmp_path, EXPERIMENT, "experiment.yaml"))
+    soup, wait = found.jobs
+    assert [note.partition(": ")[2] for note in found.notes] == ["color is not used"]
+    assert (soup.name, soup.environment, soup.envs, soup.episodes) == ("soup", "pick_and_place_table", 4, 6)
+    assert (soup.rebuilds, soup.instruction, soup.steps) == (3, "Pick up the soup can.", None)
+    assert (soup.policy, soup.policy_config) == ("some_package.policies.remote.ArmPolicy", {"remote_port": 8000})
+    assert soup.arguments == {
+        "enable_cameras": True,
+        "embodiment": "arm",
+        "pick_up_object": "soup_can",
+        "placement_seed": 42,
+        "variations": {"light.intensity.enabled": True},
+    }
+    assert (wait.policy, wait.steps, wait.episodes, wait.rebuilds) == ("zero", 10, None, 1)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("runs: [1]", "expected a table `runs`"),
+        ("runs: {a: 3}", "run 'a' is 3, expected a table"),
+        ("runs: {a: {policy: zero}}", "run 'a': policy is 'zero', expected a table"),
+        ("runs: {a: {environment: {type: e}, policy: {type: zero}}}", "both are missing"),
+        ("runs: {a: [", "not YAML"),
+    ],
+)
+def test_what_is_wrong_with_an_experiment_is_told(content: str, words: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=words):
+        read_jobs(write(tmp_path, content, "experiment.yaml"))
+
+
 def test_num_envs_may_stand_outside_of_the_arguments(tmp_path: Path) -> None:
     job = {**WAIT, "num_envs": 7, "policy_type": "zero"}
     assert read_jobs(write(tmp_path, {"jobs": [job]})).jobs[0].envs == 7

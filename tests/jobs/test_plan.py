@@ -38,9 +38,36 @@ def test_a_seed_depends_on_the_jobs_seed_and_the_episodes_number_alone() -> None
     assert max(seeds) < 2**31
 
 
-def test_rebuilds_owe_as_many_episodes_each_with_seeds_of_their_own() -> None:
-    ledger = plan(job(episodes=3, rebuilds=2))
-    assert len({owed.seed for owed in ledger}) == len(ledger) == 6
+@pytest.mark.row("JOB-1")
+@pytest.mark.parametrize(("episodes", "rebuilds", "sizes"), [(7, 3, [3, 2, 2]), (6, 2, [3, 3]), (3, 3, [1, 1, 1])])
+def test_episodes_are_shared_out_over_rebuilds_and_not_multiplied(
+    episodes: int, rebuilds: int, sizes: list[int]
+) -> None:
+    ledger, alone = plan(job(episodes=episodes, rebuilds=rebuilds)), plan(job(episodes=episodes))
+    builds = [owed.replicate for owed in ledger]
+    assert builds == sorted(builds), "a build is finished before the next one begins"
+    assert [builds.count(build) for build in range(rebuilds)] == sizes
+    assert [(o.episode_id, o.seed) for o in ledger] == [(o.episode_id, o.seed) for o in alone]
+
+
+def test_fewer_episodes_than_rebuilds_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"job 'j': 2 episodes can't be shared out over 3 rebuilds; give at least"):
+        job(episodes=2, rebuilds=3)
+    with pytest.raises(ConfigError, match=r"6 episodes can't be shared out over 7 rebuilds"):
+        plan(job(episodes=None, rebuilds=7, sweep=SweepConfig(FACTORS, "grid", levels=2)))
+
+
+def test_no_factor_of_a_grid_goes_along_with_the_rebuild() -> None:
+    """Over 60 seeds the mean light of either rebuild is the middle of the range, within four standard errors."""
+    for build in range(2):
+        seen = []
+        for seed in range(60):
+            sweep = SweepConfig(FACTORS, "grid", levels=4)
+            ledger = plan(job(episodes=12, rebuilds=2, seed=seed, sweep=sweep))
+            points = {(owed.factors["light"], owed.factors["object"]) for owed in ledger}
+            assert len(points) == 12, "every point of the grid is there once"
+            seen += [float(owed.factors["light"]) / 2000.0 for owed in ledger if owed.replicate == build]
+        assert np.mean(seen) == pytest.approx(0.5, abs=4.0 * np.std(seen) / np.sqrt(len(seen)))
 
 
 def test_a_job_of_steps_owes_a_stretch_for_each_env() -> None:

@@ -3,23 +3,53 @@
 from __future__ import annotations
 
 import resource
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import av
 import pytest
+from gymnasium import spaces
 
 from roadworthy.errors import UsageError
 from roadworthy.jobs.batch import Begun
 from roadworthy.jobs.environments import open_envs
 from roadworthy.jobs.episode import Underway
-from roadworthy.jobs.job import Job, Status, VideoConfig
+from roadworthy.jobs.job import Job, Status, VideoConfig, with_camera_videos
 from roadworthy.jobs.plan import plan
 from roadworthy.jobs.record import JobRecord
 from roadworthy.jobs.run import run_job
 from roadworthy.jobs.videos import Crew
 from roadworthy.record import Run
-from tests.jobs.arenas import number_in
+from tests.jobs.arenas import Cinema, number_in
+
+
+class Painting(Cinema):
+    """What it draws is all there is to see, and it draws where it was built to."""
+
+    def render(self) -> Any:
+        return super().render() if self.render_mode == "rgb_array" else None
+
+    def __init__(self, render_mode: str | None = None) -> None:
+        super().__init__(render_mode=render_mode)
+        self.observation_space = spaces.Discrete(1000)
+
+    def _seen(self) -> Any:
+        return self._steps
+
+
+class Shutter(Cinema):
+    """Its cameras see something where they are switched on."""
+
+    def __init__(self, enable_cameras: bool = False, render_mode: str | None = None) -> None:
+        super().__init__(render_mode=render_mode)
+        self._is_open = enable_cameras
+        if not enable_cameras:
+            self.observation_space = spaces.Discrete(1000)
+
+    def _seen(self) -> Any:
+        return super()._seen() if self._is_open else self._steps
+
 
 CINEMA, VECTOR = "tests.jobs.arenas:Cinema", "tests.jobs.arenas:corridors"
 
@@ -102,9 +132,45 @@ def test_episodes_are_chosen(choose: Any, tmp_path: Path) -> None:
 @pytest.mark.row("VID-3")
 def test_the_worst_are_chosen_from_all_builds_of_a_job(tmp_path: Path) -> None:
     config = VideoConfig(episodes=2, max_steps=20, choose="worst", cameras=("render",))
-    record = filmed(tmp_path, episodes=5, rebuilds=3, videos=config)
+    record = filmed(tmp_path, episodes=15, rebuilds=3, videos=config)
     assert record.ended == 15
     assert len(record.videos) == 2
+
+
+@pytest.mark.row("VID-2")
+def test_a_switch_records_every_camera_of_every_episode_of_an_unchanged_job(tmp_path: Path) -> None:
+    job = Job(name="j", environment=CINEMA, policy="zero", episodes=5, envs=2)
+    record = run_job(with_camera_videos(job), tmp_path)
+    assert record.digest == job.digest
+    names = [f"videos/{k:04d}_cameras.{side}.mp4" for k in range(5) for side in ("left", "right")]
+    assert list(record.videos) == names
+    assert numbers(record.folder / names[8]) == list(range(13))
+    own = replace(job, videos=VideoConfig(episodes=1, max_steps=3))
+    assert with_camera_videos(own) is own
+
+
+def test_the_switch_turns_cameras_on_in_an_environment_that_has_a_switch_of_its_own(tmp_path: Path) -> None:
+    job = Job(name="j", environment="tests.jobs.test_videos:Shutter", policy="zero", episodes=1)
+    assert run_job(with_camera_videos(job), tmp_path / "a").videos == (
+        "videos/0000_cameras.left.mp4",
+        "videos/0000_cameras.right.mp4",
+    )
+    assert run_job(replace(job, videos=VideoConfig(1, 20)), tmp_path / "b").videos == ("videos/0000_render.mp4",)
+
+
+def test_the_switch_films_what_an_environment_draws_where_it_has_no_camera(tmp_path: Path) -> None:
+    job = Job(name="j", environment="tests.jobs.test_videos:Painting", policy="zero", episodes=2)
+    assert run_job(with_camera_videos(job), tmp_path).videos == ("videos/0000_render.mp4", "videos/0001_render.mp4")
+
+
+def test_the_switch_fails_no_job_that_has_nothing_to_show(tmp_path: Path) -> None:
+    job = Job(name="j", environment="tests.jobs.arenas:Corridor", policy="zero", episodes=4, rebuilds=2)
+    record = run_job(with_camera_videos(job), tmp_path)
+    assert record.status is Status.COMPLETED
+    assert not record.videos
+    assert record.artifact_errors == {
+        "videos": "this environment has no pictures among its observations and does not draw"
+    }
 
 
 @pytest.mark.row("VID-2")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,38 @@ def wandb_history(folder: Path) -> list[dict[str, Any]]:
         if record.WhichOneof("record_type") == "history":
             history.append(_tree(record.history.item))
     return history
+
+
+@dataclass
+class WandbRun:
+    """An offline run, as its file has it."""
+
+    id: str = ""
+    name: str = ""
+    job_type: str = ""
+    config: dict[str, Any] = field(default_factory=dict)
+    history: list[dict[str, Any]] = field(default_factory=list)
+
+
+def wandb_runs(folder: Path) -> list[WandbRun]:
+    """The offline runs below a folder, in the order in which they were begun."""
+    from wandb.proto import wandb_internal_pb2
+
+    runs = []
+    for file in sorted(folder.glob("wandb/offline-run-*/*.wandb"), key=lambda file: file.stat().st_mtime_ns):
+        found = WandbRun()
+        for data in _records(file.read_bytes()):
+            record = wandb_internal_pb2.Record()
+            record.ParseFromString(data)
+            kind = record.WhichOneof("record_type")
+            if kind == "history":
+                found.history.append(_tree(record.history.item))
+            elif kind == "run":
+                found.id, found.name = record.run.run_id, record.run.display_name
+                found.job_type = record.run.job_type
+                found.config |= {item.key: json.loads(item.value_json) for item in record.run.config.update}
+        runs.append(found)
+    return runs
 
 
 def _tree(items: Any) -> dict[str, Any]:

@@ -43,17 +43,6 @@ def published(film: Path, step: int = 4000, epoch: int = 8) -> Publication:
     return Publication("town", step, epoch, figures_of(METRICS), {"bev": [film, film], "ego": [film]})
 
 
-@pytest.fixture
-def no_wandb_run(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The client without a run, key or settings of whoever runs the tests; it is shut down afterwards."""
-    wandb = pytest.importorskip("wandb")
-    for name in ("WANDB_API_KEY", "WANDB_MODE", "WANDB_DIR", "WANDB_PROJECT"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("NETRC", "/nonexistent/netrc")
-    yield wandb
-    wandb.teardown()
-
-
 @pytest.mark.row("UI-3")
 def test_tensorboard_shows_figures_and_moving_pictures(tmp_path: Path, film: Path) -> None:
     tensorboard = pytest.importorskip("roadworthy.sinks.tensorboard")

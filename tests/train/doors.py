@@ -75,6 +75,9 @@ class Doors:
             self.begin(np.flatnonzero(has_ended))
         self._show()
 
+    def report(self) -> dict[str, float | None]:
+        return {}
+
     def _show(self) -> None:
         self.observations[:] = 0.0
         self.observations[:, _CHOOSES] = self._step == 0

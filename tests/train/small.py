@@ -16,6 +16,7 @@ from roadworthy.sim.config import (
     EpisodeConfig,
     GoalConfig,
     InfractionConfig,
+    LogConfig,
     ObserveConfig,
     OnInfraction,
     RewardConfig,
@@ -53,6 +54,7 @@ def sim(trials: int = 1, ego_share: float = 1.0, **keys: Any) -> SimConfig:
             infraction=InfractionConfig(OnInfraction.REMOVE, OnInfraction.REMOVE),
             observe=ObserveConfig(partners=3, lanes=4, edges=4, lights=1, final=True),
             reward=RewardConfig(progress=0.1),
+            log=LogConfig(report_interval=HORIZON),
         ),
         **keys,
     )

@@ -240,12 +240,12 @@ def test_where_a_file_is_replaced_by_a_partner_that_does_not_fit_the_one_before_
 
 
 def test_a_partner_may_be_a_baseline() -> None:
-    assert Coplayers([Path("baseline:town")]).distinct == 1
+    assert Coplayers(["baseline:town"]).distinct == 1
 
 
 def test_partners_without_anybody_to_drive_are_refused() -> None:
     with pytest.raises(ConfigError, match="ego_share is 1: there is nobody for them to drive"):
-        config(coplayers=CoplayerConfig((Path("some"),)))
+        config(coplayers=CoplayerConfig(("some",)))
 
 
 @pytest.mark.row("PPO-3")

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="Run policies in any Gymnasium environment, job by job.")
 
-JobsPath = Annotated[Path, typer.Argument(metavar="FILE", help="A jobs file: .toml or .json.", show_default=False)]
+JobsPath = Annotated[
+    Path, typer.Argument(metavar="FILE", help="A jobs file: .toml, .json or .yaml.", show_default=False)
+]
 Out = Annotated[Path | None, typer.Option("--out", metavar="FOLDER", help="Where results go; runs/FILE if not given.")]
 New = Annotated[bool, typer.Option("--new", help="Run everything anew, finished jobs too.")]
 ChunkSize = Annotated[
@@ -35,6 +37,13 @@ Summary = Annotated[
     Path | None,
     typer.Option("--episode-summary", metavar="JSONL", help="Append every episode here.", show_default=False),
 ]
+CameraVideo = Annotated[
+    bool,
+    typer.Option(
+        "--camera-video",
+        help="Record what every camera sees in every episode, in jobs that ask for no videos themselves.",
+    ),
+]
 MetricsFile = Annotated[
     Path | None, typer.Option("--metrics", metavar="JSON", help="Write the jobs' figures here.", show_default=False)
 ]
@@ -45,6 +54,7 @@ MetricsFile = Annotated[
         "roadworthy jobs run examples/jobs.toml",
         "roadworthy jobs run sweep.json --out runs/sweep --chunk-size 8 --episode-summary episodes.jsonl",
         "roadworthy jobs run examples/jobs.toml --only bright --only dim --new",
+        "roadworthy jobs run sweep.json --camera-video",
     )
 )
 def run(
@@ -55,6 +65,7 @@ def run(
     ] = None,
     new: New = False,
     chunk_size: ChunkSize = None,
+    camera_video: CameraVideo = False,
     continue_on_error: OnError = True,
     episode_summary: Summary = None,
     metrics: MetricsFile = None,
@@ -63,14 +74,15 @@ def run(
     """Run the jobs of a file. Finished ones are not run again, interrupted ones go on."""
     from roadworthy.jobs.chunks import Settings, run_jobs
     from roadworthy.jobs.files import read_jobs
-    from roadworthy.jobs.job import Status
+    from roadworthy.jobs.job import Status, with_camera_videos
 
     found = read_jobs(file)
     for line in found.notes:
         note(line)
     out = out or Path("runs") / file.stem
     settings = Settings(new, chunk_size, not continue_on_error, episode_summary)
-    entries = run_jobs(found.jobs, out, settings, only or (), listener())
+    jobs = [with_camera_videos(job) for job in found.jobs] if camera_video else found.jobs
+    entries = run_jobs(jobs, out, settings, only or (), listener())
     report(entries, out, metrics, json)
     if any(entry.status is Status.FAILED for entry in entries if not only or entry.name in only):
         raise typer.Exit(1)

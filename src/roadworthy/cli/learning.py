@@ -91,6 +91,10 @@ class Display:
             lines.append(f"while it learned: {_outcome(told)}")
         if self._curve.exists():
             lines.append(f"curve: {self._curve}")
+        if (self._folder / "tensorboard").is_dir():
+            lines.append(f"curves: tensorboard --logdir {self._folder}")
+        if any((self._folder / "wandb").glob("offline-run-*")):
+            lines.append(f"curves: wandb sync {self._folder / 'wandb' / 'offline-run-*'}")
         return [*lines, f"how good it is: roadworthy evaluate town --checkpoint {self.checkpoint}"]
 
     def plain(self) -> dict[str, Any]:

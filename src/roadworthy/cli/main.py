@@ -80,12 +80,25 @@ def _name(module: ModuleType) -> str:
     return module.__name__.rpartition(".")[2]
 
 
+# Options by the names that Isaac Lab Arena has for them.
+ALIASES = {"record-camera-video": "camera-video", "factors-yaml": "factors"}
+
+
+def canonical_name(name: str) -> str:
+    """Return an option's own name: every option is understood with underscores too, as --chunk_size."""
+    dashed = name.replace("_", "-")
+    return ALIASES.get(dashed, dashed)
+
+
 app = typer.Typer(
     cls=Verbs,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "token_normalize_func": canonical_name,
+    },
 )
 for verb in VERBS:
     if hasattr(verb, "app"):

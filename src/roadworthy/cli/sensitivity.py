@@ -11,17 +11,21 @@ import typer
 from roadworthy.cli.files import make_folder, require_suffix
 from roadworthy.cli.output import JsonFlag, examples, note, tell, tell_json
 from roadworthy.cli.progress import progress
+from roadworthy.errors import UsageError
+from roadworthy.plots import FIGURE_SUFFIXES
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from roadworthy.sensitivity.analysis import Analysis
+    from roadworthy.sensitivity.factors import Factor
     from roadworthy.sensitivity.rows import Rows
 
 EXAMPLES = examples(
     "roadworthy sensitivity runs/town/20261116-best --factors factors.yaml -o report.html",
     "roadworthy sensitivity episode_summary.jsonl --factors factors.yaml --outcome success --neural -o report.html",
     "roadworthy sensitivity RUN --factors factors.toml --outcome time_s --at-most 30 -o report.html --json",
+    "roadworthy sensitivity episode_results.jsonl -o report.png",
 )
 
 FEW = 5  # rows that were left out are named on the console up to this many
@@ -35,28 +39,44 @@ class Model(Enum):
 
 
 def sensitivity(
-    run: Annotated[
-        Path,
-        typer.Argument(
-            metavar="RUN",
-            help="A folder of a run, of runs or of jobs, or a .jsonl or .parquet file.",
-            show_default=False,
-        ),
-    ],
-    factors: Annotated[
-        Path, typer.Option("--factors", metavar="FILE", help="The factors: .yaml or .toml.", show_default=False)
-    ],
     output: Annotated[
         Path,
         typer.Option(
             "--output",
             "-o",
-            metavar="HTML",
-            help="The report; its figures (.json) and pictures go beside it.",
+            metavar="FILE",
+            help="The report (.html), or its main figure alone (.png, .pdf, .svg); all figures (.json) go beside it.",
             show_default=False,
-            callback=require_suffix(".html"),
+            callback=require_suffix(".html", *FIGURE_SUFFIXES),
         ),
     ],
+    run: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="RUN",
+            help="A folder of a run, of runs or of jobs, or a .jsonl or .parquet file.",
+            show_default=False,
+        ),
+    ] = None,
+    rows_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--episode-results",
+            "--episode-summary",
+            metavar="FILE",
+            help="The same as RUN, under the names that Isaac Lab Arena has for it.",
+            hidden=True,
+        ),
+    ] = None,
+    factors: Annotated[
+        Path | None,
+        typer.Option(
+            "--factors",
+            metavar="FILE",
+            help="The factors: .yaml or .toml. Without it, everything that differs between the rows is one.",
+            show_default=False,
+        ),
+    ] = None,
     outcome: Annotated[str, typer.Option("--outcome", help="Which outcome to explain.")] = "success",
     at_least: Annotated[
         float | None, typer.Option("--at-least", help="Call it success from this value on.", show_default=False)
@@ -74,19 +94,20 @@ def sensitivity(
 ) -> None:
     """Find out which factors decide an outcome, how sure that is, and which episodes to run next."""
     from roadworthy.sensitivity.analysis import AnalysisConfig, analyse
-    from roadworthy.sensitivity.factors import read_factors
-    from roadworthy.sensitivity.report import write_report
+    from roadworthy.sensitivity.report import write_main_figure, write_report
     from roadworthy.sensitivity.rows import read_rows
     from roadworthy.sensitivity.surface import SurfaceConfig
 
-    rows = read_rows(run, read_factors(factors), outcome, at_least, at_most)
+    source = _source(run, rows_file)
+    rows = read_rows(source, _factors(source, factors), outcome, at_least, at_most)
     _name_rejected(rows)
     config = AnalysisConfig(
         SurfaceConfig(model=model.value, seed=seed), next_episodes=next_episodes, has_neural_posterior=neural
     )
     with progress("analysing") as report:
         analysis = analyse(rows, config, report)
-    files = [str(path) for path in write_report(analysis, make_folder(output))]
+    write = write_report if output.suffix.lower() == ".html" else write_main_figure
+    files = [str(path) for path in write(analysis, make_folder(output))]
     for warning in analysis.warnings:
         note(f"warning: {warning.message}")
     if json:
@@ -96,6 +117,30 @@ def sensitivity(
 
         words = [*findings(analysis), beside(analysis), trust(analysis)]
         tell(_table(analysis), *filter(None, words), *files[:2])
+
+
+def _source(run: Path | None, rows_file: Path | None) -> Path:
+    """Return where the rows are, however that was given."""
+    if (run is None) == (rows_file is None):
+        told = "both were given" if run is not None else "neither was given"
+        raise UsageError(f"RUN or --episode-results says where the rows are, and {told}; give one of them")
+    return run or rows_file  # type: ignore[return-value]  # one of them is a path
+
+
+def _factors(source: Path, factors: Path | None) -> tuple[Factor, ...]:
+    """Return the factors of a file, or what differs between the rows where there is none."""
+    from roadworthy.sensitivity.discover import discovered
+    from roadworthy.sensitivity.factors import read_factors
+    from roadworthy.sensitivity.sources import load_rows
+
+    if factors is not None:
+        return read_factors(factors)
+    found = discovered(load_rows(source))
+    note(
+        f"factors: {', '.join(factor.name for factor in found)}, over the ranges and choices that the rows have; "
+        "--factors FILE says which were really varied"
+    )
+    return found
 
 
 def _name_rejected(rows: Rows) -> None:
@@ -121,6 +166,8 @@ def _table(analysis: Analysis) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
+    from roadworthy.sensitivity.panels import short
+
     rows = analysis.rows
     heading = f"what decides {rows.outcome_name}: {len(rows)} rows, {len(rows.rejected)} left out"
     table = Table(title=heading, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
@@ -132,5 +179,5 @@ def _table(analysis: Analysis) -> Table:
         found = analysis.importance[number]
         total = f"{found.total.mean:.2f} ({found.total.low:.2f}–{found.total.high:.2f})"
         others = [f"{part:.2f}" for part in (found.first_order.mean, found.swing.mean, found.p_value)]
-        table.add_row(found.factor, found.verdict.value, total, *others)
+        table.add_row(short(found.factor, 26), found.verdict.value, total, *others)
     return table

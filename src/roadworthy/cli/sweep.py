@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from roadworthy.cli.jobs import ChunkSize, MetricsFile, New, Out, Summary, listener, report
+from roadworthy.cli.jobs import CameraVideo, ChunkSize, MetricsFile, New, Out, Summary, listener, report
 from roadworthy.cli.output import JsonFlag, examples, note
 from roadworthy.errors import UsageError
 
@@ -47,6 +47,7 @@ def sweep(
     out: Out = None,
     new: New = False,
     chunk_size: ChunkSize = None,
+    camera_video: CameraVideo = False,
     episode_summary: Summary = None,
     metrics: MetricsFile = None,
     json: JsonFlag = False,
@@ -54,7 +55,7 @@ def sweep(
     """Run a job with factors that vary between episodes, each with the density that it was drawn with."""
     from roadworthy.jobs.chunks import Settings, choose, run_jobs
     from roadworthy.jobs.files import read_jobs
-    from roadworthy.jobs.job import Status, SweepConfig
+    from roadworthy.jobs.job import Status, SweepConfig, with_camera_videos
     from roadworthy.jobs.plan import tables_of
     from roadworthy.sensitivity.factors import read_factors
 
@@ -73,6 +74,8 @@ def sweep(
         steps=None,
         seed=chosen[0].seed if seed is None else seed,
     )
+    if camera_video:
+        varied = with_camera_videos(varied)
     out = out or Path("runs") / f"{base.stem}-{factors.stem}"
     entries = run_jobs([varied], out, Settings(new, chunk_size, False, episode_summary), (), listener())
     report(entries, out, metrics, json)

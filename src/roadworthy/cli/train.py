@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 EXAMPLES = examples(
     "roadworthy train fast --out runs/first",
     "roadworthy train fast --out runs/first --set steps=48_000_000",
+    "roadworthy train fast --out runs/first --sink tensorboard",
+    "roadworthy train default --sink wandb --set sinks.wandb.project=driving",
     "roadworthy train default --set seed=2 --set ppo.entropy=0.02",
     "roadworthy train my.toml --out runs/mine --trace boundaries.jsonl",
     "torchrun --nproc-per-node 2 -m roadworthy train default",
@@ -45,6 +47,10 @@ def train(
     ] = None,
     overrides: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any setting, over the file's; repeatable.")
+    ] = None,
+    sink: Annotated[
+        list[str] | None,
+        typer.Option("--sink", metavar="NAME", help="Show the curves in tensorboard or wandb, too; repeatable."),
     ] = None,
     new: Annotated[bool, typer.Option("--new", help="Begin anew, even if the folder has a run to go on with.")] = False,
     trace: Annotated[
@@ -74,7 +80,7 @@ def train(
     path = preset_path(config)
     of_training, of_evaluators = split_overrides(overrides or [])
     layers = [without_evaluators(read(path)), parse_overrides(of_training)]
-    evaluators = Evaluators(path, tuple(of_evaluators))
+    evaluators = Evaluators(path, tuple(of_evaluators), tuple(sink or ()))
     evaluators.require_sound()
     if grid:
         if grid_index is None and (trace or "WORLD_SIZE" in os.environ):
@@ -112,7 +118,7 @@ def _train_one(
     with progress("generating scenarios") as report:
         pack = parse_source(settings.scenarios).fetch(report)
     display = Display(folder, settings, is_shown=_is_first())
-    with display, evaluators.scheduled(settings, folder, _note_once) as evaluate:
+    with display, evaluators.scheduled(settings, folder, _note_once) as (evaluate, sinks):
         display.checkpoint = train(
             settings,
             pack,
@@ -123,6 +129,7 @@ def _train_one(
             should_stop=was_interrupted,
             warn=_note_once,
             evaluate=evaluate,
+            sinks=sinks,
         )
     return display
 

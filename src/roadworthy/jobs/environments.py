@@ -35,6 +35,7 @@ class _Maker:
     make: Callable[..., Any]
     takes_count: bool
     takes_render_mode: bool
+    takes_cameras: bool = False
 
 
 def open_envs(job: Job, factors: Mapping[str, Any] | None = None, *, renders: bool = True) -> EnvBatch:
@@ -50,6 +51,8 @@ def open_envs(job: Job, factors: Mapping[str, Any] | None = None, *, renders: bo
     arguments = {**job.arguments, **(factors or {})}
     if renders and maker.takes_render_mode:
         arguments.setdefault("render_mode", "rgb_array")
+    if job.videos is not None and job.videos.cameras == "observed" and maker.takes_cameras:
+        arguments["enable_cameras"] = True
     if maker.takes_count:
         arguments["num_envs"] = job.envs
     made = maker.make(**arguments)
@@ -105,7 +108,7 @@ def _maker(job: Job) -> _Maker:
         return _gymnasium(job.environment, job)
     else:
         make = imported(job.environment, "environment", GROUP)
-    return _Maker(make, _accepts(make, "num_envs"), _accepts(make, "render_mode"))
+    return _Maker(make, *(_accepts(make, name) for name in ("num_envs", "render_mode", "enable_cameras")))
 
 
 def _gymnasium(name: str, job: Job) -> _Maker:

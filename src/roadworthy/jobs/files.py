@@ -1,4 +1,4 @@
-"""Jobs files: TOML of our own, and the JSON form that other evaluation tools for robots write, unchanged.
+"""Jobs files: TOML of our own, and Isaac Lab Arena's JSON form and its experiments in YAML, unchanged.
 
 [defaults]                      {"jobs": [{"name": "dim", "policy_type": "zero_action", "num_episodes": 20,
 envs = 4                                   "arena_env_args": {"environment": "table_top", "num_envs": 4,
@@ -10,13 +10,14 @@ name = "dim"
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from roadworthy.config import Layer, read, resolve
 from roadworthy.errors import ConfigError
+from roadworthy.jobs.arena_experiment import read_experiment
 from roadworthy.jobs.job import Job, Status
 
 # The JSON form's names for what a job has here.
@@ -53,8 +54,10 @@ def read_jobs(path: str | Path) -> JobsFile:
         entries = _toml_entries(path)
     elif ending == ".json":
         entries, notes = _json_entries(path)
+    elif ending in (".yaml", ".yml"):
+        entries, notes = _from_json_entries(read_experiment(path), path, Layer(str(path), {}))
     else:
-        raise ConfigError(f"jobs file {str(path)!r} ends in {ending or 'nothing'!r}, expected .toml or .json")
+        raise ConfigError(f"jobs file {str(path)!r} ends in {ending or 'nothing'!r}, expected .toml, .json or .yaml")
     jobs: list[Job] = []
     faults: list[str] = []
     for layers in entries:
@@ -98,10 +101,18 @@ def _json_entries(path: Path) -> tuple[list[list[Layer]], list[str]]:
         raise ConfigError(f"{path}: not JSON: {error}") from error
     if not isinstance(content, Mapping) or not _is_list_of_tables(content.get("jobs")):
         raise ConfigError(f'{path}: expected {{"jobs": [...]}} with an object for each job')
-    notes = [f"{path}: {key} is not used" for key in content if key not in ("jobs", "seed")]
     shared = Layer(f"{path}, seed", {"file_seed": content["seed"]} if content.get("seed") is not None else {})
-    entries = []
-    for number, entry in enumerate(content["jobs"]):
+    entries, notes = _from_json_entries(content["jobs"], path, shared)
+    return entries, [*(f"{path}: {key} is not used" for key in content if key not in ("jobs", "seed")), *notes]
+
+
+def _from_json_entries(
+    jobs: Sequence[Mapping[str, Any]], path: Path, shared: Layer
+) -> tuple[list[list[Layer]], list[str]]:
+    """Return the values of jobs in the JSON form, over what they share, and what in them was not understood."""
+    entries: list[list[Layer]] = []
+    notes: list[str] = []
+    for number, entry in enumerate(jobs):
         source = f"{path}, job {_called(entry, number)}"
         values, unknown = _from_json_form(entry, source)
         notes += [f"{source}: {key} is not used" for key in unknown]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Literal
 
@@ -37,8 +37,9 @@ class VideoConfig:
     choose: Choice | tuple[int, ...] = "first"
     # Which: the first, a random sample, those without success, those with the lowest outcome, or numbers of episodes.
     # For `failed` and `worst` all are filmed and most are thrown away.
-    cameras: tuple[str, ...] | None = None
+    cameras: tuple[str, ...] | Literal["observed"] | None = None
     # Names of observations that are pictures, and `render` for what the env's render() shows; none: all there are.
+    # "observed": all observations that are pictures, or render() where there are none.
     encoders: int = 32
     # At most so many files are written at the same time; what would need more is not filmed, and the record says so.
     speed_up: float = 1.0
@@ -56,7 +57,7 @@ class VideoConfig:
     @property
     def has_render(self) -> bool:
         """Whether what render() draws may be filmed."""
-        return self.cameras is None or RENDER in self.cameras
+        return self.cameras in (None, "observed") or RENDER in self.cameras
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,8 @@ class Job:
     envs: int = 1
     # How many run side by side.
     rebuilds: int = 1
-    # How often everything is built anew and run again, with seeds of its own.
+    # How many times the environments are built: `episodes` are shared out over the rebuilds as evenly as possible, and
+    # `steps` are made in each of them.
     max_steps: int | None = None
     # An episode ends after so many steps at the latest; none: the environment alone decides.
     seed: int | None = None
@@ -143,6 +145,11 @@ class Job:
         if (self.episodes is None) == (self.steps is None) and not (is_grid and self.steps is None):
             told = "both are given" if self.episodes is not None else "both are missing"
             raise ConfigError(f"episodes or steps says how long job {self.name!r} runs, and {told}; give one of them")
+        if self.episodes is not None and self.episodes < self.rebuilds:
+            raise ConfigError(
+                f"job {self.name!r}: {self.episodes} episodes can't be shared out over {self.rebuilds} rebuilds; give "
+                "at least one episode for each rebuild, or lower rebuilds"
+            )
         if self.sweep is not None and self.steps is not None:
             raise ConfigError(f"job {self.name!r} sweeps over factors, so it needs episodes instead of steps")
 
@@ -161,3 +168,19 @@ class Job:
     def digest(self) -> str:
         """Equal for jobs that owe the same episodes."""
         return hashlib.sha256(json.dumps(self.deciding(), sort_keys=True, default=str).encode()).hexdigest()
+
+
+_EVERY, _MOST_ENCODERS = 1_000_000, 256
+
+
+def with_camera_videos(job: Job) -> Job:
+    """Return a job that records its cameras in every episode, whole; one that has videos already is returned as it is.
+
+    Videos have no part in a job's digest: it is the same job, with the same episodes.
+    """
+    if job.videos is not None:
+        return job
+    encoders = min(_MOST_ENCODERS, max(VideoConfig.encoders, 4 * job.envs))
+    return replace(
+        job, videos=VideoConfig(job.episodes or _EVERY, max_steps=_EVERY, cameras="observed", encoders=encoders)
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,9 +19,10 @@ FEWEST_DIGITS = 4
 
 
 def plan(job: Job) -> Ledger:
-    """The episodes of a job, in order; with `steps`, one stretch of so many steps for every env.
+    """List the episodes of a job, in order; with `steps`, one stretch of that many steps for every env and rebuild.
 
-    An episode's seed depends on the job's own seed and the episode's number alone (see `job_seed`).
+    An episode's seed depends on the job's own seed and the episode's number alone (see `job_seed`). Its `replicate` is
+    the rebuild that it runs in: the episodes are shared out over the rebuilds, and the first take the remainder.
     """
     if job.steps is not None:
         counts = [
@@ -34,14 +35,25 @@ def plan(job: Job) -> Ledger:
             )
         )
     points = sweep_points(job) if job.sweep is not None else [{}] * (job.episodes or 0)
-    total = len(points) * job.rebuilds
-    digits = max(FEWEST_DIGITS, len(str(total - 1)))
+    digits = max(FEWEST_DIGITS, len(str(len(points) - 1)))
     return Ledger(
         tuple(
-            Owed(f"{number:0{digits}d}", number, f"{number:0{digits}d}", seed_of(job, number), 0, points[k])
-            for number, (_, k) in enumerate(itertools.product(range(job.rebuilds), range(len(points))))
+            Owed(f"{number:0{digits}d}", number, f"{number:0{digits}d}", seed_of(job, number), rebuild, point)
+            for number, (rebuild, point) in enumerate(_dealt(points, job.rebuilds, job.name))
         )
     )
+
+
+def _dealt(points: Sequence[Mapping[str, Any]], rebuilds: int, name: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Deal points over rebuilds as evenly as possible, rebuild by rebuild: pairs of (rebuild, point)."""
+    least, rest = divmod(len(points), rebuilds)
+    if least < 1:
+        raise ConfigError(
+            f"job {name!r}: {len(points)} episodes can't be shared out over {rebuilds} rebuilds; give at least one "
+            "episode for each rebuild, or lower rebuilds"
+        )
+    builds = (rebuild for rebuild in range(rebuilds) for _ in range(least + (rebuild < rest)))
+    return zip(builds, points, strict=True)
 
 
 def job_seed(job: Job) -> int:
@@ -114,7 +126,10 @@ def _grid(job: Job, factors: tuple[Factor, ...], levels: int) -> list[Mapping[st
             f"the grid has {len(points)} points, and {job.episodes} episodes can't be shared evenly among them; "
             f"take {len(points)}, {2 * len(points)} or another multiple, or change `levels`"
         )
-    return points * int(times)
+    points = points * int(times)
+    if job.rebuilds > 1:  # in the grid's own order a rebuild would get a corner of it
+        points = [points[k] for k in np.random.default_rng([job_seed(job), len(factors)]).permutation(len(points))]
+    return points
 
 
 def _values(factors: tuple[Factor, ...], units: NDArray[np.float64]) -> dict[str, Any]:

@@ -157,8 +157,9 @@ def _boundaries(job: Job, result: EpisodeResult) -> list[dict[str, Any]]:
             (f"{row.episode_id}-{part['attempt']}", part["first_step"], part["last_step"], False)
             for part in row.more.get("unfinished", ())
         ]
+    place = {"env": row.world, "rebuild": row.replicate}  # steps are counted from 0 again in each rebuild
     return [
-        {"episode": name, "env": row.world, "first_step": first, "last_step": last, "is_complete": is_complete}
+        {"episode": name, **place, "first_step": first, "last_step": last, "is_complete": is_complete}
         for name, first, last, is_complete in sorted(parts, key=lambda part: part[1])
     ]
 

@@ -92,16 +92,16 @@ class Errand:
     metrics: dict[str, Metric] = field(default_factory=dict)
     metric_errors: dict[str, str] = field(default_factory=dict)
     crew: Crew | None = None
+    is_without_cameras: bool = False
 
     def play(self, owed: Sequence[Owed]) -> None:
-        """Carry out every episode that is owed and has not ended; build anew where that is asked for."""
+        """Carry out every episode that is owed and has not ended; the envs are built again for each rebuild."""
         self.metrics = {name.rpartition(":")[2]: imported(name, "metric") for name in self.job.metrics}
         if self.job.videos is not None:
             known = owed if self.job.steps is None else None
             self.crew = Crew(self.job.videos, self.writer.folder, known, job_seed(self.job), self.render_fault)
-        size = len(owed) // self.job.rebuilds
-        for first in range(0, len(owed), size):
-            left = [episode for episode in owed[first : first + size] if episode.episode_id not in self.writer.done]
+        for _, build in itertools.groupby(owed, key=lambda episode: episode.replicate):
+            left = [episode for episode in build if episode.episode_id not in self.writer.done]
             if left:
                 self._play_build(left)
         self._tell()
@@ -157,6 +157,11 @@ class Errand:
         policy = load_policy(job.policy, job.policy_config, batch)
         if self.crew is not None:
             self.crew.watch(batch)
+            if not self.crew.cameras and not self.is_without_cameras:
+                self.is_without_cameras = True
+                self.writer.add_artifact(
+                    None, "videos", error="this environment has no pictures among its observations and does not draw"
+                )
         stretches = {episode.scenario % job.envs: Stretch(episode) for episode in left} if job.steps else {}
         shares: Shares | Streams = Shares(left, batch)
         if stretches:

@@ -207,6 +207,8 @@ def _cameras(config: VideoConfig, batch: EnvBatch) -> tuple[str, ...]:
     found = tuple(declared) if declared is not None else tuple(picture_names(batch.traits.observation_space))
     can_render = "rgb_array" in batch.traits.metadata.get("render_modes", ())
     known = (RENDER, *found) if can_render else found
+    if config.cameras == "observed":
+        return found or known
     if config.cameras is None:
         if not known:
             raise UsageError(

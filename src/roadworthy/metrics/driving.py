@@ -17,6 +17,7 @@ from typing import Any
 
 from roadworthy.metrics.adaptation import SCORE_VERSION, adaptation_figures, by_trial
 from roadworthy.metrics.closed_loop.metrics import CLOSED_LOOP_METRICS, closed_loop_counts
+from roadworthy.metrics.exams import EXAM_METRICS
 from roadworthy.metrics.metric import Kind, Metric, Rows, figure
 from roadworthy.metrics.run_rows import RunRows
 from roadworthy.record import Run
@@ -66,7 +67,7 @@ AGENT_METRICS = (
     Metric("return", Kind.MEAN, "return", "1", "agent", "sum of rewards"),
 )
 # Figures that are computed from traces (see trace_figures). A run has those whose columns its rows have.
-TRACE_METRICS: tuple[Metric, ...] = CLOSED_LOOP_METRICS
+TRACE_METRICS: tuple[Metric, ...] = (*EXAM_METRICS, *CLOSED_LOOP_METRICS)
 _KM = 1e-3
 RATIO_METRICS = (
     Metric(

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roadworthy.errors import UsageError
-from roadworthy.policy.experts import DriveExpert, LogExpert
+from roadworthy.policy.experts import DriveExpert, LaneFollower, LogExpert
 from roadworthy.policy.spec import BASELINE, BASELINES, checkpoint_folder, is_reserved
 from roadworthy.sim.env import DriveEnv
 
@@ -43,7 +43,7 @@ class Actor(Protocol):
 class ScriptedActor:
     """Lets one of the experts drive."""
 
-    def __init__(self, name: str, expert: type[DriveExpert] | type[LogExpert], **options: Any) -> None:
+    def __init__(self, name: str, expert: type[DriveExpert | LaneFollower | LogExpert], **options: Any) -> None:
         self.name, self._expert, self._options = name, expert, options
 
     def start(self, env: DriveEnv) -> None:
@@ -92,14 +92,17 @@ def load_actor(
 ) -> Actor:
     """The actor that a spec names.
 
-    spec: a checkpoint's folder, "baseline:NAME", "random", "zero", "expert:drive", "expert:log", or "module:Class".
-        Reserved words come before folders of the same name; see policy.spec.
+    spec: a checkpoint's folder, "baseline:NAME", "random", "zero", "expert:drive", "expert:lane_follower",
+        "expert:lane_keeper", "expert:log", or "module:Class". Reserved words come before folders of the same name; see
+        policy.spec.
     """
     scripted: dict[str, Callable[[], Actor]] = {
         "random": lambda: BlindActor("random", is_random=True),
         "zero": lambda: BlindActor("zero", is_random=False),
         "expert:drive": lambda: ScriptedActor("expert-drive", DriveExpert),
         "expert:oracle": lambda: ScriptedActor("expert-oracle", DriveExpert, knows_gains=True),
+        "expert:lane_follower": lambda: ScriptedActor("expert-lane-follower", LaneFollower),
+        "expert:lane_keeper": lambda: ScriptedActor("expert-lane-keeper", LaneFollower, keeps_lane=True),
         "expert:log": lambda: ScriptedActor("expert-log", LogExpert),
     }
     if spec in scripted:

@@ -12,7 +12,7 @@ from roadworthy.report.words import LIKELIHOOD, NONE, digits, many, number, plai
 
 UNITS = {"_m": "m", "_rate": "share"}  # by the ends of names
 SHARES = ("score", "success", "goal_rate", "comfort")
-COLUMNS = ("realism", "score", "success", "goal_rate", "distance_m", "comfort", "return")
+COLUMNS = ("realism", "passed", "score", "success", "goal_rate", "distance_m", "comfort", "return")
 FOLDED_AFTER = 25  # rows of the table
 
 

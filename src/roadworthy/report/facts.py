@@ -19,7 +19,7 @@ from roadworthy.record.worst import sorted_worst_first
 from roadworthy.report.words import Figure
 
 # Which outcome says how good an episode was: the first that a run has.
-MAIN_OUTCOMES = ("realism", "score", "success", "return")
+MAIN_OUTCOMES = ("realism", "passed", "score", "success", "return")
 # What happens to egos that is bad: the figure of an ego that counts it, and what people call it. An ego with collisions
 # counts once: as at fault, as not at fault, or, in runs of earlier versions, as neither.
 OTHER_COLLISIONS = "other_collisions"

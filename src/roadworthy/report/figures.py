@@ -39,6 +39,7 @@ MEANINGS = {metric.name: metric.what for metric in _DECLARED}
 HEADLINES = (
     "realism",
     "min_average_displacement_error",
+    "passed",
     "score",
     "success",
     "closed_loop_score",
@@ -49,9 +50,10 @@ HEADLINES = (
     "collision_rate",
 )
 MOST_HEADLINES = 4
-CLASS_COLUMNS = ("realism", "score", "at_fault_collision_rate", "collision_rate", "off_road_rate", "comfort")
+CLASS_COLUMNS = ("realism", "passed", "score", "at_fault_collision_rate", "collision_rate", "off_road_rate", "comfort")
 # Rows of the strip of scenarios, and whether much of it is good; the first says in which order they stand.
 STRIP_ROWS = {
+    "passed": True,
     "score": True,
     "goal_rate": True,
     "at_fault_collision_rate": False,

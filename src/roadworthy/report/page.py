@@ -22,7 +22,7 @@ from roadworthy.report.words import GAIN, duration, many, moment, plain_name
 
 FOLDER, FILE = "report", "report.html"
 FOLDED = ("config", "origin", "commands")  # sections that are folded where there are several runs
-SUMMARY_COLUMNS = ("realism", "score", "at_fault_collision_rate", "collision_rate", "off_road_rate")
+SUMMARY_COLUMNS = ("realism", "passed", "score", "at_fault_collision_rate", "collision_rate", "off_road_rate")
 
 Section = tuple[str, str, Html | None]  # its id within the run, its title, and what it holds
 

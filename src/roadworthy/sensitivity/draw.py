@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from roadworthy.plots import png
+from roadworthy.plots import figure_file
 from roadworthy.sensitivity.analysis import Analysis
 from roadworthy.sensitivity.panels import (
     Panel,
@@ -29,12 +29,12 @@ MOST_PANELS = 9  # of factors or pairs, the most important ones
 
 
 def pictures(analysis: Analysis) -> dict[str, bytes]:
-    """All pictures as PNG files, by name."""
+    """Draw all pictures as PNG files, by name."""
     ranking = analysis.ranking[:MOST_PANELS]
     pairs = _pairs(analysis)
     maps = {pair: analysis.surface.pairwise(*pair) for pair in pairs[:MOST_PANELS]}
     bars_height = 1.05 + 0.42 * len(analysis.importance)
-    drawn = {"importance": _png(1, 1, [importance_panel(analysis)], size=(7.4, bars_height))}
+    drawn = {"importance": _drawn(1, 1, [importance_panel(analysis)], size=(7.4, bars_height))}
     drawn["curves"] = _panels([curve_panel(analysis, number) for number in ranking])
     if analysis.surface.is_binary:
         drawn["given"] = _panels([given_panel(analysis, number) for number in ranking])
@@ -42,20 +42,26 @@ def pictures(analysis: Analysis) -> dict[str, bytes]:
         drawn["neural"] = _panels([neural_panel(analysis, number) for number in ranking])
     if pairs:
         drawn["pairs"] = _panels([pair_panel(analysis, *pair, maps[pair]) for pair in maps])
-    drawn["calibration"] = _png(1, 1, [calibration_panel(analysis)], size=(4.6, 4.2))
+    drawn["calibration"] = _drawn(1, 1, [calibration_panel(analysis)], size=(4.6, 4.2))
     if analysis.suggestions:
         widths = [next_panel(analysis, *pair, band) for pair, band in list(maps.items())[:COLUMNS]]
         drawn["next"] = _panels(widths or [lone_next_panel(analysis)])
     return drawn
 
 
-def _panels(panels: Sequence[Panel]) -> bytes:
+def main_figure(analysis: Analysis, suffix: str) -> bytes:
+    """Draw the outcome along each factor, with its verdict, as a file with this ending: .png, .pdf or .svg."""
+    return _panels([curve_panel(analysis, number) for number in analysis.ranking[:MOST_PANELS]], suffix)
+
+
+def _panels(panels: Sequence[Panel], suffix: str = ".png") -> bytes:
     columns = 2 if len(panels) == 4 else min(COLUMNS, len(panels))
     rows = -(-len(panels) // columns)
-    return _png(rows, columns, panels, size=(PANEL_INCHES[0] * max(columns, 2), PANEL_INCHES[1] * rows))
+    size = PANEL_INCHES[0] * max(columns, 2), PANEL_INCHES[1] * rows
+    return _drawn(rows, columns, panels, size, suffix)
 
 
-def _png(rows: int, columns: int, panels: Sequence[Panel], size: tuple[float, float]) -> bytes:
+def _drawn(rows: int, columns: int, panels: Sequence[Panel], size: tuple[float, float], suffix: str = ".png") -> bytes:
     def draw(figure: Figure) -> None:
         places = figure.subplots(rows, columns, squeeze=False).ravel()
         for axes, panel in zip(places, panels, strict=False):
@@ -63,7 +69,7 @@ def _png(rows: int, columns: int, panels: Sequence[Panel], size: tuple[float, fl
         for axes in places[len(panels) :]:
             axes.axis("off")
 
-    return png(draw, size)
+    return figure_file(draw, size, suffix)
 
 
 def _pairs(analysis: Analysis) -> list[tuple[int, int]]:

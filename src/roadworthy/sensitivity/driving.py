@@ -5,6 +5,7 @@
     speed_limit_mps   of the lanes that the egos began on, their mean
     policy            who drove
     env.reward.goal   or any other setting of the run, as its config has it: it varies between runs
+    light             an argument of a job's environment, with or without `arguments.` before it
 
 Hidden factors (grip, steering_gain, brake_gain, traffic_haste, partner) stand in the rows already.
 """
@@ -12,12 +13,14 @@ Hidden factors (grip, steering_gain, brake_gain, traffic_haste, partner) stand i
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from roadworthy.sensitivity.factors import Categorical, Factor
+from roadworthy.sensitivity.names import find
 
 if TYPE_CHECKING:
     from roadworthy.record import Run
@@ -38,7 +41,7 @@ def derived(folder: Path, rows: Sequence[Mapping[str, Any]], factors: Iterable[F
     found: list[dict[str, Any]] = [{} for _ in rows]
     wanted = {factor.name: factor for factor in factors}
     for name, factor in wanted.items():
-        value = run.header.get(POLICY) if name == POLICY else _setting(run.header.get("config"), name)
+        value = run.header.get(POLICY) if name == POLICY else _value(run.header, name)
         for place, row in zip(found, rows, strict=True):
             place[name] = _tag(row, factor) if name == CLASS else value
     if AGENTS in wanted or SPEED_LIMIT in wanted:
@@ -52,6 +55,16 @@ def _tag(row: Mapping[str, Any], factor: Factor) -> str | None:
     tags = [str(tag) for tag in row.get("tags") or ()]
     choices = factor.choices if isinstance(factor, Categorical) else ()
     return next((tag for tag in tags if tag in choices), tags[0] if tags else None)
+
+
+def _value(header: Mapping[str, Any], name: str) -> float | str | None:
+    """Return a setting of a run by its dotted name, or an argument of its environment by the end of its name."""
+    config = header.get("config")
+    found = _setting(config, name)
+    if found is None and isinstance(config, Mapping) and isinstance(config.get("arguments"), Mapping):
+        with suppress(ValueError):  # it stands for several, and for none then
+            found = find(name, {"arguments": config["arguments"]})
+    return found if isinstance(found, int | float | str) else None
 
 
 def _setting(config: Any, name: str) -> float | str | None:

@@ -29,6 +29,11 @@ MAP_BINS = 6
 MOST_TICKS = 400  # rows drawn as ticks under a curve
 
 
+def short(name: str, most: int = 28) -> str:
+    """Shorten a name to this many characters, from the left: what stands last says most about a dotted name."""
+    return name if len(name) <= most else f"…{name[1 - most :]}"
+
+
 def curve_panel(analysis: Analysis, number: int) -> Panel:
     """The outcome along one factor, with its band, observed means and the rows themselves."""
 
@@ -37,7 +42,7 @@ def curve_panel(analysis: Analysis, number: int) -> Panel:
         factor, band, grid = surface.factors[number], surface.marginal(number), surface.grid(number)
         _along(axes, factor, grid, band, CURVE)
         _observed(axes, analysis, number)
-        axes.set_title(f"{factor.name}: {analysis.importance[number].verdict.value}")
+        axes.set_title(f"{short(factor.name)}: {analysis.importance[number].verdict.value}")
         axes.set_ylabel(_outcome_label(analysis))
         axes.axhline(float(surface.rate().mean), color=QUIET, lw=0.8, ls=":")
         if surface.is_binary:
@@ -74,7 +79,7 @@ def given_panel(analysis: Analysis, number: int) -> Panel:
             _along(axes, factor, grid, surface.given(number, is_success), colour, word, shift)
         axes.axhline(1.0, color=QUIET, lw=0.8, ls=":")
         axes.set_ylim(bottom=0.0, top=1.25 * axes.get_ylim()[1])
-        axes.set_title(factor.name)
+        axes.set_title(short(factor.name))
         axes.set_ylabel("density / even density")
         axes.legend(loc="upper left", ncols=2)
 
@@ -103,7 +108,7 @@ def neural_panel(analysis: Analysis, number: int) -> Panel:
         axes.axhline(1.0, color=QUIET, lw=0.8, ls=":")
         axes.set_ylim(bottom=0.0, top=1.35 * axes.get_ylim()[1])
         apart = next((found for found in analysis.neural_distances if found.factor == factor.name), None)
-        axes.set_title(f"{factor.name}: {apart.larger:.2f} apart" if apart else factor.name)
+        axes.set_title(f"{short(factor.name)}: {apart.larger:.2f} apart" if apart else short(factor.name))
         axes.set_ylabel("density / even density")
         axes.legend(loc="upper left", ncols=2, fontsize=7)
 
@@ -144,8 +149,8 @@ def _curve_per_choice(analysis: Analysis, along: int, split: int, band: Band) ->
         for number, choice in enumerate(other.choices):
             part = Band(band.mean[:, number], band.low[:, number], band.high[:, number])
             _along(axes, factor, grid, part, f"C{number}", str(choice))
-        axes.set_title(f"{factor.name} × {other.name}")
-        axes.set(xlabel=factor.name, ylabel=_outcome_label(analysis))
+        axes.set_title(f"{short(factor.name, 18)} × {short(other.name, 18)}")
+        axes.set(xlabel=short(factor.name, 40), ylabel=_outcome_label(analysis))
         if analysis.surface.is_binary and band.high.max() > 0.2:
             axes.set_ylim(0.0, 1.0)
         axes.legend(loc="best", ncols=2 if len(other.choices) > 3 else 1)
@@ -161,7 +166,7 @@ def lone_next_panel(analysis: Analysis) -> Panel:
         _along(axes, factor, analysis.surface.grid(0), band, CURVE)
         places = _placed(factor, _suggested(analysis)[:, 0])
         axes.plot(places, np.full(len(places), band.low.min()), "*", color=FAILURE, ms=7)
-        axes.set_title(factor.name)
+        axes.set_title(short(factor.name))
 
     return panel
 
@@ -201,8 +206,8 @@ def _map(
     axes.figure.colorbar(shown, ax=axes, label=label)
     for axis, factor in ((axes.xaxis, one), (axes.yaxis, two)):
         _axis(axis, factor)
-        axis.set_label_text(factor.name)
-    axes.set_title(f"{one.name} × {two.name}")
+        axis.set_label_text(short(factor.name, 40))
+    axes.set_title(f"{short(one.name, 18)} × {short(two.name, 18)}")
 
 
 def importance_panel(analysis: Analysis) -> Panel:
@@ -220,7 +225,7 @@ def importance_panel(analysis: Analysis) -> Panel:
             axes.plot(found.best_total, place, "D", color=FAILURE, ms=4, mec="white", mew=0.6, clip_on=False, zorder=3)
             text = f"{found.verdict.value}   p = {found.p_value:.2f}"
             axes.text(max(found.total.high, found.null_total) + 0.015, place, text, va="center", fontsize=8, color=INK)
-        axes.set_yticks(range(len(ranking)), [analysis.importance[n].factor for n in reversed(ranking)])
+        axes.set_yticks(range(len(ranking)), [short(analysis.importance[n].factor) for n in reversed(ranking)])
         axes.set_xlim(0.0, 1.25)
         axes.set_xticks([0.0, 0.25, 0.5, 0.75, 1.0])
         axes.set_xlabel(

@@ -10,7 +10,7 @@ from typing import Any
 
 from roadworthy.sensitivity.agreement import USUAL_ERROR
 from roadworthy.sensitivity.analysis import Analysis, as_json
-from roadworthy.sensitivity.draw import pictures
+from roadworthy.sensitivity.draw import main_figure, pictures
 from roadworthy.sensitivity.factors import Categorical
 from roadworthy.sensitivity.importance import Importance, Verdict
 
@@ -82,6 +82,14 @@ def write_report(analysis: Analysis, path: Path) -> list[Path]:
         target = folder / f"{name}.png"
         target.write_bytes(png)
         written.append(target)
+    return written
+
+
+def write_main_figure(analysis: Analysis, path: Path) -> list[Path]:
+    """Write the main figure in the format that the path's ending names, and PATH.json beside it; return both paths."""
+    written = [path, path.with_suffix(".json")]
+    path.write_bytes(main_figure(analysis, path.suffix.lower()))
+    written[1].write_text(json.dumps(as_json(analysis), indent=1) + "\n", encoding="utf-8")
     return written
 
 

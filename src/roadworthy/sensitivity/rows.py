@@ -1,8 +1,9 @@
 """Episode rows as arrays: factors in units, one outcome, and how densely each place was sampled.
 
-Rows come from whatever `sources` reads, or as dicts. A row holds its factors under `factors` or `arena_env_args`, its
-results under `outcomes`, and may hold `density`: the density that its factors were drawn with, one number or one for
-each factor. Rows that can't be used are left out by name, never silently.
+Rows come from whatever `sources` reads, or as dicts. A row holds its factors under `factors`, `variations` or
+`arena_env_args` (see `names` for how they are found), its results under `outcomes`, and may hold `density`: the density
+that its factors were drawn with, one number or one for each factor. Rows that can't be used are left out by name, never
+silently.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from numpy.typing import NDArray
 
 from roadworthy.errors import UsageError
 from roadworthy.sensitivity.factors import Factor
-from roadworthy.sensitivity.sources import load_rows, table_of
+from roadworthy.sensitivity.names import find, flattened
+from roadworthy.sensitivity.sources import factor_tables, load_rows, table_of
 
 Array = NDArray[np.float64]
 
@@ -175,14 +177,15 @@ def seed_keys(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _units(row: Mapping[str, Any], factors: Sequence[Factor]) -> list[float]:
-    given = table_of(row, "factors")
-    if not given:
-        given = table_of(row, "arena_env_args")
+    tables = factor_tables(row)
     place = []
     for factor in factors:
-        if given.get(factor.name) is None:
-            raise ValueError(f"factor {factor.name!r} is missing; the row has {', '.join(map(str, given)) or 'none'}")
-        place.append(factor.unit(given[factor.name]))
+        value = find(factor.name, tables)
+        if value is None:
+            given = next((table for table in tables.values() if table), {})
+            names = ", ".join(name for name, _ in flattened(given))
+            raise ValueError(f"factor {factor.name!r} is missing; the row has {names or 'none'}")
+        place.append(factor.unit(value))
     return place
 
 
@@ -203,10 +206,11 @@ def _density(row: Mapping[str, Any], factors: Sequence[Factor]) -> float | None:
     if isinstance(given, int | float) and not isinstance(given, bool):
         parts = [float(given)]
     else:
-        table = table_of(row, "density")
-        if any(table.get(factor.name) is None for factor in factors):
+        tables = {"density": table_of(row, "density")}
+        found = [find(factor.name, tables) for factor in factors]
+        if None in found:
             return None
-        parts = [float(table[factor.name]) for factor in factors]
+        parts = [float(value) for value in found]
     density = math.prod(parts) * math.prod(factor.measure for factor in factors)
     if not (math.isfinite(density) and density > 0.0):
         raise ValueError(f"density is {given!r}, expected numbers above 0: no row is drawn where the density is 0")

@@ -13,7 +13,9 @@ from typing import Any
 
 from roadworthy.errors import UsageError
 from roadworthy.record.files import file_inside, read_json
+from roadworthy.record.readers import arena
 from roadworthy.sensitivity.factors import Factor
+from roadworthy.sensitivity.names import find
 
 RUN, JOBS = "run.json", "jobs.json"
 FOLDER_FILES = ("episodes.parquet", "episodes.jsonl", "episode_summary.jsonl")
@@ -25,8 +27,11 @@ def load_rows(path: str | Path, factors: Sequence[Factor] = ()) -> list[dict[str
     path = Path(path)
     if path.is_dir():
         runs = _runs(path)
+        results = [] if runs else sorted(file for file in path.rglob("*.jsonl") if arena.FILES.fullmatch(file.name))
+        if results:
+            return [row for file in results for row in _load_jsonl(file)]
         if not runs:
-            known = ", ".join((*FOLDER_FILES, JOBS))
+            known = ", ".join((*FOLDER_FILES, JOBS, "episode_results*.jsonl"))
             raise UsageError(
                 f"folder {str(path)!r} holds none of {known}; name a run folder, one of several runs, or that of jobs"
             )
@@ -64,7 +69,7 @@ def _completed(run: Path, rows: list[dict[str, Any]], factors: Sequence[Factor])
     if (run / RUN).is_file() and "job" in read_json(run / RUN):
         rows = [{key: value for key, value in row.items() if key != "scenario_id"} for row in rows]
     tables = [table_of(row, "factors") for row in rows]
-    missing = [factor for factor in factors if any(table.get(factor.name) is None for table in tables)]
+    missing = [factor for factor in factors if any(_is_missing(factor.name, table) for table in tables)]
     if not missing or not (run / RUN).is_file():
         return rows
     from roadworthy.sensitivity.driving import derived
@@ -74,6 +79,18 @@ def _completed(run: Path, rows: list[dict[str, Any]], factors: Sequence[Factor])
         {**row, "factors": {**{name: value for name, value in more.items() if value is not None}, **table}}
         for row, table, more in zip(rows, tables, found, strict=True)
     ]
+
+
+def _is_missing(name: str, table: Mapping[str, Any]) -> bool:
+    try:
+        return find(name, {"factors": table}) is None
+    except ValueError:  # it stands for several, which the row is left out for
+        return False
+
+
+def factor_tables(row: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the tables of a row that may hold a factor, by name, in the order in which they are searched."""
+    return {key: table_of(row, key) for key in ("factors", "variations", "arena_env_args", "arguments")}
 
 
 def table_of(row: Mapping[str, Any], key: str) -> dict[str, Any]:
@@ -121,7 +138,7 @@ def _load_jsonl(path: Path) -> list[dict[str, Any]]:
                 raise UsageError(f"{path}, line {number}: not JSON: {error.msg}; mend or remove the line") from error
             if not isinstance(row, dict):
                 raise UsageError(f"{path}, line {number}: expected an object, one row per line")
-            rows.append(row)
+            rows.append(arena.from_arena_result(row) if arena.is_arena_result(row) else row)
     return rows
 
 

@@ -300,8 +300,9 @@ class LogConfig:
 
     ema_alpha: float = 0.707
     # How much of a row's average stays when it ends another episode: a half-life of about two episodes.
-    report_interval: int = 1000
-    # Steps between reports.
+    report_interval: int = 256
+    # Steps of the worlds between reports of the figures: means over agents, one weight each. In training they reach
+    # the screen, progress.jsonl and sinks.
 
     def __post_init__(self) -> None:
         _between("ema_alpha", self.ema_alpha, 0.0, 0.9999)

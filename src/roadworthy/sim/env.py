@@ -223,7 +223,7 @@ class DriveEnv:
         return figures | {"n": len(averages)}
 
     def report(self) -> dict[str, float | None]:
-        """The figures, every `log.report_interval` steps; empty in between."""
+        """Return the figures every `log.report_interval` steps, and nothing in between. Reporting changes nothing."""
         return self.figures() if self.step_count % self.config.log.report_interval == 0 else {}
 
     def ended_episodes(self) -> EndedEpisodes:

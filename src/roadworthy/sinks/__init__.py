@@ -1,5 +1,5 @@
-"""Sinks: where figures and videos of evaluations go besides the run folder, found by entry points."""
+"""Sinks: where figures and videos of evaluations and the scalars of training go, found by entry points."""
 
-from roadworthy.sinks.publish import Publication, Sink, Sinks, figures_of, read_sinks
+from roadworthy.sinks.publish import Publication, Sink, Sinks, Training, TrainingScalars, figures_of, read_sinks
 
-__all__ = ["Publication", "Sink", "Sinks", "figures_of", "read_sinks"]
+__all__ = ["Publication", "Sink", "Sinks", "Training", "TrainingScalars", "figures_of", "read_sinks"]

@@ -1,13 +1,14 @@
-"""Handing a run's figures and videos to every configured sink; one that fails is named, and the others go on.
+"""Handing figures and videos to every configured sink; one that fails is named, and the others get theirs.
 
-Each table `[sinks.NAME]` of a config file switches a sink on. Names are `{evaluator}/{metric}` for figures and
-`{evaluator}/render/{view}` for videos.
+Each table `[sinks.NAME]` of a config file switches a sink on. An evaluation's figures are named `{evaluator}/{metric}`
+and its videos `{evaluator}/render/{view}`; the scalars of a training have the names of train/telemetry.py.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -33,10 +34,19 @@ class Publication:
     videos: Mapping[str, Sequence[Path]] = field(default_factory=dict)
     # Files by view.
 
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """What the names of figures begin with, before the slash."""
+        return (self.evaluator,)
+
+    @property
+    def epoch_name(self) -> str:
+        """The name under which the epoch is a figure."""
+        return f"{self.evaluator}/epoch"
+
     def named_figures(self) -> dict[str, float]:
         """Figures that have data, by the names that sinks show."""
-        given = {name: value for name, value in self.figures.items() if value is not None and math.isfinite(value)}
-        return {f"{self.evaluator}/{name}": float(value) for name, value in given.items()}
+        return _with_data({f"{self.evaluator}/{name}": value for name, value in self.figures.items()})
 
     def named_videos(self) -> dict[str, Path]:
         """Videos by the names that sinks show; of several of one view, the second is `.../1`."""
@@ -47,8 +57,47 @@ class Publication:
         }
 
 
+@dataclass(frozen=True)
+class TrainingScalars:
+    """What an update of a training hands to sinks; it has the form of a publication without videos."""
+
+    step: int
+    # Agent-steps that the policy was trained for.
+    epoch: int
+    scalars: Mapping[str, float | None]
+    # By the names that sinks show; what has no data is None, and is left out.
+    evaluator: ClassVar[str] = "training"
+    groups: ClassVar[tuple[str, ...]] = ("charts", "losses", "environment")
+    epoch_name: ClassVar[str] = "charts/epoch"
+
+    def named_figures(self) -> dict[str, float]:
+        """Scalars that have data, by the names that sinks show."""
+        return _with_data(self.scalars)
+
+    def named_videos(self) -> dict[str, Path]:
+        """No videos: an evaluation makes those."""
+        return {}
+
+
+@dataclass(frozen=True)
+class Training:
+    """The training that a sink gets scalars of."""
+
+    id: str
+    # The same whenever it is resumed.
+    name: str
+    # Its folder's.
+    config: Mapping[str, Any]
+    # Every setting, as plain values.
+    is_resumed: bool
+
+
 class Sink(Protocol):
-    """Takes publications. A class with this shape, declared as an entry point of `roadworthy.sinks`, is one."""
+    """Takes publications. A class with this shape, declared as an entry point of `roadworthy.sinks`, is one.
+
+    A sink that also has `describe(training: Training)` is called with the training before it gets its first scalars.
+    `write` may be called from two threads: evaluations beside training publish from one of their own.
+    """
 
     config_type: ClassVar[type]
     # A frozen dataclass: the keys of its table.
@@ -60,7 +109,7 @@ class Sink(Protocol):
     def check(cls, config: Any, folder: Path) -> str:
         """Whether it could be opened, without leaving anything behind: what was found, or an error."""
 
-    def write(self, publication: Publication) -> None:
+    def write(self, publication: Publication | TrainingScalars) -> None:
         """Take a publication; it is safe when this returns."""
 
     def close(self) -> None:
@@ -94,18 +143,38 @@ class Sinks:
     def __init__(self, settings: Mapping[str, tuple[type[Sink], Any]], folder: Path) -> None:
         self._settings, self._folder = dict(settings), folder
         self._open: dict[str, Sink] = {}
+        self._lock = threading.Lock()  # for opening
+        self._training: Training | None = None
 
-    def publish(self, publication: Publication) -> dict[str, str]:
-        """Hand it to every sink; what went wrong comes back by sink, for the run's artifact errors."""
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return bool(self._settings)
+
+    def describe(self, training: Training) -> None:
+        """Let sinks know of the training that they get scalars of, once they are opened."""
+        self._training = training
+
+    def publish(self, publication: Publication | TrainingScalars, but: Collection[str] = ()) -> dict[str, str]:
+        """Hand it to every sink, but some; what went wrong comes back by sink, for the run's artifact errors."""
         errors: dict[str, str] = {}
-        for name, (sink, config) in self._settings.items():
+        for name in self._settings:
+            if name in but:
+                continue
             try:
-                if name not in self._open:
-                    self._open[name] = sink(config, self._folder)
-                self._open[name].write(publication)
+                self._opened(name).write(publication)
             except Exception as error:  # a sink is somebody else's code and network: nothing of it may end a run
                 errors[name] = f"{type(error).__name__}: {error}"
         return errors
+
+    def _opened(self, name: str) -> Sink:
+        with self._lock:
+            if name not in self._open:
+                sink, config = self._settings[name]
+                opened = sink(config, self._folder)
+                if self._training is not None and hasattr(opened, "describe"):
+                    opened.describe(self._training)
+                self._open[name] = opened
+            return self._open[name]
 
     def close(self) -> dict[str, str]:
         """Finish all sinks; errors by sink."""
@@ -123,6 +192,18 @@ class Sinks:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _with_data(figures: Mapping[str, float | None]) -> dict[str, float]:
+    return {name: float(value) for name, value in figures.items() if value is not None and math.isfinite(value)}
+
+
+def flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return nested settings by their dotted keys; lists stay whole."""
+    found: dict[str, Any] = {}
+    for key, value in config.items():
+        found |= flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
+    return found
 
 
 def figures_of(metrics: Mapping[str, Any], *, intervals: bool = False) -> dict[str, float | None]:

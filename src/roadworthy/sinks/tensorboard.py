@@ -1,4 +1,4 @@
-"""The TensorBoard sink: figures as scalars, videos as animated pictures, in event files."""
+"""The TensorBoard sink: figures as scalars, videos as animated pictures, settings as a table, in event files."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from typing import Any, ClassVar
 import av
 import numpy as np
 from tensorboard.compat.proto.event_pb2 import Event
-from tensorboard.compat.proto.summary_pb2 import Summary
+from tensorboard.compat.proto.summary_pb2 import Summary, SummaryMetadata
+from tensorboard.compat.proto.tensor_pb2 import TensorProto
+from tensorboard.compat.proto.types_pb2 import DT_STRING
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
 from roadworthy.errors import ConfigError
 from roadworthy.folders import require_writable
 from roadworthy.render.video import write_gif
-from roadworthy.sinks.publish import Publication
+from roadworthy.sinks.publish import Publication, Training, TrainingScalars, flat
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class TensorBoardConfig:
     """The table `[sinks.tensorboard]`."""
 
     folder: Path | None = None
-    # Where event files go; none: `tensorboard` in the folder of the runs.
+    # Where event files go; none: `tensorboard` in the folder of the runs or of the training.
     gif_width_px: int = 480
     # TensorBoard plays no videos, but animated pictures: so wide ...
     gif_frames: int = 120
@@ -51,8 +53,18 @@ class TensorBoardSink:
         require_writable(place)
         return f"event files go to {place}"
 
-    def write(self, publication: Publication) -> None:
-        figures = publication.named_figures() | {f"{publication.evaluator}/epoch": float(publication.epoch)}
+    def describe(self, training: Training) -> None:
+        """Show the settings of a training as a table under Text; where it was resumed, they are there already."""
+        if training.is_resumed:
+            return
+        lines = ["| setting | value |", "|---|---|"]
+        lines += [f"| {key} | {value} |" for key, value in flat(training.config).items()]
+        about = SummaryMetadata(plugin_data=SummaryMetadata.PluginData(plugin_name="text"))
+        text = TensorProto(dtype=DT_STRING, string_val=["\n".join(lines).encode()])
+        self._add(0, [Summary.Value(tag="config/text_summary", metadata=about, tensor=text)])
+
+    def write(self, publication: Publication | TrainingScalars) -> None:
+        figures = publication.named_figures() | {publication.epoch_name: float(publication.epoch)}
         scalars = [Summary.Value(tag=name, simple_value=value) for name, value in figures.items()]
         try:
             self._add(publication.step, scalars)

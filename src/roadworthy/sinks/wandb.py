@@ -1,8 +1,9 @@
-"""The Weights & Biases sink: figures and videos as history of one run there."""
+"""The Weights & Biases sink: figures, scalars of training and videos as history of one run there."""
 
 from __future__ import annotations
 
 import os
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -10,7 +11,7 @@ from typing import Any, ClassVar, Literal
 import wandb
 
 from roadworthy.errors import RoadworthyError
-from roadworthy.sinks.publish import Publication
+from roadworthy.sinks.publish import Publication, Training, TrainingScalars
 
 
 @dataclass(frozen=True)
@@ -22,11 +23,11 @@ class WandbConfig:
     entity: str | None = None
     # The team or user; none: the account's own.
     name: str | None = None
-    # The run's name; none: one that W&B makes up.
+    # The run's name; none: the training's folder, or for evaluations alone one that W&B makes up.
     group: str | None = None
     # Runs of one group are shown together.
     id: str | None = None
-    # Go on with the run of this id, or begin it; none: a run of its own.
+    # Resume the run of this id, or begin it; none: a run of its own, which a training that is resumed continues.
     mode: Literal["online", "offline"] | None = None
     # offline: written to the folder of the runs, for `wandb sync`; none: as WANDB_MODE says, else online.
     timeout_s: int = 60
@@ -43,9 +44,25 @@ class WandbSink:
     config_type: ClassVar[type] = WandbConfig
 
     def __init__(self, config: WandbConfig, folder: Path) -> None:
+        self._config, self._folder = config, folder
         self._is_own = wandb.run is None
         self._defined: set[str] = set()
-        self._run: Any = wandb.run if wandb.run is not None else _begin(config, folder)
+        self._training: Training | None = None
+        self._begun: Any = wandb.run
+        self._lock = threading.Lock()
+
+    def describe(self, training: Training) -> None:
+        """Let the run have the training's settings, and its id, so that a training that is resumed resumes the run."""
+        self._training = training
+        if self._begun is not None:
+            self._begun.config.update(dict(training.config), allow_val_change=True)
+
+    @property
+    def _run(self) -> Any:
+        with self._lock:
+            if self._begun is None:
+                self._begun = _begin(self._config, self._folder, self._training)
+            return self._begun
 
     @classmethod
     def check(cls, config: WandbConfig, folder: Path) -> str:
@@ -54,11 +71,11 @@ class WandbSink:
         _require_key(config)
         return f"logged in; runs go to the project {config.project!r}"
 
-    def write(self, publication: Publication) -> None:
-        if publication.evaluator not in self._defined:
+    def write(self, publication: Publication | TrainingScalars) -> None:
+        for group in set(publication.groups) - self._defined:
             self._run.define_metric("step", hidden=True)
-            self._run.define_metric(f"{publication.evaluator}/*", step_metric="step")
-            self._defined.add(publication.evaluator)
+            self._run.define_metric(f"{group}/*", step_metric="step")
+            self._defined.add(group)
         values: dict[str, Any] = dict(publication.named_figures())
         missing = [path for path in publication.named_videos().values() if not path.is_file()]
         for name, path in publication.named_videos().items():
@@ -69,24 +86,26 @@ class WandbSink:
             raise RoadworthyError(f"there is no video {missing[0]}; the figures were logged")
 
     def close(self) -> None:
-        if self._is_own:
-            self._run.finish()
+        if self._is_own and self._begun is not None:
+            self._begun.finish()
 
 
-def _begin(config: WandbConfig, folder: Path) -> Any:
+def _begin(config: WandbConfig, folder: Path, training: Training | None) -> Any:
     if _is_online(config):
         _require_key(config)
     folder.mkdir(parents=True, exist_ok=True)
+    run_id = config.id or (training.id if training else None)
     return wandb.init(
         project=config.project,
         entity=config.entity,
-        name=config.name,
+        name=config.name or (training.name if training else None),
         group=config.group,
-        id=config.id,
-        resume="allow" if config.id else None,
+        id=run_id,
+        resume="allow" if run_id else None,
         mode=config.mode,
         dir=str(folder),
-        job_type="evaluate",
+        job_type="train" if training else "evaluate",
+        config=dict(training.config) if training else None,
         settings=wandb.Settings(console="off", silent=True, init_timeout=config.timeout_s),
     )
 

@@ -40,8 +40,9 @@ class Progress:
     trials: int  # in an episode
     rate: float  # of learning
     losses: dict[str, float]  # see ppo.Losses, and explained_variance
-    figures: dict[str, float | None]  # see DriveEnv.figures, not older than a second
+    figures: dict[str, float | None]  # the last report, see DriveEnv.report; empty before the first
     memory_bytes: int  # peak on the GPU; 0 on a CPU
+    is_reported: bool = True  # figures were reported in this update; else they are those of an earlier one
 
 
 class Trainer:
@@ -77,8 +78,7 @@ class Trainer:
         self.saved: tuple[int, Path] | None = None  # the epoch of the last checkpoint, and where that is
         self._warn = warn
         self._trace = Trace(trace, self.processes.rank, env.row_count) if trace else None
-        self._figures_due = 0.0
-        self._last_figures: dict[str, float | None] = {}
+        self.last_report: dict[str, float | None] = {}
         self._take_env(env)
         # Numba, which shares OpenMP with torch, has set this anew when it started its own threads.
         torch.set_num_threads(threads)
@@ -110,12 +110,16 @@ class Trainer:
             after(self)
         return self.save()
 
-    def _figures(self, seconds: float) -> dict[str, float | None]:
-        """The env's figures, at most once a second: on a GPU they are a copy to the host."""
-        if seconds >= self._figures_due or self.step >= self.config.steps:
-            self._figures_due = seconds + 1.0
-            self._last_figures = self.env.figures()
-        return self._last_figures
+    def _take_report(self) -> bool:
+        """Take the figures that were reported while the last segment was collected, or at the end; say if any were.
+
+        They are reported every `env.log.report_interval` steps of the worlds, and once more when training ends.
+        """
+        report = self.collector.take_report()
+        if not report and self.step >= self.config.steps:
+            report = self.env.figures()
+        self.last_report = report or self.last_report
+        return bool(report)
 
     def save(self) -> Path:
         """Write a checkpoint, from which training can go on; where the last one is of this update, that stays."""
@@ -130,6 +134,7 @@ class Trainer:
     def take_stage(self, trials: int) -> None:
         """Let episodes have so many trials from here on; no episode and no draw is made twice."""
         before, env = self.collector, self._make_env(trials)
+        self.last_report = {}
         env.skip_episodes(self.env.drawn_episodes)
         self._take_env(env)
         self.collector.clock.copy_(before.clock)
@@ -207,6 +212,7 @@ class Trainer:
 
     def _progress(self, clock: _Clock, learned: int, rate: float, losses: dict[str, float]) -> Progress:
         seconds, per_s = clock.tick(learned)
+        is_reported = self._take_report()
         return Progress(
             epoch=self.epoch,
             step=self.step,
@@ -216,8 +222,9 @@ class Trainer:
             trials=self.env.config.episode.trials,
             rate=rate,
             losses=losses,
-            figures=self._figures(seconds),
+            figures=self.last_report,
             memory_bytes=torch.cuda.max_memory_allocated() if self.config.device != "cpu" else 0,
+            is_reported=is_reported,
         )
 
 

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from roadworthy.train.loop import Trainer
 
 TENSORS, FACTS = "trainer.safetensors", "trainer.json"
-# What may be another where a run goes on: how long it lasts, how it is saved, and the cores that it has. All other keys
-# decide what its weights mean, or how they came about.
-MAY_CHANGE = ("steps", "checkpoint_interval", "keep", "threads")
+# What may differ where a run is resumed: how long it lasts, how it is saved, the cores that it has, and how often its
+# figures are reported. All other keys decide what its weights mean, or how they came about.
+MAY_CHANGE = ("steps", "checkpoint_interval", "keep", "threads", "env.log.report_interval")
 
 
 def save(trainer: Trainer) -> Path:
@@ -85,6 +85,7 @@ def restore(trainer: Trainer, checkpoint: Path) -> None:
         trainer.saved = trainer.epoch, checkpoint
     if trainer.env.config.episode.trials != facts["trials"]:
         trainer.take_stage(int(facts["trials"]))
+    trainer.last_report = facts.get("report", {})
     put_weights(trainer.policy, saved.policy.state_dict(), str(checkpoint))
     put_state(trainer.learner.optimizer, _below("optimizer", tensors))
     collector = trainer.collector
@@ -156,6 +157,7 @@ def _state(trainer: Trainer) -> tuple[dict[str, Tensor], dict[str, Any]]:
         "epoch": trainer.epoch,
         "step": trainer.step,
         "trials": trainer.env.config.episode.trials,
+        "report": trainer.last_report,
     }
     if _keeps_worlds(trainer):
         tensors["episode_counts"] = collector.episode_counts

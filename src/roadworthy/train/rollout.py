@@ -40,6 +40,7 @@ class Collector:
         self.begun = torch.zeros_like(self.clock)  # the clock when this env's first episodes began
         self.episode_counts = torch.zeros(env.row_count, dtype=torch.int64, device=self.device)
         self.has_begun_anew = False  # all worlds did, since the last segment
+        self._report: dict[str, float | None] = {}  # the env's last one that was not taken yet
         parts = 1 if policy.choices is not None and policy.config.actions.value == "joint" else 2
         self._segment = make_segment(
             config.horizon,
@@ -81,13 +82,21 @@ class Collector:
         for kept, tensor in zip(self._before, self.memory, strict=True):
             kept.copy_(tensor)
         self._place.zero_()
-        for _ in range(self._config.horizon):
+        made = int(self.clock)
+        for step in range(1, self._config.horizon + 1):
             self._advance()
+            self.env.step_count = made + step  # a captured step of a GPU does not count itself
+            self._report = self.env.report() or self._report
         with self._arithmetic():
             last = self._look_ahead(self._seen(), self._active(), self._traits())
         self._segment.last_values.copy_(last)
         self._segment.ratios.fill_(1.0)
         return Cut(self._segment, self._before, begun_anew)
+
+    def take_report(self) -> dict[str, float | None]:
+        """Return the env's last report since the last call, and empty it; see DriveEnv.report."""
+        report, self._report = self._report, {}
+        return report
 
     def _spread_out(self) -> Tensor:
         """Before each of the first segments, begin the episodes of some worlds anew; (R,) which rows those are.

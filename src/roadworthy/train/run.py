@@ -5,6 +5,7 @@ One trainer at a time may write there (see record/lock.py); one that was killed 
 <out>/config.json        the config, resolved
 <out>/progress.jsonl     a line per update
 <out>/checkpoints/       see resume.py
+<out>/sinks.json         see telemetry.py; sinks that write files have folders beside it, such as <out>/tensorboard
 <out>/before-<k>/        what an earlier run left there, which --new set aside
 """
 
@@ -22,10 +23,13 @@ from roadworthy.errors import CheckpointError, UsageError
 from roadworthy.policy.checkpoint import newest, tidy
 from roadworthy.record.files import remove_leftovers, write_whole
 from roadworthy.record.lock import Lock, living_owner
+from roadworthy.sinks import Sinks
 from roadworthy.train.config import TrainConfig
 from roadworthy.train.loop import Progress, Trainer
 from roadworthy.train.processes import is_first_process
-from roadworthy.train.resume import MAY_CHANGE, changed_keys, checkpoints_of, forget_from
+from roadworthy.train.resume import MAY_CHANGE, changed_keys, checkpoints_of, forget_from, last_progress
+from roadworthy.train.telemetry import FILE as SINKS_FILE
+from roadworthy.train.telemetry import Telemetry
 
 # Epoch, step, what writes a checkpoint of the policy as it is, and whether training has come to its end.
 Evaluate = Callable[[int, int, Callable[[], Path], bool], None]
@@ -53,23 +57,33 @@ def train(
     should_stop: Callable[[], bool] = lambda: False,
     warn: Callable[[str], None] = lambda _: None,
     evaluate: Evaluate | None = None,
+    sinks: Sinks | None = None,
 ) -> Path:
     """Train, or go on where the run in this folder stopped; the last checkpoint's folder.
 
     Where the newest checkpoint is damaged, `warn` is told and the one before it is taken.
     is_new: begin anew; what an earlier run left in the folder is moved to a folder within.
     evaluate: runs the evaluations that are due, at the start, after each update and at the end; in one process alone.
+    sinks: get the scalars of every update; see telemetry.py. One that fails is told by `warn`.
     """
     with _held(folder):
+        logged_step = 0 if is_new else int(last_progress(folder).get("step", 0))
         trainer = _ready(config, pack, folder, is_new, trace, warn)
         is_first = trainer.processes.is_first
-        with closing(trainer.processes), (folder / "progress.jsonl").open("a", encoding="utf-8") as log:
+        telemetry = Telemetry(sinks if sinks is not None and is_first else Sinks({}, folder), folder, warn)
+        telemetry.begin(config, logged_step)
+        with (
+            closing(trainer.processes),
+            closing(telemetry),
+            (folder / "progress.jsonl").open("a", encoding="utf-8") as log,
+        ):
 
             def told(progress: Progress) -> None:
                 if is_first:
                     log.write(json.dumps(asdict(progress)) + "\n")
                     log.flush()
                 report(progress)
+                telemetry.publish(progress)
 
             if evaluate is None or not is_first:
                 return trainer.run(told, should_stop)
@@ -121,7 +135,7 @@ def _newest(checkpoints: Path, warn: Callable[[str], None]) -> Path | None:
 
 def _set_aside(folder: Path) -> None:
     """Move what an earlier run left: its checkpoints would be taken for those of this one."""
-    names = ("config.json", "progress.jsonl", "checkpoints", "evaluations")
+    names = ("config.json", "progress.jsonl", "checkpoints", "evaluations", SINKS_FILE, "tensorboard", "wandb")
     left = [folder / name for name in names if (folder / name).exists()]
     if left:
         place = next(path for k in count(1) if not (path := folder / f"before-{k}").exists())

@@ -21,6 +21,8 @@ from roadworthy.record import Run, RunWriter
 class GymConfig(EvaluatorConfig):
     """Settings of a job, beside those that all evaluators share: `worlds` are envs side by side.
 
+    A section runs `episodes` times `replicates` episodes, and builds the environments again for each replicate.
+
     `policy` is named as jobs name theirs; none: the checkpoint that is evaluated.
     """
 
@@ -64,13 +66,14 @@ class GymConfig(EvaluatorConfig):
 
     def job(self, name: str, policy: str) -> Job:
         """The job that the section describes."""
+        assert self.episodes is not None  # see __post_init__
         return Job(
             name=name,
             environment=self.environment,
             arguments=self.arguments,
             policy=self.policy or policy,
             policy_config=self.policy_config,
-            episodes=self.episodes,
+            episodes=self.episodes * self.replicates,
             rebuilds=self.replicates,
             envs=self.worlds,
             max_steps=self.max_steps,

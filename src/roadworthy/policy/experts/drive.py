@@ -17,7 +17,7 @@ from roadworthy.policy.experts.places import NEVER, keep_track
 from roadworthy.scenario.schema import Floats, Ints
 from roadworthy.sim.dynamics import PEDESTRIAN, decode, encode, wheelbase_of
 from roadworthy.sim.env import DriveEnv
-from roadworthy.sim.path import Real, Road, route_pose
+from roadworthy.sim.path import FAR, Real, Road, route_pose
 from roadworthy.sim.state import (
     ACCELERATION,
     BRAKE_GAIN,
@@ -26,6 +26,7 @@ from roadworthy.sim.state import (
     GOAL,
     GOAL_COUNT,
     GOAL_DISTANCE,
+    HASTE,
     IS_DRIVING,
     LATERAL,
     LENGTH,
@@ -48,13 +49,13 @@ from roadworthy.sim.state import (
     X,
     Y,
 )
-from roadworthy.sim.traffic import wanted_acceleration
+from roadworthy.sim.traffic import HARDEST_MPS2, lone_acceleration, outreach, wanted_acceleration
 
-_LEAST_SETTLING_M = np.float32(2.5)
+LEAST_SETTLING_M = np.float32(2.5)
 _BEND_M = np.float32(3.0)  # over which the route's bend is measured, since single pieces are noisy
 _SLOWING = np.float32(2.0)  # m/s2, from which on it brakes for a goal that asks for a low speed
 _LEAST_M = np.float32(0.1)
-_MOST_REST = np.float32(0.2)  # rad; half of the largest step between two choices is less
+MOST_REST = np.float32(0.2)  # rad; half of the largest step between two choices is less
 _ZERO, _HALF, _ONE, _TWO = np.float32(0.0), np.float32(0.5), np.float32(1.0), np.float32(2.0)
 
 
@@ -65,18 +66,21 @@ class DriveExpert:
     account of where everybody is on their routes: asking it changes nothing in the env. To be asked once in every step.
     """
 
-    def __init__(self, env: DriveEnv, *, knows_gains: bool = False, settling_s: float = 0.8) -> None:
+    def __init__(
+        self, env: DriveEnv, *, knows_gains: bool = False, settling_s: float = 0.8, is_blind: bool = False
+    ) -> None:
         """Drive all rows of an env.
 
         knows_gains: it is told the hidden gains of its steering and brakes, and makes up for them; else it takes both
             for 1.
         settling_s: over how many seconds of its way it makes up for being beside the route. Who corrects quickly hardly
             depends on knowing the gains; who trusts its steering does.
+        is_blind: it heeds neither other agents nor lights nor signs, only limits and bends.
         """
         if not settling_s > 0:
             raise UsageError(f"settling_s is {settling_s}, expected seconds above 0")
         self._env = env
-        self._knows_gains, self._settling_s = knows_gains, np.float32(settling_s)
+        self._knows_gains, self._settling_s, self._is_blind = knows_gains, np.float32(settling_s), is_blind
         self._actions = np.zeros((env.row_count, 2), np.float32)
         self._rests = np.zeros((env.world_count, env.rows_per_world), np.float32)
         self._own: Worlds | None = None
@@ -109,6 +113,7 @@ class DriveExpert:
             self._rests,
             self._settling_s,
             self._knows_gains,
+            self._is_blind,
             self._actions,
         )
 
@@ -139,6 +144,7 @@ def _drive(
     rests: Floats,
     settling_s: Real,
     knows_gains: bool,
+    is_blind: bool,
     actions_out: Floats,
 ) -> None:
     """Write the action of every driving agent; the others' is 0.
@@ -156,7 +162,7 @@ def _drive(
         for a in range(slots):
             first, second = _ZERO, _ZERO
             if a < driven and worlds.marks[w, IS_DRIVING, a] != 0:
-                along, across = _wish(own, maps, scenarios, w, a, settling_s, p)
+                along, across = _wish(own, maps, scenarios, w, a, settling_s, is_blind, p)
                 if knows_gains:
                     along /= worlds.hidden[w, BRAKE_GAIN] if along < _ZERO else _ONE
                     across /= worlds.hidden[w, STEERING_GAIN]
@@ -165,13 +171,13 @@ def _drive(
                 if not (p.is_continuous or p.is_jerk):
                     # Choices are coarse: what this one leaves undone is added to the next, so that the mean is right.
                     _, asked = decode(first, second, worlds.marks[w, TYPE, a], p)
-                    rests[w, a] = min(max(across - asked, -_MOST_REST), _MOST_REST)
+                    rests[w, a] = min(max(across - asked, -MOST_REST), MOST_REST)
             actions_out[w * slots + a, 0], actions_out[w * slots + a, 1] = first, second
 
 
 @rule
 def _wish(
-    own: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int, settling_s: Real, p: Params
+    own: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int, settling_s: Real, is_blind: bool, p: Params
 ) -> tuple[Real, Real]:
     """What agent a would ask for, along and across, if its steering and brakes did as they are told."""
     agents, marks, clock = own.agents[w], own.marks[w], own.clocks[w]
@@ -180,7 +186,13 @@ def _wish(
         if p.is_jerk and marks[TYPE, a] != PEDESTRIAN:
             return -agents[ACCELERATION, a] / dt, -agents[LATERAL, a] / dt
         return _ZERO, _ZERO
-    acceleration = wanted_acceleration(own, maps, scenarios, w, a, p)
+    if is_blind:
+        road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
+        haste = max(own.hidden[w, HASTE], _LEAST_M)
+        reach = outreach(agents, a, haste)
+        acceleration = max(lone_acceleration(road, agents, marks, a, reach, FAR, haste), -HARDEST_MPS2)
+    else:
+        acceleration = wanted_acceleration(own, maps, scenarios, w, a, p)
     # Recorded agents drive on: their goal is where the recording happens to end. So do those with no goal left.
     if p.is_open and marks[GOAL, a] < marks[GOAL_COUNT, a]:
         to_goal = max(agents[GOAL_DISTANCE, a] - _HALF * p.goal_radius, _LEAST_M)
@@ -191,7 +203,7 @@ def _wish(
     if marks[ROUTE_LENGTH, a] == 0:
         return along, _ZERO
     road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
-    curvature = _curvature(road, agents, marks, a, speed * dt, max(speed * settling_s, _LEAST_SETTLING_M))
+    curvature = _curvature(road, agents, marks, a, speed * dt, max(speed * settling_s, LEAST_SETTLING_M))
     if p.is_jerk:
         mean = max(speed + _HALF * acceleration * dt, _HALF * speed)
         return along, (curvature * mean * mean - agents[LATERAL, a]) / dt

@@ -10,6 +10,7 @@ import numpy as np
 
 from roadworthy.compile import rule
 from roadworthy.scenario.schema import Floats, Ints
+from roadworthy.sim.dynamics import PEDESTRIAN
 from roadworthy.sim.path import Road, nearest_place
 from roadworthy.sim.routes import place_on_route, trace_route
 from roadworthy.sim.state import (
@@ -21,6 +22,8 @@ from roadworthy.sim.state import (
     MAP,
     PATH_ARC,
     PATH_OFFSET,
+    REPLAYED,
+    ROLE,
     ROUTE,
     ROUTE_LANES,
     ROUTE_LENGTH,
@@ -28,6 +31,7 @@ from roadworthy.sim.state import (
     SCENARIO,
     SPAWNS,
     TRIAL,
+    TYPE,
     Maps,
     Params,
     Scenarios,
@@ -48,11 +52,14 @@ def keep_track(
 ) -> None:
     """Bring the own account of a world up to date: everything as it is there, but driven agents' places followed on.
 
+    Recorded vehicles and cyclists have no routes in the worlds. The account traces them, so that the expert knows which
+    way they go, as it does of reactive traffic.
+
     The account continues only for an attempt that it has seen and in which time has passed: of the same episode seed,
     scenario and trial, at a later step. An episode that is run again starts at step 0, also after one of a single step.
 
-    own: the worlds as they were at the last call; in recorded worlds, where driven agents have no routes, with those
-    that were traced. routes: (worlds, 1 + ROUTE_LANES, agents) length and lanes of the routes that the env held then.
+    own: the worlds as they were at the last call; in recorded worlds with the routes that were traced.
+    routes: (worlds, 1 + ROUTE_LANES, agents) length and lanes of the routes that the env held then.
     rests: (worlds, slots) is set to 0 for agents that start again.
     """
     clock, own_clock, marks, own_marks = worlds.clocks[w], own.clocks[w], worlds.marks[w], own.marks[w]
@@ -71,13 +78,16 @@ def keep_track(
         is_driven = a < clock[DRIVEN_COUNT]
         is_same_attempt = is_same_trial and marks[SPAWNS, a] == own_marks[SPAWNS, a]
         is_same_attempt &= marks[FIRST_STEP, a] == own_marks[FIRST_STEP, a]
-        is_same_route = is_same_attempt and _holds(marks, routes[w], a)
+        is_recorded = not p.is_open and not is_driven and marks[ROLE, a] == REPLAYED and marks[TYPE, a] != PEDESTRIAN
+        is_here = marks[IS_PRESENT, a] != 0
+        has_appeared = is_here and (not is_same_attempt or own_marks[IS_PRESENT, a] == 0)
+        is_same_route = is_same_attempt and _holds(marks, routes[w], a) and not (is_recorded and has_appeared)
         arc = own_agents[PATH_ARC, a]
         for line in range(len(agents)):
             own_agents[line, a] = agents[line, a]
         for line in range(ROUTE_LENGTH):
             own_marks[line, a] = marks[line, a]
-        if is_driven and is_same_route:
+        if (is_driven or is_recorded) and is_same_route:
             own_agents[PATH_ARC, a] = arc
         else:
             _take_over(marks, own_marks, routes[w], a)
@@ -85,7 +95,9 @@ def keep_track(
             rests[w, a] = _ZERO
             if not p.is_open:
                 trace_route(own, maps, scenarios, w, a)
-        if is_driven and marks[IS_PRESENT, a] != 0:
+        if is_recorded and has_appeared:
+            trace_route(own, maps, scenarios, w, a)
+        if (is_driven or is_recorded) and is_here:
             _find_place(own, maps, w, a, is_same_route)
 
 

@@ -8,7 +8,7 @@ from roadworthy.errors import ConfigError
 from roadworthy.scenario.detect import BEHAVIORS
 
 DEFAULT_STEPS = 91  # 1.1 s of history and 8 s of future at 10 Hz
-STEPS_WITH_SDC = 161  # 1.1 s of history and 15 s of future: as long, the self-driving car is on the map
+EXAM_STEPS = 161  # 1.1 s of history and 15 s of future
 
 
 @dataclass(frozen=True)
@@ -20,8 +20,8 @@ class GenerateConfig:
     seed: int = 0
     # The same seed gives the same bytes.
     steps: int = DEFAULT_STEPS
-    # Steps of 0.1 s in each scenario: 11 of history, the rest is future. The behaviour is shown, and the self-driving
-    # car is there, in the first 161 (or all, if fewer); in a longer one it may leave the map, as anybody may.
+    # Steps of 0.1 s in each scenario: 11 of history, the rest is future. The behavior is shown, and the self-driving
+    # car is there, in the first 161 (or all, if fewer). From 161 on, every scenario qualifies for its class's exam.
     classes: tuple[str, ...] = BEHAVIORS
     # Behaviour classes, in turn.
 

@@ -1,4 +1,7 @@
-"""One scenario as a pure function of (seed, class, index): stage, record, detect, validate, else try again."""
+"""One scenario as a pure function of (seed, class, index): stage, record, detect, validate, else try again.
+
+Recordings of EXAM_STEPS or more also have to qualify for the exam of their class (scenario/exams).
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,9 @@ import numpy as np
 
 from roadworthy.errors import ConfigError, GenerationError
 from roadworthy.scenario.detect import BEHAVIORS, DETECTORS, Tracks, detect
+from roadworthy.scenario.exams import obstacle, situation_of
 from roadworthy.scenario.generate.assemble import assemble
-from roadworthy.scenario.generate.config import DEFAULT_STEPS, STEPS_WITH_SDC, GenerateConfig
+from roadworthy.scenario.generate.config import DEFAULT_STEPS, EXAM_STEPS, GenerateConfig
 from roadworthy.scenario.generate.network import Network
 from roadworthy.scenario.generate.recording import Recording, cut, record
 from roadworthy.scenario.generate.setups import SETUPS
@@ -29,6 +33,7 @@ ATTEMPTS_TO_BUILD = 200
 ATTEMPTS_PER_PLACE = 12
 PLACES_PER_SCENARIO = 12
 WINDOWS_PER_RECORDING = 3
+WINDOWS_PER_EXAM = 6
 
 _NETWORK, _TRAFFIC = 0, 1  # purposes of random streams
 
@@ -83,25 +88,37 @@ class Producer:
         return self._place[1]
 
     def _try(self, place: Place, rng: np.random.Generator, id: str) -> Scenario | None:
-        stage = Stage(place.network, place.layout, rng, SETTLING_STEPS + SEARCH_STEPS + self.steps, DT)
+        stage = Stage(
+            place.network, place.layout, rng, SETTLING_STEPS + SEARCH_STEPS + self.steps, DT, is_exam=self._is_exam
+        )
         try:
             SETUPS[self.behavior].cast(stage)
         except GenerationError:
             return None
         recording = record(stage)
         shown = self._windows(recording, place.road_map, rng)
-        for first in islice(shown, WINDOWS_PER_RECORDING):
+        for first in islice(shown, WINDOWS_PER_EXAM if self._is_exam else WINDOWS_PER_RECORDING):
             scenario = cut(recording, place.road_map, first, self.steps, id=id, tags=(self.behavior,))
+            if not self._qualifies(scenario):
+                continue
             if detect(scenario) == (self.behavior,) and not faults(scenario, GENERATED):
                 return scenario
         return None
+
+    @property
+    def _is_exam(self) -> bool:
+        return self.steps >= EXAM_STEPS
+
+    def _qualifies(self, scenario: Scenario) -> bool:
+        """Whether a recording is long enough for no exam, or qualifies for one."""
+        return not self._is_exam or obstacle(self.behavior, situation_of(scenario, scenario.current_step)) is None
 
     def _windows(self, recording: Recording, road_map: RoadMap, rng: np.random.Generator) -> Iterator[int]:
         """First steps of windows in which the self-driving car is there and shows the behaviour, in random order."""
         there = recording.motion["there"][recording.stage.sdc]
         whole = cut(recording, road_map, 0, recording.stage.steps)
         tracks = Tracks.of(whole)
-        needed = min(self.steps, STEPS_WITH_SDC)
+        needed = min(self.steps, EXAM_STEPS)
         for first in rng.permutation(np.arange(SETTLING_STEPS, SETTLING_STEPS + SEARCH_STEPS, STRIDE)).tolist():
             if there[first : first + needed].all() and DETECTORS[self.behavior](
                 tracks.window(first, first + self.steps)

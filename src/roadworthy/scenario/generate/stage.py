@@ -20,6 +20,7 @@ SIDEWALK_M = 3.0  # from the kerb to where pedestrians walk along the road
 WALK_SPACING_M = 0.25
 COMFORTABLE_BRAKING = 1.2  # m/s2
 MOST_PARKED = 14
+STAY_S, STAY_IN_EXAM_S = 11.0, 18.0  # how long the self-driving car should stay on the map at least
 PASSING_GAP_M = 0.55  # between a car and one that is parked in its way
 
 
@@ -36,7 +37,21 @@ class Parked:
 class Stage:
     """Collects who takes part in a recording of a number of steps, and how the signals start."""
 
-    def __init__(self, network: Network, layout: Layout, rng: np.random.Generator, steps: int, dt: float) -> None:
+    def __init__(
+        self,
+        network: Network,
+        layout: Layout,
+        rng: np.random.Generator,
+        steps: int,
+        dt: float,
+        *,
+        is_exam: bool = False,
+    ) -> None:
+        """Set an empty stage.
+
+        is_exam: the recording is to become an exam. So the event has to come later, and the self-driving car needs a
+            longer way.
+        """
         self.network, self.layout, self.rng, self.steps, self.dt = network, layout, rng, steps, dt
         self.roster = Roster()
         self.walks: list[Parallel] = []
@@ -44,6 +59,8 @@ class Stage:
         self.nudges: list[Nudge] = []
         self.offsets = {plan.junction: rng.uniform(0.0, plan.cycle_s) for plan in network.signals}
         self.sdc = -1
+        self.is_exam = is_exam
+        self.stay_s = STAY_IN_EXAM_S if is_exam else STAY_S
         self._taken: dict[int, list[tuple[float, float]]] = {}
 
     def room(self, lane: int, s: float, length: float, spare: float) -> bool:

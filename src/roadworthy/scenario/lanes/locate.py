@@ -81,9 +81,8 @@ def _beside(
     reached = np.clip(along, 0.0, size)
     overshoot = along - reached
     agreement = dx * np.cos(heading)[:, None] + dy * np.sin(heading)[:, None]
-    room = np.full(len(real), REACH_M)
     square = offset**2 + overshoot**2
-    possible = (agreement >= LEAST_COSINE) & (np.abs(offset) <= REACH_M) & (np.abs(overshoot) <= room)
+    possible = (agreement >= LEAST_COSINE) & (np.abs(offset) <= REACH_M) & (np.abs(overshoot) <= REACH_M)
     # Inside a bend the foot lies between two pieces: only at the lane's ends is that an overshoot.
     possible[:, 0] &= overshoot[:, 0] >= -MOST_OVERSHOOT_M
     possible[:, -1] &= overshoot[:, -1] <= MOST_OVERSHOOT_M

@@ -130,20 +130,21 @@ def _measure(first: Ints, x: Doubles, y: Doubles) -> tuple[Doubles, Doubles, Dou
     """Arc lengths (P,); length, turn, first and last heading of each lane (N,); the lane of each segment (P,)."""
     lanes = len(first) - 1
     owner = np.repeat(np.arange(lanes), np.diff(first))
-    segment_lane = owner.astype(np.int32)
+    segment_lane: Ints = owner.astype(np.int32)
     segment_lane[first[1:] - 1] = -1
     dx, dy = np.diff(x, append=x[-1:]), np.diff(y, append=y[-1:])
     size = np.where(segment_lane >= 0, np.hypot(dx, dy), 0.0)
     before = np.concatenate([[0.0], np.cumsum(size)[:-1]]) if len(size) else size
-    arc = before - before[first[owner]]
+    arc: Doubles = before - before[first[owner]]
     real = np.flatnonzero(size > 0.0)
     heading, lane = np.arctan2(dy[real], dx[real]), owner[real]
     swing = (np.diff(heading) + np.pi) % (2.0 * np.pi) - np.pi
-    turn = np.bincount(lane[1:], np.where(np.diff(lane) == 0, swing, 0.0), lanes)
+    turn: Doubles = np.bincount(lane[1:], np.where(np.diff(lane) == 0, swing, 0.0), lanes).astype(np.float64)
     start_heading, end_heading = np.zeros(lanes), np.zeros(lanes)
     start_heading[lane[::-1]] = heading[::-1]
     end_heading[lane] = heading
-    return arc, arc[first[1:] - 1], turn, start_heading, end_heading, segment_lane
+    length: Doubles = arc[first[1:] - 1]
+    return arc, length, turn, start_heading, end_heading, segment_lane
 
 
 def _relate(road_map: RoadMap) -> tuple[Ints, Ints, Bytes]:

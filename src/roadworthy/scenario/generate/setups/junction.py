@@ -13,6 +13,8 @@ from roadworthy.scenario.generate.stage import Stage
 from roadworthy.scenario.generate.towns import TownPlan, build_town
 from roadworthy.scenario.schema import LaneType, LightState
 
+EXAM_APPROACH_M = 20.0  # an exam starts while the car is still on its way to the junction
+
 
 def build_roundabout(rng: np.random.Generator) -> Network:
     return build_town(rng, TownPlan(centre=JunctionControl.ROUNDABOUT))
@@ -74,7 +76,7 @@ def cast_protected_left(stage: Stage) -> None:
     if not lefts:
         raise GenerationError("no junction has a protected left turn")
     plan, number, lane = lefts[int(rng.integers(len(lefts)))]
-    distance = rng.uniform(10.0, 45.0)
+    distance = rng.uniform(10.0, 45.0) + (EXAM_APPROACH_M if stage.is_exam else 0.0)
     _approach(stage, network.lanes[lane].approach, (lane,), distance)
     green = rng.uniform(1.0, 5.0) + distance / 12.0  # seconds into the recording
     stage.offsets[plan.junction] = (phase_start(plan, number) - green) % plan.cycle_s
@@ -104,7 +106,7 @@ def _cast_unprotected(stage: Stage, turn: Turn) -> None:
     if not turns:
         raise GenerationError("no junction has an unprotected turn of the kind")
     lane = int(rng.choice(turns))
-    distance = rng.uniform(12.0, 40.0)
+    distance = rng.uniform(12.0, 40.0) + (EXAM_APPROACH_M if stage.is_exam else 0.0)
     _approach(stage, network.lanes[lane].approach, (lane,), distance)
     arrival = distance / 7.0 + (2.0 if network.lanes[lane].control == Control.STOP else 0.0)
     if lane in permitted:

@@ -12,7 +12,7 @@ from roadworthy.scenario.generate.towns import TownPlan, build_town
 from roadworthy.scenario.generate.traffic.users import Script
 from roadworthy.scenario.schema import LaneType
 
-STAY_S = 11.0  # how long the self-driving car should stay on the map at least
+CAR_WIDTH_M = 1.85
 
 
 def build_any(rng: np.random.Generator) -> Network:
@@ -48,6 +48,7 @@ def cast_hard_stop(stage: Stage) -> None:
     s = rng.uniform(8.0, 20.0)
     speed = min(item.speed_limit, 24.0) * rng.uniform(0.85, 1.0)
     step = 40 + int(rng.integers(0, 8)) if item.type == LaneType.FREEWAY else int(rng.integers(26, 32))
+    step += 4 if stage.is_exam else 0
     strength = rng.uniform(5.6, 7.4)
     traits = {"length": 4.7, "width": 1.85, "script": Script.BRAKE, "speed_factor": speed / item.speed_limit}
     lead = s + 4.7 + speed * rng.uniform(0.9, 1.4) + 3.0
@@ -71,19 +72,21 @@ def cast_lane_change(stage: Stage) -> None:
 
 
 def cast_cut_in(stage: Stage) -> None:
-    """A car in the lane beside moves over, close before the self-driving car."""
+    """A slower car in the lane beside moves over, close before the self-driving car."""
     rng = stage.rng
     lane, other, script = _two_lanes(stage)
     item = stage.network.lanes[lane]
     is_freeway = item.type == LaneType.FREEWAY
     speed = item.speed_limit * (0.85 if is_freeway else 0.65)
     s = rng.uniform(6.0, 12.0)
-    gap = 3.5 + 0.28 * speed + rng.uniform(0.0, 3.0)
-    start = int(rng.integers(32, 45)) if is_freeway else 10
+    start = int(rng.integers(32, 45)) if is_freeway else 12
+    slower = rng.uniform(0.72, 0.92)
+    # The gap where its way over begins, and what it loses until then.
+    gap = 4.0 + 0.4 * speed + rng.uniform(0.0, 3.0) + (1.0 - slower) * speed * (0.1 * start + 2.0)
     pace = {"speed_factor": speed / item.speed_limit, "length": 4.7, "width": 1.85}
-    stage.sdc = stage.put_car(other, s, speed, script=Script.KEEP_LANE, **pace)
-    pace["speed_factor"] *= rng.uniform(1.0, 1.05)
-    stage.put_car(lane, s + gap + 4.7, speed, script=script, script_step=start, **pace)
+    stage.sdc = stage.put_car(other, s, speed, script=Script.KEEP_LANE, headway=rng.uniform(1.1, 1.6), **pace)
+    pace["speed_factor"] *= slower
+    stage.put_car(lane, s + gap + 4.7, slower * speed, script=script, script_step=start, **pace)
     fill(stage)
 
 
@@ -96,7 +99,7 @@ def cast_pedestrian(stage: Stage) -> None:
         if network.lanes[lane].type != LaneType.BIKE_LANE
         and network.lanes[lane].junction < 0
         and span > 32.0
-        and stage.way_ahead(lane, span) > STAY_S * 8.0
+        and stage.way_ahead(lane, span) > stage.stay_s * 8.0
     ]
     if not spots:
         raise GenerationError("no crosswalk lies far enough from a junction")
@@ -119,15 +122,17 @@ def cast_nudge(stage: Stage) -> None:
     strips = [
         strip
         for strip in network.parking
-        if strip.last - strip.first > 30.0 and stage.way_ahead(strip.lane, strip.first) > STAY_S * 8.0
+        if strip.last - strip.first > 30.0 and stage.way_ahead(strip.lane, strip.first) > stage.stay_s * 8.0
     ]
     if not strips:
         raise GenerationError("no street has room for a badly parked car")
     strip = strips[int(rng.integers(len(strips)))]
     station = rng.uniform(max(strip.first + 12.0, strip.last - 30.0), strip.last - 8.0)
-    nudge = stage.park_badly(strip, station, reach=rng.uniform(0.55, 0.95))
+    # Far enough into the lane that nobody can pass at its center.
+    reach = network.lanes[strip.lane].width / 2 - CAR_WIDTH_M / 2 + rng.uniform(0.15, 0.5)
+    nudge = stage.park_badly(strip, station, reach)
     s = max(nudge.first - rng.uniform(30.0, 60.0), 4.0)
-    stage.sdc = stage.put_car(strip.lane, s, length=4.6, width=1.85)
+    stage.sdc = stage.put_car(strip.lane, s, length=4.6, width=CAR_WIDTH_M)
     fill(stage)
 
 
@@ -141,7 +146,7 @@ def _long_lane(stage: Stage, shortest: float) -> int:
         and lane.junction < 0
         and lane.type != LaneType.BIKE_LANE
         and not lane.ends
-        and stage.way_ahead(i) > STAY_S * 0.7 * lane.speed_limit
+        and stage.way_ahead(i) > stage.stay_s * 0.7 * lane.speed_limit
     ]
     if not fitting:
         raise GenerationError("no road is long enough")
@@ -153,7 +158,7 @@ def _two_lanes(stage: Stage) -> tuple[int, int, Script]:
     lanes = stage.network.lanes
     options = []
     for i, lane in enumerate(lanes):
-        if lane.path.length > 75.0 and not lane.ends and stage.way_ahead(i) > STAY_S * lane.speed_limit:
+        if lane.path.length > 75.0 and not lane.ends and stage.way_ahead(i) > stage.stay_s * lane.speed_limit:
             options += [(i, lane.left, Script.CHANGE_LEFT)] * (lane.left >= 0)
             options += [(i, lane.right, Script.CHANGE_RIGHT)] * (lane.right >= 0 and not lanes[lane.right].ends)
     if not options:

@@ -26,6 +26,7 @@ from roadworthy.scenario.generate.traffic.ways import new_presence, note_presenc
 DT = 0.1
 HARDEST_BRAKING = 5.6  # m/s2, without a script
 ALARMING_BRAKING = 3.2  # m/s2: what calls for more is done at once and abruptly
+WAVE_MPS = 6.0  # how fast a queue goes at most, in waves
 BORDER_M = 0.4  # road users appear and vanish this far inside the map's border
 
 _PEDESTRIAN = int(Kind.PEDESTRIAN)
@@ -134,7 +135,7 @@ def _drive(tables, users, state, presence, lights, walkers, step, i):
             wanted = 0.0
     if own.script == _WAVE and step >= own.script_step:
         beat = (step - own.script_step) * DT / own.script_value % 2.0
-        wanted = min(wanted, 0.02 if beat < 1.2 else 4.5)
+        wanted = min(wanted, 0.02 if beat < 1.2 else WAVE_MPS)
     reach = 40.0 + 6.0 * v
     gap, leader = leader_on_way(tables, users, state, presence, i, me.s, me.route, reach)
     a = following_acceleration(users, state, i, wanted, gap, leader, 1.0)

@@ -1,0 +1,63 @@
+"""Factors where no factors file names them: what differs between the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from roadworthy.errors import UsageError
+from roadworthy.sensitivity.factors import Categorical, Continuous, Factor
+from roadworthy.sensitivity.names import flattened, is_called
+from roadworthy.sensitivity.sources import factor_tables
+
+MOST_CHOICES = 50
+
+
+def discovered(rows: Iterable[Mapping[str, Any]]) -> tuple[Factor, ...]:
+    """List the factors of rows: numbers over the range that they took, words and booleans as choices.
+
+    What is the same in all rows is left out. A factor is named by the shortest end of its name that is no other's.
+
+    Raises:
+        UsageError: if nothing differs, or a factor mixes numbers with words or has too many different words.
+    """
+    seen: dict[str, list[Any]] = {}
+    for row in rows:
+        for name, value in _values(row).items():
+            seen.setdefault(name, []).append(value)
+    factors = [
+        factor for name, values in seen.items() if (factor := _factor(_shortest(name, list(seen)), values)) is not None
+    ]
+    if not factors:
+        told = f"the same in all rows: {', '.join(seen)}" if seen else "the rows have none"
+        raise UsageError(f"no factor differs between the rows ({told}); name the factors with --factors FILE")
+    return tuple(factors)
+
+
+def _values(row: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        tables = factor_tables(row)
+    except ValueError:  # the row is left out by name later
+        return {}
+    table = next((table for table in tables.values() if table), {})
+    return {name: value for name, value in flattened(table) if isinstance(value, bool | int | float | str)}
+
+
+def _shortest(name: str, names: list[str]) -> str:
+    """Return the shortest dotted end of a name by which it is found, and no other."""
+    parts = name.split(".")
+    ends = (".".join(parts[k:]) for k in range(len(parts) - 1, -1, -1))
+    return next(end for end in ends if end == name or sum(is_called(end, "", other) for other in names) == 1)
+
+
+def _factor(name: str, values: list[Any]) -> Factor | None:
+    is_number = {isinstance(value, int | float) and not isinstance(value, bool) for value in values}
+    if len(is_number) > 1:
+        raise UsageError(f"factor {name!r} is a number in some rows and a word in others; name it with --factors FILE")
+    if is_number == {True}:
+        low, high = min(values), max(values)
+        return Continuous(name, float(low), float(high)) if low < high else None
+    choices = sorted(set(values), key=str)
+    if len(choices) > MOST_CHOICES:
+        raise UsageError(f"factor {name!r} has {len(choices)} different words; name the factors with --factors FILE")
+    return Categorical(name, tuple(choices)) if len(choices) > 1 else None

@@ -1,0 +1,61 @@
+"""Isaac Lab Arena's per-episode results as rows. The lines have the fields that Arena's recorder writes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from roadworthy.record.readers.arena import FILES, from_arena_result, is_arena_result
+
+
+def line(env: int = 3, episode: int = 0, **more: Any) -> dict[str, Any]:
+    return {
+        "job_name": "pick",
+        "env_id": env,
+        "episode_in_env": episode,
+        "seed": 42,
+        "success": True,
+        "episode_length": 204,
+        "language_instruction": "pick up the banana",
+        "timestamp": "2026-07-06T09:08:47.660978",
+        "variations": {"light.hdr_image": "office", "arm.wrist_camera": [0.01, -0.02]},
+        **more,
+    }
+
+
+def test_outcomes_are_the_results_at_the_top_level() -> None:
+    row = from_arena_result(line())
+    assert row["outcomes"] == {"success": True, "episode_length": 204}
+    assert row["factors"] == {"light.hdr_image": "office", "arm.wrist_camera": [0.01, -0.02]}
+    assert (row["env"], row["steps"], row["job_name"]) == (3, 204, "pick")
+
+
+def test_the_seed_of_a_build_is_not_taken_for_that_of_an_episode() -> None:
+    first, second = from_arena_result(line(env=0)), from_arena_result(line(env=1))
+    assert "seed" not in first
+    assert first["build_seed"] == second["build_seed"] == 42
+    assert first["episode_id"] != second["episode_id"]
+
+
+def test_progress_is_an_outcome_and_a_success_that_was_not_judged_is_missing() -> None:
+    progress = {"overall_score": 0.5, "all_complete": False, "objectives": {}, "events": []}
+    row = from_arena_result(line(success=None, progress=progress))
+    assert row["outcomes"] == {
+        "episode_length": 204,
+        "progress.overall_score": 0.5,
+        "progress.all_complete": False,
+    }
+
+
+def test_the_form_is_told_from_that_of_an_episode_summary() -> None:
+    assert is_arena_result(line())
+    without = line()
+    del without["variations"]
+    assert is_arena_result(without)
+    assert not is_arena_result({"job_name": "j", "arena_env_args": {}, "outcomes": {"success": True}})
+    assert not is_arena_result({"episode_id": "0", "factors": {}, "outcomes": {}, "seed": 3})
+
+
+def test_files_of_rebuilds_and_ranks_are_known_by_their_names() -> None:
+    names = ["episode_results.jsonl", "episode_results_rebuild3.jsonl", "episode_results_rebuild0_rank1.jsonl"]
+    assert all(FILES.fullmatch(name) for name in names)
+    assert not FILES.fullmatch("episodes.jsonl")
