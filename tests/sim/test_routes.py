@@ -9,6 +9,7 @@ import pytest
 from shapely import LineString, Point, Polygon
 
 from roadworthy.compile import entry
+from roadworthy.scenario.lanes.network import LaneNetwork
 from roadworthy.scenario.pack import Pack
 from roadworthy.scenario.schema import AgentType, LaneType
 from roadworthy.sim import state
@@ -282,6 +283,7 @@ def test_traced_routes_go_where_the_recordings_went(towns: Pack):
         begin_recordings(worlds, scenarios)
         trace_all(worlds, maps, scenarios)
         frames = int(scenarios.counts[slot, state.FRAME_COUNT])
+        is_ending = LaneNetwork.of(towns.map_of(number)).is_ending
         for a in range(count):
             route = route_of(worlds, a)
             if worlds.marks[0, state.TYPE, a] == AgentType.PEDESTRIAN:
@@ -292,8 +294,10 @@ def test_traced_routes_go_where_the_recordings_went(towns: Pack):
             recorded = scenarios.motion[slot, :2, :frames, a].T[valid]
             if not valid[0] or np.hypot(*(recorded[-1] - recorded[0])) < 20.0:
                 continue
-            judged += 1
             assert route
+            if is_ending[route].any():
+                continue  # its lane ends before the road does: the recording changes lanes, which no route does
+            judged += 1
             total = sum(float(maps.lane_lengths[m, lane]) for lane in route)
             line = LineString([along(maps, m, route, d)[:2] for d in np.arange(0, min(total, 1500), 1.0)])
             furthest = max(line.distance(Point(place)) for place in recorded)

@@ -21,7 +21,7 @@ from roadworthy.metrics.trace_figures import TraceFigures
 from roadworthy.record import EpisodeResult, Run, RunWriter
 from roadworthy.render.run_videos import film_run
 from roadworthy.scenario.pack import Pack
-from roadworthy.sim.config import Mode
+from roadworthy.sim.config import AtGoal, Mode
 
 Progress = Callable[[int, int], None]  # how many episodes have ended, of how many
 
@@ -125,9 +125,11 @@ class DrivingEvaluator:
     def trace_figures(self, config: EvaluatorConfig) -> tuple[TraceFigures, ...]:
         """Return the functions that compute figures from traces, when episodes end and when runs are re-scored.
 
-        Where agents start from recordings, that is the closed-loop score.
+        Where agents start from recordings, that is the closed-loop score. With `respawn` there are none: a trace does
+        not separate one attempt from the next, and egos that never failed would stand for all.
         """
-        return (closed_loop_figures,) if config.env.mode is Mode.REPLAY else ()
+        has_one_attempt = config.env.goal.at_goal is not AtGoal.RESPAWN
+        return (closed_loop_figures,) if config.env.mode is Mode.REPLAY and has_one_attempt else ()
 
     def task(self, name: str, pack: Path, subject: Subject, config: EvaluatorConfig) -> Task:
         """Return what a process needs to run episodes of a section."""

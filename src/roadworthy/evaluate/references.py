@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
+from typing import Any
 
 from roadworthy.errors import RoadworthyError
 from roadworthy.evaluate.config import EvaluatorConfig
@@ -42,18 +43,19 @@ def make_references(
 
     order: of the run. A reference that fails is listed among the run's artifacts, and the others are made.
     """
-    made = {str(found.header["policy_spec"]): found for found in reference_runs(run) if _is_current(found)}
+    made = {_policy_of(found.header) for found in reference_runs(run) if _is_current(found)}
     for role, policy in reference_policies(order.config):
-        if policy in made:
-            continue
         try:
+            subject = subject_of(policy)
+            if _policy_of({"policy_spec": subject.spec, "checkpoint": subject.checkpoint}) in made:
+                continue
             with showing(f"{order.name}: {role} {policy}") as progress:
                 config = replace(order.config, policy=None, checkpoint=None, traits={}, render=None, references=())
                 evaluator.evaluate(
                     replace(
                         order,
                         config=config,
-                        subject=subject_of(policy),
+                        subject=subject,
                         out=order.out / FOLDER,
                         is_new=False,
                         progress=progress,
@@ -65,6 +67,12 @@ def make_references(
             with suppress(OSError, RoadworthyError):
                 run.add_artifact(None, f"reference_{policy.replace(':', '_')}", error=f"{error}")
     return reference_runs(run)
+
+
+def _policy_of(header: Mapping[str, Any]) -> tuple[str, str | None]:
+    """Return what a policy is: its spec, and the hash of its checkpoint if it has one."""
+    checkpoint = header.get("checkpoint")
+    return str(header["policy_spec"]), None if checkpoint is None else str(checkpoint["sha256"])
 
 
 def _is_current(run: Run) -> bool:

@@ -76,7 +76,7 @@ RATIO_METRICS = (
         "infractions",
         "m",
         "infraction",
-        "distance driven per collision, departure from the road or red light run",
+        "distance driven per at-fault collision, departure from the road or red light run",
         "distance_m",
         is_inverse=True,
         version=2,
@@ -84,7 +84,12 @@ RATIO_METRICS = (
     *(
         Metric(name, Kind.RATIO, column, "1/km", "kilometre", what, "distance_m", _KM, version=version)
         for name, column, what, version in (
-            ("infractions_per_km", "infractions", "collisions, departures from the road and red lights run", 2),
+            (
+                "infractions_per_km",
+                "infractions",
+                "at-fault collisions, departures from the road and red lights run",
+                2,
+            ),
             ("at_fault_collisions_per_km", "at_fault_collisions", "other agents touched, at fault for it", 1),
             ("collisions_per_km", "collisions", "contacts with another agent that began, whoever was at fault", 1),
             ("departures_per_km", "departures", "departures from the road", 2),

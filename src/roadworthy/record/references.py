@@ -1,12 +1,15 @@
 """Reference runs: what a floor (it must fail) and a ceiling (it must pass) reach on the episodes of another run.
 
 They lie beside the runs that they belong to, in `OUT/references/<evaluator>/`, and are ordinary run folders. A
-reference belongs to a run if evaluator, ledger and every setting that does not concern the policy are equal.
+reference belongs to a run if evaluator, ledger, scenarios, co-players and settings are equal, but for the policy's own.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from roadworthy.errors import RoadworthyError
@@ -30,16 +33,16 @@ def reference_runs(run: Run) -> list[Run]:
         except RoadworthyError:
             continue
         if other.is_sealed and other.header.get("role") in ROLES and belongs_to(other, run):
-            found[str(other.header["policy"])] = other
-    return sorted(found.values(), key=lambda other: (ROLES.index(other.header["role"]), other.header["policy"]))
+            found[str(other.header["policy_spec"])] = other
+    return sorted(found.values(), key=lambda other: (ROLES.index(other.header["role"]), other.header["policy_spec"]))
 
 
 def belongs_to(reference: Run, run: Run) -> bool:
-    """Return whether a run has the evaluator, the ledger and the settings of another, whatever the two policies are."""
-    same = ("evaluator", "ledger_hash")
-    return all(reference.header.get(key) == run.header.get(key) for key in same) and (
-        _setting(reference.header) == _setting(run.header)
-    )
+    """Return whether a run has the evaluator, the episodes and the settings of another, with any policy."""
+    same = ("evaluator", "ledger_hash", "coplayers")
+    if any(reference.header.get(key) != run.header.get(key) for key in same):
+        return False
+    return _setting(reference.header) == _setting(run.header) and _digest(reference.pack) == _digest(run.pack)
 
 
 def best(references: Sequence[Run], role: str, figure: str) -> Run | None:
@@ -52,6 +55,21 @@ def best(references: Sequence[Run], role: str, figure: str) -> Run | None:
         if found["name"] == figure and found["value"] is not None
     }
     return known[max(known)] if known else None
+
+
+def _digest(pack: Path) -> str | None:
+    """Return a hash of a run's scenarios; None where it has none. Their ids are in the ledger, their content is not."""
+    if not pack.is_file():
+        return None
+    found = pack.stat()
+    return _hash_file(str(pack), found.st_size, found.st_mtime_ns)
+
+
+@lru_cache(maxsize=256)
+def _hash_file(path: str, size: int, changed_ns: int) -> str:
+    """Return the sha256 of a file; size and time of its last change are there for the cache."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _setting(header: Mapping[str, Any]) -> dict[str, Any]:

@@ -66,7 +66,8 @@ def _of_floors(facts: RunFacts) -> list[str]:
     """Say so where a policy that must fail does as well as the policy of the run, as far as the data show."""
     summary = facts.settings.get("summary") or {}
     name = str(summary.get("figure", "score"))
-    own, floor = facts.figures.get(name), best(facts.references, FLOOR, name)
+    others = [r for r in facts.references if r.header["policy_spec"] != facts.header.get("policy_spec")]
+    own, floor = facts.figures.get(name), best(others, FLOOR, name)
     if own is None or own["low"] is None or floor is None:
         return []
     figure = next(f for f in (floor.metrics or {})["figures"] if f["name"] == name)

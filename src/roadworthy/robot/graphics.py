@@ -28,11 +28,11 @@ def import_mujoco() -> ModuleType:
 
 
 def _surface_class() -> Any:
-    """What to draw on: without a display EGL, where nothing else was asked for by MUJOCO_GL.
+    """Return the class of what to draw on: EGL's without a display, unless MUJOCO_GL asks for something else.
 
-    MuJoCo chooses when it is imported, and then by a window system whose absence ends the process.
+    MuJoCo chooses when it is imported: whatever MUJOCO_GL says later comes too late for `mujoco.GLContext`.
     """
-    if sys.platform == "linux" and not os.environ.get("DISPLAY") and not os.environ.get("MUJOCO_GL"):
+    if sys.platform == "linux" and not os.environ.get("DISPLAY") and os.environ.get("MUJOCO_GL", "") in ("", "egl"):
         from mujoco.egl import GLContext
 
         return GLContext

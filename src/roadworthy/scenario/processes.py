@@ -31,11 +31,13 @@ def available_cores() -> int:
 
 
 def map_in_order(
-    function: Callable[[Item], Result], items: Iterable[Item], processes: int, first_items: int = FIRST_ITEMS
+    function: Callable[[Item], Result], items: Iterable[Item], processes: int, first_items: int | None = None
 ) -> Generator[Result, None, None]:
     """What the function gives for each item. A few items for each process are drawn ahead, never more."""
     items = iter(items)
-    yield from map(function, islice(items, first_items) if processes > 1 else items)
+    yield from map(
+        function, islice(items, FIRST_ITEMS if first_items is None else first_items) if processes > 1 else items
+    )
     if processes == 1:
         return
     # Fresh processes: a fork would copy the locks of whatever threads run here.

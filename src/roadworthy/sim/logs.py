@@ -173,7 +173,8 @@ def close_episode(logs: Logs, w: int, a: int, trials: int, p: Params) -> None:
     out[12] = _share(_total(ended, _CENTRED), driven)
     out[13] = _share(_total(ended, _WRONG_WAY), on_lane)
     out[14] = _total(ended, _DISTANCE)
-    out[15] = collisions + _or_zero(departures) + _or_zero(red_lights)
+    counted = collisions if p.scores_all_collisions else _total(ended, _AT_FAULT)
+    out[15] = counted + _or_zero(departures) + _or_zero(red_lights)
     out[16] = _total(ended, _RETURN)
     out[17] = driven
     out[18] = _total(ended, _TIMED_OUT) / count

@@ -301,9 +301,10 @@ def nearest_lane(
 
 @rule
 def _misfit(maps: Maps, m: int, scenarios: Scenarios, s: int, a: int, lane: int) -> Real:
-    """Mean square distance to a lane of the recorded positions that lie beside it; FAR where none does.
+    """Mean square distance to a lane of the recorded positions along it; FAR where there are none.
 
-    Positions more than _NEAR_LANE_M away lie beside another road, as those on the far side of a roundabout do.
+    These are the positions from the first one within _NEAR_LANE_M, for as long as they lie beside the lane. Others may
+    lie beside it on another road, as those on the far side of a roundabout do.
     """
     lanes, points, motion = maps.lanes[m], maps.lane_points[m], scenarios.motion[s]
     first, last = lanes[LANE_POINT_START, lane], lanes[LANE_POINT_START, lane + 1]
@@ -322,10 +323,12 @@ def _misfit(maps: Maps, m: int, scenarios: Scenarios, s: int, a: int, lane: int)
             distance = over * over + across * across
             if distance < nearest:
                 nearest, at = distance, points[POINT_ARC, i] + along
-        is_near = nearest < _NEAR_LANE_M * _NEAR_LANE_M
-        if at > -_BEYOND_ENDS_M and at < length + _BEYOND_ENDS_M and is_near:
+        is_beside = at > -_BEYOND_ENDS_M and at < length + _BEYOND_ENDS_M
+        if is_beside and (count > _ZERO or nearest < _NEAR_LANE_M * _NEAR_LANE_M):
             total += nearest
             count += _ONE
+        elif count > _ZERO:
+            break
     return total / count if count > _ZERO else FAR
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from roadworthy.record.readers.arena import FILES, from_arena_result, is_arena_result
+from roadworthy.sensitivity.rows import seed_keys
 
 
 def line(env: int = 3, episode: int = 0, **more: Any) -> dict[str, Any]:
@@ -30,10 +31,15 @@ def test_outcomes_are_the_results_at_the_top_level() -> None:
 
 
 def test_the_seed_of_a_build_is_not_taken_for_that_of_an_episode() -> None:
-    first, second = from_arena_result(line(env=0)), from_arena_result(line(env=1))
-    assert "seed" not in first
-    assert first["build_seed"] == second["build_seed"] == 42
-    assert first["episode_id"] != second["episode_id"]
+    rows = [from_arena_result(line(env=env)) for env in (0, 1)]
+    assert [row["seed"] for row in rows] == [42, 42]
+    assert len(set(seed_keys(rows))) == 2
+
+
+def test_jobs_with_one_seed_are_seen_to_have_the_same_draws() -> None:
+    jobs = [from_arena_result(line(env, job_name=f"light_{job}")) for job in range(150) for env in (0, 1)]
+    assert len(set(seed_keys(jobs))) == 2
+    assert len({row["episode_id"] for row in jobs}) == 300
 
 
 def test_progress_is_an_outcome_and_a_success_that_was_not_judged_is_missing() -> None:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import ClassVar
 
 from roadworthy.errors import ConfigError
 from roadworthy.evaluate.config import EvaluatorConfig, SummaryConfig
 from roadworthy.evaluate.evaluator import DrivingEvaluator
-from roadworthy.metrics.exams import exam_figures
+from roadworthy.metrics.exams import PASSED, exam_figures
 from roadworthy.metrics.trace_figures import TraceFigures
 from roadworthy.scenario.exams import EXAMS
-from roadworthy.sim.config import Mode
+from roadworthy.sim.config import AtGoal, Mode
 
 # Classes that a driver must fail who is blind to other agents, lights and signs, or who keeps its lane (row CL-3).
 FLOORS = {
@@ -32,12 +32,20 @@ FLOORS = {
 class BehaviorClassConfig(EvaluatorConfig):
     """The class is the tag of the scenarios."""
 
-    summary: SummaryConfig = field(default_factory=lambda: SummaryConfig(figure="passed"))
+    summary: SummaryConfig = field(default_factory=lambda: SummaryConfig(figure=PASSED))
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.source.tag is None:
             raise ConfigError('tag is missing, expected a behavior class, as in tag = "hard_stop"')
+        if self.summary.figure == PASSED and not self.is_exam:
+            object.__setattr__(self, "summary", replace(self.summary, figure="score"))
+
+    @property
+    def is_exam(self) -> bool:
+        """Whether the section's episodes have an exam: its tag is a class that has one, and its worlds are replayed."""
+        is_replayed = self.env.mode is Mode.REPLAY and self.env.goal.at_goal is not AtGoal.RESPAWN
+        return self.source.tag in EXAMS and is_replayed
 
     @property
     def more_floors(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -56,6 +64,6 @@ class BehaviorClass(DrivingEvaluator):
 
     def trace_figures(self, config: EvaluatorConfig) -> tuple[TraceFigures, ...]:
         """Return the functions that compute figures from traces: the exam of the class is one of them."""
-        tag, others = config.source.tag, super().trace_figures(config)
-        is_exam = tag in EXAMS and config.env.mode is Mode.REPLAY
-        return (*others, partial(exam_figures, behavior=tag)) if is_exam else others
+        others = super().trace_figures(config)
+        is_exam = isinstance(config, BehaviorClassConfig) and config.is_exam
+        return (*others, partial(exam_figures, behavior=config.source.tag)) if is_exam else others

@@ -107,7 +107,8 @@ class EgoTrial:
 def ego_trial(trace: Trace, scenario: Scenario, agent: int, trial: int) -> EgoTrial | None:
     """Return what the score is computed from; None where it does not apply.
 
-    It applies to vehicles that started from a recording and are in the world at two frames or more.
+    It applies to vehicles that started from a recording and are in the world at two frames or more. A trial that
+    outlasts its recording is judged up to the recording's end: there is nothing to compare with after it.
     """
     source = int(trace.sources[agent])
     if source < 0 or trace.kinds[agent] != AgentType.VEHICLE or source >= scenario.agent_count:
@@ -115,9 +116,10 @@ def ego_trial(trace: Trace, scenario: Scenario, agent: int, trial: int) -> EgoTr
     frames = trace.trial(trial)
     here = trace.present[frames, agent]
     stop = frames.start + (len(here) if here.all() else int(np.argmin(here)))
+    first = start_step(trace, scenario, frames.start)
+    stop = min(stop, frames.start + scenario.steps - first)
     if stop - frames.start < 2:
         return None
-    first = start_step(trace, scenario, frames.start)
     steps = np.arange(first, min(first + frames.stop - frames.start, scenario.steps))
     steps = steps[scenario.valid[source, steps]]
     if not len(steps):

@@ -27,8 +27,8 @@ def from_arena_result(row: Mapping[str, Any]) -> dict[str, Any]:
     """Turn a line into a row with `factors` and `outcomes`; fields with another meaning here get other names.
 
     Every true, false or number at the top level is an outcome, and so are those of `progress`. A success that was not
-    judged is null there and missing here. All lines of one build share the seed that the simulator was built with: it
-    is no episode's own seed, and is kept as `build_seed`.
+    judged is null there and missing here. All lines of a build share the seed that the simulator was built with, so an
+    episode is numbered by its environment and its place there: two jobs with one seed have the same draws.
     """
     outcomes = {name: value for name, value in row.items() if name not in _NOT_OUTCOMES and _is_outcome(value)}
     progress = row.get("progress")
@@ -36,11 +36,12 @@ def from_arena_result(row: Mapping[str, Any]) -> dict[str, Any]:
         outcomes |= {f"progress.{name}": value for name, value in progress.items() if _is_outcome(value)}
     kept = {name: row[name] for name in ("job_name", "language_instruction", "timestamp", "status") if name in row}
     name = " ".join(f"{word}{row.get(key, '?')}" for key, word in _NAME.items())
-    renamed = {"env": "env_id", "steps": "episode_length", "build_seed": "seed"}
+    renamed = {"env": "env_id", "steps": "episode_length", "seed": "seed"}
     return {
         **kept,
         **{name: row[theirs] for name, theirs in renamed.items() if theirs in row},
         "episode_id": name,
+        "episode_idx": f"{row.get('env_id', '?')}/{row.get('episode_in_env', '?')}",
         "factors": dict(row.get("variations") or {}),
         "outcomes": outcomes,
     }

@@ -74,6 +74,9 @@ def _beside(
     lane_x, lane_y, lane_arc = network.centre(lane)
     size = np.diff(lane_arc)
     real = np.flatnonzero(size > 0.0)
+    if not len(real):  # all points of the lane coincide
+        nowhere = np.zeros(len(x))
+        return np.full(len(x), np.inf), nowhere, nowhere, nowhere
     size = size[real]
     dx, dy = np.diff(lane_x)[real] / size, np.diff(lane_y)[real] / size
     ax, ay = x[:, None] - lane_x[real], y[:, None] - lane_y[real]
