@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from roadworthy.evaluate import references
@@ -16,6 +19,7 @@ from roadworthy.record.run import run_folders
 from roadworthy.report import write_report
 from roadworthy.scenario.pack import Pack
 from tests.evaluate.test_suite import Captured, command
+from tests.sim.scenes import pack_of
 
 SECTION = """
 [eval.{name}]
@@ -128,3 +132,30 @@ def test_a_report_warns_where_a_floor_reaches_the_interval_of_the_policy(tmp_pat
     assert floor is not None
     assert own["low"] <= next(f for f in (floor.metrics or {})["figures"] if f["name"] == "score")["value"]
     assert "do not show that the policy does better" in write_report([outcome.run], tmp_path / "page.html").read_text()
+
+
+def test_other_scenarios_of_equal_names_have_references_of_their_own(tmp_path: Path, streets: Pack) -> None:
+    pack = tmp_path / "town.pack"
+    shutil.copyfile(streets.path, pack)
+    file = suite(tmp_path, streets, more='references = ["zero"]')
+    file.write_text(file.read_text().replace(str(streets.path), str(pack)))
+    out = tmp_path / "runs"
+    (first,) = evaluated(file, out).references
+    moved = [replace(scenario, positions=scenario.positions + np.float32(1.0)) for scenario in streets]
+    pack_of(pack, *moved)
+    outcome = evaluated(file, out)
+    assert outcome.run is not None
+    (second,) = outcome.references
+    assert second.folder != first.folder
+    assert second.ledger.equals(first.ledger), "the ledger names scenarios, not what is in them"
+
+
+def test_an_own_tag_or_an_open_world_is_no_exam_and_its_headline_is_the_score(tmp_path: Path, streets: Pack) -> None:
+    for tag, mode, figure in (
+        ("hard_stop", "replay", "passed"),
+        ("mine", "replay", "score"),
+        ("hard_stop", "open", "score"),
+    ):
+        more = f'tag = "{tag}"\nenv.mode = "{mode}"\nenv.open.agents = 2'
+        (section,) = read_sections(suite(tmp_path, streets, type="behavior_class", more=more))
+        assert section.config.summary.figure == figure

@@ -6,8 +6,9 @@ import math
 from types import SimpleNamespace
 from typing import Any
 
+from roadworthy.evaluate.results import are_rows_equal
 from roadworthy.metrics.trace_figures import with_trace_figures
-from roadworthy.record.episodes import AgentRow, EpisodeResult, EpisodeRow, TrialRow
+from roadworthy.record.episodes import AgentRow, EpisodeResult, EpisodeRow, TrialRow, decode_line, line_values
 
 
 def result(*trials: TrialRow) -> EpisodeResult:
@@ -40,3 +41,10 @@ def test_egos_that_started_again_within_a_trial_get_none() -> None:
     after = with_trace_figures(rows, None, None, [lambda *_: {"passed": 1.0}])  # type: ignore[arg-type]
     assert [row.figures.get("passed") for row in after.trials] == [None, None, 1.0]
     assert after.episode.outcomes["passed"] == 1.0
+
+
+def test_rows_with_and_without_a_figure_are_equal_to_what_is_read_back() -> None:
+    """What one row lacks, a file gives back as no data."""
+    rows = result(trial(0, 0), trial(0, 0, attempt=1), trial(1, 0))
+    after = with_trace_figures(rows, None, None, [lambda *_: {"passed": 1.0}])  # type: ignore[arg-type]
+    assert are_rows_equal(decode_line(line_values(after)), after)

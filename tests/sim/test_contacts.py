@@ -110,6 +110,15 @@ def test_a_recorded_car_that_drives_into_a_standing_ego_never_counts_against_it(
 
 
 @pytest.mark.row("CL-1")
+def test_a_contact_that_is_not_its_fault_is_not_an_infraction(tmp_path: Path):
+    config = replace(CONFIG, episode=EpisodeConfig(1, 60))
+    drive = Drive(tmp_path, Actor(40), car_behind(15.0), policy=brake_to(0.0), config=config)
+    (values,) = drive.env.ended_episodes().figures
+    figures = dict(zip(drive.env.figure_names, values.tolist(), strict=True))
+    assert (figures["collisions"], figures["at_fault_collisions"], figures["infractions"]) == (1.0, 0.0, 0.0)
+
+
+@pytest.mark.row("CL-1")
 def test_a_car_that_hits_a_moving_ego_from_behind_does_not_count_against_it(tmp_path: Path):
     drive = Drive(tmp_path, Actor(40), car_behind(5.0), policy=brake_to(6.0))
     assert drive.env.batch.worlds.agents[0, SPEED, 0] > 4.0

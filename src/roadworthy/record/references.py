@@ -33,7 +33,9 @@ def reference_runs(run: Run) -> list[Run]:
         except RoadworthyError:
             continue
         if other.is_sealed and other.header.get("role") in ROLES and belongs_to(other, run):
-            found[str(other.header["policy_spec"])] = other
+            policy = str(other.header["policy_spec"])
+            if policy not in found or found[policy].header["created"] < other.header["created"]:
+                found[policy] = other
     return sorted(found.values(), key=lambda other: (ROLES.index(other.header["role"]), other.header["policy_spec"]))
 
 

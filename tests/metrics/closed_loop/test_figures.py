@@ -15,7 +15,7 @@ from roadworthy.metrics.closed_loop.figures import MULTIPLIERS, SCORE, SUBSTITUT
 from roadworthy.metrics.closed_loop.motion import ROLES, start_step
 from roadworthy.record.traces import Trace
 from roadworthy.scenario.schema import AgentType, RoadMap, Scenario
-from tests.metrics.closed_loop.roads import Drive, Lane, Recorded, crossing, recorded, road_map
+from tests.metrics.closed_loop.roads import DT, Drive, Lane, Recorded, crossing, recorded, road_map
 from tests.metrics.closed_loop.scenes import FRAMES, REFERENCE, SCENES, STEADY, along, scene
 
 PARTS = (SCORE, *MULTIPLIERS, *WEIGHTS)
@@ -211,3 +211,24 @@ def test_what_a_map_lacks_is_counted() -> None:
         "no_road_edges": 1.0,
     }
     assert (found["progress"], found["speed_limit"], found["drivable_area"]) == (1.0, 1.0, 0.0)
+
+
+@pytest.mark.row("CL-2")
+def test_a_trial_that_outlasts_its_recording_is_graded_up_to_the_recordings_end() -> None:
+    """At half the recorded speed the progress is a half, however long the ego goes on driving after the recording."""
+    way = np.arange(151) * DT
+    one = recorded(
+        road_map([Lane([(0, 0), (400, 0)])]),
+        Drive(10.0 + 8.0 * way, speed=8.0),
+        Drive(10.0 + 4.0 * way, speed=4.0),
+    )
+    steps = one.scenario.current_step + 81
+    cut = replace(
+        one.scenario,
+        **{
+            name: getattr(one.scenario, name)[:, :steps]
+            for name in ("positions", "headings", "velocities", "valid", "light_states")
+        },
+    )
+    assert figures(one)["progress"] == pytest.approx(0.5, abs=1e-3)
+    assert figures(replace(one, scenario=cut))["progress"] == pytest.approx(0.5, abs=1e-3)

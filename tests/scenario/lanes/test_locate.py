@@ -10,6 +10,7 @@ from roadworthy.scenario.detect.tracks import Tracks
 from roadworthy.scenario.generate.producer import produce
 from roadworthy.scenario.lanes.locate import locate
 from roadworthy.scenario.lanes.network import LaneNetwork
+from tests.metrics.closed_loop.roads import Lane, road_map
 from tests.scenario.stage import WIDTH, Actor, play, profile, sideways, two_lane_road
 
 
@@ -48,3 +49,10 @@ def test_a_car_that_stands_off_the_road_is_on_no_lane() -> None:
     x, y = scenario.positions[0, :, :2].astype(np.float64).T
     places = locate(LaneNetwork.of(scenario.map), x, y, scenario.headings[0].astype(np.float64), 0.1)
     assert (places.lane == -1).all()
+
+
+def test_a_lane_whose_points_coincide_holds_no_car() -> None:
+    road = road_map([Lane([(0, 0), (100, 0)]), Lane([(50, 0), (50, 0)])])
+    x = np.linspace(10.0, 90.0, 20)
+    places = locate(LaneNetwork.of(road), x, np.zeros(20), np.zeros(20), 0.1)
+    assert (places.lane == 0).all()
