@@ -67,3 +67,15 @@ def test_free_successes_are_told_where_there_are_any(metrics: dict[str, Any]) ->
     assert "town: 3" in several[-1]
     none = "\n".join([*screen(figures_table("town", metrics)), *screen(sections_table({"town": metrics}))])
     assert "started at the goal" not in none
+
+
+def test_runs_without_exams_stand_beside_runs_with_exams_by_their_score() -> None:
+    def figure(name: str, value: float) -> dict[str, Any]:
+        return {"name": name, "value": value, "low": 0.1, "high": 0.9, "n": 12, "per": "agent"}
+
+    exam = {"figures": [figure("score", 0.2), figure("passed", 0.5), figure("at_fault_collision_rate", 0.3)]}
+    town = {"figures": [figure("score", 0.7), figure("at_fault_collision_rate", 0.4)]}
+    lines = screen(sections_table({"hard_stop": exam, "town": town}))
+    assert any("passed or score" in line for line in lines)
+    assert any("hard_stop" in line and "0.50 0.10–0.90" in line for line in lines)
+    assert any("town" in line and "0.70 0.10–0.90" in line for line in lines)

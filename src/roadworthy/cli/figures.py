@@ -33,6 +33,7 @@ COLUMNS = ("realism", "passed", "score", "at_fault_collision_rate", "collision_r
 HEADINGS = {"at_fault_collision_rate": "at-fault collisions"}  # shorter than the names
 GAIN = "ada_delta_trial_"
 MOST_LINES = 18
+MOST_WITH_REFERENCES = 2  # runs whose references have a line each in the table of closed-loop scores
 
 
 def figures_table(
@@ -75,8 +76,10 @@ def sections_table(
     table.add_column("n", justify="right", no_wrap=True)
     roles = ROLES if columns and any((references or {}).values()) else ()
     columns = columns[: 2 if roles else None]  # what a screen has room for
+    headlines = {name: _headline(figures, columns) for name, figures in named.items()}
     for column in columns:
-        table.add_column(_heading(column), justify="right", no_wrap=True)
+        words = dict.fromkeys(headlines.values()) if column == columns[0] else [column]
+        table.add_column(" or ".join(map(_heading, words)), justify="right", no_wrap=True)
         for role in roles if column == columns[0] else ():
             table.add_column(role, justify="right", no_wrap=True)
     free = {name: metrics.get("num_free_successes") for name, metrics in runs.items()}
@@ -84,11 +87,19 @@ def sections_table(
         told = ", ".join(f"{name}: {count}" for name, count in free.items() if count)
         table.caption = f"started at the goal, in no figure of success: {told}"
     for name, figures in named.items():
-        cells = [with_interval(figures[column]) if column in figures else "–" for column in columns]
-        cells[1:1] = [_of_reference((references or {}).get(name, ()), role, columns[0]) for role in roles]
-        n = next((f"{figures[column]['n']:,g}" for column in columns if column in figures), "–")  # of the first figure
+        own = [headlines[name], *columns[1:]]
+        cells = [with_interval(figures[column]) if column in figures else "–" for column in own]
+        cells[1:1] = [_of_reference((references or {}).get(name, ()), role, own[0]) for role in roles]
+        n = next((f"{figures[column]['n']:,g}" for column in own if column in figures), "–")  # of the first figure
         table.add_row(name, n, *cells)
     return table
+
+
+def _headline(figures: Mapping[str, Any], columns: Sequence[str]) -> str:
+    """Return the figure of a run in the first column: `score` where others have exams to pass and it has none."""
+    if columns[0] == "passed" and "passed" not in figures and "score" in figures:
+        return "score"
+    return columns[0]
 
 
 def _free(count: int) -> str:
@@ -116,10 +127,14 @@ CLOSED_LOOP = {
 
 
 def closed_loop_table(runs: Mapping[str, tuple[Run, Sequence[Run]]]) -> Table | None:
-    """Return the closed-loop scores of runs with all parts, each above its references; None where no run has one."""
+    """Return the closed-loop scores of runs with all parts; None where no run has one.
+
+    Of one or two runs, those of the references stand below each.
+    """
     lines: list[tuple[str, Mapping[str, Mapping[str, Any]]]] = []
     for name, (run, references) in runs.items():
-        beside = [(f"  {other.header['role']} {other.header['policy_spec']}", other) for other in references]
+        shown_below = references if len(runs) <= MOST_WITH_REFERENCES else ()
+        beside = [(f"  {other.header['role']} {other.header['policy_spec']}", other) for other in shown_below]
         lines += [(label, _named(one)) for label, one in ((name, run), *beside)]
     lines = [(label, figures) for label, figures in lines if next(iter(CLOSED_LOOP)) in figures]
     if not lines:
@@ -144,7 +159,7 @@ def _columns(runs: Sequence[Mapping[str, Any]]) -> list[str]:
     if "passed" in known and "score" in known:  # where there are exams, goals are only the ends of recordings
         known.remove("score")
     if "at_fault_collision_rate" in known:  # runs of earlier versions have all collisions alone
-        known.remove("collision_rate")
+        known = [name for name in known if name != "collision_rate"]
     gains = [name for figures in runs for name in figures if name.startswith(GAIN)]
     if gains:
         return [*known[:2], max(gains, key=_trial)]

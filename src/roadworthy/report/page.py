@@ -208,9 +208,10 @@ def _summary_table(runs: Sequence[RunFacts]) -> Html:
         cells: list[object] = [tag("a", facts.name, href=f"#{facts.anchor}"), *([facts.policy] if has_policies else [])]
         cells.append(number_cell(f"{facts.episode_count:,}"))
         if facts.figures:
+            main = next((name for name in columns if name in facts.figures), "")
             for name in columns:
                 cells += figures.figure_cells(facts.figures.get(name), scales[name])
-                cells += references.cells(facts, name) if has_references and name == columns[0] else []
+                cells += references.cells(facts, main) if has_references and name == columns[0] else []
         else:
             cells.append(tag("td", _status(facts), colspan=2 * len(columns) + 2 * has_references or 1))
         rows.append(row(*cells))
@@ -227,7 +228,7 @@ def _summary_columns(runs: Sequence[RunFacts]) -> list[str]:
     names = list(dict.fromkeys(name for facts in runs for name in facts.figures))
     known = [name for name in SUMMARY_COLUMNS if name in names]
     if "at_fault_collision_rate" in known:  # runs of earlier versions have all collisions alone
-        known.remove("collision_rate")
+        known = [name for name in known if name != "collision_rate"]
     gains = [name for name in names if name.startswith(GAIN)]
     if gains:
         return [*known[:3], gains[-1]]
