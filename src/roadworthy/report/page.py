@@ -199,8 +199,10 @@ def _summary_table(runs: Sequence[RunFacts]) -> Html:
     has_policies = len({facts.policy for facts in runs}) > 1
     head: list[object] = ["evaluator", *(["policy"] if has_policies else []), tag("th", "episodes", class_="number")]
     has_references = bool(columns) and any(facts.references for facts in runs)
+    headlines = {facts.anchor: _headline(facts, columns) for facts in runs}
     for name in columns:
-        head.append(tag("th", plain_name(name), colspan=2))
+        words = dict.fromkeys(headlines.values()) if name == columns[0] else [name]
+        head.append(tag("th", " or ".join(map(plain_name, words)), colspan=2))
         if has_references and name == columns[0]:
             head += [tag("th", "floor", class_="number"), tag("th", "ceiling", class_="number")]
     rows = []
@@ -208,10 +210,10 @@ def _summary_table(runs: Sequence[RunFacts]) -> Html:
         cells: list[object] = [tag("a", facts.name, href=f"#{facts.anchor}"), *([facts.policy] if has_policies else [])]
         cells.append(number_cell(f"{facts.episode_count:,}"))
         if facts.figures:
-            main = next((name for name in columns if name in facts.figures), "")
             for name in columns:
-                cells += figures.figure_cells(facts.figures.get(name), scales[name])
-                cells += references.cells(facts, main) if has_references and name == columns[0] else []
+                own = headlines[facts.anchor] if name == columns[0] else name
+                cells += figures.figure_cells(facts.figures.get(own), scales[name])
+                cells += references.cells(facts, own) if has_references and name == columns[0] else []
         else:
             cells.append(tag("td", _status(facts), colspan=2 * len(columns) + 2 * has_references or 1))
         rows.append(row(*cells))
@@ -227,12 +229,21 @@ def _summary_columns(runs: Sequence[RunFacts]) -> list[str]:
     """The figures that say most; where episodes have several trials, what the last one gains is one of them."""
     names = list(dict.fromkeys(name for facts in runs for name in facts.figures))
     known = [name for name in SUMMARY_COLUMNS if name in names]
+    if "passed" in known:  # where there are exams, goals are only the ends of recordings
+        known = [name for name in known if name != "score"]
     if "at_fault_collision_rate" in known:  # runs of earlier versions have all collisions alone
         known = [name for name in known if name != "collision_rate"]
     gains = [name for name in names if name.startswith(GAIN)]
     if gains:
         return [*known[:3], gains[-1]]
     return known or names[: len(SUMMARY_COLUMNS)]
+
+
+def _headline(facts: RunFacts, columns: Sequence[str]) -> str:
+    """Return the figure of a run in the first column: `score` where others have exams to pass and it has none."""
+    if columns and columns[0] == "passed" and "passed" not in facts.figures and "score" in facts.figures:
+        return "score"
+    return columns[0] if columns else ""
 
 
 def _unit(runs: Sequence[RunFacts], name: str) -> str:
