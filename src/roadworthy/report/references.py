@@ -14,7 +14,7 @@ from roadworthy.report.markup import Html, join, number_cell, row, table, tag
 from roadworthy.report.words import Figure, plain_name, value_of
 
 COLUMNS = ("passed", "closed_loop_score", "score", "at_fault_collision_rate", "collision_rate", "off_road_rate")
-MOST_COLUMNS = 4
+MOST_COLUMNS = 3
 NOTE = (
     "The same episodes with policies that must fail (floor) and policies that must pass (ceiling). A benchmark that a "
     "floor passes, or that the ceiling fails, says little about the policy between them."
