@@ -75,7 +75,7 @@ def table(found: Mapping[str, Values]) -> str:
 
 
 def known(values: Sequence[float]) -> list[float]:
-    """Return the values that are no NaN."""
+    """Return the values that are not NaN."""
     return [value for value in values if not math.isnan(value)]
 
 

@@ -39,7 +39,7 @@ File = Annotated[
     str,
     typer.Argument(
         metavar="FILE",
-        help="A .toml or .ini file, or a suite: adaptation, behaviors, human_replay, realism, town.",
+        help="A .toml or .ini file, or a shipped suite, such as behaviors or town.",
         show_default=False,
     ),
 ]

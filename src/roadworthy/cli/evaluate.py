@@ -156,6 +156,12 @@ def _first_line(error: BaseException | None) -> str:
     return f"{error}".strip().partition("\n")[0] or type(error).__name__
 
 
+def _lacks_exams(run: Run) -> bool:
+    """Return whether a run has exams, none of which has a result."""
+    figures = (run.metrics or {}).get("figures", ())
+    return any(figure["name"] == "passed" and figure["value"] is None for figure in figures)
+
+
 def _headline(outcome: Outcome) -> str:
     return "score" if outcome.config is None else outcome.config.summary.figure
 
@@ -169,17 +175,21 @@ def _tell_figures(outcomes: list[Outcome], summary: dict[str, Any]) -> None:
         tell(figures_table(outcome.name, complete[0].run.metrics, outcome.references, _headline(outcome)))
     elif complete:
         metrics = {o.name: o.run.metrics for o in complete if o.run is not None and o.run.metrics}
-        tell(sections_table(metrics, {o.name: o.references for o in complete}))
+        main = {o.name: _headline(o) for o in complete}
+        tell(sections_table(metrics, {o.name: o.references for o in complete}, main))
     scores = closed_loop_table({o.name: (o.run, o.references) for o in complete if o.run is not None})
     if scores is not None:
         tell(scores)
     for outcome in complete:
+        if outcome.run is not None and _lacks_exams(outcome.run):
+            tell(f"{outcome.name}: no recording qualifies as an exam; generate with --steps 161 (docs/behaviors.md)")
         failed = (outcome.run.metrics or {}).get("num_failed_episodes") if outcome.run is not None else 0
         if failed and len(complete) > 1:
             tell(f"{outcome.name}: {failed} episodes failed and are in no figure; the run's episodes tell why")
     if len(outcomes) > 1 and summary["parts"]:  # baselines have no part in it
         told = "none: some figures are missing" if summary["value"] is None else f"{summary['value']:.4f}"
-        tell(f"eval_summary {told}")
+        figures = ", ".join(dict.fromkeys(part["figure"] for part in summary["parts"]))
+        tell(f"eval_summary {told} (mean of {figures})")
     failed = [outcome.name for outcome in outcomes if not outcome.is_complete]
     if failed:
         tell(f"{len(failed)} of {len(outcomes)} failed: {', '.join(failed)}")

@@ -66,9 +66,14 @@ def figures_table(
 
 
 def sections_table(
-    runs: Mapping[str, Mapping[str, Any]], references: Mapping[str, Sequence[Run]] | None = None
+    runs: Mapping[str, Mapping[str, Any]],
+    references: Mapping[str, Sequence[Run]] | None = None,
+    main: Mapping[str, str] | None = None,
 ) -> Table:
-    """Return the main figures of several runs, a line each; the first one beside its floor and ceiling."""
+    """Return the main figures of several runs, a line each; the first one beside its floor and ceiling.
+
+    main: the figure of each run that stands first, where that is not the one that most have.
+    """
     table = _table("figures with their 95% intervals; more are in metrics.json of each run")
     named = {name: {figure["name"]: figure for figure in metrics["figures"]} for name, metrics in runs.items()}
     columns = _columns(list(named.values()))
@@ -76,7 +81,10 @@ def sections_table(
     table.add_column("n", justify="right", no_wrap=True)
     roles = ROLES if columns and any((references or {}).values()) else ()
     columns = columns[: 2 if roles else None]  # what a screen has room for
-    headlines = {name: _headline(figures, columns) for name, figures in named.items()}
+    headlines = {
+        name: wanted if (wanted := (main or {}).get(name, "")) in figures else _headline(figures, columns)
+        for name, figures in named.items()
+    }
     for column in columns:
         words = dict.fromkeys(headlines.values()) if column == columns[0] else [column]
         table.add_column(" or ".join(map(_heading, words)), justify="right", no_wrap=True)
@@ -139,7 +147,7 @@ def closed_loop_table(runs: Mapping[str, tuple[Run, Sequence[Run]]]) -> Table | 
     lines = [(label, figures) for label, figures in lines if next(iter(CLOSED_LOOP)) in figures]
     if not lines:
         return None
-    table = _table("score = coll * area * move * dir * (5 prog + 5 ttc + 4 spd + 2 comf) / 16")
+    table = _table("closed-loop score = coll*area*move*dir*(5 prog + 5 ttc + 4 spd + 2 comf)/16")
     table.add_column("evaluator", overflow="fold")
     for heading in CLOSED_LOOP.values():
         table.add_column(heading, justify="right", no_wrap=True)

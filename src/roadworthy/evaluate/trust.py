@@ -32,8 +32,8 @@ def require_trust(folder: object, specs: Iterable[str]) -> None:
     if dangers:
         told = "; ".join(f"policy {spec!r} would {danger}" for spec, danger in dangers.items())
         raise UsageError(
-            f"{folder}: run.json names code or an address: {told}. Roadworthy runs no code and contacts no "
-            "address that a run folder names; if you trust where it comes from, add --trust"
+            f"{folder}: run.json names code or an address: {told}. Roadworthy does not run code or contact "
+            "addresses named in a run folder; if you trust its source, add --trust"
         )
 
 
