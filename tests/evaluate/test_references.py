@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from roadworthy.evaluate import references
+from roadworthy.evaluate.evaluators.human_replay import HumanReplay
 from roadworthy.evaluate.sections import read_sections
 from roadworthy.evaluate.suite import Outcome, evaluate_sections
 from roadworthy.record import Run
@@ -19,6 +20,7 @@ from roadworthy.record.run import run_folders
 from roadworthy.report import write_report
 from roadworthy.scenario.pack import Pack
 from tests.evaluate.test_suite import Captured, command
+from tests.report.made_up import drive, make_run
 from tests.sim.scenes import pack_of
 
 SECTION = """
@@ -140,14 +142,17 @@ def test_other_scenarios_of_equal_names_have_references_of_their_own(tmp_path: P
     file = suite(tmp_path, streets, more='references = ["zero"]')
     file.write_text(file.read_text().replace(str(streets.path), str(pack)))
     out = tmp_path / "runs"
-    (first,) = evaluated(file, out).references
+    before = evaluated(file, out)
+    (first,) = before.references
     moved = [replace(scenario, positions=scenario.positions + np.float32(1.0)) for scenario in streets]
     pack_of(pack, *moved)
     outcome = evaluated(file, out)
     assert outcome.run is not None
     (second,) = outcome.references
-    assert second.folder != first.folder
     assert second.ledger.equals(first.ledger), "the ledger names scenarios, not what is in them"
+    assert before.run is not None
+    assert [found.folder for found in reference_runs(before.run)] == [first.folder]
+    assert [found.folder for found in reference_runs(outcome.run)] == [second.folder]
 
 
 def test_an_own_tag_or_an_open_world_is_no_exam_and_its_headline_is_the_score(tmp_path: Path, streets: Pack) -> None:
@@ -159,3 +164,18 @@ def test_an_own_tag_or_an_open_world_is_no_exam_and_its_headline_is_the_score(tm
         more = f'tag = "{tag}"\nenv.mode = "{mode}"\nenv.open.agents = 2'
         (section,) = read_sections(suite(tmp_path, streets, type="behavior_class", more=more))
         assert section.config.summary.figure == figure
+
+
+def test_policies_with_one_display_name_are_two_references(tmp_path: Path) -> None:
+    results = [drive(k, [[float(k % 2)]]) for k in range(4)]
+    run = make_run(tmp_path / "runs", results)
+    for spec in ("runs/a/best", "runs/b/best"):
+        make_run(tmp_path / "runs" / FOLDER, results, role="floor", policy_spec=spec)
+    assert [found.header["policy_spec"] for found in reference_runs(run)] == ["runs/a/best", "runs/b/best"]
+
+
+def test_with_respawn_there_are_no_figures_from_traces(tmp_path: Path, streets: Pack) -> None:
+    """Egos that never failed would stand for all: a trace does not separate the attempts of the others."""
+    for behavior, names in (("leave", ["closed_loop_figures"]), ("respawn", [])):
+        (section,) = read_sections(suite(tmp_path, streets, more=f'env.goal.at_goal = "{behavior}"'))
+        assert [function.__name__ for function in HumanReplay().trace_figures(section.config)] == names

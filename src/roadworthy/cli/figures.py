@@ -45,7 +45,7 @@ def figures_table(
     failures = f", {failed} failed" if failed else ""
     table = _table(f"{name}: {counts}{failures}, {metrics['eval_seconds']:.1f} s")
     if free := metrics.get("num_free_successes"):
-        table.caption = f"{_free(free)}; they are in no figure of success"
+        table.caption = f"{_free(free)}; they are left out of the score"
     table.add_column("figure", no_wrap=True)
     for column in ("value", f"{'from':>7} {'to':>7}", "n"):
         table.add_column(column, justify="right", no_wrap=True)
@@ -93,7 +93,7 @@ def sections_table(
     free = {name: metrics.get("num_free_successes") for name, metrics in runs.items()}
     if any(free.values()):
         told = ", ".join(f"{name}: {count}" for name, count in free.items() if count)
-        table.caption = f"started at the goal, in no figure of success: {told}"
+        table.caption = f"started at the goal, left out of the score: {told}"
     for name, figures in named.items():
         own = [headlines[name], *columns[1:]]
         cells = [with_interval(figures[column]) if column in figures else "–" for column in own]

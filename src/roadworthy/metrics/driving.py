@@ -4,8 +4,8 @@ Rates are of trials (with one trial per episode: of egos). Shares and means are 
 long it drove. What happens per kilometre is a sum over a sum. All but these are told a second time per scenario, so
 that one with many egos weighs no more than one with few. Failed episodes are counted, outside of every denominator.
 
-Egos that start at their goal (free successes) are counted, and are in no figure of success: score, completion_rate,
-goal_rate, timed_out_rate. Pedestrians and cyclists are in no figure that is not for their kind (see docs/simulator.md).
+Egos that start at their goal (free successes) are counted, and left out of score, completion_rate, goal_rate and
+timed_out_rate. Pedestrians and cyclists are in no figure that is not for their kind (see docs/simulator.md).
 """
 
 from __future__ import annotations

@@ -41,8 +41,8 @@ def warnings(facts: RunFacts) -> list[str]:
     free = metrics.get("num_free_successes")
     if free:
         found.append(
-            f"{many(free, 'ego')} started at the goal, where any policy succeeds; they are counted here and are in no "
-            "figure of success."
+            f"{many(free, 'ego')} started at the goal, where any policy succeeds; they are left out of score, "
+            "completion, goal and time-out rates."
         )
     bare = [figure for figure in facts.figures.values() if figure["value"] is not None and figure["low"] is None]
     if bare:
