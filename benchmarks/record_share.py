@@ -12,12 +12,12 @@ from functools import wraps
 from typing import Any
 
 from benchmarks.runner import Measurements, Sizes
-from roadworthy.evaluate.capture import Capture
-from roadworthy.evaluate.evaluator import DrivingEvaluator
-from roadworthy.evaluate.sections import Section, chosen, read_sections
-from roadworthy.evaluate.suite import evaluate_sections
-from roadworthy.evaluate.training import training_of
-from roadworthy.evaluate.underway import UnderWay
+from roadworthy.evaluation.capture import Capture
+from roadworthy.evaluation.evaluator import DrivingEvaluator
+from roadworthy.evaluation.sections import Section, chosen, read_sections
+from roadworthy.evaluation.suite import evaluate_sections
+from roadworthy.evaluation.training import training_of
+from roadworthy.evaluation.underway import UnderWay
 from roadworthy.record import RunWriter
 from roadworthy.scenario.pack import Pack
 

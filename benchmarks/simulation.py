@@ -24,7 +24,7 @@ from roadworthy.scenario.generate.traffic.simulate import DT
 from roadworthy.scenario.generate.traffic.tables import lay_out
 from roadworthy.scenario.pack import Pack, PackWriter
 from roadworthy.scenario.schema import FeatureKind
-from roadworthy.sim import cpu
+from roadworthy.sim.backends import cpu
 from roadworthy.sim.config import ControlConfig, Mode, ObserveConfig, OpenConfig, SimConfig
 from roadworthy.sim.env import DriveEnv
 

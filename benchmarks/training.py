@@ -23,9 +23,9 @@ from roadworthy.config import load
 from roadworthy.policy.checkpoint import load_policy, save_policy
 from roadworthy.policy.spec import BASELINES
 from roadworthy.sources import parse_source
-from roadworthy.train.config import TrainConfig
-from roadworthy.train.loop import Progress, Trainer
-from roadworthy.train.run import preset_path
+from roadworthy.training.config import TrainConfig
+from roadworthy.training.loop import Progress, Trainer
+from roadworthy.training.run import preset_path
 
 
 def train_memoryless(found: Measurements, sizes: Sizes) -> None:

@@ -18,10 +18,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from roadworthy.evaluate.engines.inline import InlineEngine
-from roadworthy.evaluate.ledger import plan_ledger
-from roadworthy.evaluate.sections import read_sections
-from roadworthy.evaluate.subject import subject_of, task_of
+from roadworthy.evaluation.engines.inline import InlineEngine
+from roadworthy.evaluation.ledger import plan_ledger
+from roadworthy.evaluation.sections import read_sections
+from roadworthy.evaluation.subject import subject_of, task_of
 from roadworthy.metrics.exams import PASSED, exam_figures
 from roadworthy.record.episodes import EpisodeResult
 from roadworthy.scenario.detect import BEHAVIORS

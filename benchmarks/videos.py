@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.runner import Measurements, Sizes, resident_bytes
-from roadworthy.evaluate.carry_out import carry_out, one_by_one
-from roadworthy.evaluate.ledger import Owed, plan_ledger
-from roadworthy.evaluate.task import Task
+from roadworthy.evaluation.carry_out import carry_out, one_by_one
+from roadworthy.evaluation.ledger import EpisodeSpec, plan_ledger
+from roadworthy.evaluation.task import Task
 from roadworthy.record import EpisodeResult
 from roadworthy.render.config import VIEWS
 from roadworthy.render.film import Sight, shoot
@@ -106,7 +106,7 @@ class _Scene:
             open=OpenConfig(agents=16, traffic=16),
             goal=GoalConfig(at_goal=AtGoal.NEW_GOAL),
         )
-        self._owed: Owed = plan_ledger(pack, [0], 1, 0).episodes[0]
+        self._owed: EpisodeSpec = plan_ledger(pack, [0], 1, 0).episodes[0]
         results: list[EpisodeResult] = []
         task = Task("film", pack.path, config, _Cruise, worlds=1)
         carry_out(task, task.make_env(threads=1), one_by_one([self._owed]), results.append)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from roadworthy import at_fault
 from roadworthy.at_fault import REAR_AXLE_SHARE, CollisionType, collision_type, is_at_fault
-from roadworthy.sim.dynamics import WHEELBASE_SHARE
+from roadworthy.sim.rules.dynamics import WHEELBASE_SHARE
 
 STOPPED_EGO, STOPPED_TRACK, REAR, FRONT, LATERAL = CollisionType
 EAST, NORTH, WEST = 0.0, np.pi / 2, np.pi

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from roadworthy import compile as compiling
 from roadworthy.errors import ConfigError
+from roadworthy.kernels import compile as compiling
 from roadworthy.scenario.detect import BEHAVIORS
 from roadworthy.scenario.pack import Pack
 from roadworthy.sources import CLASSES, ScenarioSource, parse_source

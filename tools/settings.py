@@ -11,9 +11,9 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from roadworthy.evaluate.config import EvaluatorConfig
+from roadworthy.evaluation.config import EvaluatorConfig
 from roadworthy.sim.config import SimConfig
-from roadworthy.train.config import TrainConfig
+from roadworthy.training.config import TrainConfig
 
 DOCS = Path(__file__).parent.parent / "docs"
 _TABLE = re.compile(r"(?<=^## Every setting\n)((?:(?!\|).*\n)*)((?:\|.*\n)+)", re.M)

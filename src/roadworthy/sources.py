@@ -18,9 +18,9 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from urllib.parse import parse_qsl
 
-from roadworthy.compile import cache_folder
 from roadworthy.config import parse, plain
 from roadworthy.errors import ConfigError
+from roadworthy.kernels.compile import cache_folder
 from roadworthy.scenario.detect import BEHAVIORS
 from roadworthy.scenario.generate.config import GenerateConfig
 

@@ -27,7 +27,7 @@ def recorded(tmp_path_factory):
 @pytest.fixture
 def run(recorded, tmp_path, monkeypatch):
     """A copy of it, and the evaluator by which it was made."""
-    evaluator = {"multi_scenario": "roadworthy.evaluate.evaluators.multi_scenario:MultiScenario"}
+    evaluator = {"multi_scenario": "roadworthy.evaluation.evaluators.multi_scenario:MultiScenario"}
     install(tmp_path / "installed", monkeypatch, "roadworthy.evaluators", evaluator, "")
     app = typer.Typer()
     app.command(epilog=render.EXAMPLES)(render.render)

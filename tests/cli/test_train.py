@@ -18,13 +18,13 @@ from roadworthy.cli.main import main
 from roadworthy.cli.output import console
 from roadworthy.policy.checkpoint import WEIGHTS, load_policy, newest
 from roadworthy.scenario.pack import Pack
-from roadworthy.train.config import TrainConfig
-from roadworthy.train.loop import Progress
-from roadworthy.train.resume import checkpoints_of
-from roadworthy.train.run import train
+from roadworthy.training.config import TrainConfig
+from roadworthy.training.loop import Progress
+from roadworthy.training.resume import checkpoints_of
+from roadworthy.training.run import train
 from tests.plugin_package import install_own
 from tests.sinks.event_files import tensorboard_events
-from tests.train.small import as_toml, command_of, config, sim, streets
+from tests.training.small import as_toml, command_of, config, sim, streets
 
 
 @pytest.fixture(scope="session")

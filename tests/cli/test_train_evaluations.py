@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from roadworthy.cli.main import main
-from roadworthy.evaluate.schedule import Schedule
-from roadworthy.evaluate.sections import read_sections
+from roadworthy.evaluation.schedule import Schedule
+from roadworthy.evaluation.sections import read_sections
 from roadworthy.policy.checkpoint import newest
 from roadworthy.record import Run
 from roadworthy.sinks import Sinks
-from roadworthy.train.resume import checkpoints_of
-from tests.train.small import as_toml, config, sim, streets
+from roadworthy.training.resume import checkpoints_of
+from tests.training.small import as_toml, config, sim, streets
 
 SECTIONS = """
 [eval.each]

@@ -8,9 +8,9 @@ import pytest
 
 from roadworthy.config import parse
 from roadworthy.errors import ConfigError
-from roadworthy.evaluate.evaluators.gym import GymConfig
-from roadworthy.evaluate.sections import read_sections
-from roadworthy.evaluate.suite import evaluate_sections
+from roadworthy.evaluation.evaluators.gym import GymConfig
+from roadworthy.evaluation.sections import read_sections
+from roadworthy.evaluation.suite import evaluate_sections
 from tests.plugin_package import install
 
 SECTIONS = """
@@ -43,7 +43,7 @@ render.episodes = 1
 
 @pytest.mark.row("EVAL-2")
 def test_sections_of_type_gym_are_evaluated_each_failing_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    parts = {"gym": "roadworthy.evaluate.evaluators.gym:Gym"}
+    parts = {"gym": "roadworthy.evaluation.evaluators.gym:Gym"}
     install(tmp_path / "site", monkeypatch, "roadworthy.evaluators", parts, "", name="gym_part")
     path = tmp_path / "eval.toml"
     path.write_text(SECTIONS)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from roadworthy.errors import ConfigError
-from roadworthy.evaluate.ledger import Owed
+from roadworthy.evaluation.ledger import EpisodeSpec
 from roadworthy.jobs import process
 from roadworthy.jobs.chunks import run_jobs
 from roadworthy.jobs.job import Job, Status
@@ -83,7 +83,7 @@ def test_only_time_inside_the_env_counts(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr("roadworthy.jobs.watch.time.monotonic", clock)
     watch = Watch(2)
     for env in (0, 1):
-        watch.begin(env, Owed(f"e{env}", 5 + env, "s", 0, 0), first_step=7)
+        watch.begin(env, EpisodeSpec(f"e{env}", 5 + env, "s", 0, 0), first_step=7)
     with watch.call(0, steps=1):
         clock.now += 3.0
     clock.now += 100.0

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from roadworthy.evaluate.evaluators.gym import GymConfig
+from roadworthy.evaluation.evaluators.gym import GymConfig
 from roadworthy.jobs.files import read_jobs
 from roadworthy.jobs.job import Job, Status
 from roadworthy.jobs.plan import plan

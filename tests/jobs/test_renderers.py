@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from roadworthy.evaluate.sections import read_sections
-from roadworthy.evaluate.suite import evaluate_sections
+from roadworthy.evaluation.sections import read_sections
+from roadworthy.evaluation.suite import evaluate_sections
 from roadworthy.jobs.chunks import Settings, run_jobs
 from roadworthy.jobs.environments import prefer_egl, unprefer_egl
 from roadworthy.jobs.job import Job, Status, VideoConfig
@@ -52,7 +52,7 @@ def test_a_renderer_that_aborts_is_an_artifact_error_and_the_episodes_count(
 
 @pytest.mark.row("REC-4")
 def test_a_section_of_type_gym_outlives_its_renderer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    parts = {"gym": "roadworthy.evaluate.evaluators.gym:Gym"}
+    parts = {"gym": "roadworthy.evaluation.evaluators.gym:Gym"}
     install(tmp_path / "site", monkeypatch, "roadworthy.evaluators", parts, "", name="gym_part")
     (tmp_path / "suite.toml").write_text(
         f'[eval.films]\ntype = "gym"\nenvironment = "{DYING}"\npolicy = "zero"\nepisodes = 3\n'

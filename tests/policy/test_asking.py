@@ -13,10 +13,10 @@ from torch import Tensor
 
 from roadworthy.config import parse
 from roadworthy.errors import UsageError
-from roadworthy.evaluate.sections import chosen, read_sections
-from roadworthy.evaluate.subject import actor_maker, subject_of
-from roadworthy.evaluate.suite import evaluate_sections
-from roadworthy.evaluate.training import training_of
+from roadworthy.evaluation.sections import chosen, read_sections
+from roadworthy.evaluation.subject import actor_maker, subject_of
+from roadworthy.evaluation.suite import evaluate_sections
+from roadworthy.evaluation.training import training_of
 from roadworthy.policy import noise
 from roadworthy.policy.actor import load_actor
 from roadworthy.policy.checkpoint import load_policy, save_policy
@@ -29,8 +29,8 @@ from roadworthy.scenario.generate.producer import produce
 from roadworthy.scenario.pack import Pack
 from roadworthy.scenario.schema import AgentType
 from roadworthy.sim.config import SimConfig
-from roadworthy.sim.dynamics import BICYCLE_ALONG
 from roadworthy.sim.env import DriveEnv
+from roadworthy.sim.rules.dynamics import BICYCLE_ALONG
 from roadworthy.sources import CLASSES
 from roadworthy.statistics.clusters import Array, Clusters
 from roadworthy.statistics.paired import paired_rate

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roadworthy.policy import noise
-from roadworthy.sim import draws
+from roadworthy.sim.rules import draws
 
 SEEDS = st.integers(0, 2**64 - 1)
 STEPS = st.integers(0, 2**40)

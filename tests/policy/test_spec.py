@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from roadworthy.errors import RoadworthyError, UsageError
-from roadworthy.evaluate.subject import subject_of
-from roadworthy.evaluate.training import training_of
+from roadworthy.evaluation.subject import subject_of
+from roadworthy.evaluation.training import training_of
 from roadworthy.jobs.policies import RandomPolicy, ZeroPolicy, checkpoint_of
 from roadworthy.jobs.policies import load_policy as load_job_policy
 from roadworthy.policy.actor import load_actor
@@ -16,7 +16,7 @@ from roadworthy.policy.checkpoint import save_policy
 from roadworthy.policy.coplayers import Coplayers
 from roadworthy.policy.neural import NeuralActor
 from roadworthy.policy.spec import checkpoint_folder, is_reserved
-from roadworthy.train.config import CoplayerConfig
+from roadworthy.training.config import CoplayerConfig
 from tests.policy.networks import small_policy
 
 RESERVED = ("zero", "random", "expert:drive", "expert:log")

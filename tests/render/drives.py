@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from roadworthy.evaluate.carry_out import carry_out, one_by_one
-from roadworthy.evaluate.ledger import plan_ledger
-from roadworthy.evaluate.task import Task
+from roadworthy.evaluation.carry_out import carry_out, one_by_one
+from roadworthy.evaluation.ledger import plan_ledger
+from roadworthy.evaluation.task import Task
 from roadworthy.record import EpisodeResult, Run, RunWriter
 from roadworthy.render.reenact import light_states
 from roadworthy.render.tally import telling_agent

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadworthy.compile import kernel
-from roadworthy.sim import dynamics, state
+from roadworthy.kernels.compile import kernel
+from roadworthy.sim import state
 from roadworthy.sim.config import Actions, Model, SimConfig
 from roadworthy.sim.params import params
+from roadworthy.sim.rules import dynamics
 from roadworthy.sim.state import (
     COS,
     GOALS,

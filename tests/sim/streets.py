@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from roadworthy.compile import entry
+from roadworthy.kernels.compile import entry
 from roadworthy.scenario.schema import AgentType, FeatureKind, LaneType, RoadMap
 from roadworthy.sim import state
-from roadworthy.sim.collision import collides
 from roadworthy.sim.config import Mode, OpenConfig, SimConfig
 from roadworthy.sim.params import params
-from roadworthy.sim.routes import place_on_route, trace_route
-from roadworthy.sim.spawn import new_goal, spawn
+from roadworthy.sim.rules.collision import collides
+from roadworthy.sim.rules.routes import place_on_route, trace_route
+from roadworthy.sim.rules.spawn import new_goal, spawn
+from roadworthy.sim.rules.traffic import move, plan
 from roadworthy.sim.state import GOALS, MARK_LINES, Maps, Params, Scenarios, Worlds
-from roadworthy.sim.traffic import move, plan
 from tests.scenario.example import map_of, pairs
 
 TRACKED = (state.X, state.Y, state.HEADING, state.SPEED, state.ALONG, state.LATERAL, state.PATH_OFFSET)

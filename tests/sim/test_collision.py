@@ -9,9 +9,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from roadworthy.compile import entry
+from roadworthy.kernels.compile import entry
 from roadworthy.scenario.schema import Bools, Floats, Ints
-from roadworthy.sim.collision import boxes_touch, collides, is_free
+from roadworthy.sim.rules.collision import boxes_touch, collides, is_free
 from roadworthy.sim.state import COS, IS_PRESENT, LENGTH, RADIUS, SIN, WIDTH, X, Y
 from tests.sim.arena import agents_at
 

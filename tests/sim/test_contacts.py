@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import shapely
 
-from roadworthy.compile import entry
+from roadworthy.kernels.compile import entry
 from roadworthy.scenario.pack import Pack
 from roadworthy.scenario.schema import Bools, FeatureKind, Floats, Ints, LaneType, RoadMap
 from roadworthy.sim import state
@@ -31,9 +31,9 @@ from roadworthy.sim.config import (
     ScoreConfig,
     SimConfig,
 )
-from roadworthy.sim.contacts import is_within_lanes, note_contacts, start_contacts
 from roadworthy.sim.env import DriveEnv
-from roadworthy.sim.logs import TRIAL_FIGURES
+from roadworthy.sim.rules.contacts import is_within_lanes, note_contacts, start_contacts
+from roadworthy.sim.rules.logs import TRIAL_FIGURES
 from roadworthy.sim.state import (
     AT_FAULT_COLLISIONS,
     COLLISIONS,
@@ -391,7 +391,7 @@ import numpy as np
 from roadworthy.scenario.pack import Pack
 from roadworthy.sim.config import *
 from roadworthy.sim.env import DriveEnv
-from roadworthy.sim.logs import TRIAL_FIGURES
+from roadworthy.sim.rules.logs import TRIAL_FIGURES
 pack = Pack(sys.argv[1])
 config = SimConfig(
     actions="continuous", init_steps=0, episode=EpisodeConfig(1, 6), control=ControlConfig(who="agents", rows=2),

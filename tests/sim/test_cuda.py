@@ -16,7 +16,7 @@ from roadworthy.errors import DeviceError, UsageError
 from roadworthy.scenario.pack import Pack
 from roadworthy.scenario.schema import AgentType, LightState
 from roadworthy.sim.env import DriveEnv
-from roadworthy.sim.logs import EPISODE_FIGURES
+from roadworthy.sim.rules.logs import EPISODE_FIGURES
 from tests.sim.scenes import Actor, pack_of, scene
 
 ROOT = Path(__file__).parents[2]
@@ -44,7 +44,7 @@ def played(code: str, *arguments: str) -> dict[str, object]:
 MANY = """
 import json, sys
 import numpy as np
-from roadworthy.sim import cuda_batch
+from roadworthy.sim.backends import cuda_batch
 from roadworthy.sim.config import ObserveConfig
 from roadworthy.sim.env import DriveEnv
 from tools.parity import cases
@@ -228,7 +228,7 @@ def test_an_env_without_a_gpu_says_what_is_missing(towns: Pack) -> None:
 
 
 def test_too_little_memory_on_the_gpu_says_what_needs_less(monkeypatch: pytest.MonkeyPatch) -> None:
-    torch, device = pytest.importorskip("torch"), pytest.importorskip("roadworthy.sim.device")
+    torch, device = pytest.importorskip("torch"), pytest.importorskip("roadworthy.sim.backends.device")
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (2**30, 2**31))
     device.require_memory(torch.device("cuda"), 2**30, "")
     said = r"1\.5 GiB of memory are needed on cuda, but 1\.0 of its 2\.0 GiB are free; fewer worlds need less"
@@ -239,7 +239,7 @@ def test_too_little_memory_on_the_gpu_says_what_needs_less(monkeypatch: pytest.M
 HUGE = """
 import json, sys
 from roadworthy.errors import DeviceError
-from roadworthy.sim import cuda_batch
+from roadworthy.sim.backends import cuda_batch
 from roadworthy.sim.env import DriveEnv
 def no_room(*_):
     raise MemoryError("Unable to allocate 2 TiB")
@@ -265,13 +265,13 @@ def test_an_unknown_device_is_an_error(towns: Pack) -> None:
 COMPILE = """
 import json, sys, tempfile
 import numba, numpy as np
-from roadworthy.gpu import cuda
+from roadworthy.kernels.gpu import cuda
 import numba.cuda.dispatcher as dispatcher
 class Device:
     compute_capability = (9, 0)
 dispatcher.get_current_device = lambda: Device  # what is compiled for, without a GPU to ask
 from roadworthy.sim.config import Mode, ObserveConfig, OpenConfig, SimConfig
-from roadworthy.sim import cuda_batch, device
+from roadworthy.sim.backends import cuda_batch, device
 import torch
 device.cuda.is_available = lambda: True
 cuda_batch.ready_device = lambda name: torch.device("cpu")

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roadworthy.compile import kernel
+from roadworthy.kernels.compile import kernel
 from roadworthy.scenario.schema import AgentType
-from roadworthy.sim import dynamics
-from roadworthy.sim.angles import sine_cosine
 from roadworthy.sim.config import Actions, Model
+from roadworthy.sim.rules import dynamics
+from roadworthy.sim.rules.angles import sine_cosine
 from roadworthy.sim.state import (
     ACCELERATION,
     ACROSS,

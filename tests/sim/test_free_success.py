@@ -20,7 +20,7 @@ from roadworthy.sim.config import (
     SimConfig,
 )
 from roadworthy.sim.env import DriveEnv
-from roadworthy.sim.logs import TRIAL_FIGURES
+from roadworthy.sim.rules.logs import TRIAL_FIGURES
 from tests.sim.scenes import Actor, pack_of, scene
 
 SUCCESS = ("score", "completion_rate", "goal_rate", "timed_out_rate")

@@ -21,7 +21,7 @@ from roadworthy.sim.config import (
     SimConfig,
 )
 from roadworthy.sim.env import DriveEnv
-from roadworthy.sim.logs import TRIAL_FIGURES
+from roadworthy.sim.rules.logs import TRIAL_FIGURES
 from roadworthy.sim.state import IS_PRESENT, SOURCE
 from tests.scenario.example import map_of, straight
 from tests.sim.scenes import Actor, pack_of, scene

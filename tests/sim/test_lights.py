@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from roadworthy.compile import entry
+from roadworthy.kernels.compile import entry
 from roadworthy.scenario.schema import RED_STATES, Floats, Ints, LightState
-from roadworthy.sim import draws
-from roadworthy.sim.lights import is_red, light_state, passes_stop_sign, runs_red_light
+from roadworthy.sim.rules import draws
+from roadworthy.sim.rules.lights import is_red, light_state, passes_stop_sign, runs_red_light
 from roadworthy.sim.state import COS, LENGTH, LINE, PREVIOUS_X, PREVIOUS_Y, SIN, SLOWEST, Maps, Scenarios, X, Y
 from tests.scenario.example import LANE_WIDTH_M, example_map
 from tests.sim.arena import agents_at, constant_lights, lines_between, maps_of, params, scenarios_of

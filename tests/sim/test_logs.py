@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from roadworthy.compile import entry
+from roadworthy.kernels.compile import entry
 from roadworthy.scenario.pack import Pack
 from roadworthy.sim.config import (
     Actions,
@@ -25,8 +25,8 @@ from roadworthy.sim.config import (
     SimConfig,
 )
 from roadworthy.sim.env import DriveEnv
-from roadworthy.sim.logs import EPISODE_FIGURES, TRIAL_FIGURES, figure_names, score
 from roadworthy.sim.params import params
+from roadworthy.sim.rules.logs import EPISODE_FIGURES, TRIAL_FIGURES, figure_names, score
 from roadworthy.sim.state import COPLAYER, EGO, Params
 from tests.sim.scenes import Actor, pack_of, scene
 

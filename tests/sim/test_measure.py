@@ -8,7 +8,7 @@ import pytest
 
 from roadworthy.cli.main import main
 from roadworthy.scenario.pack import Pack
-from roadworthy.sim import cpu
+from roadworthy.sim.backends import cpu
 from roadworthy.sim.config import Mode, OpenConfig, SimConfig
 from roadworthy.sim.env import DriveEnv
 from roadworthy.sim.measure import measure

@@ -11,7 +11,7 @@ from roadworthy.sim import state
 from roadworthy.sim.config import AtGoal, ControlConfig, EpisodeConfig, GoalConfig, Mode, OpenConfig, SimConfig
 from roadworthy.sim.env import DriveEnv
 from roadworthy.sim.layout import FAR_M
-from roadworthy.sim.logs import TRIAL_FIGURES
+from roadworthy.sim.rules.logs import TRIAL_FIGURES
 
 RADIUS_M, GOALS, STEPS = 3.0, 2, 250
 CONFIG = SimConfig(

@@ -13,17 +13,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from roadworthy.compile import entry
 from roadworthy.errors import UsageError
+from roadworthy.kernels.compile import entry
 from roadworthy.scenario.generate.producer import produce
 from roadworthy.scenario.prepare import prepare
 from roadworthy.scenario.schema import AgentType, Floats, LightState
 from roadworthy.sim import state
 from roadworthy.sim.config import DisturbConfig, ObserveConfig, SimConfig
 from roadworthy.sim.layout import CLIP, ObservationLayout, layout
-from roadworthy.sim.observe import observe, show_agents
+from roadworthy.sim.maps.pieces import piece_major
 from roadworthy.sim.params import params
-from roadworthy.sim.pieces import piece_major
+from roadworthy.sim.rules.observe import observe, show_agents
 from roadworthy.sim.state import GOALS, Maps, Params, Scenarios, Worlds
 from tests.sim import arena
 

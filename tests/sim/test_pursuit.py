@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from roadworthy.compile import kernel
+from roadworthy.kernels.compile import kernel
 from roadworthy.scenario.generate.producer import produce
 from roadworthy.scenario.schema import AgentType
-from roadworthy.sim import dynamics, pursuit
 from roadworthy.sim.config import Actions, Model
+from roadworthy.sim.rules import dynamics, pursuit
 from roadworthy.sim.state import ACCELERATION, ACROSS, ALONG, HEADING, SPEED, TYPE, X, Y
 from tests.sim.plane import DT, MODELS, agents_of, decode_all, move_all, params_of
 

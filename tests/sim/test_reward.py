@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from roadworthy.compile import entry
+from roadworthy.kernels.compile import entry
 from roadworthy.scenario.schema import AgentType, Floats, Ints
 from roadworthy.sim import state
 from roadworthy.sim.config import AtGoal, GoalConfig, InfractionConfig, Mode, OnInfraction, OpenConfig, SimConfig
-from roadworthy.sim.goals import distance_to_goal, goal_event
 from roadworthy.sim.params import params
+from roadworthy.sim.rules.goals import distance_to_goal, goal_event
+from roadworthy.sim.rules.trials import settle
 from roadworthy.sim.state import REWARD_TERMS, WEIGHTS
-from roadworthy.sim.trials import settle
 
 AGENTS = 2000
 BITS = {

@@ -9,13 +9,13 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.typing import ArrayLike, NDArray
 
-from roadworthy.compile import entry
+from roadworthy.kernels.compile import entry
 from roadworthy.scenario.generate.producer import build_place
 from roadworthy.scenario.grid import CELL_M
 from roadworthy.scenario.prepare import LISTED_M, MapTables, prepare
 from roadworthy.scenario.schema import EdgeType, FeatureKind, Floats, Ints, LaneType, RoadMap
-from roadworthy.sim.pieces import piece_major
-from roadworthy.sim.roads import edge_contact, locate
+from roadworthy.sim.maps.pieces import piece_major
+from roadworthy.sim.rules.roads import edge_contact, locate
 from roadworthy.sim.state import (
     COS,
     HEADING,

@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 from shapely import LineString, Point, Polygon
 
-from roadworthy.compile import entry
+from roadworthy.kernels.compile import entry
 from roadworthy.scenario.lanes.network import LaneNetwork
 from roadworthy.scenario.pack import Pack
 from roadworthy.scenario.schema import AgentType, LaneType
 from roadworthy.sim import state
 from roadworthy.sim.config import ControlConfig, Others, SimConfig
-from roadworthy.sim.path import FAR, Road, first_contact, nearest_place, route_pose
-from roadworthy.sim.replay import replay
-from roadworthy.sim.routes import advance_place, draw_route, extend_route, place_on_route, route_key
+from roadworthy.sim.maps.store import ScenarioStore
+from roadworthy.sim.rules.path import FAR, Road, first_contact, nearest_place, route_pose
+from roadworthy.sim.rules.replay import replay
+from roadworthy.sim.rules.routes import advance_place, draw_route, extend_route, place_on_route, route_key
 from roadworthy.sim.state import ROUTE_LANES
-from roadworthy.sim.store import ScenarioStore
 from tests.sim.arena import maps_of
 from tests.sim.streets import along, put, route_of, streets, trace_all, worlds_of
 

@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 from shapely import Polygon
 
-from roadworthy.compile import entry
+from roadworthy.kernels.compile import entry
 from roadworthy.scenario.pack import Pack
 from roadworthy.scenario.schema import LaneType
 from roadworthy.sim import state
 from roadworthy.sim.config import Mode, OpenConfig, SimConfig
-from roadworthy.sim.joining import list_neighbors
-from roadworthy.sim.path import FAR, Road
-from roadworthy.sim.rightofway import outlook, way_ahead
+from roadworthy.sim.maps.store import ScenarioStore
+from roadworthy.sim.rules.joining import list_neighbors
+from roadworthy.sim.rules.path import FAR, Road
+from roadworthy.sim.rules.rightofway import outlook, way_ahead
+from roadworthy.sim.rules.stops import stop_ahead
+from roadworthy.sim.rules.traffic import outreach, reaction
 from roadworthy.sim.state import GOALS
-from roadworthy.sim.stops import stop_ahead
-from roadworthy.sim.store import ScenarioStore
-from roadworthy.sim.traffic import outreach, reaction
 from tests.sim.arena import maps_of, scenarios_of
 from tests.sim.streets import add_goal, along, drive, open_params, put, route_of, spawn_all, streets, worlds_of
 

@@ -18,8 +18,9 @@ from roadworthy.scenario.pack import Pack, PackWriter
 from roadworthy.scenario.prepare import prepare
 from roadworthy.scenario.schema import AgentType, FeatureKind, LaneType, Scenario
 from roadworthy.sim.config import Control, ControlConfig, Mode, OpenConfig, Others, SimConfig
-from roadworthy.sim.mapstore import SPARE_SLOTS, MapStore
-from roadworthy.sim.slots import Slots
+from roadworthy.sim.maps.mapstore import SPARE_SLOTS, MapStore
+from roadworthy.sim.maps.slots import Slots
+from roadworthy.sim.maps.store import ScenarioStore
 from roadworthy.sim.state import (
     CAST_COUNT,
     CAST_DRIVEN,
@@ -39,7 +40,6 @@ from roadworthy.sim.state import (
     REPLAYED,
     STATIC,
 )
-from roadworthy.sim.store import ScenarioStore
 from tests.scenario.example import Feature, example_map, example_scenario, map_of, straight
 
 INIT = 10

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from roadworthy.compile import entry
+from roadworthy.kernels.compile import entry
 from roadworthy.scenario.pack import Pack
 from roadworthy.scenario.schema import LightState
 from roadworthy.sim import state
 from roadworthy.sim.config import Mode, OpenConfig, SimConfig
+from roadworthy.sim.maps.store import ScenarioStore
 from roadworthy.sim.params import params
-from roadworthy.sim.store import ScenarioStore
-from roadworthy.sim.traffic import ACCELERATION_MPS2, BRAKING_MPS2, HARDEST_MPS2, LATERAL_MPS2, following
+from roadworthy.sim.rules.traffic import ACCELERATION_MPS2, BRAKING_MPS2, HARDEST_MPS2, LATERAL_MPS2, following
 from tests.sim.arena import maps_of, scenarios_of
 from tests.sim.streets import TRACKED, crossing, drive, open_params, put, spawn_all, streets, worlds_of
 

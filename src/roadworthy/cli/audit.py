@@ -15,7 +15,7 @@ from roadworthy.cli.rescore import RunPath
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from roadworthy.evaluate.audit import Audited
+    from roadworthy.evaluation.audit import Audited
 
 EXAMPLES = examples(
     "roadworthy audit runs/town/20260101T120000Z-best-1f2e3d4c",
@@ -36,8 +36,8 @@ def audit(
     json: JsonFlag = False,
 ) -> int:
     """Run a sample of episodes again with other batch sizes, slots, orders and engines; count outcomes that flip."""
-    from roadworthy.evaluate.audit import audit as run_again
-    from roadworthy.evaluate.recorded import take_up
+    from roadworthy.evaluation.audit import audit as run_again
+    from roadworthy.evaluation.recorded import take_up
     from roadworthy.record import Run
 
     with progress("auditing") as report:

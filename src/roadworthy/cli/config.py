@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from roadworthy.evaluate.explain import Explained
-    from roadworthy.evaluate.sections import Section
+    from roadworthy.evaluation.explain import Explained
+    from roadworthy.evaluation.sections import Section
 
 CHECK_EXAMPLES = examples(
     "roadworthy config check suite.toml",
@@ -81,9 +81,9 @@ def explain(
     json: JsonFlag = False,
 ) -> None:
     """Show every setting of a section with its value and where that came from."""
-    from roadworthy.evaluate.explain import DEFAULT
-    from roadworthy.evaluate.explain import explain as explained
-    from roadworthy.evaluate.sections import chosen
+    from roadworthy.evaluation.explain import DEFAULT
+    from roadworthy.evaluation.explain import explain as explained
+    from roadworthy.evaluation.sections import chosen
 
     (section,) = chosen(_read(file, checkpoint, overrides), [name])
     settings = [part for part in explained(section) if not given or part.source != DEFAULT]
@@ -103,8 +103,8 @@ def explain(
 
 
 def _read(file: str, checkpoint: str | None, overrides: list[str] | None) -> tuple[Section, ...]:
-    from roadworthy.evaluate.sections import read_sections
-    from roadworthy.evaluate.training import training_of
+    from roadworthy.evaluation.sections import read_sections
+    from roadworthy.evaluation.training import training_of
 
     training = training_of(checkpoint) if checkpoint is not None else None
     return read_sections(file, training=training, overrides=overrides or ())
@@ -148,7 +148,7 @@ def _lines(settings: list[Explained]) -> Iterator[Text]:
     """Settings as TOML would have them, each with a comment that tells where it came from."""
     from rich.text import Text
 
-    from roadworthy.evaluate.explain import DEFAULT
+    from roadworthy.evaluation.explain import DEFAULT
 
     told = [(f"{part.key} = {json_format.dumps(part.value)}", part) for part in settings]
     width = min(max(len(setting) for setting, _ in told), _WIDEST)

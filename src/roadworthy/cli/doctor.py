@@ -13,7 +13,7 @@ from roadworthy.errors import RoadworthyError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from roadworthy.evaluate.doctor import Finding
+    from roadworthy.evaluation.doctor import Finding
 
 EXAMPLES = examples(
     "roadworthy doctor town --checkpoint runs/best",
@@ -53,7 +53,7 @@ def doctor(
 
 
 def _examine(config: str | None, checkpoint: str | None, out: Path, overrides: list[str]) -> Iterator[Finding]:
-    from roadworthy.evaluate.doctor import State, examine_machine, examine_suite
+    from roadworthy.evaluation.doctor import State, examine_machine, examine_suite
 
     for finding in examine_machine(out):
         if finding.what == "kernels" and finding.state is State.WARNING and config is not None:

@@ -13,7 +13,7 @@ from roadworthy.cli.output import JsonFlag, examples, note, tell, tell_json
 from roadworthy.cli.progress import Report, progress
 
 if TYPE_CHECKING:
-    from roadworthy.evaluate.suite import Outcome
+    from roadworthy.evaluation.suite import Outcome
     from roadworthy.record import Run
 
 EXAMPLES = examples(
@@ -60,11 +60,11 @@ def evaluate(
     json: JsonFlag = False,
 ) -> int:
     """Evaluate a policy: one run folder per section, each failing alone."""
-    from roadworthy.evaluate.files import read_file
-    from roadworthy.evaluate.finish import finish
-    from roadworthy.evaluate.sections import chosen, read_sections
-    from roadworthy.evaluate.suite import eval_summary, evaluate_sections
-    from roadworthy.evaluate.training import training_of
+    from roadworthy.evaluation.files import read_file
+    from roadworthy.evaluation.finish import finish
+    from roadworthy.evaluation.sections import chosen, read_sections
+    from roadworthy.evaluation.suite import eval_summary, evaluate_sections
+    from roadworthy.evaluation.training import training_of
     from roadworthy.sinks import Sinks, read_sinks
 
     spread = [] if workers is None else ["engine=workers", f"workers={workers}"]
@@ -110,7 +110,7 @@ def evaluate(
 
 def _report(outcomes: list[Outcome], out: Path, name: str) -> Path | None:
     """The page about everything: the run's own, or one about all of them."""
-    from roadworthy.evaluate.finish import report_of_all
+    from roadworthy.evaluation.finish import report_of_all
     from roadworthy.report import FILE, FOLDER
 
     runs = [outcome.run for outcome in outcomes if outcome.run is not None]

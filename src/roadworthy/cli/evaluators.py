@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from roadworthy.config import Layer, plain, read
 from roadworthy.errors import ConfigError
-from roadworthy.train.config import TrainConfig
-from roadworthy.train.run import Evaluate
+from roadworthy.training.config import TrainConfig
+from roadworthy.training.run import Evaluate
 
 if TYPE_CHECKING:
     from roadworthy.sinks import Sink, Sinks
@@ -84,8 +84,8 @@ class Evaluators:
             if "eval" not in layer.values:
                 yield None, sinks
             else:
-                from roadworthy.evaluate.schedule import Schedule
-                from roadworthy.evaluate.sections import read_sections
+                from roadworthy.evaluation.schedule import Schedule
+                from roadworthy.evaluation.sections import read_sections
 
                 training = Layer(str(self.file), plain(settings))
                 sections = read_sections(self.file, training=training, overrides=self._of("eval."))

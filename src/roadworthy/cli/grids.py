@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from roadworthy.train.grid import Outcome
+    from roadworthy.training.grid import Outcome
 
 FIGURES = ("score", "at_fault_collision_rate", "off_road_rate")
 
@@ -34,7 +34,7 @@ def grid_table(outcomes: Sequence[Outcome]) -> list[Table | str]:
 
 def seeds_table(outcomes: Sequence[Outcome]) -> list[Table]:
     """Means over seeds with the lowest and the highest, where a grid has several seeds."""
-    from roadworthy.train.grid import over_seeds
+    from roadworthy.training.grid import over_seeds
 
     groups = {name: over_seeds(outcomes, name) for name in _figures(outcomes)}
     settings = list(dict.fromkeys(setting for found in groups.values() for setting in found))

@@ -15,7 +15,7 @@ from roadworthy.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from roadworthy.evaluate.ledger import Owed
+    from roadworthy.evaluation.ledger import EpisodeSpec
     from roadworthy.policy.checkpoint import Checkpoint
     from roadworthy.policy.inspect import Onlooker, WorldKind
     from roadworthy.record import EpisodeResult
@@ -120,14 +120,14 @@ def _numbers(agents: str | None) -> list[int] | None:
     return list(dict.fromkeys(map(int, parts)))
 
 
-def _episode(pack: Pack, scenario: str, seed: int) -> Owed:
-    from roadworthy.evaluate.ledger import Owed
+def _episode(pack: Pack, scenario: str, seed: int) -> EpisodeSpec:
+    from roadworthy.evaluation.ledger import EpisodeSpec
 
     number = int(scenario) if scenario.isdecimal() and scenario not in pack.ids else pack.number(scenario)
     if not number < len(pack):
         raise UsageError(f"scenario {number} was asked for; {pack.path} has scenarios 0 to {len(pack) - 1}")
     name = pack.ids[number]
-    return Owed(f"{name}-seed{seed}", number, name, seed, 0)
+    return EpisodeSpec(f"{name}-seed{seed}", number, name, seed, 0)
 
 
 def _simulation(
@@ -146,7 +146,7 @@ def _simulation(
 def _drive(
     checkpoint: Checkpoint,
     pack: Pack,
-    episode: Owed,
+    episode: EpisodeSpec,
     config: SimConfig,
     agents: list[int] | None,
     steps: int | None,
@@ -156,9 +156,9 @@ def _drive(
     """Let the policy drive the episode; who looked on, and what became of it."""
     from functools import partial
 
-    from roadworthy.evaluate.carry_out import carry_out, one_by_one
-    from roadworthy.evaluate.crew import Crew
-    from roadworthy.evaluate.task import Task
+    from roadworthy.evaluation.carry_out import carry_out, one_by_one
+    from roadworthy.evaluation.crew import Crew
+    from roadworthy.evaluation.task import Task
     from roadworthy.policy.actor import load_actor
     from roadworthy.policy.inspect import Onlooker
 
@@ -196,7 +196,7 @@ def _write(onlooker: Onlooker, folder: Path) -> list[Path]:
 def _film(
     result: EpisodeResult,
     pack: Pack,
-    episode: Owed,
+    episode: EpisodeSpec,
     config: SimConfig,
     onlooker: Onlooker,
     folder: Path,
@@ -229,7 +229,7 @@ def _write_about(
     folder: Path,
     checkpoint: Checkpoint,
     pack: Pack,
-    episode: Owed,
+    episode: EpisodeSpec,
     kind: WorldKind,
     config: SimConfig,
     files: list[Path],

@@ -123,7 +123,7 @@ def serve(
     """Serve a policy to jobs elsewhere: their `policy` is ws://HOST:PORT."""
     from roadworthy.config import parse_overrides
     from roadworthy.jobs.policies import load_policy
-    from roadworthy.remote.server import PolicyServer
+    from roadworthy.policy.remote.server import PolicyServer
 
     settings = dict(parse_overrides(config or (), "--config").values)
     load_policy(policy, settings)  # what is wrong with it should show here, not at the first client

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from rich.live import Live
     from rich.table import Table
 
-    from roadworthy.train.config import TrainConfig
-    from roadworthy.train.loop import Progress
+    from roadworthy.training.config import TrainConfig
+    from roadworthy.training.loop import Progress
 
 LINE_EVERY_S = 5.0
 CURVE_EVERY_S = 60.0
@@ -41,7 +41,7 @@ class Display:
 
     def __init__(self, folder: Path, settings: TrainConfig, *, is_shown: bool = True) -> None:
         """Get ready to show a run; is_shown: of several processes, one speaks."""
-        from roadworthy.train.curve import PICTURE
+        from roadworthy.training.curve import PICTURE
 
         self.last: Progress | None = None
         self._folder, self._interval, self._is_shown = folder, settings.checkpoint_interval, is_shown
@@ -99,7 +99,7 @@ class Display:
 
     def plain(self) -> dict[str, Any]:
         """The same for programs."""
-        from roadworthy.train.resume import last_progress
+        from roadworthy.training.resume import last_progress
 
         told = last_progress(self._folder)  # also where this call had nothing left to do
         return {
@@ -111,7 +111,7 @@ class Display:
 
     def _draw(self) -> None:
         """Draw the learning curve. No run fails for it."""
-        from roadworthy.train.curve import draw_curve
+        from roadworthy.training.curve import draw_curve
 
         if not self._is_shown:
             return

@@ -52,7 +52,7 @@ def render(
     Views: bev shows the whole map, ego what is around one agent, obs what that agent's policy is given.
     """
     from roadworthy.config import parse
-    from roadworthy.evaluate.recorded import take_up
+    from roadworthy.evaluation.recorded import take_up
     from roadworthy.record import Run
     from roadworthy.render.config import RenderConfig
     from roadworthy.render.run_videos import film_run

@@ -42,9 +42,9 @@ def replay(
     json: JsonFlag = False,
 ) -> int:
     """Run an episode again with its policy; say whether the motion is identical, and where it first differs."""
-    from roadworthy.evaluate.recorded import take_up
-    from roadworthy.evaluate.replay import first_difference
-    from roadworthy.evaluate.replay import replay as run_again
+    from roadworthy.evaluation.recorded import take_up
+    from roadworthy.evaluation.replay import first_difference
+    from roadworthy.evaluation.replay import replay as run_again
     from roadworthy.record import Run
 
     opened = Run(run)

@@ -41,7 +41,7 @@ def report(
 
     Several runs go on one page, with a table of all on top. Runs that failed or were cut short have their place too.
     """
-    from roadworthy.evaluate.finish import draw_filmstrips
+    from roadworthy.evaluation.finish import draw_filmstrips
     from roadworthy.record import Run
     from roadworthy.report import FILE, FOLDER, write_report
 

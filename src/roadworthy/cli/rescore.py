@@ -11,7 +11,7 @@ from roadworthy.cli.output import JsonFlag, examples, tell, tell_json
 from roadworthy.cli.progress import progress
 
 if TYPE_CHECKING:
-    from roadworthy.evaluate.rescore import FigureChange, Rescored
+    from roadworthy.evaluation.rescore import FigureChange, Rescored
 
 EXAMPLES = examples(
     "roadworthy rescore runs/town/20260101T120000Z-best-1f2e3d4c",
@@ -27,8 +27,8 @@ def rescore(run: RunPath, json: JsonFlag = False) -> int:
 
     The policy is not needed. A metric that was defined anew since the run is named with both versions.
     """
-    from roadworthy.evaluate.recorded import take_up
-    from roadworthy.evaluate.rescore import rescore as judge_anew
+    from roadworthy.evaluation.recorded import take_up
+    from roadworthy.evaluation.rescore import rescore as judge_anew
     from roadworthy.record import Run
 
     with progress("rescoring") as report:

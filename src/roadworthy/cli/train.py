@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from roadworthy.cli.evaluators import Evaluators
     from roadworthy.cli.learning import Display
     from roadworthy.config import Layer
-    from roadworthy.train.config import TrainConfig
-    from roadworthy.train.grid import Point
+    from roadworthy.training.config import TrainConfig
+    from roadworthy.training.grid import Point
 
 EXAMPLES = examples(
     "roadworthy train fast --out runs/first",
@@ -74,8 +74,8 @@ def train(
     from roadworthy.cli.evaluators import Evaluators, split_overrides, without_evaluators
     from roadworthy.config import parse_overrides, read, resolve
     from roadworthy.errors import UsageError
-    from roadworthy.train.config import TrainConfig
-    from roadworthy.train.run import preset_path
+    from roadworthy.training.config import TrainConfig
+    from roadworthy.training.run import preset_path
 
     path = preset_path(config)
     of_training, of_evaluators = split_overrides(overrides or [])
@@ -113,7 +113,7 @@ def _train_one(
 ) -> Display:
     from roadworthy.cli.learning import Display
     from roadworthy.sources import parse_source
-    from roadworthy.train.run import train
+    from roadworthy.training.run import train
 
     with progress("generating scenarios") as report:
         pack = parse_source(settings.scenarios).fetch(report)
@@ -147,7 +147,7 @@ def _train_grid(
     """Train the runs of a grid, or one of them; the table is of all."""
     from roadworthy.cli.grids import grid_table, seeds_table
     from roadworthy.errors import UsageError
-    from roadworthy.train.grid import TABLE, Status, outcomes_of, read_grid, run_grid, write_table
+    from roadworthy.training.grid import TABLE, Status, outcomes_of, read_grid, run_grid, write_table
 
     points = read_grid(axes, layers)
     if index is not None and index >= len(points):

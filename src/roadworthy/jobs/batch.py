@@ -16,7 +16,7 @@ import numpy as np
 from gymnasium import Env, Space
 from numpy.typing import NDArray
 
-from roadworthy.evaluate.ledger import Owed
+from roadworthy.evaluation.ledger import EpisodeSpec
 from roadworthy.jobs.watch import Watch
 
 Picture = NDArray[np.uint8]
@@ -82,7 +82,7 @@ class EnvBatch(Protocol):
     shows_last_state: bool  # render() shows the state in which an episode ended
     watch: Watch  # is told of every call of an env
 
-    def begin(self, episodes: Mapping[int, Owed]) -> dict[int, Begun | Broken]:
+    def begin(self, episodes: Mapping[int, EpisodeSpec]) -> dict[int, Begun | Broken]:
         """Start episodes in these envs; where envs reset themselves, once and in all of them."""
 
     def step(self, actions: Mapping[int, Any]) -> dict[int, Change]:
@@ -114,7 +114,7 @@ class SingleEnvs:
         """One of them."""
         return self._envs[number]
 
-    def begin(self, episodes: Mapping[int, Owed]) -> dict[int, Begun | Broken]:
+    def begin(self, episodes: Mapping[int, EpisodeSpec]) -> dict[int, Begun | Broken]:
         begun: dict[int, Begun | Broken] = {}
         for number, owed in episodes.items():
             try:
@@ -148,7 +148,7 @@ class SingleEnvs:
             env.close()
         self._envs = {}
 
-    def _begin(self, number: int, owed: Owed) -> Begun:
+    def _begin(self, number: int, owed: EpisodeSpec) -> Begun:
         at_reset, at_build = split_factors(owed.factors, self.traits.metadata)
         if number not in self._envs or self._built_with[number] != at_build:
             if number in self._envs:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from roadworthy.errors import RoadworthyError, UsageError
-from roadworthy.evaluate.ledger import Owed
+from roadworthy.evaluation.ledger import EpisodeSpec
 from roadworthy.jobs.batch import Begun, Broken, EnvBatch
 from roadworthy.jobs.episode import Underway
 from roadworthy.jobs.policies import PolicyTimeout
@@ -45,11 +45,11 @@ class Shares:
     Any env takes the next one if it can be told what to play; if not, episode k belongs to env k modulo their number.
     """
 
-    def __init__(self, owed: Sequence[Owed], batch: EnvBatch) -> None:
+    def __init__(self, owed: Sequence[EpisodeSpec], batch: EnvBatch) -> None:
         shared = deque(owed)
         self._queues = [deque(owed[k :: batch.count]) if batch.resets_itself else shared for k in range(batch.count)]
 
-    def next(self, env: int) -> Owed | None:
+    def next(self, env: int) -> EpisodeSpec | None:
         """The next episode of an env, None if nothing is left for it."""
         return self._queues[env].popleft() if self._queues[env] else None
 
@@ -63,10 +63,10 @@ class Streams:
 
     is_empty = False
 
-    def __init__(self, sources: Sequence[Iterator[Owed]]) -> None:
+    def __init__(self, sources: Sequence[Iterator[EpisodeSpec]]) -> None:
         self._sources = sources
 
-    def next(self, env: int) -> Owed | None:
+    def next(self, env: int) -> EpisodeSpec | None:
         return next(self._sources[env], None)
 
 
@@ -162,7 +162,7 @@ class Player:
     def _begin_all(self) -> None:
         """Give every free env its next episode; an env that can't begin one has failed in it."""
         while True:
-            due: dict[int, Owed] = {}
+            due: dict[int, EpisodeSpec] = {}
             for env in range(self._batch.count):
                 owed = self._shares.next(env) if env not in self._underway else None
                 if owed is not None:
@@ -180,7 +180,7 @@ class Player:
             if self._batch.resets_itself:
                 return  # to begin once more would cut short what has begun
 
-    def _start(self, env: int, owed: Owed, begun: Begun) -> None:
+    def _start(self, env: int, owed: EpisodeSpec, begun: Begun) -> None:
         told = begun.info.get("instruction")
         instruction = self._instruction or (told if isinstance(told, str) else None)
         episode = Underway(owed, env, self.step, instruction, begun)

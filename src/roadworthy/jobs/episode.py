@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from roadworthy.evaluate.ledger import Owed
+from roadworthy.evaluation.ledger import EpisodeSpec
 from roadworthy.jobs.batch import Begun, Broken, Moved
 from roadworthy.record import EpisodeResult, EpisodeRow
 
@@ -40,7 +40,7 @@ Metric = Callable[[Ended], float | None]
 class Underway:
     """An episode that is being played."""
 
-    owed: Owed
+    owed: EpisodeSpec
     env: int
     first_step: int  # of the job, counted from its start
     instruction: str | None

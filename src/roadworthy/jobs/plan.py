@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roadworthy.errors import ConfigError
-from roadworthy.evaluate.ledger import Ledger, Owed, episode_seed
+from roadworthy.evaluation.ledger import EpisodeSpec, Ledger, episode_seed
 from roadworthy.jobs.job import Job, SweepConfig
 from roadworthy.sensitivity.factors import Categorical, Factor, parse_factors, spread_units
 
@@ -30,7 +30,7 @@ def plan(job: Job) -> Ledger:
         ]
         return Ledger(
             tuple(
-                Owed(f"{env}-b{rebuild}", place, env, seed_of(job, 0, f"{env}-b{rebuild}"), rebuild)
+                EpisodeSpec(f"{env}-b{rebuild}", place, env, seed_of(job, 0, f"{env}-b{rebuild}"), rebuild)
                 for place, (env, rebuild) in enumerate(counts)
             )
         )
@@ -38,7 +38,7 @@ def plan(job: Job) -> Ledger:
     digits = max(FEWEST_DIGITS, len(str(len(points) - 1)))
     return Ledger(
         tuple(
-            Owed(f"{number:0{digits}d}", number, f"{number:0{digits}d}", seed_of(job, number), rebuild, point)
+            EpisodeSpec(f"{number:0{digits}d}", number, f"{number:0{digits}d}", seed_of(job, number), rebuild, point)
             for number, (rebuild, point) in enumerate(_dealt(points, job.rebuilds, job.name))
         )
     )

@@ -125,7 +125,7 @@ def load_policy(name: str, config: Mapping[str, Any], batch: EnvBatch | None = N
         _refuse_config(name, config)
         return RandomPolicy() if name == "random" else ZeroPolicy()
     if name.startswith(REMOTE):
-        from roadworthy.remote.client import RemotePolicy
+        from roadworthy.policy.remote.client import RemotePolicy
 
         return RemotePolicy(name, **config)
     if name in plugins.known(GROUP):

@@ -13,7 +13,7 @@ from typing import Any
 
 from roadworthy.config import plain
 from roadworthy.errors import RoadworthyError
-from roadworthy.evaluate.ledger import Owed
+from roadworthy.evaluation.ledger import EpisodeSpec
 from roadworthy.jobs.batch import Broken, EnvBatch, SingleEnvs, split_factors
 from roadworthy.jobs.carry_out import CUT_OFF, JobFailure, Player, Shares, Streams
 from roadworthy.jobs.environments import open_envs, unprefer_egl
@@ -94,7 +94,7 @@ class Errand:
     crew: Crew | None = None
     is_without_cameras: bool = False
 
-    def play(self, owed: Sequence[Owed]) -> None:
+    def play(self, owed: Sequence[EpisodeSpec]) -> None:
         """Carry out every episode that is owed and has not ended; the envs are built again for each rebuild."""
         self.metrics = {name.rpartition(":")[2]: imported(name, "metric") for name in self.job.metrics}
         if self.job.videos is not None:
@@ -106,7 +106,7 @@ class Errand:
                 self._play_build(left)
         self._tell()
 
-    def _play_build(self, left: Sequence[Owed]) -> None:
+    def _play_build(self, left: Sequence[EpisodeSpec]) -> None:
         batch = self._open()
         try:
             for factors, group in _groups(left, batch):
@@ -147,7 +147,7 @@ class Errand:
         except Exception as error:
             self.writer.add_artifact(None, "closing of the envs", error=f"{type(error).__name__}: {error}")
 
-    def _play_group(self, batch: EnvBatch, left: Sequence[Owed]) -> None:
+    def _play_group(self, batch: EnvBatch, left: Sequence[EpisodeSpec]) -> None:
         job = self.job
         if self.watch is not None:
             batch.watch = self.watch
@@ -236,12 +236,12 @@ class Errand:
         return "; ".join(f"{name} raised {error}" for name, error in self.metric_errors.items()) or None
 
 
-def _groups(left: Sequence[Owed], batch: EnvBatch) -> Iterator[tuple[dict[str, Any], list[Owed]]]:
+def _groups(left: Sequence[EpisodeSpec], batch: EnvBatch) -> Iterator[tuple[dict[str, Any], list[EpisodeSpec]]]:
     """Episodes that one batch can play: all of them, but where a vector env can't vary factors, those of equal ones."""
     if isinstance(batch, SingleEnvs):
         yield {}, list(left)
         return
-    groups: dict[str, tuple[dict[str, Any], list[Owed]]] = {}
+    groups: dict[str, tuple[dict[str, Any], list[EpisodeSpec]]] = {}
     for episode in left:
         at_reset, at_build = split_factors(episode.factors, batch.traits.metadata)
         if at_reset and batch.resets_itself:
@@ -250,7 +250,7 @@ def _groups(left: Sequence[Owed], batch: EnvBatch) -> Iterator[tuple[dict[str, A
     yield from groups.values()
 
 
-def _stream(job: Job, stretch: Stretch | None) -> Iterator[Owed]:
+def _stream(job: Job, stretch: Stretch | None) -> Iterator[EpisodeSpec]:
     """The episodes of one env, one after another, as long as steps are left."""
     if stretch is None:
         return iter(())

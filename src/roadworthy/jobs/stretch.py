@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from roadworthy.evaluate.ledger import Owed
+from roadworthy.evaluation.ledger import EpisodeSpec
 from roadworthy.jobs.batch import Broken
 from roadworthy.jobs.episode import Underway
 from roadworthy.record import AgentRow, EpisodeResult, EpisodeRow
@@ -23,7 +23,7 @@ from roadworthy.record import AgentRow, EpisodeResult, EpisodeRow
 class Stretch:
     """One env's steps so far."""
 
-    owed: Owed
+    owed: EpisodeSpec
     steps: int = 0
     wall_s: float = 0.0
     attempts: list[AgentRow] = field(default_factory=list)  # episodes that ended, by their numbers in the stretch

@@ -17,7 +17,7 @@ from gymnasium.vector.utils import concatenate, create_empty_array, iterate
 from numpy.typing import NDArray
 
 from roadworthy.errors import UsageError
-from roadworthy.evaluate.ledger import Owed
+from roadworthy.evaluation.ledger import EpisodeSpec
 from roadworthy.jobs.batch import Begun, Broken, Change, EnvBatch, Moved, Picture, Traits, split_factors
 from roadworthy.jobs.watch import Watch
 
@@ -92,7 +92,7 @@ class MaskedEnvs(_VectorEnvs):
         self._has_begun = False
         self._ended: set[int] = set()
 
-    def begin(self, episodes: Mapping[int, Owed]) -> dict[int, Begun | Broken]:
+    def begin(self, episodes: Mapping[int, EpisodeSpec]) -> dict[int, Begun | Broken]:
         found: dict[int, Begun | Broken] = {}
         if not self._has_begun:  # envs without an episode have to be in some state too
             self._reset(np.ones(self.count, np.bool_), dict.fromkeys(range(self.count), 0), {})
@@ -148,7 +148,7 @@ class SelfResettingEnvs(_VectorEnvs):
         self.shows_last_state = not self._is_same_step
         self._starts_over = np.zeros(self.count, np.bool_)  # in the next step
 
-    def begin(self, episodes: Mapping[int, Owed]) -> dict[int, Begun | Broken]:
+    def begin(self, episodes: Mapping[int, EpisodeSpec]) -> dict[int, Begun | Broken]:
         spare = max((owed.seed for owed in episodes.values()), default=0)
         seeds = [episodes[number].seed if number in episodes else spare + 1 + number for number in range(self.count)]
         with self.watch.call():

@@ -14,7 +14,7 @@ import numpy as np
 from gymnasium import spaces
 
 from roadworthy.errors import UsageError
-from roadworthy.evaluate.ledger import Owed
+from roadworthy.evaluation.ledger import EpisodeSpec
 from roadworthy.jobs.batch import EnvBatch, Picture
 from roadworthy.jobs.episode import Underway
 from roadworthy.jobs.job import RENDER, VideoConfig
@@ -59,7 +59,7 @@ class Crew:
         self,
         config: VideoConfig,
         folder: Path,
-        owed: Sequence[Owed] | None,
+        owed: Sequence[EpisodeSpec] | None,
         seed: int,
         render_fault: str | None = None,
     ) -> None:
@@ -255,7 +255,7 @@ def _rgb(picture: Any) -> Picture:
     return np.ascontiguousarray(array[..., :3])
 
 
-def _chosen(config: VideoConfig, owed: Sequence[Owed] | None, seed: int) -> frozenset[str] | None:
+def _chosen(config: VideoConfig, owed: Sequence[EpisodeSpec] | None, seed: int) -> frozenset[str] | None:
     """Ids of the episodes to film, where that is known beforehand."""
     if config.choose in ("failed", "worst"):
         return None

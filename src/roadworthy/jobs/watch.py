@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from multiprocessing.context import SpawnContext
 from typing import Any
 
-from roadworthy.evaluate.ledger import Owed
+from roadworthy.evaluation.ledger import EpisodeSpec
 
 _EVERYBODY = -1.0  # is called: the envs of a vector env have no calls of their own
 # Who is called, since when (0: nobody is), and whether anything is drawn (1: yes); then the columns of each env.
@@ -47,7 +47,7 @@ class Watch:
         for env in range(self._envs):
             self.end(env)
 
-    def begin(self, env: int, owed: Owed, first_step: int) -> None:
+    def begin(self, env: int, owed: EpisodeSpec, first_step: int) -> None:
         """An env is about to begin an episode."""
         at = _HEAD + env * _COLUMNS
         self._numbers[at : at + _COLUMNS] = (-1.0, float(first_step), 0.0, 0.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from roadworthy.sim.draws import PURPOSES
+from roadworthy.sim.rules.draws import PURPOSES
 
 # Purposes, beside those of sim/draws.py.
 ACTION, TRAIT = PURPOSES - 2, PURPOSES - 1

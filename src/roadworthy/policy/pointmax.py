@@ -16,7 +16,7 @@ from numba import prange
 from numpy.typing import NDArray
 from torch import Tensor
 
-from roadworthy.compile import parallel
+from roadworthy.kernels.compile import parallel
 from roadworthy.scenario.schema import Floats, Ints
 
 CHUNKS = 16  # parts that rows are dealt into: sums are the same whatever the number of cores

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from roadworthy.compile import kernel
 from roadworthy.errors import UsageError
+from roadworthy.kernels.compile import kernel
 from roadworthy.render.shapes import FillRule, Shapes
 
 Image = NDArray[np.uint8]

@@ -16,12 +16,12 @@ from roadworthy.errors import RoadworthyError
 from roadworthy.record.traces import Trace
 from roadworthy.scenario.pack import Pack
 from roadworthy.scenario.schema import LightState, Scenario
-from roadworthy.sim import draws
+from roadworthy.sim.backends.cpu import ALL_STAGES, MOVE, PLAN, UNTIL_SETTLED
 from roadworthy.sim.config import Mode, SimConfig
-from roadworthy.sim.cpu import ALL_STAGES, MOVE, PLAN, UNTIL_SETTLED
 from roadworthy.sim.env import DriveEnv
 from roadworthy.sim.layout import ObservationLayout
-from roadworthy.sim.lights import AMBER_S, CYCLE_S, GREEN_S, PHASE_S
+from roadworthy.sim.rules import draws
+from roadworthy.sim.rules.lights import AMBER_S, CYCLE_S, GREEN_S, PHASE_S
 from roadworthy.sim.state import (
     ACCELERATION,
     AGENT_COUNT,

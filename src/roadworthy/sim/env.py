@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from roadworthy.errors import DeviceError, UsageError
 from roadworthy.scenario.pack import Pack
+from roadworthy.sim.backends.cpu_batch import CpuBatch
 from roadworthy.sim.config import Actions, SimConfig
-from roadworthy.sim.cpu_batch import CpuBatch
-from roadworthy.sim.dynamics import ACTION_CHOICES, IDLE_CHOICES
 from roadworthy.sim.episodes import EndedEpisodes, Episode, Sampler
 from roadworthy.sim.layout import layout
-from roadworthy.sim.logs import figure_names
+from roadworthy.sim.rules.dynamics import ACTION_CHOICES, IDLE_CHOICES
+from roadworthy.sim.rules.logs import figure_names
 from roadworthy.sim.snapshot import Snapshot
 from roadworthy.sim.state import DRIVEN_COUNT, EGO, HIDDEN_FACTORS, PARTNER, ROLE, SCENARIO, TRIAL
 
@@ -281,7 +281,7 @@ class DriveEnv:
                 f"device {self.device!r} was asked for, but numba-cuda is not installed; install the extra 'cuda' "
                 "(pip install 'roadworthy[cuda]'), or use the device 'cpu'"
             )
-        from roadworthy.sim.cuda_batch import CudaBatch  # needs torch and numba-cuda
+        from roadworthy.sim.backends.cuda_batch import CudaBatch  # needs torch and numba-cuda
 
         return CudaBatch(self.pack, self.config, self.world_count, numbers, sampler, self.device)
 

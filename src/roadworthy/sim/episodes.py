@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roadworthy.scenario.schema import Floats
-from roadworthy.sim.draws import SCENARIO, WORLD, choose, mix
+from roadworthy.sim.rules.draws import SCENARIO, WORLD, choose, mix
 
 ATTEMPTS = 100  # scenarios that can't be driven, one after another, before a world gives up
 

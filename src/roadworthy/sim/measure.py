@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from roadworthy.sim import cpu
+from roadworthy.sim.backends import cpu
 from roadworthy.sim.env import DriveEnv
 
 _ACTIONS = 16  # different ones, taken in turn

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roadworthy.sim.config import Actions, AtGoal, CollisionsScored, Mode, Model, OnInfraction, Range, SimConfig
-from roadworthy.sim.dynamics import ACTION_CHOICES
+from roadworthy.sim.rules.dynamics import ACTION_CHOICES
 from roadworthy.sim.state import (
     CONTINUE,
     HALT,

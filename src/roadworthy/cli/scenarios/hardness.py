@@ -14,7 +14,7 @@ from roadworthy.errors import UsageError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from roadworthy.evaluate.hardness import Hardness
+    from roadworthy.evaluation.hardness import Hardness
 
 EXAMPLES = examples(
     "roadworthy scenarios hardness runs/town/20260101T120000Z-best-1f2e3d4c --csv hard.csv",
@@ -51,7 +51,7 @@ def hardness(
     json: JsonFlag = False,
 ) -> None:
     """Score scenarios by how often a policy fails there, and make a pack of the hardest."""
-    from roadworthy.evaluate.hardness import hardness_of, read_hardness, write_hardest, write_hardness
+    from roadworthy.evaluation.hardness import hardness_of, read_hardness, write_hardest, write_hardness
     from roadworthy.record import Run
 
     is_table = sources[0].suffix.lower() == ".csv"

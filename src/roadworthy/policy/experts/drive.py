@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from roadworthy.compile import entry, rule
 from roadworthy.errors import UsageError
+from roadworthy.kernels.compile import entry, rule
 from roadworthy.policy.experts.places import NEVER, keep_track
 from roadworthy.scenario.schema import Floats, Ints
-from roadworthy.sim.dynamics import PEDESTRIAN, decode, encode, wheelbase_of
 from roadworthy.sim.env import DriveEnv
-from roadworthy.sim.path import FAR, Real, Road, route_pose
+from roadworthy.sim.rules.dynamics import PEDESTRIAN, decode, encode, wheelbase_of
+from roadworthy.sim.rules.path import FAR, Real, Road, route_pose
+from roadworthy.sim.rules.traffic import HARDEST_MPS2, lone_acceleration, outreach, wanted_acceleration
 from roadworthy.sim.state import (
     ACCELERATION,
     BRAKE_GAIN,
@@ -49,7 +50,6 @@ from roadworthy.sim.state import (
     X,
     Y,
 )
-from roadworthy.sim.traffic import HARDEST_MPS2, lone_acceleration, outreach, wanted_acceleration
 
 LEAST_SETTLING_M = np.float32(2.5)
 _BEND_M = np.float32(3.0)  # over which the route's bend is measured, since single pieces are noisy

@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from roadworthy.compile import entry, rule
+from roadworthy.kernels.compile import entry, rule
 from roadworthy.policy.experts.drive import LEAST_SETTLING_M, MOST_REST, DriveExpert
 from roadworthy.scenario.lanes.guide import ACCELERATION_MPS2, BEND_M, BRAKING_MPS2, SPACING_M, Guide, guide_of
 from roadworthy.scenario.lanes.locate import locate
 from roadworthy.scenario.lanes.network import LaneNetwork
 from roadworthy.scenario.schema import AgentType, Floats, Ints, Scenario
-from roadworthy.sim.angles import wrap
 from roadworthy.sim.config import Mode
-from roadworthy.sim.dynamics import decode, encode, wheelbase_of
 from roadworthy.sim.env import DriveEnv
-from roadworthy.sim.path import Real
+from roadworthy.sim.rules.angles import wrap
+from roadworthy.sim.rules.dynamics import decode, encode, wheelbase_of
+from roadworthy.sim.rules.path import Real
 from roadworthy.sim.state import (
     ACCELERATION,
     DRIVEN_COUNT,

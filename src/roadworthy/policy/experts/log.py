@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from roadworthy.compile import entry, rule
 from roadworthy.errors import UsageError
+from roadworthy.kernels.compile import entry, rule
 from roadworthy.scenario.schema import Floats
 from roadworthy.sim.config import Mode
 from roadworthy.sim.env import DriveEnv
-from roadworthy.sim.pursuit import infer, look_ahead
+from roadworthy.sim.rules.pursuit import infer, look_ahead
 from roadworthy.sim.state import (
     DRIVEN_COUNT,
     FIRST_STEP,

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadworthy.compile import rule
+from roadworthy.kernels.compile import rule
 from roadworthy.scenario.schema import Floats, Ints
-from roadworthy.sim.dynamics import PEDESTRIAN
-from roadworthy.sim.path import Road, nearest_place
-from roadworthy.sim.routes import place_on_route, trace_route
+from roadworthy.sim.rules.dynamics import PEDESTRIAN
+from roadworthy.sim.rules.path import Road, nearest_place
+from roadworthy.sim.rules.routes import place_on_route, trace_route
 from roadworthy.sim.state import (
     AGENT_COUNT,
     DRIVEN_COUNT,

@@ -16,8 +16,8 @@ from typing import IO, Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from roadworthy.compile import kernel
 from roadworthy.errors import UsageError
+from roadworthy.kernels.compile import kernel
 from roadworthy.scenario.importers.wire import MAX_BYTES
 from roadworthy.scenario.schema import Bytes
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from roadworthy.compile import kernel
+from roadworthy.kernels.compile import kernel
 
 WORD_BYTES = 8
 _STEP_LOW = np.uint64(0x78DDE6C4)  # both 4 times an odd number

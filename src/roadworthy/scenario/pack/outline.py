@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from roadworthy.compile import kernel
+from roadworthy.kernels.compile import kernel
 from roadworthy.scenario.pack.bundle import ALIGNMENT
 from roadworthy.scenario.schema import SCENARIO_ARRAYS, Ints, Longs, Scenario
 

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from roadworthy.compile import kernel
 from roadworthy.errors import PackError
+from roadworthy.kernels.compile import kernel
 from roadworthy.scenario.grid import CELL_M
 from roadworthy.scenario.pack.bundle import ALIGNMENT
 from roadworthy.scenario.pack.signs import sign_lines

@@ -1,9 +1,0 @@
-"""`multi_scenario`: every scenario equally often, open or replayed."""
-
-from __future__ import annotations
-
-from roadworthy.evaluate.evaluator import DrivingEvaluator
-
-
-class MultiScenario(DrivingEvaluator):
-    """Drives each of the scenarios `replicates` times, in the worlds that the section describes."""

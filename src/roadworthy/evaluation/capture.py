@@ -1,0 +1,179 @@
+"""Watches an env and keeps what every agent does, world by world, until an episode is over.
+
+A step is copied as one block for all worlds, which costs microseconds; a world's own part is cut out of the blocks when
+its episode ends, or when a buffer of some steps is full.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roadworthy.evaluation.ledger import EpisodeSpec
+from roadworthy.record.traces import Trace
+from roadworthy.sim.config import Actions
+from roadworthy.sim.env import DriveEnv
+from roadworthy.sim.state import (
+    ACCELERATION,
+    AGENT_COUNT,
+    EVENTS,
+    GOAL_COUNT,
+    GOALS,
+    HEADING,
+    IS_DRIVING,
+    IS_OVER,
+    IS_PRESENT,
+    JERK,
+    LATERAL,
+    LENGTH,
+    ROLE,
+    SOURCE,
+    SPEED,
+    STEERING,
+    TYPE,
+    WIDTH,
+    X,
+    Y,
+)
+
+# Lines of `agents` that a trace has under these names, and those that it keeps of policies' own agents beside them.
+MOTION = {"x": X, "y": Y, "heading": HEADING, "speed": SPEED}
+EXTRA = {"acceleration": ACCELERATION, "lateral": LATERAL, "jerk": JERK, "steering": STEERING}
+_LINES = np.array([*MOTION.values(), *EXTRA.values()])
+_MARKS = np.array([IS_PRESENT, IS_DRIVING, EVENTS])
+_BUFFER_STEPS = 64
+
+Frames = tuple[NDArray[np.float32], NDArray[np.int32], NDArray[np.float32]]  # lines, marks, actions; a frame each
+
+
+class Capture:
+    """The motion of all episodes under way in an env."""
+
+    def __init__(self, env: DriveEnv) -> None:
+        self._env = env
+        self._is_discrete = env.config.actions is Actions.DISCRETE
+        self._pieces: list[list[Frames]] = [[] for _ in range(env.world_count)]
+        self._trial_frames: list[list[int]] = [[] for _ in range(env.world_count)]
+        self._first = np.zeros(env.world_count, np.int64)  # the buffer's step from which on a world's motion is kept
+        self._bodies: list[dict[str, Any]] = [{} for _ in range(env.world_count)]
+        self._filled = 0
+        self._make_buffers()
+
+    def begin(self, world: int) -> None:
+        """An episode has just been started in a world."""
+        worlds = self._env.batch.worlds
+        count = int(worlds.clocks[world, AGENT_COUNT])
+        agents, marks = on_host(worlds.agents[world])[:, :count], on_host(worlds.marks[world])[:, :count]
+        goals = agents[GOALS:].reshape(-1, 2, count).transpose(2, 0, 1)
+        self._bodies[world] = {
+            "length": agents[LENGTH].copy(),
+            "width": agents[WIDTH].copy(),
+            "kinds": marks[TYPE].astype(np.int8),
+            "roles": marks[ROLE].astype(np.int8),
+            "sources": marks[SOURCE].copy(),
+            "goals": goals.copy(),
+            "goal_counts": marks[GOAL_COUNT].copy(),
+        }
+        self._pieces[world], self._trial_frames[world] = [], []
+        self._start_trial(world)
+
+    def watch(self) -> None:
+        """Keep the step that all worlds have just made; for `DriveEnv.watch`."""
+        worlds, rows = self._env.batch.worlds, self._env.batch.rows
+        if worlds.agents.shape[-1] > self._lines.shape[-1]:  # a scenario with more agents has come
+            self._empty()
+            self._make_buffers()
+        k = self._filled
+        _copy_lines(worlds.agents, _LINES, self._lines[k])
+        _copy_lines(worlds.marks, _MARKS, self._marks[k])
+        self._actions[k] = on_host(rows.actions).reshape(self._actions.shape[1:])
+        self._filled += 1
+        self._over = on_host(worlds.clocks[:, IS_OVER]) != 0
+        if self._filled == _BUFFER_STEPS:
+            self._empty()
+
+    def after_step(self, running: list[int]) -> None:
+        """Take up the trials that have begun with this step in worlds whose episode goes on."""
+        for world in running:
+            self._trial_frames[world][-1] += 1
+            if self._over[world]:
+                self._start_trial(world)
+
+    def end(self, world: int, owed: EpisodeSpec) -> Trace:
+        """The motion of the episode that has just ended in a world."""
+        self._trial_frames[world][-1] += 1
+        self._cut_out(world)
+        lines, marks, choices = (np.concatenate(parts) for parts in zip(*self._pieces[world], strict=True))
+        frames, _, agents = lines.shape
+        active = marks[:, 1] != 0
+        # The simulator leaves an agent that stopped driving with its last events and forces: they happened once.
+        np.copyto(lines[:, len(MOTION) :], np.float32(0), where=~active[:, None])
+        np.copyto(marks[:, 2], 0, where=~active)
+        actions = np.zeros((frames, agents, 2), np.int8 if self._is_discrete else np.float32)
+        driven = min(choices.shape[1], agents)
+        np.copyto(actions[:, :driven], choices[:, :driven], casting="unsafe", where=active[:, :driven, None])
+        columns: dict[str, Any] = dict(zip((*MOTION, *EXTRA), lines.transpose(1, 0, 2), strict=True))
+        self._pieces[world] = []
+        return Trace(
+            dt=float(self._env.pack.packed_scenario(owed.scenario).dt),
+            trial_starts=np.cumsum([0, *self._trial_frames[world]]).astype(np.int32),
+            **{name: columns[name] for name in MOTION},
+            present=marks[:, 0] != 0,
+            active=active,
+            events=marks[:, 2].astype(np.uint16),
+            actions=actions,
+            extra={name: columns[name] for name in EXTRA},
+            **self._bodies[world],
+            scenario_id=owed.scenario_id,
+            episode_id=owed.episode_id,
+        )
+
+    def _make_buffers(self) -> None:
+        worlds, room = self._env.world_count, self._env.batch.worlds.agents.shape[-1]
+        self._lines = np.zeros((_BUFFER_STEPS, worlds, len(_LINES), room), np.float32)
+        self._marks = np.zeros((_BUFFER_STEPS, worlds, len(_MARKS), room), np.int32)
+        self._actions = np.zeros((_BUFFER_STEPS, worlds, self._env.rows_per_world, 2), np.float32)
+        self._over = np.zeros(worlds, np.bool_)
+
+    def _start_trial(self, world: int) -> None:
+        """Keep the state in which a trial starts."""
+        self._cut_out(world)
+        worlds = self._env.batch.worlds
+        count = len(self._bodies[world]["length"])
+        lines = on_host(worlds.agents[world])[_LINES, :count]
+        marks = on_host(worlds.marks[world])[_MARKS, :count]
+        marks[2] = 0  # nothing has happened yet
+        choices = np.zeros((1, self._env.rows_per_world, 2), np.float32)
+        self._pieces[world].append((lines[None], marks[None], choices))
+        self._trial_frames[world].append(1)
+
+    def _cut_out(self, world: int) -> None:
+        """Move what the buffer has of a world to its own pieces."""
+        first, count = int(self._first[world]), len(self._bodies[world]["length"])
+        if first < self._filled and self._pieces[world]:
+            steps = slice(first, self._filled)
+            lines, marks = self._lines[steps, world, :, :count], self._marks[steps, world, :, :count]
+            self._pieces[world].append((lines.copy(), marks.copy(), self._actions[steps, world].copy()))
+        self._first[world] = self._filled
+
+    def _empty(self) -> None:
+        for world, pieces in enumerate(self._pieces):
+            if pieces:
+                self._cut_out(world)
+        self._filled = 0
+        self._first[:] = 0
+
+
+def _copy_lines(block: Any, lines: NDArray[np.int64], out: NDArray[Any]) -> None:
+    """Copy some lines of a block of all worlds, (worlds, lines, agents)."""
+    if isinstance(block, np.ndarray):
+        np.take(block, lines, axis=1, out=out, mode="clip")  # without clipping NumPy would copy twice
+    else:
+        out[:] = on_host(block[:, lines])
+
+
+def on_host(array: Any) -> NDArray[Any]:
+    """An array of the env where NumPy can read it."""
+    return array if isinstance(array, np.ndarray) else array.cpu().numpy()

@@ -1,0 +1,7 @@
+"""The doctor: is everything there that an evaluation needs, and what will it take?"""
+
+from roadworthy.evaluation.doctor.findings import Finding, State
+from roadworthy.evaluation.doctor.machine import examine_machine
+from roadworthy.evaluation.doctor.suite import examine_suite
+
+__all__ = ["Finding", "State", "examine_machine", "examine_suite"]

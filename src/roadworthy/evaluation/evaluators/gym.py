@@ -1,0 +1,107 @@
+"""`gym`: episodes in any Gymnasium environment, single or vector, as jobs run them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from roadworthy.config import plain
+from roadworthy.errors import ConfigError, RoadworthyError
+from roadworthy.evaluation.config import EvaluatorConfig
+from roadworthy.evaluation.evaluator import Order
+from roadworthy.jobs.figures import figures
+from roadworthy.jobs.job import Job, SweepConfig, VideoConfig
+from roadworthy.jobs.plan import plan
+from roadworthy.jobs.render_probe import render_fault
+from roadworthy.jobs.run import Errand
+from roadworthy.record import Run, RunWriter
+
+
+@dataclass(frozen=True, kw_only=True)
+class GymConfig(EvaluatorConfig):
+    """Settings of a job, beside those that all evaluators share: `worlds` are envs side by side.
+
+    A section runs `episodes` times `replicates` episodes, and builds the environments again for each replicate.
+
+    `policy` is named as jobs name theirs; none: the checkpoint that is evaluated.
+    """
+
+    needs_scenarios: ClassVar[bool] = False
+    has_references: ClassVar[bool] = False
+
+    environment: str
+    # "gym:Ant-v5", "drive:town" or "drive:FILE.pack", "module:make_env", or a name that a package declares.
+    arguments: dict[str, Any] = field(default_factory=dict)
+    # Handed to whatever makes the environment.
+    policy_config: dict[str, Any] = field(default_factory=dict)
+    # Handed to the policy's class.
+    max_steps: int | None = None
+    # An episode ends after so many steps at the latest.
+    instruction: str | None = None
+    # What the policy is told to do; none: what the environment says.
+    metrics: tuple[str, ...] = ()
+    # "module:function" each: called with every ended episode.
+    videos: VideoConfig | None = None
+    # None: no videos.
+    sweep: SweepConfig | None = None
+    # Factors that vary between episodes.
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.episodes is None:
+            raise ConfigError("episodes is missing, expected how many to run")
+        if self.render is not None:
+            raise ConfigError("render is for driving; a section of type gym has videos instead")
+        for name in ("time_limit_s", "memory_limit_gb"):
+            if getattr(self, name) != getattr(EvaluatorConfig, name):  # the default
+                raise ConfigError(
+                    f"{name} is {getattr(self, name)}, but a section of type gym runs in this process, which nobody "
+                    "could end; leave it out, or run it as a job (roadworthy jobs), where time_limit_s ends an env "
+                    "that hangs"
+                )
+
+    def policy_for(self, given: str | None) -> str | None:
+        """A job makes a policy of its own by itself; another one that does nothing is named for it."""
+        return "zero" if self.policy is not None else super().policy_for(given)
+
+    def job(self, name: str, policy: str) -> Job:
+        """The job that the section describes."""
+        assert self.episodes is not None  # see __post_init__
+        return Job(
+            name=name,
+            environment=self.environment,
+            arguments=self.arguments,
+            policy=self.policy or policy,
+            policy_config=self.policy_config,
+            episodes=self.episodes * self.replicates,
+            rebuilds=self.replicates,
+            envs=self.worlds,
+            max_steps=self.max_steps,
+            seed=self.seed,
+            instruction=self.instruction,
+            metrics=self.metrics,
+            videos=self.videos,
+            sweep=self.sweep,
+        )
+
+
+class Gym:
+    """Carries a job out as a section of an evaluation."""
+
+    config_type: ClassVar[type[EvaluatorConfig]] = GymConfig
+
+    def evaluate(self, order: Order) -> Run:
+        """Write the ledger, carry it out, and seal the run."""
+        assert isinstance(order.config, GymConfig)
+        job = order.config.job(order.name, order.subject.spec)
+        ledger = plan(job)
+        header = {**order.header(), "policy_spec": job.policy, "job": plain(job)}
+        name = order.subject.name if order.config.policy is None else job.policy
+        with RunWriter.start(order.out, order.name, name, header, ledger.table(), new=order.is_new) as writer:
+            order.on_begun(writer.folder)
+            errand = Errand(job, writer, len(ledger), order.progress, render_fault=render_fault(job))
+            errand.play(list(ledger))
+            writer.seal(figures)
+        if errand.metric_fault:
+            raise RoadworthyError(errand.metric_fault)
+        return Run(writer.folder)

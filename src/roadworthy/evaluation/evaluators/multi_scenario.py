@@ -1,0 +1,9 @@
+"""`multi_scenario`: every scenario equally often, open or replayed."""
+
+from __future__ import annotations
+
+from roadworthy.evaluation.evaluator import DrivingEvaluator
+
+
+class MultiScenario(DrivingEvaluator):
+    """Drives each of the scenarios `replicates` times, in the worlds that the section describes."""

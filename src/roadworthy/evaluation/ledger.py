@@ -1,0 +1,117 @@
+"""The ledger: the episodes that a run owes, fixed before the first step."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from roadworthy.errors import UsageError
+
+if TYPE_CHECKING:
+    from roadworthy.scenario.pack import Pack
+
+Factor = float | str
+
+_SCHEMA = pa.schema(
+    [
+        ("episode_id", pa.string()),
+        ("scenario", pa.int32()),
+        ("scenario_id", pa.string()),
+        ("seed", pa.uint64()),
+        ("replicate", pa.int32()),
+        ("factors", pa.string()),  # a JSON object
+    ]
+)
+
+
+@dataclass(frozen=True)
+class EpisodeSpec:
+    """One episode that a run owes: everything that decides it."""
+
+    episode_id: str
+    scenario: int
+    # Its number in the run's pack.
+    scenario_id: str
+    seed: int
+    # Of all draws in it, below 2**64.
+    replicate: int
+    factors: Mapping[str, Factor] = field(default_factory=dict)
+    # What a sweep of jobs asks for. Worlds of the simulator draw theirs by the seed and can't be told any.
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """The episodes that a run owes, in the order in which they are handed out; it has no influence on any result."""
+
+    episodes: tuple[EpisodeSpec, ...]
+
+    def __post_init__(self) -> None:
+        name, times = next(iter(Counter(owed.episode_id for owed in self.episodes).most_common(1)), ("", 1))
+        if times > 1:
+            raise UsageError(f"the episode {name!r} is owed {times} times; every episode of a run needs its own id")
+
+    def __len__(self) -> int:
+        return len(self.episodes)
+
+    def __iter__(self) -> Iterator[EpisodeSpec]:
+        return iter(self.episodes)
+
+    def __getitem__(self, episode_id: str) -> EpisodeSpec:
+        try:
+            return self._by_id[episode_id]
+        except KeyError:
+            some = ", ".join(list(self._by_id)[:3])
+            raise UsageError(f"the run owes no episode {episode_id!r}; it owes {len(self)}, such as {some}") from None
+
+    @cached_property
+    def _by_id(self) -> dict[str, EpisodeSpec]:
+        return {owed.episode_id: owed for owed in self.episodes}
+
+    @cached_property
+    def hash(self) -> str:
+        """Equal for ledgers that owe the same episodes, in whatever order."""
+        lines = sorted(
+            json.dumps([e.episode_id, e.scenario_id, e.seed, e.replicate, dict(e.factors)], sort_keys=True)
+            for e in self.episodes
+        )
+        return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+    def table(self) -> pa.Table:
+        """As the run folder keeps it."""
+        rows = [{**vars(owed), "factors": json.dumps(dict(owed.factors), sort_keys=True)} for owed in self.episodes]
+        return pa.Table.from_pylist(rows, schema=_SCHEMA)
+
+    @classmethod
+    def from_table(cls, table: pa.Table) -> Ledger:
+        """The ledger that a run folder keeps."""
+        known: list[str] = _SCHEMA.names
+        rows: list[dict[str, Any]] = table.select(known).to_pylist()
+        return cls(tuple(EpisodeSpec(**{**row, "factors": json.loads(row["factors"])}) for row in rows))
+
+
+def plan_ledger(pack: Pack, scenarios: Sequence[int], replicates: int, seed: int) -> Ledger:
+    """Every one of these scenarios, `replicates` times; scenario k of the run's pack is the k-th of them.
+
+    The first replicate of every scenario comes before the second of any, so that a run that stops early is balanced.
+    """
+    names = [pack.ids[number] for number in scenarios]
+    return Ledger(
+        tuple(
+            EpisodeSpec(f"{name}-r{replicate}", place, name, episode_seed(seed, name, replicate), replicate)
+            for replicate in range(replicates)
+            for place, name in enumerate(names)
+        )
+    )
+
+
+def episode_seed(run_seed: int, scenario_id: str, replicate: int) -> int:
+    """The seed of an episode: the same wherever the scenario stands, and whatever else the run owes."""
+    key = json.dumps([run_seed, scenario_id, replicate]).encode()
+    return int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "little")

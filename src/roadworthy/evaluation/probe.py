@@ -1,0 +1,138 @@
+"""Probes a policy before a run: do its actions depend on anything but the episode that it is in?
+
+A few short episodes are driven in several arrangements. Whoever gives the same agent other actions because of its place
+in the batch, its neighbours, their number or an episode that ended before would make results depend on the engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roadworthy.errors import ScenarioError
+from roadworthy.evaluation.capture import on_host
+from roadworthy.evaluation.ledger import episode_seed
+from roadworthy.evaluation.task import Task
+from roadworthy.scenario.pack import Pack
+from roadworthy.sim.config import EpisodeConfig, SimConfig
+from roadworthy.sim.env import DriveEnv
+
+STEPS = 12  # of an episode
+_CANDIDATES = 8  # scenarios that are tried before none is found that can be driven
+
+Taken = NDArray[np.float32]  # (steps, rows of a world, 2) actions; NaN where a row was not active
+
+
+class _Unfit(Exception):
+    """The policy does not do what an actor does."""
+
+
+def probe(task: Task) -> tuple[str, ...]:
+    """What is wrong with the policy of a task, in words; what it raises is raised."""
+    with Pack(task.pack) as pack:
+        chosen = _drivable(task, range(min(len(pack), _CANDIDATES)))
+    if not chosen:
+        return ()
+    subject, other = chosen[0], chosen[-1]
+    try:
+        alone = _drive(task, [(subject, 1)])[0]
+        (first,) = _drive(task, [(subject, 1)], rounds=2)
+        crowded = _drive(task, [(other, 2), (subject, 1), (other, 3)])[1]
+        beside = _drive(task, [(subject, 4), (subject, 1), (subject, 5)])[1]
+    except _Unfit as unfit:
+        return (str(unfit),)
+    faults = []
+    if not _same(crowded, beside):
+        faults.append(
+            "its actions for an agent change with what runs in other rows: state leaks between rows, or it draws from "
+            f"a generator of its own (step {_where(crowded, beside)}); it may use observations, seeds and steps of a "
+            "row for that row alone"
+        )
+    elif not _same(alone, crowded):
+        faults.append(
+            f"its actions for an agent change with the number of worlds (step {_where(alone, crowded)}); it has to "
+            "work in blocks of one size, so that its arithmetic does not depend on the batch"
+        )
+    if not _same(alone, first) and not faults:
+        faults.append(
+            f"it acts differently when an episode is run again (step {_where(alone, first)}): reset(mask) has to clear "
+            "the memory of these rows"
+        )
+    return tuple(faults)
+
+
+def _drivable(task: Task, numbers: Sequence[int]) -> list[int]:
+    """Two of these scenarios that can be driven, one if there are no two: those in which most is left to do.
+
+    An episode of one step, as of a car that starts at its goal, shows nothing of a policy's memory.
+    """
+    env = replace(task, env=_short(task), worlds=1).make_env()
+    idle = np.tile(np.asarray(env.idle_action, np.float32), (env.row_count, 1))
+    lasting: dict[int, int] = {}  # steps in which rows were active
+    for number in numbers:
+        try:
+            env.assign(0, number, 0, now=True)
+        except ScenarioError:
+            continue
+        lasting[number] = 0
+        while len(env.resting_worlds) == 0 and on_host(env.signals.active).any():
+            lasting[number] += int(on_host(env.signals.active).sum())
+            env.step(idle)
+    return sorted(lasting, key=lambda number: (-lasting[number], number))[:2]
+
+
+def _short(task: Task) -> SimConfig:
+    """The settings of the task's worlds, with short episodes of one trial."""
+    return replace(task.env, episode=EpisodeConfig(1, STEPS))
+
+
+def _drive(task: Task, episodes: Sequence[tuple[int, int]], rounds: int = 1) -> list[Taken]:
+    """The actions taken in one world for each (scenario, replicate), in the last of so many rounds of the same."""
+    env = replace(task, env=_short(task), worlds=len(episodes)).make_env()
+    actor = task.make_actor()
+    actor.start(env)
+    shape = (STEPS, env.world_count, env.rows_per_world, 2)
+    seeds = np.array([episode_seed(0, f"probe {scenario}", replicate) for scenario, replicate in episodes], np.uint64)
+    seed_of_row = np.repeat(seeds, env.rows_per_world)
+    for _ in range(rounds):
+        taken = np.full(shape, np.nan, np.float32)
+        for world, (scenario, _) in enumerate(episodes):
+            env.assign(world, scenario, int(seeds[world]), now=True)
+        actor.reset(np.ones(env.row_count, np.bool_))
+        for step in range(STEPS):
+            active = on_host(env.signals.active).copy()
+            if not active.any():
+                break
+            actions = _checked(env, actor, seed_of_row, step)
+            taken[step].reshape(-1, 2)[active] = actions[active]
+            env.step(actions)
+            actor.reset(on_host(env.signals.episode_ended).copy())
+    return list(taken.transpose(1, 0, 2, 3))
+
+
+def _checked(env: DriveEnv, actor: Any, seeds: NDArray[np.uint64], step: int) -> NDArray[Any]:
+    """The actions of a step, if they are actions."""
+    before = on_host(env.observations).copy()
+    given = actor.act(env.observations, env.signals.active, seeds, np.full(env.row_count, step, np.int64))
+    actions = on_host(given) if not isinstance(given, list | tuple) else np.asarray(given)
+    if actions.shape != (env.row_count, 2):
+        raise _Unfit(f"act returned an array of shape {actions.shape}, expected {(env.row_count, 2)}: two per row")
+    if actions.dtype.kind not in "iuf":
+        raise _Unfit(f"act returned an array of type {actions.dtype}, expected numbers")
+    if before.tobytes() != on_host(env.observations).tobytes():
+        raise _Unfit("act wrote to the observations, which belong to the env; it has to copy what it changes")
+    return actions
+
+
+def _same(one: Taken, other: Taken) -> bool:
+    return one.tobytes() == other.tobytes()
+
+
+def _where(one: Taken, other: Taken) -> int:
+    """The first step in which two differ."""
+    differs = (one != other) & ~(np.isnan(one) & np.isnan(other))
+    return int(np.flatnonzero(differs.any(axis=(1, 2)))[0])

@@ -1,0 +1,66 @@
+"""A finished run, taken up again: its evaluator, its settings and its ledger, as run.json has them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from roadworthy.config import parse
+from roadworthy.errors import UsageError
+from roadworthy.evaluation.config import EvaluatorConfig
+from roadworthy.evaluation.evaluator import DrivingEvaluator
+from roadworthy.evaluation.ledger import Ledger
+from roadworthy.evaluation.sections import evaluator_class
+from roadworthy.evaluation.subject import recorded_subject
+from roadworthy.evaluation.task import Task
+from roadworthy.evaluation.trust import recorded_specs, require_trust
+from roadworthy.record import Run
+from roadworthy.sim.config import SimConfig
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A run of a driving evaluator."""
+
+    run: Run
+    name: str
+    evaluator: DrivingEvaluator
+    config: EvaluatorConfig
+    ledger: Ledger
+    trust: bool = False
+    # Whether code and addresses that run.json names may be run.
+
+    @property
+    def env(self) -> SimConfig:
+        """The simulation of its worlds."""
+        return self.config.env
+
+    def task(self, checkpoint: str | None = None, worlds: int | None = None) -> Task:
+        """Make the task of the run; checkpoint: where its policy is now, or another policy, which the caller trusts.
+
+        Raises UsageError if run.json names a policy that is code or an address and `trust` was not given.
+        """
+        if not self.trust:
+            require_trust(self.run.folder, recorded_specs(self.run.header, self.config.coplayers, checkpoint))
+        subject = recorded_subject(self.run.header, checkpoint)
+        task = self.evaluator.task(self.name, self.run.pack, subject, self.config)
+        return task if worlds is None else replace(task, worlds=worlds)
+
+
+def take_up(run: Run, *, trust: bool = False) -> Recorded:
+    """Read the evaluator and the settings of a run. Executes nothing that the run names.
+
+    trust: whether its episodes may run again with a policy that is code or an address.
+    """
+    header: dict[str, Any] = run.header
+    settings = {**header.get("carried_out", {}), **header["config"]}
+    if "type" not in settings:
+        raise UsageError(f"{run.folder}: run.json has no config with a type; the run failed before it began")
+    evaluator = evaluator_class(settings["type"])()
+    if not isinstance(evaluator, DrivingEvaluator):
+        raise UsageError(
+            f"{run.folder} is a run of the evaluator {settings['type']!r}, which does not drive in the simulator; "
+            "this works for driving evaluators alone"
+        )
+    config = parse(settings, evaluator.config_type, f"{run.folder}/run.json")
+    return Recorded(run, header["evaluator"], evaluator, config, Ledger.from_table(run.ledger), trust)

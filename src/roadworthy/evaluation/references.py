@@ -1,0 +1,82 @@
+"""Makes the reference runs of a run: floors and ceilings on the same ledger, cached beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, suppress
+from dataclasses import replace
+from typing import Any
+
+from roadworthy.errors import RoadworthyError
+from roadworthy.evaluation.config import EvaluatorConfig
+from roadworthy.evaluation.evaluator import Evaluator, Order, Progress
+from roadworthy.evaluation.subject import subject_of
+from roadworthy.record import Run
+from roadworthy.record.origin import origin
+from roadworthy.record.references import CEILING, FLOOR, FOLDER, reference_runs
+from roadworthy.sim.config import Mode
+
+# Policies that a benchmark must fail: they do not look at the other road users.
+FLOORS = ("zero", "random")
+# Policies that it must pass: the recorded motion, and the scripted expert.
+CEILINGS = ("expert:log", "expert:drive")
+
+
+def reference_policies(config: EvaluatorConfig) -> Iterator[tuple[str, str]]:
+    """Yield the role and the policy of each reference of a section."""
+    if config.references is not None:
+        for policy in config.references:
+            yield FLOOR if policy in (*FLOORS, *config.more_floors) else CEILING, policy
+    elif config.has_references and config.policy is None:
+        yield from ((FLOOR, policy) for policy in (*FLOORS, *config.more_floors))
+        is_recorded = config.env.mode is Mode.REPLAY
+        yield from ((CEILING, policy) for policy in CEILINGS if is_recorded or policy != "expert:log")
+
+
+def make_references(
+    run: Run,
+    evaluator: Evaluator,
+    order: Order,
+    showing: Callable[[str], AbstractContextManager[Progress]],
+) -> list[Run]:
+    """Return the reference runs of a complete run; those that this version of the code has made are not run again.
+
+    order: of the run. A reference that fails is listed among the run's artifacts, and the others are made.
+    """
+    made = {_policy_of(found.header) for found in reference_runs(run) if _is_current(found)}
+    for role, policy in reference_policies(order.config):
+        try:
+            subject = subject_of(policy)
+            if _policy_of({"policy_spec": subject.spec, "checkpoint": subject.checkpoint}) in made:
+                continue
+            with showing(f"{order.name}: {role} {policy}") as progress:
+                config = replace(order.config, policy=None, checkpoint=None, traits={}, render=None, references=())
+                evaluator.evaluate(
+                    replace(
+                        order,
+                        config=config,
+                        subject=subject,
+                        out=order.out / FOLDER,
+                        is_new=False,
+                        progress=progress,
+                        on_begun=lambda folder: None,
+                        role=role,
+                    )
+                )
+        except Exception as error:
+            with suppress(OSError, RoadworthyError):
+                run.add_artifact(None, f"reference_{policy.replace(':', '_')}", error=f"{error}")
+    return reference_runs(run)
+
+
+def _policy_of(header: Mapping[str, Any]) -> tuple[str, str | None]:
+    """Return what a policy is: its spec, and the hash of its checkpoint if it has one."""
+    checkpoint = header.get("checkpoint")
+    return str(header["policy_spec"]), None if checkpoint is None else str(checkpoint["sha256"])
+
+
+def _is_current(run: Run) -> bool:
+    """Return whether the code that runs now made a run: the same version and commit, without changes since."""
+    session, here = run.header["sessions"][-1], origin()
+    same = ("versions", "revision")
+    return all(session.get(key) == here[key] for key in same) and not here["revision"]["is_dirty"]

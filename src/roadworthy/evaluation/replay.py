@@ -1,0 +1,73 @@
+"""Runs an episode of a run again with its policy, and tells whether the motion is the same, and where it is not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from roadworthy.evaluation.capture import MOTION
+from roadworthy.evaluation.carry_out import carry_out, one_by_one
+from roadworthy.evaluation.recorded import Recorded
+from roadworthy.record import EpisodeResult, Trace
+from roadworthy.sim.state import EVENT_AT_FAULT
+
+_COLUMNS = (*MOTION, "present", "actions", "events")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first place at which two motions of an episode differ."""
+
+    trial: int
+    step: int
+    # Of the trial; 0 is its start.
+    agent: int
+    column: str
+    recorded: float
+    repeated: float
+
+    def __str__(self) -> str:
+        return (
+            f"trial {self.trial}, step {self.step}, agent {self.agent}: {self.column} is {self.repeated:.9g}, "
+            f"recorded was {self.recorded:.9g}"
+        )
+
+
+def replay(recorded: Recorded, episode_id: str, checkpoint: str | None = None) -> EpisodeResult:
+    """The episode, run once more, alone."""
+    task = recorded.task(checkpoint, worlds=1)
+    results: list[EpisodeResult] = []
+    owed = recorded.ledger[episode_id]
+    carry_out(task, task.make_env(threads=1), one_by_one([owed]), results.append)
+    return results[0]
+
+
+def first_difference(recorded: Trace, repeated: Trace) -> Difference | None:
+    """Where two motions of an episode part; None if they are the same bit for bit."""
+    frames = min(recorded.frame_count, repeated.frame_count)
+    places = []
+    for name in _COLUMNS:
+        one, other = getattr(recorded, name)[:frames], getattr(repeated, name)[:frames]
+        if name == "events" and not recorded.judges_fault:
+            other = other & ~np.uint16(EVENT_AT_FAULT)
+        if one.shape != other.shape:
+            return Difference(0, 0, 0, "number of agents", recorded.agent_count, repeated.agent_count)
+        differs = one.view(np.uint32) != other.view(np.uint32) if one.dtype.kind == "f" else one != other
+        found = np.argwhere(differs)
+        if len(found):
+            places.append((int(found[0][0]), int(found[0][1]), name, tuple(found[0])))
+    if places:
+        frame, agent, name, place = min(places)
+        trial, step = _when(recorded, frame)
+        values = (float(getattr(trace, name)[place]) for trace in (recorded, repeated))
+        return Difference(trial, step, agent, name, *values)
+    if recorded.trial_starts.tolist() != repeated.trial_starts.tolist():
+        trial, step = _when(recorded, frames - 1)
+        return Difference(trial, step, 0, "number of frames", recorded.frame_count, repeated.frame_count)
+    return None
+
+
+def _when(trace: Trace, frame: int) -> tuple[int, int]:
+    trial = int(np.searchsorted(trace.trial_starts, frame, side="right")) - 1
+    return trial, frame - int(trace.trial_starts[trial])

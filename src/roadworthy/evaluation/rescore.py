@@ -1,0 +1,164 @@
+"""Re-scores a run: every figure once more from its traces, by the simulator's own rules, without the policy."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from roadworthy.evaluation.capture import EXTRA, MOTION
+from roadworthy.evaluation.ledger import EpisodeSpec
+from roadworthy.evaluation.recorded import Recorded
+from roadworthy.evaluation.results import are_rows_equal, ego_rows, mean_figures, track_id_of
+from roadworthy.metrics.trace_figures import with_trace_figures
+from roadworthy.record import AgentRow, EpisodeResult, Run, RunWriter, Trace, TrialRow
+from roadworthy.sim.backends.cpu import CARRY_ON, JUDGE, MOVE, PLAN, SETTLE
+from roadworthy.sim.config import SimConfig
+from roadworthy.sim.env import DriveEnv
+from roadworthy.sim.state import AGENT_COUNT, COS, EGO, FAILED_SPAWNS, HEADING, IS_PRESENT, ROLE, SIN
+
+
+@dataclass(frozen=True)
+class FigureChange:
+    """A figure that comes out differently, or is another metric by now."""
+
+    name: str
+    recorded: Mapping[str, Any] | None
+    recomputed: Mapping[str, Any] | None
+
+    @property
+    def is_new(self) -> bool:
+        """Return whether the run has no such figure: it was recorded before the figure existed."""
+        return self.recorded is None
+
+    @property
+    def is_other_version(self) -> bool:
+        """Whether the metric's definition changed since the run."""
+        versions = [figure and figure["version"] for figure in (self.recorded, self.recomputed)]
+        return None not in versions and versions[0] != versions[1]
+
+
+@dataclass(frozen=True)
+class Rescored:
+    """What re-scoring a run gave."""
+
+    episodes: int
+    # With a trace.
+    untraced: tuple[str, ...]
+    # Completed episodes without one: their rows were taken as they are.
+    differing: tuple[str, ...]
+    # Episodes with a row that came out differently.
+    moved: tuple[str, ...]
+    # Episodes whose motion this machine's simulator would not repeat bit for bit; the trace's own was judged.
+    changes: tuple[FigureChange, ...]
+    metrics: Mapping[str, Any]
+
+    @property
+    def agrees(self) -> bool:
+        """Return whether every row and every figure came out as recorded; figures that are new do not count."""
+        return not self.differing and all(change.is_new for change in self.changes)
+
+
+def rescore(recorded: Recorded, progress: Callable[[int, int], None] = lambda done, total: None) -> Rescored:
+    """Judge every traced episode of a run anew and compare rows and figures with the recorded ones."""
+    run = recorded.run
+    judge = Judge(recorded)
+    header = {key: run.header.get(key) for key in ("config", "checkpoint")}
+    untraced, differing, moved, count = [], [], [], 0
+    with tempfile.TemporaryDirectory() as folder:
+        writer = RunWriter.start(folder, recorded.name, run.header["policy"], header, run.ledger)
+        with writer:
+            for done, before in enumerate(run.results(), 1):
+                name, after = before.episode.episode_id, before
+                if before.episode.status == "completed" and "trace" not in before.episode.artifacts:
+                    untraced.append(name)
+                elif before.episode.status == "completed":
+                    after, is_moved = judge.result(recorded.ledger[name], run.trace(name), before)
+                    count += 1
+                    moved += [name] if is_moved else []
+                    differing += [] if are_rows_equal(before, after) else [name]
+                writer.append(after)
+                progress(done, len(recorded.ledger))
+            writer.seal(lambda rows: recorded.evaluator.metrics(rows, run))
+        metrics = Run(writer.folder).metrics or {}
+    changes = tuple(_changes(run.metrics or {}, metrics)) if run.metrics else ()
+    return Rescored(count, tuple(untraced), tuple(differing), tuple(moved), changes, metrics)
+
+
+class Judge:
+    """One world of a run, in which traced motion takes the place of the simulator's own before it is judged."""
+
+    def __init__(self, recorded: Recorded) -> None:
+        config: SimConfig = recorded.env
+        self._trace_figures = recorded.evaluator.trace_figures(recorded.config)
+        self._names = DriveEnv(recorded.run.pack, 1, config, sampling=False).figure_names
+        unseen = replace(config, observe=replace(config.observe, final=False))
+        self._env = DriveEnv(recorded.run.pack, 1, unseen, sampling=False, threads=1)
+        self._env.reset()
+
+    def result(self, owed: EpisodeSpec, trace: Trace, before: EpisodeResult) -> tuple[EpisodeResult, bool]:
+        """The result of an episode with rows from its trace, and whether the simulator would have moved otherwise."""
+        env, batch = self._env, self._env.batch
+        env.assign(0, owed.scenario, owed.seed, now=True)
+        agents: list[AgentRow] = []
+        trials: list[TrialRow] = []
+        is_moved = int(batch.worlds.clocks[0, AGENT_COUNT]) != trace.agent_count
+        for number in range(trace.trial_count):
+            frames = trace.trial(number)
+            is_moved |= self._put(trace, frames.start)
+            for frame in range(frames.start + 1, frames.stop):
+                actions = np.zeros((env.row_count, 2), np.float32)
+                driven = min(env.row_count, trace.agent_count)
+                actions[:driven] = trace.actions[frame, :driven]
+                batch.take(actions)
+                batch.run_stages(PLAN | MOVE)
+                is_moved |= self._put(trace, frame)
+                batch.run_stages(JUDGE | SETTLE)
+                for agent in np.flatnonzero(
+                    batch.rows.episode_ended & (batch.worlds.marks[0, ROLE, : env.row_count] == EGO)
+                ):
+                    attempt = sum(row.agent == agent for row in agents)
+                    figures, ended = batch.logs.episodes[0, agent], batch.logs.trials[0, agent]
+                    track_id = track_id_of(env.pack[owed.scenario], int(trace.sources[agent]))
+                    own, rows = ego_rows(owed.episode_id, int(agent), attempt, self._names, figures, ended, track_id)
+                    agents.append(own)
+                    trials += rows
+                batch.run_stages(CARRY_ON)
+        agents.sort(key=lambda row: (row.agent, row.attempt))
+        trials.sort(key=lambda row: (row.agent, row.attempt, row.trial))
+        outcomes = mean_figures(agents, self._names)
+        outcomes["failed_spawns"] = float(batch.worlds.clocks[0, FAILED_SPAWNS])
+        episode = replace(before.episode, outcomes=outcomes, artifacts={})
+        result = EpisodeResult(episode, tuple(agents), tuple(trials))
+        if self._trace_figures:
+            result = with_trace_figures(result, trace, env.pack[owed.scenario], self._trace_figures)
+        return result, is_moved
+
+    def _put(self, trace: Trace, frame: int) -> bool:
+        """Put a frame of the trace in place of the simulator's own; returns whether they differed."""
+        worlds, count = self._env.batch.worlds, trace.agent_count
+        agents, marks = worlds.agents[0, :, :count], worlds.marks[0, :, :count]
+        motion = {line: getattr(trace, name)[frame] for name, line in MOTION.items()}
+        driven = trace.active[frame]
+        extra = {line: np.where(driven, trace.extra[name][frame], agents[line]) for name, line in EXTRA.items()}
+        differs = bool(np.any((marks[IS_PRESENT] != 0) != trace.present[frame]))
+        turned = agents[HEADING] != motion[HEADING]
+        for line, values in (motion | extra).items():
+            differs |= agents[line].tobytes() != values.tobytes()
+            agents[line] = values
+        if turned.any():
+            agents[COS] = np.where(turned, np.cos(agents[HEADING]), agents[COS])
+            agents[SIN] = np.where(turned, np.sin(agents[HEADING]), agents[SIN])
+        marks[IS_PRESENT] = trace.present[frame]
+        return differs
+
+
+def _changes(recorded: Mapping[str, Any], recomputed: Mapping[str, Any]) -> Iterator[FigureChange]:
+    before = {figure["name"]: figure for figure in recorded["figures"]}
+    after = {figure["name"]: figure for figure in recomputed["figures"]}
+    for name in [*before, *(name for name in after if name not in before)]:
+        if before.get(name) != after.get(name):
+            yield FigureChange(name, before.get(name), after.get(name))

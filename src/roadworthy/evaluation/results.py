@@ -1,0 +1,109 @@
+"""Rows of results, from what the simulator's logs hold."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roadworthy.evaluation.ledger import EpisodeSpec, Factor
+from roadworthy.record.episodes import AgentRow, EpisodeResult, EpisodeRow, TrialRow
+from roadworthy.scenario.schema import Scenario
+from roadworthy.sim.config import HiddenConfig
+from roadworthy.sim.rules.logs import TRIAL_FIGURES
+from roadworthy.sim.state import HIDDEN_FACTORS
+
+
+def ego_rows(
+    episode_id: str,
+    agent: int,
+    attempt: int,
+    names: Sequence[str],
+    figures: NDArray[np.float32],
+    trials: NDArray[np.float32],
+    track_id: int | None = None,
+) -> tuple[AgentRow, list[TrialRow]]:
+    """The rows of an ego whose own episode has ended.
+
+    names, figures: (F,) see sim.logs.figure_names. trials: (K, len(TRIAL_FIGURES)), NaN for those that did not end.
+    track_id: the source's number of the recorded agent in whose place it is, see `track_id_of`.
+    """
+    rows = []
+    for number, values in enumerate(trials):
+        told = _by_name(TRIAL_FIGURES, values)
+        first, last = told["first_step"], told["last_step"]
+        if first is not None and last is not None:
+            rows.append(TrialRow(episode_id, agent, attempt, number, int(first), int(last), told))
+    steps = rows[0].first_step, rows[-1].last_step
+    own = AgentRow(episode_id, agent, attempt, *steps, _by_name(names, figures), track_id)
+    return own, rows
+
+
+def track_id_of(scenario: Scenario, source: int) -> int | None:
+    """Return the source's number of an agent, given its number in the scenario; None for a spawned one (-1)."""
+    return int(scenario.agent_ids[source]) if source >= 0 else None
+
+
+def mean_figures(rows: Iterable[AgentRow], names: Iterable[str]) -> dict[str, float | None]:
+    """The mean of each figure over an episode's egos; None for what none of them has."""
+    rows = list(rows)
+    means: dict[str, float | None] = {}
+    for name in names:
+        values = [value for row in rows if (value := row.figures[name]) is not None]
+        means[name] = math.fsum(values) / len(values) if values else None
+    return means
+
+
+def are_rows_equal(recorded: EpisodeResult, repeated: EpisodeResult) -> bool:
+    """Whether the rows of an episode's egos and trials are the same, in the figures that the recorded ones have."""
+    return _agree(recorded.agents, repeated.agents) and _agree(recorded.trials, repeated.trials)
+
+
+def _agree(recorded: Sequence[AgentRow | TrialRow], repeated: Sequence[AgentRow | TrialRow]) -> bool:
+    if len(recorded) != len(repeated):
+        return False
+    for old, new in zip(recorded, repeated, strict=True):
+        if old != replace(new, figures={name: new.figures.get(name) for name in old.figures}):
+            return False
+    return True
+
+
+def hidden_factors(hidden: NDArray[np.float32], partner: int, settings: HiddenConfig) -> dict[str, Factor]:
+    """The hidden factors of an episode, of those that are not the same in every run."""
+    factors: dict[str, Factor] = {
+        name: float(hidden[k]) for k, name in enumerate(HIDDEN_FACTORS) if getattr(settings, name) != (1.0, 1.0)
+    }
+    return factors | ({"partner": float(partner)} if settings.partners > 1 else {})
+
+
+def failed(
+    owed: EpisodeSpec, evaluator: str, error: str, tags: Iterable[str] = (), wall_s: float = 0.0
+) -> EpisodeResult:
+    """The result of an episode that could not be carried out."""
+    return EpisodeResult(
+        EpisodeRow(
+            episode_id=owed.episode_id,
+            evaluator=evaluator,
+            scenario_id=owed.scenario_id,
+            seed=owed.seed,
+            replicate=owed.replicate,
+            world=0,
+            slot=0,
+            first_step=0,
+            last_step=0,
+            steps=0,
+            trials=0,
+            status="failed",
+            wall_s=wall_s,
+            error=error,
+            tags=tuple(tags),
+            factors=dict(owed.factors),
+        )
+    )
+
+
+def _by_name(names: Iterable[str], values: NDArray[np.float32]) -> dict[str, float | None]:
+    return {name: None if math.isnan(value) else value for name, value in zip(names, values.tolist(), strict=True)}

@@ -1,0 +1,431 @@
+"""The worlds of an env on a GPU: all that they need is there, and the device itself decides what runs next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from roadworthy.errors import DeviceError, ScenarioError, UsageError
+from roadworthy.kernels.gpu import IS_SIMULATED, cuda
+from roadworthy.scenario.pack import Pack
+from roadworthy.scenario.schema import Ints
+from roadworthy.sim.backends import cuda as kernels
+from roadworthy.sim.backends import cuda_observe
+from roadworthy.sim.backends.agenda import QUEUE_LENGTH, QUEUE_ROOM, QUEUE_START, RUN_SEED, Agenda
+from roadworthy.sim.backends.batch import bytes_of, make_logs, make_rows, make_worlds, rounded_up
+from roadworthy.sim.backends.cuda import BAD_ACTIONS, BAD_ROW, ENDED, Ended
+from roadworthy.sim.backends.device import lend, lend_one, processor_count, ready_device, require_memory, upload
+from roadworthy.sim.config import AtGoal, Mode, Others, SimConfig
+from roadworthy.sim.episodes import EndedEpisodes, Episode, Sampler
+from roadworthy.sim.layout import layout
+from roadworthy.sim.maps.store import ScenarioStore
+from roadworthy.sim.params import params
+from roadworthy.sim.rules.logs import TRIAL_FIGURES, figure_names
+from roadworthy.sim.snapshot import Snapshot
+from roadworthy.sim.state import MAP, SCENARIO
+
+_ROOM_FOR_EPISODES = 65_536
+# Warps that each processor runs to start agents, and worlds in one. More of these wait for each other.
+_STARTING_WARPS, _STARTING_TOGETHER = 4, 8
+_MOST_BESIDE = 65_535  # blocks that a grid may have in its second direction
+_LINE = 32  # floats in 128 bytes, which a warp writes at once: rows of observations are padded to whole lines
+
+
+class Kernel(NamedTuple):
+    """A kernel of the step, with all that it takes."""
+
+    name: str
+    function: Any
+    arguments: tuple[Any, ...]
+    blocks: int | tuple[int, ...]
+    threads: int
+
+    def launch(self) -> None:
+        """Run it on torch's current stream."""
+        stream = 0 if IS_SIMULATED else cuda.external_stream(torch.cuda.current_stream().cuda_stream)
+        self.function[self.blocks, self.threads, stream](*self.arguments)
+
+
+class CudaBatch:
+    """W worlds on a GPU. `step` waits for nothing, and may be captured in a CUDA graph with what the caller adds."""
+
+    def __init__(
+        self,
+        pack: Pack,
+        config: SimConfig,
+        worlds: int,
+        numbers: Sequence[int],
+        sampler: Sampler | None,
+        device: str,
+    ) -> None:
+        self._device = ready_device(device)
+        self.sampler, self._world_count = sampler, worlds
+        library, choices, slot_maps, self._numbers = _load(pack, config, numbers)
+        self.rows_per_world = library.rows_per_world
+        self._params, trials = params(config), config.episode.trials
+        room, self._size = max(library.agent_room, self.rows_per_world), layout(config).size
+        width, row_count = -(-self._size // _LINE) * _LINE, worlds * self.rows_per_world
+        remedy = f"fewer than {worlds} worlds, {len(numbers)} scenarios or entries in an observation need less"
+        try:
+            moving, starts = make_worlds(worlds, int(self._params.goal_count), room)
+            parts: list[Any] = [
+                moving,
+                starts,
+                make_logs(worlds, self.rows_per_world, trials),
+                make_rows(row_count, config, width),
+                library.maps,
+                library.scenarios,
+                _make_agenda(worlds, sampler, choices, slot_maps),
+                _make_ended(max(_ROOM_FOR_EPISODES, 2 * row_count), trials),
+            ]
+        except MemoryError as error:
+            raise DeviceError(f"not even the host has room for what {device} would hold ({error}); {remedy}") from error
+        require_memory(self._device, sum(map(bytes_of, parts)), remedy)
+        # The same memory twice: as tensors, and as what kernels take.
+        tensors = [upload(part, self._device) for part in parts]
+        self.worlds, self.starts, self.logs, self.rows, self._maps, self._scenarios, self._agenda, self._ended = tensors
+        self._lent = {type(part).__name__: lend(tensor, part) for tensor, part in zip(tensors, parts, strict=True)}
+        packed = self._params.packed()
+        self._settings: Any = packed.view(np.recarray) if IS_SIMULATED else cuda.to_device(packed)
+        self._is_cut = torch.zeros(worlds, dtype=torch.int32, device=self._device)
+        self.observations = self.rows.observations[:, : self._size]
+        self.final_observations = self.rows.final_observations[:, : self._size]
+        seen, is_clean = config.observe, bool(self._params.blind_rate == 0 and self._params.dropout == 0)
+        self._observers = cuda_observe.observers(seen.partners, seen.lanes, seen.edges, seen.lights, is_clean)
+        self._first, self._step = self._kernels_of_start(config), self._kernels_of_step(config)
+        self.watcher: Callable[[], None] | None = None  # see DriveEnv.watch
+        self._graphs: dict[str, Any] = {}
+
+    def reset(self) -> None:
+        """Start another episode in every world; those under way are cut short and logged so."""
+        if self.sampler is not None:
+            self._agenda.run[RUN_SEED] = _signed(self.sampler.seed)
+            if not self.sampler.rounds.any():
+                self._agenda.rounds.zero_()
+                self.sampler.rounds += 1  # from here on the device counts
+        for tensor in (self.rows.rewards, self.rows.trial_ended, self.rows.episode_ended, self.rows.timed_out):
+            tensor.zero_()
+        self.begin(range(self._world_count))
+
+    def step(self, actions: Any) -> None:
+        """One step of every world; those whose episode ended begin another. Nothing here waits for the GPU."""
+        self.take(actions)
+        if self.watcher is None:
+            self._play("step", self._step)
+        else:
+            settled = 1 + self.stage_names.index("close")
+            self._play("until settled", self._step[:settled])
+            self.watcher()
+            self._play("once settled", self._step[settled:])
+
+    def take(self, actions: Any) -> None:
+        """Copy actions to where the rules read them; what is wrong with one is told by the next call that reads."""
+        given, expected = torch.as_tensor(actions), self.rows.actions
+        if given.shape != expected.shape:
+            raise UsageError(f"actions have shape {tuple(given.shape)}, expected {tuple(expected.shape)}: two per row")
+        if given.dtype is torch.bool or given.is_complex():
+            raise UsageError(f"actions are of type {given.dtype}, expected numbers")
+        expected.copy_(given, non_blocking=True)
+
+    def run_stages(self, stages: Sequence[str]) -> None:
+        """Launch some of the kernels of a step (`stage_names`)."""
+        self._launch([kernel for kernel in self._step if kernel.name in stages])
+
+    @property
+    def stage_names(self) -> tuple[str, ...]:
+        return tuple(kernel.name for kernel in self._step)
+
+    def assign(self, worlds: Sequence[int], scenarios: Sequence[int], seeds: Sequence[int], now: Sequence[int]) -> None:
+        """Queue an episode for each of these worlds; those in `now`, and those that rest, begin it at once."""
+        queues = self._agenda.queues.cpu().numpy()
+        slots = self._agenda.waiting_slots.cpu().numpy()
+        waiting_seeds = self._agenda.waiting_seeds.cpu().numpy()
+        known = {number: slot for slot, number in enumerate(self._numbers)}
+        for world, scenario, seed in zip(worlds, scenarios, seeds, strict=True):
+            if scenario not in known:
+                raise UsageError(
+                    f"scenario {scenario} is not on the GPU: it was not named in `scenarios` when the env was made, or "
+                    "nobody in it can be driven as the config asks"
+                )
+            if queues[world, QUEUE_LENGTH] == QUEUE_ROOM:
+                raise UsageError(
+                    f"{QUEUE_ROOM} episodes wait in world {world}; no more fit: assign them when some ended"
+                )
+            place = (queues[world, QUEUE_START] + queues[world, QUEUE_LENGTH]) % QUEUE_ROOM
+            slots[world, place], waiting_seeds[world, place] = known[scenario], _signed(seed)
+            queues[world, QUEUE_LENGTH] += 1
+        for tensor, array in (
+            (self._agenda.queues, queues),
+            (self._agenda.waiting_slots, slots),
+            (self._agenda.waiting_seeds, waiting_seeds),
+        ):
+            tensor.copy_(torch.from_numpy(array))
+        if len(now):
+            self.begin(now)
+
+    def look(self, function: Any, *arguments: Any) -> None:
+        """Refuse: what looks at everything, as scripted experts do, is compiled for the CPU."""
+        raise UsageError(f"{getattr(function, '__name__', function)} looks at the worlds of a CPU; use device='cpu'")
+
+    @property
+    def episodes(self) -> tuple[Episode | None, ...]:
+        """What runs in each world, None where it rests."""
+        clocks, numbers = self.worlds.clocks.cpu().numpy(), self._agenda.numbers.cpu().numpy()
+        seeds = self.worlds.seeds.cpu().numpy().view(np.uint64)
+        return tuple(
+            Episode(int(number), self._numbers[slot], int(seed)) if slot >= 0 else None
+            for slot, number, seed in zip(clocks[:, SCENARIO], numbers, seeds, strict=True)
+        )
+
+    def ended(self) -> EndedEpisodes:
+        """The episodes that have ended since the last call, those of one step in the order of rows."""
+        ended = self._ended._make(tensor.cpu().numpy() for tensor in self._ended)
+        self._check(ended.counts)
+        count, room = int(ended.counts[ENDED]), len(ended.rows)
+        self._ended.counts[ENDED] = 0
+        kept = np.lexsort((ended.rows[: min(count, room)], ended.steps[: min(count, room)]))
+        return EndedEpisodes(
+            rows=ended.rows[kept].astype(np.int64),
+            numbers=ended.numbers[kept],
+            scenarios=np.asarray(self._numbers, np.int64)[ended.slots[kept]],
+            seeds=ended.seeds[kept].view(np.uint64),
+            is_ego=ended.is_ego[kept] != 0,
+            is_cut=ended.is_cut[kept] != 0,
+            figures=ended.figures[kept],
+            trials=ended.trials[kept],
+        )
+
+    @property
+    def rounds(self) -> NDArray[np.int64]:
+        """(W,) episodes drawn for each world."""
+        drawn: NDArray[np.int64] = self._agenda.rounds.cpu().numpy()
+        return drawn.copy()
+
+    def skip(self, rounds: NDArray[np.int64]) -> None:
+        """Go on as if so many episodes had been drawn for each world."""
+        assert self.sampler is not None
+        self.sampler.rounds[:] = rounds
+        self._agenda.rounds.copy_(torch.from_numpy(rounds))
+
+    def parts(self) -> tuple[Any, ...]:
+        """Everything that changes."""
+        return self.worlds, self.starts, self.logs, self.rows
+
+    def memory(self) -> dict[str, int]:
+        """Bytes of each part, on the device."""
+
+        def size(tensors: Any) -> int:
+            return sum(tensor.untyped_storage().nbytes() for tensor in tensors)
+
+        observations = size((self.rows.observations, self.rows.final_observations))
+        return {
+            "observations": observations,
+            "worlds": sum(map(size, (*self.parts(), self._agenda, self._ended))) - observations,
+            "scenarios": size(self._scenarios),
+            "maps": size(self._maps),
+        }
+
+    def snapshot(self, steps: int) -> Snapshot:
+        """Everything that decides what comes next, on the host; slots are named by their scenarios' numbers."""
+        arrays = {}
+        for part in self.parts():
+            kind = type(part).__name__
+            for name, tensor in part._asdict().items():
+                arrays[f"{kind}.{name}"] = tensor.cpu().numpy().view(getattr(self._lent[kind], name).dtype)
+        for name in ("Rows.observations", "Rows.final_observations"):
+            arrays[name] = arrays[name][:, : self._size]
+        queues = self._agenda.queues.tolist()
+        slots, seeds = (
+            self._agenda.waiting_slots.cpu().numpy(),
+            self._agenda.waiting_seeds.cpu().numpy().view(np.uint64),
+        )
+        waiting = tuple(
+            tuple(
+                Episode(-1, self._numbers[slots[w, k % QUEUE_ROOM]], int(seeds[w, k % QUEUE_ROOM]))
+                for k in range(start, start + length)
+            )
+            for w, (start, length) in enumerate(queues)
+        )
+        seed = 0 if self.sampler is None else self.sampler.seed
+        return Snapshot(arrays, self.episodes, waiting, self.rounds, seed, steps)
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Go on from a snapshot of an env with the same config, pack and number of worlds."""
+        for part in self.parts():
+            for name, tensor in part._asdict().items():
+                saved = snapshot.arrays[f"{type(part).__name__}.{name}"]
+                saved = saved.view(np.int64) if saved.dtype == np.uint64 else saved
+                tensor[tuple(slice(size) for size in saved.shape)] = torch.from_numpy(saved).to(self._device)
+        known = {number: slot for slot, number in enumerate(self._numbers)}
+        clocks, slot_maps = snapshot.arrays["Worlds.clocks"].copy(), self._agenda.slot_maps.tolist()
+        for world, episode in enumerate(snapshot.running):
+            clocks[world, SCENARIO] = -1 if episode is None else known[episode.scenario]
+            clocks[world, MAP] = 0 if episode is None else slot_maps[known[episode.scenario]]
+            self._agenda.numbers[world] = -1 if episode is None else episode.number
+        self.worlds.clocks.copy_(torch.from_numpy(clocks))
+        self._agenda.queues.zero_()
+        owed = [(w, episode) for w, episodes in enumerate(snapshot.waiting) for episode in episodes]
+        self.assign([w for w, _ in owed], [e.scenario for _, e in owed], [e.seed for _, e in owed], ())
+        if self.sampler is not None:
+            self.sampler.restart(snapshot.seed)
+            self.skip(snapshot.rounds)
+            self._agenda.run[RUN_SEED] = _signed(snapshot.seed)
+
+    @property
+    def _threads(self) -> int:
+        return rounded_up(self.worlds.agents.shape[-1])
+
+    def _kernel(self, name: str, function: Any, parts: str, *more: Any, threads: int = 0) -> Kernel:
+        """A kernel that has a block per world and, unless told otherwise, a thread per agent."""
+        arguments = (*(self._lent[part] for part in parts.split()), self._settings, *more)
+        return Kernel(name, function, arguments, self._world_count, threads or self._threads)
+
+    def _observing(self, name: str, function: Any) -> Kernel:
+        """A kernel that has a warp per row."""
+        arguments = (*(self._lent[part] for part in ("Worlds", "Rows", "Maps", "Scenarios")), self._settings)
+        # Blocks of one world are side by side: they read the same.
+        beside = min(self._world_count, _MOST_BESIDE)
+        blocks = -(-self.rows_per_world // cuda_observe.WARPS), beside, -(-self._world_count // beside)
+        return Kernel(name, function, arguments, blocks, cuda_observe.WARPS * cuda_observe.WARP)
+
+    def _kernels_of_step(self, config: SimConfig) -> list[Kernel]:
+        """The kernels of a step, in order, without those for which the config has no use."""
+        is_open = config.mode is Mode.OPEN
+        has_traffic = config.open.traffic > 0 if is_open else config.control.others is Others.IDM
+        needs_places = is_open or config.goal.at_goal is AtGoal.RESPAWN
+        traffic, rows = "Worlds Maps Scenarios", rounded_up(self.rows_per_world)
+        return [
+            *([self._kernel("place driven", kernels.place_driven, "Worlds Maps")] if has_traffic else []),
+            *([self._kernel("plan traffic", kernels.plan_traffic, traffic)] if has_traffic else []),
+            self._kernel("move", kernels.move, "Worlds Rows Scenarios Ended"),
+            *([self._kernel("move traffic", kernels.move_traffic, traffic)] if has_traffic else []),
+            self._judging(),
+            self._kernel("close", kernels.close, "Worlds Logs Rows Agenda Ended", threads=rows),
+            *([self._kernel("show", kernels.show, "Worlds")] if config.observe.final else []),
+            *([self._observing("observe last", self._observers.observe_last)] if config.observe.final else []),
+            self._kernel("carry on", kernels.carry_on, "Worlds Starts Maps"),
+            self._kernel("begin", kernels.begin, "Worlds Maps Scenarios Agenda"),
+            *([self._starting(is_step=True)] if needs_places else []),
+            self._kernel("settle in", kernels.settle_in, "Worlds Starts Maps Scenarios"),
+            self._observing("observe", self._observers.observe_all),
+        ]
+
+    def _kernels_of_start(self, config: SimConfig) -> list[Kernel]:
+        """The kernels that begin the episodes of worlds in which nothing is to go on."""
+        return [
+            self._kernel("cut", kernels.cut, "Worlds Logs Agenda Ended", lend_one(self._is_cut, np.dtype(np.int32))),
+            self._kernel("begin", kernels.begin, "Worlds Maps Scenarios Agenda"),
+            *([self._starting(is_step=False)] if config.mode is Mode.OPEN else []),
+            self._kernel("settle in", kernels.settle_in, "Worlds Starts Maps Scenarios"),
+            self._observing("observe", self._observers.observe_all),
+        ]
+
+    def _starting(self, is_step: bool) -> Kernel:
+        """A kernel that has a thread per world; some share a block where there are more worlds than run at once."""
+        kernel = self._kernel("start", kernels.start_all, "Worlds Starts Maps Scenarios", is_step)
+        warps = _STARTING_WARPS * processor_count(self._device)
+        threads = min(-(-self._world_count // warps), _STARTING_TOGETHER)
+        return kernel._replace(blocks=-(-self._world_count // threads), threads=threads)
+
+    def _judging(self) -> Kernel:
+        kernel = self._kernel("judge", kernels.judge_all, "Worlds Maps Scenarios")
+        blocks = self._world_count, -(-self.rows_per_world // kernels.TOGETHER), kernels.QUESTIONS
+        return kernel._replace(blocks=blocks, threads=kernels.TOGETHER)
+
+    def _launch(self, some: Sequence[Kernel]) -> None:
+        for kernel in some:
+            kernel.launch()
+
+    def _play(self, name: str, some: Sequence[Kernel]) -> None:
+        """Launch kernels, from the second time on by a graph: the first time compiles them, which can't be captured."""
+        if IS_SIMULATED or torch.cuda.is_current_stream_capturing():
+            self._launch(some)
+        elif name not in self._graphs:
+            self._launch(some)
+            self._graphs[name] = None
+        else:
+            if self._graphs[name] is None:
+                self._graphs[name] = torch.cuda.CUDAGraph()
+                with torch.cuda.graph(self._graphs[name]):
+                    self._launch(some)
+            self._graphs[name].replay()
+
+    def begin(self, worlds: Sequence[int]) -> None:
+        """Begin the next episode of these worlds at once; what runs there is cut short."""
+        self._is_cut.zero_()
+        self._is_cut[torch.tensor(list(worlds), device=self._device)] = 1
+        self._launch(self._first)
+
+    def _check(self, counts: NDArray[np.int64]) -> None:
+        """Raise an error if a policy gave an action that is none since the last look."""
+        if counts[BAD_ACTIONS]:
+            self._ended.counts[BAD_ACTIONS : BAD_ROW + 1] = 0
+            p = self._params
+            allowed = (
+                "two finite numbers, -1 to 1 (what is beyond is clipped)"
+                if p.is_continuous
+                else f"a whole number from 0 to {p.choices_along - 1} and one from 0 to {p.choices_across - 1}"
+            )
+            raise UsageError(
+                f"{counts[BAD_ACTIONS]} actions were none, among them one of row {counts[BAD_ROW]}; allowed: {allowed}"
+            )
+
+
+def _load(pack: Pack, config: SimConfig, numbers: Sequence[int]) -> tuple[ScenarioStore, Ints, Ints, list[int]]:
+    """All these scenarios on the host: the slot of each (-1: it can't be driven), and each slot's map and scenario."""
+    library = ScenarioStore(pack, config, len(numbers), keeps=False)
+    choices = np.full(len(numbers), -1, np.int32)
+    slot_maps: dict[int, int] = {}
+    last_error: ScenarioError | None = None
+    for k, number in enumerate(numbers):
+        try:
+            place = library.load(k, number)
+            choices[k], slot_maps[place.scenario] = place
+        except ScenarioError as error:
+            last_error = error
+    if not slot_maps:
+        raise ScenarioError(f"none of {len(numbers)} scenarios can be driven; the last: {last_error}") from last_error
+    by_slot = {int(slot): number for slot, number in zip(choices, numbers, strict=True) if slot >= 0}
+    slots = range(len(slot_maps))
+    return library, choices, np.array([slot_maps[slot] for slot in slots], np.int32), [by_slot[slot] for slot in slots]
+
+
+def _make_agenda(worlds: int, sampler: Sampler | None, choices: Ints, slot_maps: Ints) -> Agenda:
+    run = np.zeros(4, np.uint64)
+    if sampler is not None:
+        run[:] = sampler.seed, sampler.first_world, sampler.world_total, 1
+    return Agenda(
+        run=run,
+        choices=choices,
+        slot_maps=slot_maps,
+        rounds=np.zeros(worlds, np.int64),
+        numbers=np.full(worlds, -1, np.int64),
+        queues=np.zeros((worlds, 2), np.int32),
+        waiting_slots=np.zeros((worlds, QUEUE_ROOM), np.int32),
+        waiting_seeds=np.zeros((worlds, QUEUE_ROOM), np.uint64),
+    )
+
+
+def _make_ended(room: int, trials: int) -> Ended:
+    longs, wholes = (np.zeros(room, np.int64) for _ in range(2)), (np.zeros(room, np.int32) for _ in range(4))
+    return Ended(
+        counts=np.zeros(4, np.int64),
+        steps=next(longs),
+        rows=next(wholes),
+        numbers=next(longs),
+        slots=next(wholes),
+        seeds=np.zeros(room, np.uint64),
+        is_ego=next(wholes),
+        is_cut=next(wholes),
+        figures=np.zeros((room, len(figure_names(trials))), np.float32),
+        trials=np.zeros((room, trials, len(TRIAL_FIGURES)), np.float32),
+    )
+
+
+def _signed(number: int) -> int:
+    """An unsigned 64-bit number as the signed one of the same bits, which torch can hold."""
+    return int(np.uint64(number).astype(np.int64))

@@ -1,0 +1,307 @@
+"""How road users move: what an action asks for, and what a step makes of it.
+
+An action asks for something along and something across. What, depends on the model and on the type of agent:
+
+    agent               model     along                     across
+    vehicle, cyclist    bicycle   acceleration, m/s2        angle of the front wheels, rad
+    vehicle, cyclist    jerk      jerk, m/s3                jerk to the left, m/s3
+    pedestrian          either    acceleration, m/s2        yaw rate, rad/s: it may turn on the spot
+
+Agents of type `other` are vehicles. Nobody goes backwards: braking ends at a standstill and keeps the agent there, and
+one that starts in reverse, as real recordings have it, stands from the first step on. There is no slip: the middle of
+the box moves along the heading, on a circular arc in each step, while the speed changes linearly.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roadworthy.kernels.compile import inlined
+from roadworthy.scenario.schema import AgentType, Floats
+from roadworthy.sim.config import Model
+from roadworthy.sim.rules.angles import sine_cosine, wrap
+from roadworthy.sim.state import (
+    ACCELERATION,
+    ACROSS,
+    ALONG,
+    BRAKE_GAIN,
+    COS,
+    GRIP,
+    HEADING,
+    JERK,
+    LATERAL,
+    LENGTH,
+    PREVIOUS_X,
+    PREVIOUS_Y,
+    SIN,
+    SPEED,
+    STEERING,
+    STEERING_GAIN,
+    TYPE,
+    Params,
+    X,
+    Y,
+)
+
+Block = NDArray[Any]
+
+
+def _by_type(vehicle: Any, pedestrian: Any, cyclist: Any) -> Floats:
+    """A table with a line for each AgentType."""
+    table = {
+        AgentType.OTHER: vehicle,
+        AgentType.VEHICLE: vehicle,
+        AgentType.PEDESTRIAN: pedestrian,
+        AgentType.CYCLIST: cyclist,
+    }
+    return np.array([table[kind] for kind in AgentType], np.float32)
+
+
+# How many choices a discrete action has, along and across.
+ACTION_CHOICES = {Model.BICYCLE: (7, 13), Model.JERK: (4, 3)}
+
+# What each choice asks for, (types, choices), in the units above. Small angles lie close together: at 30 m/s a car's
+# smallest makes a lateral acceleration of 1 m/s2, and at 3 m/s its largest makes a tight turn.
+_ANGLES = (0.0, 0.003, 0.012, 0.04, 0.11, 0.26, 0.6)
+_YAW_RATES = (0.0, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0)
+_BOTH_WAYS = [-6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6]
+BICYCLE_ALONG = _by_type(
+    (-8.0, -4.0, -2.0, -0.7, 0.0, 0.8, 2.5),
+    (-8.0, -2.0, -1.0, -0.4, 0.0, 0.5, 1.5),
+    (-5.0, -2.5, -1.2, -0.5, 0.0, 0.5, 1.2),
+)
+BICYCLE_ACROSS = np.sign(_BOTH_WAYS).astype(np.float32) * _by_type(_ANGLES, _YAW_RATES, _ANGLES)[:, np.abs(_BOTH_WAYS)]
+JERK_ALONG = _by_type((-15.0, -4.0, 0.0, 4.0), (-8.0, -1.0, 0.0, 1.0), (-10.0, -3.0, 0.0, 3.0))
+JERK_ACROSS = _by_type((-6.0, 0.0, 6.0), (-1.5, 0.0, 1.5), (-6.0, 0.0, 6.0))
+
+# The choices that ask for nothing, of every type of agent.
+IDLE_CHOICES = {Model.BICYCLE: (4, 6), Model.JERK: (2, 1)}
+
+# What a continuous action of -1 or 1 asks for, (models, types): bicycle, jerk. 0 asks for nothing.
+LOWEST_ALONG = np.stack([_by_type(-9.0, -8.0, -6.0), _by_type(-20.0, -8.0, -20.0)])
+HIGHEST_ALONG = np.stack([_by_type(5.0, 4.0, 2.5), _by_type(20.0, 4.0, 20.0)])
+HIGHEST_ACROSS = np.stack([_by_type(0.6, 4.0, 0.6), _by_type(20.0, 4.0, 20.0)])
+
+# What agents can do, (types,).
+TOP_SPEED = _by_type(50.0, 6.0, 15.0)  # m/s
+FULL_LOCK = _by_type(0.6, 0.0, 0.6)  # rad, the largest angle of the front wheels
+# The jerk model keeps accelerations within these, m/s2.
+LOWEST_ACCELERATION = _by_type(-7.5, -8.0, -6.0)
+HIGHEST_ACCELERATION = _by_type(4.0, 4.0, 2.5)
+HIGHEST_LATERAL = _by_type(4.0, 4.0, 4.0)
+WHEELBASE_SHARE = np.float32(0.6)  # of the length
+SHORTEST_WHEELBASE = np.float32(0.3)  # m; boxes of no length must not divide by 0
+DRY_GRIP = np.float32(0.9 * 9.81)  # m/s2, along and across together
+
+_FULL_LOCK_TANGENT = np.tan(FULL_LOCK)
+PEDESTRIAN = int(AgentType.PEDESTRIAN)
+_LAST_TYPE = max(AgentType)
+_STILL = np.float32(1e-12)  # (m/s)2
+_0, _HALF, _1 = np.float32(0.0), np.float32(0.5), np.float32(1.0)
+_INFINITE = np.float32(np.inf)
+
+
+@inlined
+def _clamp(value: np.float32, low: np.float32, high: np.float32) -> np.float32:
+    return min(max(value, low), high)
+
+
+@inlined
+def row_of(kind: int) -> int:
+    """The line of a table for an AgentType."""
+    return kind if 0 <= kind <= _LAST_TYPE else 0
+
+
+@inlined
+def wheelbase_of(length: np.float32) -> np.float32:
+    """Metres from the rear axle to the front one."""
+    return max(WHEELBASE_SHARE * length, SHORTEST_WHEELBASE)
+
+
+@inlined
+def _choice(value: np.float32, count: int) -> int:
+    """A choice from its number as a float; always valid: others get the nearest, NaN gets 0."""
+    if not value > _0:
+        return 0
+    return min(int(min(value, np.float32(count))), count - 1)
+
+
+@inlined
+def decode(first: np.float32, second: np.float32, kind: int, p: Params) -> tuple[np.float32, np.float32]:
+    """What an action asks for, along and across. first, second: choices as whole numbers, or -1 to 1."""
+    row = row_of(kind)
+    if p.is_continuous:
+        first, second = _clamp(first, -_1, _1), _clamp(second, -_1, _1)
+        model = 1 if p.is_jerk else 0
+        reach = HIGHEST_ALONG[model, row] if first > _0 else -LOWEST_ALONG[model, row]
+        return first * reach, second * HIGHEST_ACROSS[model, row]
+    if p.is_jerk:
+        return JERK_ALONG[row, _choice(first, 4)], JERK_ACROSS[row, _choice(second, 3)]
+    return BICYCLE_ALONG[row, _choice(first, 7)], BICYCLE_ACROSS[row, _choice(second, 13)]
+
+
+@inlined
+def is_allowed(action: Floats, p: Params) -> bool:
+    """Whether an action is two numbers; where actions are choices, whether it is one."""
+    along, across = action[0], action[1]
+    if p.is_continuous:
+        return bool(abs(along) < _INFINITE and abs(across) < _INFINITE)
+    if not (_0 <= along < np.float32(p.choices_along) and _0 <= across < np.float32(p.choices_across)):
+        return False
+    return bool(along == np.floor(along) and across == np.floor(across))
+
+
+@inlined
+def _nearest(table: Block, row: int, value: np.float32) -> np.float32:
+    """The number of the choice that asks for what is nearest to a value."""
+    best, least = 0, abs(table[row, 0] - value)
+    for choice in range(1, table.shape[1]):
+        off = abs(table[row, choice] - value)
+        if off < least:
+            best, least = choice, off
+    return np.float32(best)
+
+
+@inlined
+def encode(along: np.float32, across: np.float32, kind: int, p: Params) -> tuple[np.float32, np.float32]:
+    """The action that asks for what is nearest to this: the inverse of `decode`."""
+    row = row_of(kind)
+    if p.is_continuous:
+        model = 1 if p.is_jerk else 0
+        reach = HIGHEST_ALONG[model, row] if along > _0 else -LOWEST_ALONG[model, row]
+        return _clamp(along / reach, -_1, _1), _clamp(across / HIGHEST_ACROSS[model, row], -_1, _1)
+    if p.is_jerk:
+        return _nearest(JERK_ALONG, row, along), _nearest(JERK_ACROSS, row, across)
+    return _nearest(BICYCLE_ALONG, row, along), _nearest(BICYCLE_ACROSS, row, across)
+
+
+@inlined
+def _changed(value: np.float32, change: np.float32, low: np.float32, high: np.float32) -> np.float32:
+    """An acceleration after a change, within limits. It passes through 0: choices could never find back there else."""
+    result = _clamp(value + change, low, high)
+    return _0 if result * value < _0 else result
+
+
+@inlined
+def _drive(
+    along: np.float32,
+    across: np.float32,
+    speed: np.float32,
+    acceleration: np.float32,
+    lateral: np.float32,
+    length: np.float32,
+    grip: np.float32,
+    row: int,
+    is_jerk: np.int32,
+    dt: np.float32,
+) -> tuple[np.float32, np.float32, np.float32]:
+    """What somebody on wheels does in a step: acceleration, turn, angle of the front wheels."""
+    top = TOP_SPEED[row]
+    wheelbase = wheelbase_of(length)
+    if is_jerk:
+        along = _changed(acceleration, along * dt, LOWEST_ACCELERATION[row], HIGHEST_ACCELERATION[row])
+        mean = _HALF * (speed + _clamp(speed + along * dt, _0, top))
+        lateral = _changed(lateral, across * dt, -HIGHEST_LATERAL[row], HIGHEST_LATERAL[row])
+        tightest = _FULL_LOCK_TANGENT[row] / wheelbase
+        curvature = _clamp(lateral / max(mean * mean, _STILL), -tightest, tightest)
+        angle = np.arctan(curvature * wheelbase)
+    else:
+        mean = _HALF * (speed + _clamp(speed + along * dt, _0, top))
+        angle = _clamp(across, -FULL_LOCK[row], FULL_LOCK[row])
+        sine, cosine = sine_cosine(angle)
+        curvature = sine / (cosine * wheelbase)
+    lateral = mean * mean * curvature
+    held = DRY_GRIP * grip
+    load = along * along + lateral * lateral
+    if load > held * held:
+        share = held / np.sqrt(load)
+        along *= share
+        mean = _HALF * (speed + _clamp(speed + along * dt, _0, top))
+        widest = abs(lateral) * share / max(mean * mean, _STILL)
+        curvature = _clamp(curvature, -widest, widest)
+    return along, curvature * mean * dt, angle
+
+
+@inlined
+def _step(
+    along: np.float32,
+    across: np.float32,
+    speed: np.float32,
+    acceleration: np.float32,
+    lateral: np.float32,
+    length: np.float32,
+    steering_gain: np.float32,
+    brake_gain: np.float32,
+    grip: np.float32,
+    row: int,
+    is_jerk: np.int32,
+    dt: np.float32,
+) -> tuple[np.float32, np.float32, np.float32, np.float32, np.float32]:
+    """What comes of what is asked: speed, acceleration, distance, turn, angle of the front wheels."""
+    top = TOP_SPEED[row]
+    speed = _clamp(speed, _0, top)
+    if row == PEDESTRIAN or not is_jerk:
+        along = _clamp(along, LOWEST_ALONG[0, row], HIGHEST_ALONG[0, row])
+        across = _clamp(across, -HIGHEST_ACROSS[0, row], HIGHEST_ACROSS[0, row])
+    if row == PEDESTRIAN:
+        turn, angle = across * dt, _0
+    else:
+        along *= brake_gain if along < _0 else _1
+        along, turn, angle = _drive(
+            along, across * steering_gain, speed, acceleration, lateral, length, grip, row, is_jerk, dt
+        )
+    wanted = speed + along * dt
+    reached = _clamp(wanted, _0, top)
+    # Where a standstill or the top speed cuts it short, the acceleration is what came of it.
+    acceleration = along if reached == wanted else (reached - speed) / dt
+    return reached, acceleration, _HALF * (speed + reached) * dt, turn, angle
+
+
+@inlined
+def _along_arc(
+    x: np.float32, y: np.float32, cos: np.float32, sin: np.float32, distance: np.float32, turn: np.float32
+) -> tuple[np.float32, np.float32]:
+    """Where a circular arc ends that begins in a direction."""
+    half = _HALF * turn
+    half_sin, half_cos = sine_cosine(half)
+    chord = distance if half == _0 else distance * half_sin / half
+    return x + chord * (cos * half_cos - sin * half_sin), y + chord * (sin * half_cos + cos * half_sin)
+
+
+@inlined
+def move(agents: Block, marks: Block, a: int, dt: np.float32, hidden: Block, p: Params) -> None:
+    """One step of an agent's own dynamics from what is asked in ALONG and ACROSS.
+
+    Who has wheels is subject to the hidden factors. Gains apply to what is asked: the steering's to the across part, up
+    to full lock, the brake's to a negative along part. Grip limits acceleration along and across together: where tyres
+    can't hold both, both shrink by the same factor, so that braking takes longer and bends become wider.
+    """
+    before = agents[ACCELERATION, a]
+    speed, acceleration, distance, turn, angle = _step(
+        agents[ALONG, a],
+        agents[ACROSS, a],
+        agents[SPEED, a],
+        before,
+        agents[LATERAL, a],
+        agents[LENGTH, a],
+        hidden[STEERING_GAIN],
+        hidden[BRAKE_GAIN],
+        hidden[GRIP],
+        row_of(marks[TYPE, a]),
+        p.is_jerk,
+        dt,
+    )
+    x, y = agents[X, a], agents[Y, a]
+    heading = wrap(agents[HEADING, a] + turn)
+    agents[PREVIOUS_X, a], agents[PREVIOUS_Y, a] = x, y
+    agents[X, a], agents[Y, a] = _along_arc(x, y, agents[COS, a], agents[SIN, a], distance, turn)
+    agents[HEADING, a] = heading
+    agents[SIN, a], agents[COS, a] = sine_cosine(heading)
+    agents[SPEED, a] = speed
+    agents[ACCELERATION, a] = acceleration
+    agents[LATERAL, a] = distance * turn / (dt * dt)
+    agents[JERK, a] = (acceleration - before) / dt
+    agents[STEERING, a] = angle

@@ -1,0 +1,43 @@
+"""What each kind of road user is judged by.
+
+| rule | vehicle, other | cyclist | pedestrian |
+|---|---|---|---|
+| leaves the road | yes | no | no |
+| red lights, stop signs | yes | yes | no |
+| along its lane, wrong way | yes | on bicycle lanes | no |
+| centered in its lane | yes | no | no |
+
+Road edges bound what vehicles drive on: sidewalks, crossings and shared paths lie beyond them, and a map does not say
+where cycling is allowed. Other lanes than bicycle lanes are drawn and directed for vehicles, at whose side cyclists
+ride. What a kind is not judged by has no data in its figures, and no influence on its score, reward or fate.
+"""
+
+from __future__ import annotations
+
+from roadworthy.kernels.compile import inlined
+from roadworthy.scenario.schema import AgentType, Ints, LaneType
+from roadworthy.sim.state import LANE, LANE_TYPE, TYPE, Maps
+
+_PEDESTRIAN, _CYCLIST = int(AgentType.PEDESTRIAN), int(AgentType.CYCLIST)
+_BIKE_LANE = int(LaneType.BIKE_LANE)
+
+
+@inlined
+def keeps_to_road(marks: Ints, a: int) -> bool:
+    """Whether road edges and lane centers are for agent a: a vehicle, or something unknown."""
+    return marks[TYPE, a] != _PEDESTRIAN and marks[TYPE, a] != _CYCLIST
+
+
+@inlined
+def uses_lanes(marks: Ints, a: int) -> bool:
+    """Whether there are lanes, with lights and stop signs, for such as agent a: whoever does not walk."""
+    return marks[TYPE, a] != _PEDESTRIAN
+
+
+@inlined
+def follows_lane(marks: Ints, a: int, maps: Maps, m: int) -> bool:
+    """Whether the direction of the lane that agent a is on is for it; False where it is on none."""
+    lane = marks[LANE, a]
+    if lane < 0 or not uses_lanes(marks, a):
+        return False
+    return marks[TYPE, a] != _CYCLIST or maps.lanes[m, LANE_TYPE, lane] == _BIKE_LANE

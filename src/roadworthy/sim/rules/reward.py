@@ -1,0 +1,69 @@
+"""The reward: a weighted sum of named terms, with the agent's own weights."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from roadworthy.kernels.compile import inlined
+from roadworthy.scenario.schema import Floats, Ints
+from roadworthy.sim.rules.kinds import keeps_to_road
+from roadworthy.sim.state import (
+    EVENT_COLLISION,
+    EVENT_GOAL,
+    EVENT_OFF_ROAD,
+    EVENT_ON_LANE,
+    EVENT_RED_LIGHT,
+    EVENT_STOP_SIGN,
+    EVENT_UNCOMFORTABLE,
+    EVENT_WRONG_WAY,
+    EVENTS,
+    LANE,
+    LANE_COS,
+    LANE_OFFSET,
+    PROGRESS,
+    REWARD_TERMS,
+    WEIGHTS,
+)
+
+# Lines of the weights, in the order of REWARD_TERMS.
+(
+    _GOAL,
+    _COLLISION,
+    _OFF_ROAD,
+    _RED_LIGHT,
+    _STOP_SIGN,
+    _COMFORT,
+    _LANE_CENTRE,
+    _LANE_ALIGN,
+    _WRONG_WAY,
+    _PROGRESS,
+    _TIME,
+) = range(WEIGHTS, WEIGHTS + len(REWARD_TERMS))
+_NOTHING, _ONE = np.float32(0.0), np.float32(1.0)
+_PER_METRE_OFF_CENTRE = np.float32(0.5)
+
+
+@inlined
+def reward(agents: Floats, marks: Ints, a: int) -> float:
+    """What the step just made is worth to agent a."""
+    events = marks[EVENTS, a]
+    total = agents[_TIME, a] + agents[_PROGRESS, a] * agents[PROGRESS, a]
+    if events & EVENT_GOAL:
+        total += agents[_GOAL, a]
+    if events & EVENT_COLLISION:
+        total += agents[_COLLISION, a]
+    if events & EVENT_OFF_ROAD:
+        total += agents[_OFF_ROAD, a]
+    if events & EVENT_RED_LIGHT:
+        total += agents[_RED_LIGHT, a]
+    if events & EVENT_STOP_SIGN:
+        total += agents[_STOP_SIGN, a]
+    if events & EVENT_UNCOMFORTABLE:
+        total += agents[_COMFORT, a]
+    if events & EVENT_WRONG_WAY:
+        total += agents[_WRONG_WAY, a]
+    if events & EVENT_ON_LANE:
+        total += agents[_LANE_ALIGN, a] * agents[LANE_COS, a]
+    if marks[LANE, a] >= 0 and keeps_to_road(marks, a):
+        total += agents[_LANE_CENTRE, a] * max(_ONE - abs(agents[LANE_OFFSET, a]) * _PER_METRE_OFF_CENTRE, _NOTHING)
+    return total

@@ -1,0 +1,417 @@
+"""Routes: the lanes that an agent is going to follow, drawn at forks or traced along a recording.
+
+A route has room for ROUTE_LANES lanes. Whoever follows it moves its place on, and lanes that were passed make room for
+further ones: a route ends at a dead end and nowhere else.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from roadworthy.kernels.compile import inlined, rule
+from roadworthy.scenario.grid import cell_along
+from roadworthy.scenario.schema import AgentType, Ints, LaneType
+from roadworthy.sim.rules import draws
+from roadworthy.sim.rules.path import FAR, Real, Road, nearest_place, seek
+from roadworthy.sim.state import (
+    COLUMNS,
+    COS,
+    FRAME_COUNT,
+    IS_PRESENT,
+    LANE_POINT_COUNT,
+    LANE_POINT_START,
+    LANE_SUCCESSOR_START,
+    LANE_TYPE,
+    MAP,
+    MOTION_X,
+    MOTION_Y,
+    PATH_ARC,
+    PATH_OFFSET,
+    POINT_ARC,
+    POINT_COS,
+    POINT_HALF,
+    POINT_SIN,
+    POINT_X,
+    POINT_Y,
+    ROUTE,
+    ROUTE_LANES,
+    ROUTE_LENGTH,
+    ROUTE_PLACE,
+    ROWS,
+    SCENARIO,
+    SIN,
+    SPAWNS,
+    STEP,
+    TYPE,
+    Maps,
+    Scenarios,
+    Worlds,
+    X,
+    Y,
+)
+
+# A route with fewer lanes than this ahead draws further ones; the lane before the present one is kept.
+_LANES_AHEAD = 12
+_KEPT_BEHIND = 1
+_LANES_FIRST = 2
+_WAYS, _PATIENCE = 12, 3  # to look for a way that goes on; of these at one fork
+_BIKE_LANE, _PEDESTRIAN, _CYCLIST = int(LaneType.BIKE_LANE), int(AgentType.PEDESTRIAN), int(AgentType.CYCLIST)
+# How far from a lane, and from its direction, an agent may start that is to follow it.
+_STANDING_OFF_M = np.float32(1.2)  # who never moves and is further off is parked
+_MOVING_OFF_M = np.float32(3.0)
+_MOVED_M = np.float32(2.0)
+_LEAST_COS = np.float32(0.7)
+_DIRECTION_M2 = np.float32(8.0)  # weight of 1 - cos in the choice of the lane to start on, in square metres
+_FITTING_M2 = np.float32(16.0)  # mean square distance from a recording to a lane beyond which it went elsewhere
+_FRAME_STRIDE = 4
+_BEYOND_ENDS_M = np.float32(1.0)
+# Around its place on the route, an agent looks for its present one so far behind and ahead.
+_BEHIND_M, _AHEAD_M = np.float32(-12.0), np.float32(25.0)
+_LOST_M = np.float32(12.0)
+_NEAR_LANE_M = np.float32(6.0)  # a lane farther away may be that of another road
+_AGAINST_M2 = np.float32(60.0)  # weight of 1 - cos against square metres, for a lane to go on with
+_ZERO, _ONE = np.float32(0.0), np.float32(1.0)
+
+
+@inlined
+def is_lane_for(maps: Maps, m: int, lane: int, kind: int) -> bool:
+    """Whether an agent of a type may take a lane: bicycle lanes are for cyclists; one without pieces is for nobody."""
+    lanes = maps.lanes[m]
+    if lanes[LANE_POINT_START, lane + 1] <= lanes[LANE_POINT_START, lane]:
+        return False
+    return lanes[LANE_TYPE, lane] != _BIKE_LANE or kind == _CYCLIST
+
+
+@inlined
+def _lanes_onward(maps: Maps, m: int, lane: int, kind: int) -> Any:
+    """How many lanes can follow a lane, counted up to 2: a junction's lane leads to a road, which may leave the map."""
+    lanes, successors = maps.lanes[m], maps.successors[m]
+    onward = 0
+    for i in range(lanes[LANE_SUCCESSOR_START, lane], lanes[LANE_SUCCESSOR_START, lane + 1]):
+        if is_lane_for(maps, m, successors[i], kind):
+            onward = 1
+            after = successors[i]
+            for k in range(lanes[LANE_SUCCESSOR_START, after], lanes[LANE_SUCCESSOR_START, after + 1]):
+                if is_lane_for(maps, m, successors[k], kind):
+                    return 2
+    return onward
+
+
+@inlined
+def _draw_next(maps: Maps, m: int, lane: int, kind: int, key: int, a: int, step: int, number: int) -> Any:
+    """A lane that follows, drawn among those that lead on furthest; -1 at a dead end."""
+    lanes, successors = maps.lanes[m], maps.successors[m]
+    first, last = lanes[LANE_SUCCESSOR_START, lane], lanes[LANE_SUCCESSOR_START, lane + 1]
+    if last - first == 1:  # as it is in most places
+        return np.int64(successors[first]) if is_lane_for(maps, m, successors[first], kind) else np.int64(-1)
+    furthest, count = -1, 0
+    for i in range(first, last):
+        if is_lane_for(maps, m, successors[i], kind):
+            onward = _lanes_onward(maps, m, successors[i], kind)
+            if onward > furthest:
+                furthest, count = onward, 0
+            count += onward == furthest
+    if count == 0:
+        return np.int64(-1)
+    chosen = draws.choose(key, a, step, draws.ROUTE + draws.PURPOSES * number, count)
+    if count == last - first:
+        return np.int64(successors[first + chosen])
+    for i in range(first, last):
+        if is_lane_for(maps, m, successors[i], kind) and _lanes_onward(maps, m, successors[i], kind) == furthest:
+            if chosen == 0:
+                return np.int64(successors[i])
+            chosen -= 1
+    return np.int64(-1)
+
+
+@rule
+def route_key(seed: int, spawns: int) -> Any:
+    """The key of a route's draws: whoever is spawned again gets another route."""
+    return draws.mix(seed, spawns)
+
+
+@rule
+def extend_route(maps: Maps, m: int, marks: Ints, a: int, key: int, step: int, most: int) -> None:
+    """Draw lanes after the last one, until the route has `most` (up to ROUTE_LANES) or the road ends.
+
+    Where the road ends before that, it is drawn anew from the last fork on, some times, and then from the fork before:
+    who is to drive on and on leaves the map only where hardly a way leads on. The first lanes stay, since a spawn looks
+    at these alone.
+    """
+    if marks[ROUTE_LENGTH, a] == 0:
+        return
+    _draw_lanes(maps, m, marks, a, key, step, min(most, _LANES_FIRST), 0)
+    starts = maps.lanes[m, LANE_SUCCESSOR_START]
+    first, longest, failures = np.int64(marks[ROUTE_LENGTH, a]), np.int64(0), 0
+    fork = first
+    for way in range(_WAYS):
+        _draw_lanes(maps, m, marks, a, key, step, most, way)
+        length = np.int64(marks[ROUTE_LENGTH, a])
+        if length >= most or way == _WAYS - 1:
+            return
+        if length > longest:
+            longest, fork, failures = length, length - 1, 0
+        else:
+            failures += 1
+            fork -= failures % _PATIENCE == 0
+        while fork >= first and starts[marks[ROUTE + fork - 1, a] + 1] - starts[marks[ROUTE + fork - 1, a]] == 1:
+            fork -= 1
+        if fork < first:
+            return
+        marks[ROUTE_LENGTH, a] = fork
+
+
+@rule
+def _draw_lanes(maps: Maps, m: int, marks: Ints, a: int, key: int, step: int, most: int, way: int) -> None:
+    """Draw lanes after the last one of agent a's route, in one of several ways."""
+    length = marks[ROUTE_LENGTH, a]
+    while length < most:
+        number = length + ROUTE_LANES * way
+        lane = _draw_next(maps, m, marks[ROUTE + length - 1, a], marks[TYPE, a], key, a, step, number)
+        if lane < 0:
+            break
+        marks[ROUTE + length, a] = lane
+        length += 1
+    marks[ROUTE_LENGTH, a] = length
+
+
+@rule
+def draw_route(maps: Maps, m: int, marks: Ints, a: int, lane: int, key: int, step: int, most: int) -> None:
+    """A route of at most so many lanes, from a lane on. `key` is that of `route_key`, `step` the world's.
+
+    `extend_route` with the same key and step makes it longer: the result is the same in one go or in several.
+    """
+    marks[ROUTE, a] = lane
+    marks[ROUTE_LENGTH, a] = 1
+    marks[ROUTE_PLACE, a] = 0
+    extend_route(maps, m, marks, a, key, step, most)
+
+
+@rule
+def _make_room(maps: Maps, m: int, marks: Ints, a: int, key: int, step: int) -> None:
+    """Where few lanes are left ahead, drop those that were passed and draw further ones."""
+    length, passed = marks[ROUTE_LENGTH, a], marks[ROUTE_PLACE, a] - _KEPT_BEHIND
+    if length - marks[ROUTE_PLACE, a] > _LANES_AHEAD or passed <= 0:
+        return
+    for k in range(length - passed):
+        marks[ROUTE + k, a] = marks[ROUTE + k + passed, a]
+    marks[ROUTE_LENGTH, a] = length - passed
+    marks[ROUTE_PLACE, a] -= passed
+    extend_route(maps, m, marks, a, key, step, ROUTE_LANES)
+
+
+@rule
+def advance_place(worlds: Worlds, maps: Maps, w: int, a: int, distance: Real) -> bool:
+    """Move agent a's place on its route forward; False where that is beyond the route's end."""
+    agents, marks, clock = worlds.agents[w], worlds.marks[w], worlds.clocks[w]
+    m = clock[MAP]
+    road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
+    place, arc = seek(
+        road,
+        marks,
+        a,
+        marks[ROUTE_PLACE, a],
+        agents[PATH_ARC, a] + distance,
+    )
+    is_on_it = arc <= maps.lane_lengths[m, marks[ROUTE + place, a]]
+    agents[PATH_ARC, a] = arc
+    if place != marks[ROUTE_PLACE, a]:
+        marks[ROUTE_PLACE, a] = place
+        _make_room(maps, m, marks, a, route_key(worlds.seeds[w], marks[SPAWNS, a]), clock[STEP])
+    return is_on_it
+
+
+@rule
+def place_on_route(worlds: Worlds, maps: Maps, w: int, a: int) -> Real:
+    """Find the place of an agent that drives freely, near where it was; gives its distance from the route.
+
+    Sets ROUTE_PLACE, PATH_ARC and PATH_OFFSET, and draws further lanes as needed. An agent too far off keeps its place.
+    """
+    agents, marks, clock = worlds.agents[w], worlds.marks[w], worlds.clocks[w]
+    m = clock[MAP]
+    if marks[ROUTE_LENGTH, a] == 0:
+        return FAR
+    road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
+    place, arc, offset, distance = nearest_place(
+        road,
+        marks,
+        a,
+        marks[ROUTE_PLACE, a],
+        agents[PATH_ARC, a],
+        _BEHIND_M,
+        _AHEAD_M,
+        agents[X, a],
+        agents[Y, a],
+    )
+    if not distance < _LOST_M:
+        return distance
+    agents[PATH_ARC, a], agents[PATH_OFFSET, a] = arc, offset
+    marks[ROUTE_PLACE, a] = place
+    _make_room(maps, m, marks, a, route_key(worlds.seeds[w], marks[SPAWNS, a]), clock[STEP])
+    return distance
+
+
+@rule
+def length_ahead(road: Road, marks: Ints, a: int, place: int, arc: Real) -> Real:
+    """Metres from a place to the end of agent a's route."""
+    total = -arc
+    for k in range(place, marks[ROUTE_LENGTH, a]):
+        total += road.lengths[marks[ROUTE + k, a]]
+    return total
+
+
+@rule
+def lane_list(maps: Maps, m: int, x: Any, y: Any) -> Any:
+    """The list (of maps.lane_lists) with the lane pieces nearest to the cell of a position."""
+    column = cell_along(x, maps.origins[m, 0], maps.sizes[m, COLUMNS])
+    row = cell_along(y, maps.origins[m, 1], maps.sizes[m, ROWS])
+    return np.int64(maps.cell_lists[m, row * maps.sizes[m, COLUMNS] + column])
+
+
+@rule
+def nearest_lane(
+    maps: Maps, m: int, x: Real, y: Real, cos: Real, sin: Real, kind: int, least: Real
+) -> tuple[Any, Real]:
+    """A lane near a position that goes about the same way, for at least so many metres; -1 for none.
+
+    Gives the metres along it too.
+    """
+    points = maps.lane_points[m]
+    entries = maps.lane_lists[m, lane_list(maps, m, x, y)]
+    best, best_lane, best_arc = _NEAR_LANE_M * _NEAR_LANE_M, np.int64(-1), _ZERO
+    for e in range(len(entries)):
+        i = np.int64(entries[e])
+        if i >= maps.sizes[m, LANE_POINT_COUNT]:
+            break
+        lane = maps.lane_point_lanes[m, i]
+        dx, dy, half = x - points[POINT_X, i], y - points[POINT_Y, i], points[POINT_HALF, i]
+        along = dx * points[POINT_COS, i] + dy * points[POINT_SIN, i]
+        across = dy * points[POINT_COS, i] - dx * points[POINT_SIN, i]
+        alike = cos * points[POINT_COS, i] + sin * points[POINT_SIN, i]
+        past = min(max(along, -half), half)
+        arc = points[POINT_ARC, i] + past
+        cost = (along - past) * (along - past) + across * across + _AGAINST_M2 * (_ONE - alike)
+        if cost < best and alike > _LEAST_COS and is_lane_for(maps, m, lane, kind):
+            if maps.lane_lengths[m, lane] - arc >= least or _lanes_onward(maps, m, lane, kind) == 2:
+                best, best_lane, best_arc = cost, np.int64(lane), arc
+    return best_lane, best_arc
+
+
+@rule
+def _misfit(maps: Maps, m: int, scenarios: Scenarios, s: int, a: int, lane: int) -> Real:
+    """Mean square distance to a lane of the recorded positions along it; FAR where there are none.
+
+    These are the positions from the first one within _NEAR_LANE_M, for as long as they lie beside the lane. Others may
+    lie beside it on another road, as those on the far side of a roundabout do.
+    """
+    lanes, points, motion = maps.lanes[m], maps.lane_points[m], scenarios.motion[s]
+    first, last = lanes[LANE_POINT_START, lane], lanes[LANE_POINT_START, lane + 1]
+    length = maps.lane_lengths[m, lane]
+    total, count = _ZERO, _ZERO
+    for frame in range(0, scenarios.counts[s, FRAME_COUNT], _FRAME_STRIDE):
+        if scenarios.valid[s, frame, a] == 0:
+            continue
+        x, y = motion[MOTION_X, frame, a], motion[MOTION_Y, frame, a]
+        nearest, at = FAR, _ZERO
+        for i in range(first, last):
+            dx, dy, half = x - points[POINT_X, i], y - points[POINT_Y, i], points[POINT_HALF, i]
+            cos, sin = points[POINT_COS, i], points[POINT_SIN, i]
+            along, across = dx * cos + dy * sin, dy * cos - dx * sin
+            over = max(abs(along) - half, _ZERO)
+            distance = over * over + across * across
+            if distance < nearest:
+                nearest, at = distance, points[POINT_ARC, i] + along
+        is_beside = at > -_BEYOND_ENDS_M and at < length + _BEYOND_ENDS_M
+        if is_beside and (count > _ZERO or nearest < _NEAR_LANE_M * _NEAR_LANE_M):
+            total += nearest
+            count += _ONE
+        elif count > _ZERO:
+            break
+    return total / count if count > _ZERO else FAR
+
+
+@rule
+def _start_lane(maps: Maps, m: int, scenarios: Scenarios, s: int, worlds: Worlds, w: int, a: int) -> Any:
+    """The lane on which agent a's recording begins, -1 for none.
+
+    Among the lanes beside which it stands, the one of least square distance, weighed direction and misfit of what
+    follows in the recording: where lanes lie on top of each other, what comes next tells which one it is.
+    """
+    agents, marks, points, motion = worlds.agents[w], worlds.marks[w], maps.lane_points[m], scenarios.motion[s]
+    x, y, cos, sin = agents[X, a], agents[Y, a], agents[COS, a], agents[SIN, a]
+    off = _STANDING_OFF_M
+    for frame in range(0, scenarios.counts[s, FRAME_COUNT], _FRAME_STRIDE):
+        if scenarios.valid[s, frame, a] != 0:
+            dx, dy = motion[MOTION_X, frame, a] - x, motion[MOTION_Y, frame, a] - y
+            if dx * dx + dy * dy > _MOVED_M * _MOVED_M:
+                off = _MOVING_OFF_M
+    entries = maps.lane_lists[m, lane_list(maps, m, x, y)]
+    best, best_lane = FAR, -1
+    for e in range(len(entries)):
+        i = np.int64(entries[e])
+        if i >= maps.sizes[m, LANE_POINT_COUNT]:
+            break
+        lane = maps.lane_point_lanes[m, i]
+        dx, dy = x - points[POINT_X, i], y - points[POINT_Y, i]
+        along = dx * points[POINT_COS, i] + dy * points[POINT_SIN, i]
+        across = dy * points[POINT_COS, i] - dx * points[POINT_SIN, i]
+        alike = cos * points[POINT_COS, i] + sin * points[POINT_SIN, i]
+        is_beside = abs(along) <= points[POINT_HALF, i] + _BEYOND_ENDS_M and abs(across) <= off
+        if is_beside and alike >= _LEAST_COS and is_lane_for(maps, m, lane, marks[TYPE, a]):
+            misfit = min(_misfit(maps, m, scenarios, s, a, lane), _FITTING_M2)
+            cost = across * across + _DIRECTION_M2 * (_ONE - alike) + misfit
+            if cost < best:
+                best, best_lane = cost, lane
+    return np.int64(best_lane)
+
+
+@rule
+def trace_route(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int) -> None:
+    """The route along which agent a's recording goes, and further ones drawn after its end.
+
+    At each fork the lane nearest to the recorded future is taken. Who is on no lane (pedestrians, parked cars, absent
+    agents) gets none.
+    """
+    agents, marks, clock = worlds.agents[w], worlds.marks[w], worlds.clocks[w]
+    m, s, kind = clock[MAP], clock[SCENARIO], marks[TYPE, a]
+    lanes, successors = maps.lanes[m], maps.successors[m]
+    marks[ROUTE_LENGTH, a] = marks[ROUTE_PLACE, a] = 0
+    agents[PATH_ARC, a] = agents[PATH_OFFSET, a] = _ZERO
+    if marks[IS_PRESENT, a] == 0 or kind == _PEDESTRIAN:
+        return
+    lane = _start_lane(maps, m, scenarios, s, worlds, w, a)
+    if lane < 0:
+        return
+    marks[ROUTE, a] = lane
+    length = 1
+    while length < ROUTE_LANES:
+        best, onward = _FITTING_M2, np.int64(-1)
+        for i in range(lanes[LANE_SUCCESSOR_START, lane], lanes[LANE_SUCCESSOR_START, lane + 1]):
+            if is_lane_for(maps, m, successors[i], kind):
+                misfit = _misfit(maps, m, scenarios, s, a, successors[i])
+                if misfit < best:
+                    best, onward = misfit, np.int64(successors[i])
+        if onward < 0:
+            break
+        lane = onward
+        marks[ROUTE + length, a] = lane
+        length += 1
+    marks[ROUTE_LENGTH, a] = length
+    extend_route(maps, m, marks, a, route_key(worlds.seeds[w], marks[SPAWNS, a]), clock[STEP], ROUTE_LANES)
+    road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
+    end = road.lengths[marks[ROUTE, a]]
+    place, arc, offset, _ = nearest_place(
+        road,
+        marks,
+        a,
+        0,
+        _ZERO,
+        _ZERO,
+        end,
+        agents[X, a],
+        agents[Y, a],
+    )
+    marks[ROUTE_PLACE, a] = place
+    agents[PATH_ARC, a], agents[PATH_OFFSET, a] = arc, offset

@@ -1,0 +1,31 @@
+"""What changes in the course of a training run: the learning rate, and the number of trials in an episode."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from roadworthy.sim.config import SimConfig
+from roadworthy.training.config import PpoConfig, TrainConfig
+
+
+def learning_rate(config: PpoConfig, share: float) -> float:
+    """The rate when so much of the training is done: half a cosine from the first to the last."""
+    falling = 0.5 * (1.0 + math.cos(math.pi * min(max(share, 0.0), 1.0)))
+    return config.final_learning_rate + falling * (config.learning_rate - config.final_learning_rate)
+
+
+def trials_at(config: TrainConfig, share: float) -> int:
+    """How many trials an episode has when so much of the training is done."""
+    reached = [stage.trials for stage in config.trials if stage.start <= share]
+    return reached[-1] if reached else config.env.episode.trials
+
+
+def env_config(config: TrainConfig, trials: int) -> SimConfig:
+    """The simulation of a stage of the training."""
+    partners = max(len(config.coplayers.checkpoints), 1)
+    return replace(
+        config.env,
+        episode=replace(config.env.episode, trials=trials),
+        hidden=replace(config.env.hidden, partners=partners),
+    )

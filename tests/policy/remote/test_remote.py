@@ -1,0 +1,227 @@
+"""Policies elsewhere: the same rows as here, through lost connections, restarts, silence and errors."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays, scalar_dtypes
+
+from roadworthy.errors import UsageError
+from roadworthy.jobs.batch import Traits
+from roadworthy.jobs.job import Job, Status
+from roadworthy.jobs.policies import PolicyTimeout
+from roadworthy.jobs.record import JobRecord
+from roadworthy.jobs.run import run_job
+from roadworthy.policy.remote.client import RemotePolicy
+from roadworthy.policy.remote.codec import RemoteError, decode, describe_space, encode, make_space
+from roadworthy.policy.remote.server import PolicyServer
+from roadworthy.record import Run
+from tests.jobs.arenas import Corridor, Remembering
+
+CORRIDOR = "tests.jobs.arenas:Corridor"
+TRAITS = Traits(Corridor.observation_space, Corridor.action_space)
+
+
+class Slow(Remembering):
+    """Takes its time in one call."""
+
+    def __init__(self, slow_call: int, seconds: float) -> None:
+        super().__init__()
+        self._slow_call, self._seconds = slow_call, seconds
+
+    def act(self, envs: Sequence[int], observations: Sequence[Any]) -> list[int]:
+        actions = super().act(envs, observations)
+        if self._calls == self._slow_call:
+            time.sleep(self._seconds)
+        return actions
+
+
+class Reflex:
+    """Remembers nothing; counts how often it was asked, in all sessions."""
+
+    calls = 0
+
+    def act(self, envs: Sequence[int], observations: Sequence[Any]) -> list[int]:
+        Reflex.calls += 1
+        return [int(observation[1] * 48) % 3 for observation in observations]
+
+
+@pytest.fixture
+def server() -> Iterator[PolicyServer]:
+    with PolicyServer(Remembering) as running:
+        yield running
+
+
+def job(policy: str, **settings: Any) -> Job:
+    return Job(**{"name": "j", "environment": CORRIDOR, "policy": policy, "episodes": 20, "envs": 4, **settings})
+
+
+def rows(record: JobRecord) -> Any:
+    return Run(record.folder).episodes(["episode_id", "seed", "steps", "status", "outcomes.return"])
+
+
+@pytest.mark.row("JOB-1")
+def test_a_remote_policy_gives_the_same_rows_as_one_that_is_here(server: PolicyServer, tmp_path: Path) -> None:
+    here = run_job(job("tests.jobs.arenas:Remembering"), tmp_path / "here")
+    there = run_job(job(server.address), tmp_path / "there")
+    assert there.status is Status.COMPLETED, there.traceback
+    assert rows(there).equals(rows(here))
+
+
+def test_a_lost_connection_is_made_again_and_nothing_is_done_twice(server: PolicyServer) -> None:
+    def play(policy: Any, cut: bool) -> list[int]:
+        policy.reset(0, 5, "walk")
+        actions = []
+        for step in range(12):
+            if cut and step % 3 == 1:
+                policy._connection.socket.shutdown(2)
+            actions += policy.act([0], [np.array([step, 0.3], np.float32)])
+        return actions
+
+    remote = RemotePolicy(server.address)
+    remote.start(TRAITS, 1)
+    assert play(remote, cut=True) == play(Remembering(), cut=False)
+    remote.close()
+
+
+def test_a_question_that_is_asked_again_has_the_same_answer(server: PolicyServer) -> None:
+    remote = RemotePolicy(server.address)
+    remote.start(TRAITS, 1)
+    remote.reset(0, 5, None)
+    message = {"kind": "act", "envs": [0], "observations": [np.ones(2)]}
+    first = remote._ask(message, "actions")
+    remote._next_id -= 1
+    assert remote._ask(message, "actions") == first
+    remote.close()
+
+
+@pytest.mark.row("JOB-2")
+def test_an_answer_that_does_not_come_fails_the_episodes_and_the_job_goes_on(tmp_path: Path) -> None:
+    with PolicyServer(lambda: Slow(slow_call=20, seconds=3.0)) as server:
+        record = run_job(job(server.address, policy_config={"timeout_s": 2.0, "reconnect_s": 10.0}), tmp_path)
+    assert record.status is Status.COMPLETED, record.traceback
+    assert 1 <= record.failed <= 4
+    errors = {row for row in Run(record.folder).episodes(["error"]).to_pydict()["error"] if row}
+    assert len(errors) == 1
+    assert "gave no answer within 2 s" in errors.pop()
+
+
+def restarted(make: Any, has_memory: bool, tmp_path: Path) -> JobRecord:
+    """A job whose server dies in the middle and comes back at the same address a little later."""
+    first = PolicyServer(make, has_memory=has_memory)
+    servers = [first]
+
+    def kill_and_return() -> None:
+        journal = None
+        while journal is None or journal.stat().st_size < 2000:
+            journal = next(tmp_path.glob("j/2*/episodes.jsonl"), None)
+            time.sleep(0.005)
+        first.close()
+        time.sleep(0.3)
+        servers.append(PolicyServer(make, port=first.port, has_memory=has_memory))
+
+    thread = threading.Thread(target=kill_and_return)
+    thread.start()
+    try:
+        return run_job(job(first.address, episodes=120), tmp_path)
+    finally:
+        thread.join()
+        servers[-1].close()
+
+
+def test_a_server_that_dies_and_returns_costs_the_episodes_that_it_forgot(tmp_path: Path) -> None:
+    record = restarted(Remembering, True, tmp_path / "out")
+    assert record.status is Status.COMPLETED, record.traceback
+    assert 1 <= record.failed <= 4
+    here = run_job(job("tests.jobs.arenas:Remembering", episodes=120), tmp_path / "here")
+    expected = {row["episode_id"]: row for row in rows(here).to_pylist()}
+    for row in rows(record).to_pylist():
+        if row["status"] == "completed":
+            assert row == expected[row["episode_id"]]
+
+
+def test_a_server_without_memory_that_dies_and_returns_costs_nothing(tmp_path: Path) -> None:
+    record = restarted(Reflex, False, tmp_path)
+    assert record.status is Status.COMPLETED, record.traceback
+    assert record.failed == 0
+
+
+def test_an_error_of_the_policy_fails_the_job_with_the_servers_traceback(tmp_path: Path) -> None:
+    with PolicyServer(lambda: Remembering(breaks_at=9)) as server:
+        record = run_job(job(server.address), tmp_path)
+    assert record.status is Status.FAILED
+    assert "raised RuntimeError: the policy lost its mind" in (record.error or "")
+    assert "arenas.py" in (record.error or "")
+
+
+def test_a_server_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with PolicyServer(Remembering) as gone:
+        address = gone.address
+    policy = RemotePolicy(address, timeout_s=1.0, reconnect_s=0.3)
+    with pytest.raises(PolicyTimeout, match=f"the policy at {address} could not be reached for 0.3 s"):
+        policy.start(TRAITS, 1)
+    record = run_job(job(address, policy_config={"reconnect_s": 0.2}), tmp_path)
+    assert record.status is Status.FAILED
+    with pytest.raises(UsageError, match="is no address"):
+        RemotePolicy("ws:///nowhere").start(TRAITS, 1)
+    with pytest.raises(UsageError, match="timeout_s is 0"):
+        RemotePolicy(address, timeout_s=0.0)
+
+
+def test_a_port_that_is_taken_is_refused(server: PolicyServer) -> None:
+    with pytest.raises(UsageError, match="take another port"):
+        PolicyServer(Remembering, port=server.port)
+
+
+messages = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats(allow_nan=False)
+    | st.text()
+    | scalar_dtypes()
+    .filter(lambda dtype: dtype.kind in "biufc")
+    .flatmap(lambda dtype: arrays(dtype, array_shapes(min_dims=0, max_dims=3, max_side=4))),
+    lambda children: st.lists(children, max_size=3) | st.dictionaries(st.text(), children, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(messages)
+def test_messages_arrive_as_they_were_sent(value: Any) -> None:
+    np.testing.assert_equal(decode(encode({"kind": "k", "value": value}))["value"], value)
+
+
+@pytest.mark.parametrize("data", [b"", b"\xc1", b"\x93\x01\x02\x03", b"\x81\xa4kind\x01", "text"])
+def test_what_is_no_message_is_refused(data: Any) -> None:
+    with pytest.raises(RemoteError, match="the other side sent"):
+        decode(data)
+
+
+def test_objects_are_never_sent() -> None:
+    with pytest.raises(UsageError, match="an array of object can't be sent"):
+        encode({"kind": "k", "value": np.array([object()])})
+    with pytest.raises(UsageError, match="a Corridor can't be sent"):
+        encode({"kind": "k", "value": Corridor()})
+
+
+def test_spaces_arrive_as_they_were_sent() -> None:
+    space = spaces.Dict(
+        {
+            "box": spaces.Box(-1.0, np.inf, (2, 3), np.float64),
+            "picture": spaces.Box(0, 255, (4, 4, 3), np.uint8),
+            "rest": spaces.Tuple([spaces.Discrete(4, start=2), spaces.MultiDiscrete([2, 3]), spaces.MultiBinary((3,))]),
+        }
+    )
+    assert make_space(decode(encode({"kind": "k", "space": describe_space(space)}))["space"]) == space
+    with pytest.raises(UsageError, match="a space Text can't be described"):
+        describe_space(spaces.Text(5))
