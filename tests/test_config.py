@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from roadworthy.config import Layer, load, parse, parse_overrides, plain, read, resolve
-from roadworthy.errors import ConfigError
+from roadworthy.errors import ConfigError, DeprecatedNameWarning
 
 
 class AtGoal(Enum):
@@ -120,7 +121,7 @@ def test_an_unknown_key_of_a_section_is_named_with_its_path() -> None:
     ("values", "expected"),
     [
         ({"count": "many"}, "count is 'many' (text), expected a whole number"),
-        ({"count": 3.0}, "count is 3.0 (a number), expected a whole number"),
+        ({"count": 3.5}, "count is 3.5 (a number), expected a whole number"),
         ({"count": True}, "count is true, expected a whole number"),
         ({"render": {"fps": True}}, "render.fps is true, expected a number"),
         ({"is_clean": 1}, "is_clean is 1 (a whole number), expected true or false"),
@@ -297,3 +298,44 @@ towns = st.builds(
 @given(towns)
 def test_plain_values_parse_back_to_the_same_config(town: Town) -> None:
     assert parse(plain(town), Town) == town
+
+
+@dataclass(frozen=True)
+class Inner:
+    renamed_keys: ClassVar[Mapping[str, str]] = {"rate": "learning_rate"}
+    learning_rate: float = 0.1
+
+
+@dataclass(frozen=True)
+class Outer:
+    renamed_values: ClassVar[Mapping[str, Mapping[str, str]]] = {"mode": {"anew": "again"}}
+    mode: str = "once"
+    inner: Inner = field(default_factory=Inner)
+    count: int = 1
+
+
+def test_deprecated_keys_and_values_work_with_a_warning_that_names_the_new_word() -> None:
+    layers = [
+        Layer("a.toml", {"inner": {"rate": 0.5}, "mode": "anew"}),
+        Layer("--set", {"inner": {"learning_rate": 1}}),
+    ]
+    with pytest.warns(DeprecatedNameWarning) as warned:
+        found = resolve(Outer, layers)
+    assert found.config == Outer(mode="again", inner=Inner(1.0))
+    assert found.origins == {"inner.learning_rate": "--set", "mode": "a.toml"}
+    assert [str(w.message) for w in warned] == [
+        "a.toml: inner.rate is deprecated; use inner.learning_rate",
+        "a.toml: mode = 'anew' is deprecated; use 'again'",
+    ]
+
+
+def test_a_deprecated_key_beside_its_new_name_is_an_error() -> None:
+    with pytest.raises(ConfigError, match=r"inner\.rate is the deprecated name of learning_rate, and both are given"):
+        parse({"inner": {"rate": 1.0, "learning_rate": 2.0}}, Outer)
+
+
+def test_a_whole_number_may_be_written_with_an_exponent() -> None:
+    assert parse_overrides(["count=1e6"]).values == {"count": 1e6}
+    assert resolve(Outer, [parse_overrides(["count=1e6"])]).config.count == 1_000_000
+    with pytest.raises(ConfigError, match=r"count is 1\.5"):
+        resolve(Outer, [parse_overrides(["count=1.5"])])

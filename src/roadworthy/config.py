@@ -6,6 +6,9 @@ keeps where it came from. All faults of a config are told at once, each with its
 
 Fields may be bool, int, float, str, Path, an Enum or a Literal (words in files), `X | None` (the word "none"),
 `tuple[X, ...]`, `tuple[X, Y]`, `dict[str, X]` and further dataclasses.
+
+A dataclass may name its deprecated keys and values: `renamed_keys: ClassVar = {"old": "new"}` and
+`renamed_values: ClassVar = {"key": {"old": "new"}}`. They keep working, with a warning that names the new word.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import os
 import re
 import tomllib
 import types
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from difflib import get_close_matches
@@ -21,7 +25,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from roadworthy.errors import ConfigError, UsageError
+from roadworthy.errors import ConfigError, DeprecatedNameWarning, UsageError
 
 Config = TypeVar("Config")
 
@@ -98,7 +102,7 @@ def parse_overrides(overrides: Iterable[str], source: str = "--set") -> Layer:
 
 def resolve(cls: type[Config], layers: Iterable[Layer]) -> Resolved[Config]:
     """Lay sources over each other, the last one on top, check every value and build the dataclass."""
-    layers = list(layers)
+    layers = [Layer(layer.source, _with_new_names(cls, layer.values, layer.source, "")) for layer in layers]
     origins: dict[str, str] = {}
     values: dict[str, Any] = {}
     for layer in layers:
@@ -196,6 +200,8 @@ class _Builder:
                     return chosen[0]
             elif kind is float and type(value) is int:
                 return float(value)
+            elif kind is int and type(value) is float and value.is_integer():
+                return int(value)
             elif kind is Path and isinstance(value, (str, Path)):
                 return self.path(str(value), key)
             elif type(value) is kind:
@@ -231,6 +237,36 @@ class _Builder:
         if expanded.startswith("~"):
             return self.fault(key, f"{key} is {text!r}, but there is no user {expanded[1:].split('/')[0]!r}")
         return Path(expanded)
+
+
+def _with_new_names(cls: Any, values: Any, source: str, prefix: str) -> Any:
+    """Replace the deprecated keys and values of a dataclass and of those within it, each with a warning."""
+    if not isinstance(values, Mapping):
+        return values
+    keys: Mapping[str, str] = getattr(cls, "renamed_keys", {})
+    words: Mapping[str, Mapping[str, str]] = getattr(cls, "renamed_values", {})
+    kinds = get_type_hints(cls)
+    result: dict[str, Any] = {}
+    for name, value in values.items():
+        new = keys.get(name, name)
+        if new != name:
+            if new in values:
+                raise ConfigError(
+                    f"{source}: {_join(prefix, name)} is the deprecated name of {new}, and both are given; "
+                    f"keep {_join(prefix, new)}"
+                )
+            _warn_of(f"{source}: {_join(prefix, name)} is deprecated; use {_join(prefix, new)}")
+        word = words.get(new, {}).get(value) if isinstance(value, str) else None
+        if word is not None:
+            _warn_of(f"{source}: {_join(prefix, new)} = {value!r} is deprecated; use {word!r}")
+            value = word
+        inner = next((kind for kind in (kinds.get(new), *get_args(kinds.get(new))) if is_dataclass(kind)), None)
+        result[new] = value if inner is None else _with_new_names(inner, value, source, _join(prefix, new))
+    return result
+
+
+def _warn_of(message: str) -> None:
+    warnings.warn(message, DeprecatedNameWarning, stacklevel=2)
 
 
 def _merged(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,10 @@ RoadworthyError             1
 from __future__ import annotations
 
 
+class DeprecatedNameWarning(FutureWarning):
+    """A name that still works but will be removed; the message names the one to use."""
+
+
 class RoadworthyError(Exception):
     """Any error that a user can cause and mend. Its message says what was given, what is allowed and what to do."""
 
