@@ -55,7 +55,7 @@ def test_check_shows_every_fault_and_exits_with_2(file: Path, capsys: Captured) 
     file.write_text(f'{TEXT}[eval.bad]\ntype = "colision"\n[eval.worse]\ntype = "multi_scenario"\nepisods = 3\n')
     assert main(["config", "check", str(file)]) == 2
     output = capsys.readouterr()
-    assert "eval.bad: evaluator 'colision' is unknown; known: " in output.out
+    assert "eval.bad: unknown evaluator 'colision'; known: " in output.out
     assert "did you mean episodes?" in output.out
     assert "2 of 5 sections can't run: bad, worse" in output.err
     assert main(["config", "check", str(file), "--json"]) == 2

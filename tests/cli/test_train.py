@@ -164,7 +164,7 @@ def test_a_run_of_a_grid_that_fails_ends_with_1_and_the_others_are_made(
         (["nowhere"], "there is no config 'nowhere'; expected a TOML file, or one of: adaptive, default, fast"),
         (["fast", "--set", "ppo.klip=1"], "ppo.klip is unknown; did you mean ppo.clip?"),
         (["fast", "--set", "eval.town.interval=5"], "--set eval.town.interval=5 is for an evaluator, but "),
-        (["fast", "--sink", "tensorbord"], "sink 'tensorbord' is unknown; did you mean tensorboard?"),
+        (["fast", "--sink", "tensorbord"], "unknown sink 'tensorbord'; did you mean tensorboard?"),
         (["fast", "--set", "sinks.wandb.projekt=x"], "[sinks.wandb]: projekt is unknown; did you mean project?"),
         (["fast", "--set", "sinks.wandb=3"], "sinks.wandb is 3, expected a table"),
         (["fast", "--set", "threads=-1"], "threads is -1, expected at least 0"),

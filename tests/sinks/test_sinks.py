@@ -170,7 +170,7 @@ def test_sinks_are_found_as_entry_points(tmp_path: Path, monkeypatch: pytest.Mon
         read_sinks(Layer("a.toml", {"sinks": {"chat": {"chanel": "x"}, "chta": {}, "odd": 3}}))
     told = str(caught.value)
     assert "a.toml [sinks.chat]: chanel is unknown; did you mean channel?" in told
-    assert "sink 'chta' is unknown; did you mean chat?" in told
+    assert "unknown sink 'chta'; did you mean chat?" in told
     assert "sinks.odd is 3, expected a table" in told
     assert read_sinks(Layer("a.toml", {})) == {}
     with pytest.raises(ConfigError, match="expected tables"):
