@@ -14,9 +14,9 @@ from roadworthy.sim import state
 from roadworthy.sim.config import Mode, OpenConfig, SimConfig
 from roadworthy.sim.params import params
 from roadworthy.sim.rules.collision import collides
+from roadworthy.sim.rules.idm import move, plan
 from roadworthy.sim.rules.routes import place_on_route, trace_route
 from roadworthy.sim.rules.spawn import new_goal, spawn
-from roadworthy.sim.rules.traffic import move, plan
 from roadworthy.sim.state import GOALS, MARK_LINES, Maps, Params, Scenarios, Worlds
 from tests.scenario.example import map_of, pairs
 

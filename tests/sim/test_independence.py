@@ -25,7 +25,7 @@ from roadworthy.sim.config import (
     SimConfig,
 )
 from roadworthy.sim.env import DriveEnv
-from roadworthy.sim.rules.logs import TRIAL_FIGURES
+from roadworthy.sim.rules.episode_figures import TRIAL_FIGURES
 from roadworthy.sim.state import IS_OVER
 
 STEPS, TRIALS, SCENARIO, SEED = 40, 2, 1, 77

@@ -13,7 +13,7 @@ from roadworthy.evaluation.ledger import EpisodeSpec, Factor
 from roadworthy.record.episodes import AgentRow, EpisodeResult, EpisodeRow, TrialRow
 from roadworthy.scenario.schema import Scenario
 from roadworthy.sim.config import HiddenConfig
-from roadworthy.sim.rules.logs import TRIAL_FIGURES
+from roadworthy.sim.rules.episode_figures import TRIAL_FIGURES
 from roadworthy.sim.state import HIDDEN_FACTORS
 
 

@@ -19,7 +19,7 @@ from roadworthy.sim.config import Actions, SimConfig
 from roadworthy.sim.episodes import EndedEpisodes, Episode, Sampler
 from roadworthy.sim.layout import layout
 from roadworthy.sim.rules.dynamics import ACTION_CHOICES, IDLE_CHOICES
-from roadworthy.sim.rules.logs import figure_names
+from roadworthy.sim.rules.episode_figures import figure_names
 from roadworthy.sim.snapshot import Snapshot
 from roadworthy.sim.state import DRIVEN_COUNT, EGO, HIDDEN_FACTORS, PARTNER, ROLE, SCENARIO, TRIAL
 

@@ -17,8 +17,8 @@ from roadworthy.policy.experts.places import NEVER, keep_track
 from roadworthy.scenario.schema import Floats, Ints
 from roadworthy.sim.env import DriveEnv
 from roadworthy.sim.rules.dynamics import PEDESTRIAN, decode, encode, wheelbase_of
-from roadworthy.sim.rules.path import FAR, Real, Road, route_pose
-from roadworthy.sim.rules.traffic import HARDEST_MPS2, lone_acceleration, outreach, wanted_acceleration
+from roadworthy.sim.rules.idm import HARDEST_MPS2, lone_acceleration, outreach, wanted_acceleration
+from roadworthy.sim.rules.route_geometry import FAR, Real, Road, route_pose
 from roadworthy.sim.state import (
     ACCELERATION,
     BRAKE_GAIN,

@@ -22,7 +22,7 @@ from roadworthy.sim.config import Mode
 from roadworthy.sim.env import DriveEnv
 from roadworthy.sim.rules.angles import wrap
 from roadworthy.sim.rules.dynamics import decode, encode, wheelbase_of
-from roadworthy.sim.rules.path import Real
+from roadworthy.sim.rules.route_geometry import Real
 from roadworthy.sim.state import (
     ACCELERATION,
     DRIVEN_COUNT,

@@ -12,7 +12,7 @@ from roadworthy.kernels.compile import entry, rule
 from roadworthy.scenario.schema import Floats
 from roadworthy.sim.config import Mode
 from roadworthy.sim.env import DriveEnv
-from roadworthy.sim.rules.pursuit import infer, look_ahead
+from roadworthy.sim.rules.inverse_dynamics import infer, look_ahead
 from roadworthy.sim.state import (
     DRIVEN_COUNT,
     FIRST_STEP,

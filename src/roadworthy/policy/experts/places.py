@@ -11,7 +11,7 @@ import numpy as np
 from roadworthy.kernels.compile import rule
 from roadworthy.scenario.schema import Floats, Ints
 from roadworthy.sim.rules.dynamics import PEDESTRIAN
-from roadworthy.sim.rules.path import Road, nearest_place
+from roadworthy.sim.rules.route_geometry import Road, nearest_place
 from roadworthy.sim.rules.routes import place_on_route, trace_route
 from roadworthy.sim.state import (
     AGENT_COUNT,

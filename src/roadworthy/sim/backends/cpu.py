@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from roadworthy.kernels.compile import inlined, kernel, parallel, rule
 from roadworthy.scenario.schema import Floats, Ints
-from roadworthy.sim.rules import traffic
-from roadworthy.sim.rules.disturb import obey
+from roadworthy.sim.rules import idm
+from roadworthy.sim.rules.disturbances import obey
 from roadworthy.sim.rules.dynamics import move as drive
-from roadworthy.sim.rules.judge import conclude, find_contact, find_edges, find_lane, find_lines
+from roadworthy.sim.rules.episode_start import start_episode
+from roadworthy.sim.rules.events import conclude, find_contact, find_edges, find_lane, find_lines
 from roadworthy.sim.rules.observe import (
     is_somewhere,
     look_at_lights,
@@ -27,8 +28,7 @@ from roadworthy.sim.rules.observe import (
 from roadworthy.sim.rules.replay import replay
 from roadworthy.sim.rules.roads import fetch_lists, fetch_roads
 from roadworthy.sim.rules.routes import place_on_route
-from roadworthy.sim.rules.start import start_episode
-from roadworthy.sim.rules.trials import carry_on, close, cut_row, settle
+from roadworthy.sim.rules.trial_end import carry_on, close, cut_row, settle
 from roadworthy.sim.state import (
     AGENT_COUNT,
     DRIVEN_COUNT,
@@ -145,7 +145,7 @@ def _plan(worlds: Worlds, rows: Rows, maps: Maps, scenarios: Scenarios, w: int, 
                 place_on_route(worlds, maps, w, a)
     for a in range(clock[DRIVEN_COUNT], clock[AGENT_COUNT]):
         if marks[ROLE, a] == IDM and marks[IS_PRESENT, a]:
-            traffic.plan(worlds, maps, scenarios, w, a, p)
+            idm.plan(worlds, maps, scenarios, w, a, p)
 
 
 @rule
@@ -163,7 +163,7 @@ def _move(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, p: Params) -
         if marks[ROLE, a] == REPLAYED:
             replay(agents, marks, a, scenarios, s, clock[STEP])
         elif marks[ROLE, a] == IDM and marks[IS_PRESENT, a]:
-            traffic.move(worlds, maps, w, a, dt, p)
+            idm.move(worlds, maps, w, a, dt, p)
 
 
 @rule

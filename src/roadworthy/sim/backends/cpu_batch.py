@@ -16,10 +16,10 @@ from roadworthy.kernels.compile import kernel
 from roadworthy.scenario.pack import Pack
 from roadworthy.scenario.schema import Floats
 from roadworthy.sim.backends import cpu
-from roadworthy.sim.backends.batch import bytes_of, make_logs, make_rows, make_worlds, rounded_up
+from roadworthy.sim.backends.allocation import bytes_of, make_logs, make_rows, make_worlds, rounded_up
 from roadworthy.sim.config import SimConfig
 from roadworthy.sim.episodes import ATTEMPTS, EndedEpisodes, Episode, EpisodeLog, Sampler
-from roadworthy.sim.maps.store import Place, ScenarioStore
+from roadworthy.sim.maps.scenario_store import Place, ScenarioStore
 from roadworthy.sim.params import params
 from roadworthy.sim.rules.dynamics import is_allowed
 from roadworthy.sim.snapshot import Snapshot

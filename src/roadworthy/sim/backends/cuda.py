@@ -15,19 +15,19 @@ from numpy.typing import NDArray
 from roadworthy.kernels.compile import gpu_kernel, gpu_kernel_with, gpu_part
 from roadworthy.kernels.gpu import cuda, natural
 from roadworthy.scenario.schema import Floats, Ints, Longs
-from roadworthy.sim.backends.agenda import Agenda, Seeds, take_episode
-from roadworthy.sim.maps.store import MOST_AGENTS
-from roadworthy.sim.rules import traffic
-from roadworthy.sim.rules.disturb import obey
+from roadworthy.sim.backends.episode_queue import Agenda, Seeds, take_episode
+from roadworthy.sim.maps.scenario_store import MOST_AGENTS
+from roadworthy.sim.rules import idm
+from roadworthy.sim.rules.disturbances import obey
 from roadworthy.sim.rules.dynamics import is_allowed
 from roadworthy.sim.rules.dynamics import move as drive
-from roadworthy.sim.rules.judge import conclude, find_contact, find_edges, find_lane, find_lines, judge_start
-from roadworthy.sim.rules.logs import average_figure
+from roadworthy.sim.rules.episode_figures import average_figure
+from roadworthy.sim.rules.episode_start import cast, place_recorded, set_clock, start_agents
+from roadworthy.sim.rules.events import conclude, find_contact, find_edges, find_lane, find_lines, judge_start
 from roadworthy.sim.rules.observe import show_agent
 from roadworthy.sim.rules.replay import replay
 from roadworthy.sim.rules.routes import place_on_route
-from roadworthy.sim.rules.start import cast, place_recorded, set_clock, start_agents
-from roadworthy.sim.rules.trials import (
+from roadworthy.sim.rules.trial_end import (
     close_clock,
     close_row,
     cut_row,
@@ -117,9 +117,9 @@ def plan_traffic(worlds: Worlds, maps: Maps, scenarios: Scenarios, settings: Set
     if clock[SCENARIO] < 0 or first >= count:
         return
     for a in range(first + thread, count, threads):
-        way = traffic.NO_WAY
+        way = idm.NO_WAY
         if _is_traffic(worlds, w, a):
-            wanted[a], reach[a], stop[a], way = traffic.look_ahead(worlds, maps, scenarios, w, a, p)
+            wanted[a], reach[a], stop[a], way = idm.look_ahead(worlds, maps, scenarios, w, a, p)
         ways[0, a], ways[1, a], ways[2, a], ways[3, a] = way
     for start in range(first * count, count * count, _PAIRS):
         if thread == 0:
@@ -127,18 +127,18 @@ def plan_traffic(worlds: Worlds, maps: Maps, scenarios: Scenarios, settings: Set
         cuda.syncthreads()
         for pair in range(start + thread, min(start + _PAIRS, count * count), threads):
             a, b = pair // count, pair % count
-            if traffic.may_matter(agents, marks, a, b, (ways[0, a], ways[1, a], ways[2, a], ways[3, a])):
+            if idm.may_matter(agents, marks, a, b, (ways[0, a], ways[1, a], ways[2, a], ways[3, a])):
                 pairs[cuda.atomic.add(listed, 0, 1)] = pair
         cuda.syncthreads()
         for k in range(thread, listed[0], threads):
             a, b = natural(pairs[k]) // count, natural(pairs[k]) % count
             way = (ways[0, a], ways[1, a], ways[2, a], ways[3, a])
-            because = traffic.reaction(worlds, maps, scenarios, w, a, b, reach[a], stop[a], way, p)
+            because = idm.reaction(worlds, maps, scenarios, w, a, b, reach[a], stop[a], way, p)
             cuda.atomic.min(wanted, a, because)
         cuda.syncthreads()
     for a in range(first + thread, count, threads):
         if _is_traffic(worlds, w, a):
-            agents[ALONG, a] = max(wanted[a], -traffic.HARDEST_MPS2)
+            agents[ALONG, a] = max(wanted[a], -idm.HARDEST_MPS2)
 
 
 @gpu_kernel
@@ -174,7 +174,7 @@ def move_traffic(worlds: Worlds, maps: Maps, scenarios: Scenarios, settings: Set
     """Reactive agents move."""
     w, a = natural(cuda.blockIdx.x), natural(cuda.threadIdx.x)
     if _is_traffic(worlds, w, a):
-        traffic.move(worlds, maps, w, a, scenarios.dt[worlds.clocks[w, SCENARIO]], settings[0])
+        idm.move(worlds, maps, w, a, scenarios.dt[worlds.clocks[w, SCENARIO]], settings[0])
 
 
 @gpu_kernel

@@ -15,16 +15,16 @@ from roadworthy.scenario.pack import Pack
 from roadworthy.scenario.schema import Ints
 from roadworthy.sim.backends import cuda as kernels
 from roadworthy.sim.backends import cuda_observe
-from roadworthy.sim.backends.agenda import QUEUE_LENGTH, QUEUE_ROOM, QUEUE_START, RUN_SEED, Agenda
-from roadworthy.sim.backends.batch import bytes_of, make_logs, make_rows, make_worlds, rounded_up
+from roadworthy.sim.backends.allocation import bytes_of, make_logs, make_rows, make_worlds, rounded_up
 from roadworthy.sim.backends.cuda import BAD_ACTIONS, BAD_ROW, ENDED, Ended
-from roadworthy.sim.backends.device import lend, lend_one, processor_count, ready_device, require_memory, upload
+from roadworthy.sim.backends.cuda_memory import lend, lend_one, processor_count, ready_device, require_memory, upload
+from roadworthy.sim.backends.episode_queue import QUEUE_LENGTH, QUEUE_ROOM, QUEUE_START, RUN_SEED, Agenda
 from roadworthy.sim.config import AtGoal, Mode, Others, SimConfig
 from roadworthy.sim.episodes import EndedEpisodes, Episode, Sampler
 from roadworthy.sim.layout import layout
-from roadworthy.sim.maps.store import ScenarioStore
+from roadworthy.sim.maps.scenario_store import ScenarioStore
 from roadworthy.sim.params import params
-from roadworthy.sim.rules.logs import TRIAL_FIGURES, figure_names
+from roadworthy.sim.rules.episode_figures import TRIAL_FIGURES, figure_names
 from roadworthy.sim.snapshot import Snapshot
 from roadworthy.sim.state import MAP, SCENARIO
 

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from roadworthy.kernels.compile import gpu_kernel_with, gpu_part, on_gpu
 from roadworthy.kernels.gpu import IS_SIMULATED, cuda, load_eight, natural, store_four
 from roadworthy.scenario.schema import Floats, Ints, Longs
-from roadworthy.sim.maps.pieces import EDGE_SCALES, LANE_SCALES, PARTNER_SCALES, load_entry, write_entry, write_one
-from roadworthy.sim.maps.store import MOST_AGENTS
+from roadworthy.sim.maps.road_points import EDGE_SCALES, LANE_SCALES, PARTNER_SCALES, load_entry, write_entry, write_one
+from roadworthy.sim.maps.scenario_store import MOST_AGENTS
 from roadworthy.sim.rules import draws
 from roadworthy.sim.rules.lights import light_state
 from roadworthy.sim.rules.observe import (
@@ -38,8 +38,8 @@ from roadworthy.sim.rules.observe import (
     see_self,
     share,
 )
-from roadworthy.sim.rules.sightlines import is_ahead, write_line
-from roadworthy.sim.rules.vectors import EIGHT
+from roadworthy.sim.rules.observe_stop_lines import is_ahead, write_line
+from roadworthy.sim.rules.simd import EIGHT
 from roadworthy.sim.state import (
     AGENT_COUNT,
     COS,

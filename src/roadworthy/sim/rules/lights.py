@@ -18,7 +18,7 @@ from numba.extending import intrinsic
 from roadworthy.kernels.compile import inlined, on_gpu
 from roadworthy.scenario.schema import RED_STATES, Floats, Ints, LightState
 from roadworthy.sim.rules import draws
-from roadworthy.sim.rules.vectors import EIGHT, bits_of, eight_of, load_lines, size_of, spread
+from roadworthy.sim.rules.simd import EIGHT, bits_of, eight_of, load_lines, size_of, spread
 from roadworthy.sim.state import (
     COS,
     FRAME_COUNT,

@@ -30,11 +30,11 @@ from roadworthy.sim.layout import (
     STEERING_RAD,
     WIDTH_M,
 )
-from roadworthy.sim.maps.pieces import Real, Whole, clipped, write_edges, write_lanes, write_partners
+from roadworthy.sim.maps.road_points import Real, Whole, clipped, write_edges, write_lanes, write_partners
 from roadworthy.sim.rules import draws
 from roadworthy.sim.rules.goals import goal_line
-from roadworthy.sim.rules.sightlines import see_lights
-from roadworthy.sim.rules.vectors import EIGHT, count_below
+from roadworthy.sim.rules.observe_stop_lines import see_lights
+from roadworthy.sim.rules.simd import EIGHT, count_below
 from roadworthy.sim.state import (
     ACCELERATION,
     AGENT_COUNT,

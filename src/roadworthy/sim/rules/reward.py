@@ -6,7 +6,7 @@ import numpy as np
 
 from roadworthy.kernels.compile import inlined
 from roadworthy.scenario.schema import Floats, Ints
-from roadworthy.sim.rules.kinds import keeps_to_road
+from roadworthy.sim.rules.applicable_rules import keeps_to_road
 from roadworthy.sim.state import (
     EVENT_COLLISION,
     EVENT_GOAL,

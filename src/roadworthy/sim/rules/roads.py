@@ -10,9 +10,9 @@ from roadworthy.kernels.compile import inlined
 from roadworthy.scenario.grid import CELL_M, cell_along
 from roadworthy.scenario.prepare import PIECE_M
 from roadworthy.scenario.schema import Floats, Ints
-from roadworthy.sim.maps.pieces import is_piece_major, nearest_of_eight
-from roadworthy.sim.rules.edges import eight_contacts, one_contact
-from roadworthy.sim.rules.vectors import EIGHT, fetch, fetch_eight, lowest_bit
+from roadworthy.sim.maps.road_points import is_piece_major, nearest_of_eight
+from roadworthy.sim.rules.off_road_simd import eight_contacts, one_contact
+from roadworthy.sim.rules.simd import EIGHT, fetch, fetch_eight, lowest_bit
 from roadworthy.sim.state import (
     COLUMNS,
     COS,

@@ -14,7 +14,7 @@ from roadworthy.kernels.compile import inlined, rule
 from roadworthy.scenario.grid import cell_along
 from roadworthy.scenario.schema import AgentType, Ints, LaneType
 from roadworthy.sim.rules import draws
-from roadworthy.sim.rules.path import FAR, Real, Road, nearest_place, seek
+from roadworthy.sim.rules.route_geometry import FAR, Real, Road, nearest_place, seek
 from roadworthy.sim.state import (
     COLUMNS,
     COS,

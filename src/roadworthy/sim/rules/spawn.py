@@ -15,8 +15,7 @@ from roadworthy.scenario.schema import AgentType, Floats, Ints, LaneType
 from roadworthy.sim.rules import draws
 from roadworthy.sim.rules.collision import boxes_touch
 from roadworthy.sim.rules.goals import goal_line
-from roadworthy.sim.rules.joining import join_traffic
-from roadworthy.sim.rules.path import FAR, Real, Road, nearest_place, piece_at, route_pose
+from roadworthy.sim.rules.route_geometry import FAR, Real, Road, nearest_place, piece_at, route_pose
 from roadworthy.sim.rules.routes import (
     draw_route,
     extend_route,
@@ -27,6 +26,7 @@ from roadworthy.sim.rules.routes import (
     place_on_route,
     route_key,
 )
+from roadworthy.sim.rules.spawn_in_traffic import join_traffic
 from roadworthy.sim.state import (
     ACCELERATION,
     ACROSS,
