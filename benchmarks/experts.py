@@ -59,7 +59,7 @@ def _recorded(found: Measurements, pack: Pack) -> None:
     """All vehicles of a recording driven at once."""
     env = _start(pack, SimConfig())
     driven = np.argwhere(env.signals.active.reshape(len(pack), -1))
-    sources = env.batch.worlds.marks[:, SOURCE].copy()
+    sources = env.batch.worlds.agent_flags[:, SOURCE].copy()
     scores = _scores(found, "recordings", env, LogExpert(env))
     off = []
     for world, slot in driven:

@@ -162,7 +162,7 @@ def test_forgetting_one_agent_leaves_the_others_of_its_world_alone(towns: Pack) 
 @pytest.mark.parametrize(("model", "actions"), EVERY_ACTION)
 def test_the_log_expert_drives_recordings_to_their_end(towns: Pack, model: Model, actions: Actions) -> None:
     env = start(towns, SimConfig(model=model, actions=actions), len(towns))
-    sources = env.batch.worlds.marks[:, SOURCE].copy()
+    sources = env.batch.worlds.agent_flags[:, SOURCE].copy()
     ended = drive(env, LogExpert(env))
     assert len(ended) > 80
     assert figure(env, ended, "score").mean() >= 0.97
@@ -234,12 +234,12 @@ def test_the_drive_expert_drives_on_and_on(towns: Pack, at_goal: AtGoal) -> None
 def test_the_drive_expert_drives_on_when_it_has_no_goal_left(towns: Pack) -> None:
     config = open_worlds(goal=GoalConfig(AtGoal.CONTINUE, speed_mps=3.0))
     env, after = start(towns, config, 2), 50
-    expert, marks, agents = DriveExpert(env), env.batch.worlds.marks, env.batch.worlds.agents
+    expert, flags, agents = DriveExpert(env), env.batch.worlds.agent_flags, env.batch.worlds.agents
     last = np.full((2, env.rows_per_world), -1)  # the step in which each reached its last goal
     way = np.zeros((config.episode.trial_steps, 2, env.rows_per_world))
     for step in range(config.episode.trial_steps - 1):
         env.step(expert.act())
-        last[(marks[:, GOAL] >= marks[:, GOAL_COUNT]) & (last < 0)] = step
+        last[(flags[:, GOAL] >= flags[:, GOAL_COUNT]) & (last < 0)] = step
         way[step] = agents[:, DISTANCE]
     done = np.argwhere((last >= 0) & (last < len(way) - 1 - after))
     driven = [way[last[w, a] + after, w, a] - way[last[w, a], w, a] for w, a in done]

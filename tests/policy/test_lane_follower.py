@@ -54,7 +54,7 @@ def drive(env: DriveEnv, expert: LaneFollower | DriveExpert) -> tuple[np.ndarray
     def watch() -> None:
         worlds = env.batch.worlds
         way.append(worlds.agents[:, [X, Y, SPEED], 0].copy())
-        touched[:] |= (worlds.marks[:, EVENTS, 0] & EVENT_COLLISION) != 0
+        touched[:] |= (worlds.agent_flags[:, EVENTS, 0] & EVENT_COLLISION) != 0
 
     env.watch(watch)
     while len(env.resting_worlds) < env.world_count:

@@ -211,7 +211,7 @@ def test_replayed_agents_are_absent_outside_their_valid_frames(tmp_path: Path) -
     there = []
     for _ in range(200 - 1):
         env.step([[3, 6]])
-        there.append(bool(env.batch.worlds.marks[0, IS_PRESENT, 1]))
+        there.append(bool(env.batch.worlds.agent_flags[0, IS_PRESENT, 1]))
         if env.signals.episode_ended[0]:
             break
     assert np.flatnonzero(there).tolist() == list(range(4, 19)), "frames 15 to 29, when frame 10 is the start"

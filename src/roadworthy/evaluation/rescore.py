@@ -15,7 +15,7 @@ from roadworthy.evaluation.recorded import Recorded
 from roadworthy.evaluation.results import are_rows_equal, ego_rows, mean_figures, track_id_of
 from roadworthy.metrics.trace_figures import with_trace_figures
 from roadworthy.record import AgentRow, EpisodeResult, Run, RunWriter, Trace, TrialRow
-from roadworthy.sim.backends.cpu import CARRY_ON, JUDGE, MOVE, PLAN, SETTLE
+from roadworthy.sim.backends.cpu import ADVANCE, JUDGE, MOVE, PLAN, REWARD
 from roadworthy.sim.config import SimConfig
 from roadworthy.sim.env import DriveEnv
 from roadworthy.sim.state import AGENT_COUNT, COS, EGO, FAILED_SPAWNS, HEADING, IS_PRESENT, ROLE, SIN
@@ -116,9 +116,9 @@ class Judge:
                 batch.take(actions)
                 batch.run_stages(PLAN | MOVE)
                 is_moved |= self._put(trace, frame)
-                batch.run_stages(JUDGE | SETTLE)
+                batch.run_stages(JUDGE | REWARD)
                 for agent in np.flatnonzero(
-                    batch.rows.episode_ended & (batch.worlds.marks[0, ROLE, : env.row_count] == EGO)
+                    batch.rows.episode_ended & (batch.worlds.agent_flags[0, ROLE, : env.row_count] == EGO)
                 ):
                     attempt = sum(row.agent == agent for row in agents)
                     figures, ended = batch.logs.episodes[0, agent], batch.logs.trials[0, agent]
@@ -126,7 +126,7 @@ class Judge:
                     own, rows = ego_rows(owed.episode_id, int(agent), attempt, self._names, figures, ended, track_id)
                     agents.append(own)
                     trials += rows
-                batch.run_stages(CARRY_ON)
+                batch.run_stages(ADVANCE)
         agents.sort(key=lambda row: (row.agent, row.attempt))
         trials.sort(key=lambda row: (row.agent, row.attempt, row.trial))
         outcomes = mean_figures(agents, self._names)
@@ -140,11 +140,11 @@ class Judge:
     def _put(self, trace: Trace, frame: int) -> bool:
         """Put a frame of the trace in place of the simulator's own; returns whether they differed."""
         worlds, count = self._env.batch.worlds, trace.agent_count
-        agents, marks = worlds.agents[0, :, :count], worlds.marks[0, :, :count]
+        agents, flags = worlds.agents[0, :, :count], worlds.agent_flags[0, :, :count]
         motion = {line: getattr(trace, name)[frame] for name, line in MOTION.items()}
         driven = trace.active[frame]
         extra = {line: np.where(driven, trace.extra[name][frame], agents[line]) for name, line in EXTRA.items()}
-        differs = bool(np.any((marks[IS_PRESENT] != 0) != trace.present[frame]))
+        differs = bool(np.any((flags[IS_PRESENT] != 0) != trace.present[frame]))
         turned = agents[HEADING] != motion[HEADING]
         for line, values in (motion | extra).items():
             differs |= agents[line].tobytes() != values.tobytes()
@@ -152,7 +152,7 @@ class Judge:
         if turned.any():
             agents[COS] = np.where(turned, np.cos(agents[HEADING]), agents[COS])
             agents[SIN] = np.where(turned, np.sin(agents[HEADING]), agents[SIN])
-        marks[IS_PRESENT] = trace.present[frame]
+        flags[IS_PRESENT] = trace.present[frame]
         return differs
 
 

@@ -16,7 +16,7 @@ from roadworthy.errors import RoadworthyError
 from roadworthy.record.traces import Trace
 from roadworthy.scenario.pack import Pack
 from roadworthy.scenario.schema import LightState, Scenario
-from roadworthy.sim.backends.cpu import ALL_STAGES, MOVE, PLAN, UNTIL_SETTLED
+from roadworthy.sim.backends.cpu import ALL_STAGES, BEFORE_RESET, MOVE, PLAN
 from roadworthy.sim.config import Mode, SimConfig
 from roadworthy.sim.env import DriveEnv
 from roadworthy.sim.layout import ObservationLayout
@@ -104,8 +104,8 @@ class Reenactment:
         batch.take(actions)
         batch.run_stages(PLAN | MOVE)
         self._hold_to(trace, frame)
-        batch.run_stages(UNTIL_SETTLED & ~(PLAN | MOVE))
-        batch.run_stages(ALL_STAGES & ~UNTIL_SETTLED)
+        batch.run_stages(BEFORE_RESET & ~(PLAN | MOVE))
+        batch.run_stages(ALL_STAGES & ~BEFORE_RESET)
         has_ended = batch.rows.trial_ended[:rows].copy()
         seen = np.where(has_ended[:, None], env.final_observation[:rows], env.observations[:rows])
         return Seen(seen, np.where(has_ended, trace.active[frame, :rows], env.signals.active[:rows]))

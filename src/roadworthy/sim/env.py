@@ -21,7 +21,7 @@ from roadworthy.sim.layout import layout
 from roadworthy.sim.rules.dynamics import ACTION_CHOICES, IDLE_CHOICES
 from roadworthy.sim.rules.episode_figures import figure_names
 from roadworthy.sim.snapshot import Snapshot
-from roadworthy.sim.state import DRIVEN_COUNT, EGO, HIDDEN_FACTORS, PARTNER, ROLE, SCENARIO, TRIAL
+from roadworthy.sim.state import COPLAYER_POLICY, DRIVEN_COUNT, EGO, HIDDEN_FACTORS, ROLE, SCENARIO, TRIAL
 
 Array = Any  # of NumPy on the CPU; a tensor of torch on a GPU
 DEVICES = ("cpu", "cuda")
@@ -183,7 +183,7 @@ class DriveEnv:
         """The hidden factors of each world's episode: for records and oracles, never for policies under test."""
         values = self._host("hidden")
         factors: dict[str, NDArray[Any]] = {name: values[:, k].copy() for k, name in enumerate(HIDDEN_FACTORS)}
-        return factors | {"partner": self._host("clocks")[:, PARTNER].copy()}
+        return factors | {"partner": self._host("clocks")[:, COPLAYER_POLICY].copy()}
 
     @property
     def final_observation(self) -> Array:
@@ -242,13 +242,13 @@ class DriveEnv:
         self._require_started()
         self.batch.look(function, *arguments)
 
-    def watch(self, watcher: Callable[[], None] | None) -> None:
+    def watch(self, pre_reset_callback: Callable[[], None] | None) -> None:
         """Call a function in every step, when all have moved and were judged and nothing that ended starts anew yet.
 
         For recordings, which need the last state of a trial: `batch.worlds` has it then. None ends it.
         """
         self._require_open()
-        self.batch.watcher = watcher
+        self.batch.pre_reset_callback = pre_reset_callback
 
     # Going back
 

@@ -127,8 +127,8 @@ def test_an_episode_out_of_time_is_truncated_and_its_last_observation_is_that_of
         assert truncated == ended["timed_out"] == ended["trial_ended"] == (step == 5)
     assert not np.array_equal(seen, start)
     assert ended == info | {"timed_out": True, "trial_ended": True}
-    _, following = short.reset()
-    assert following["episode_seed"] != info["episode_seed"]
+    _, idm_acceleration = short.reset()
+    assert idm_acceleration["episode_seed"] != info["episode_seed"]
 
 
 @pytest.mark.row("SIM-13")

@@ -278,7 +278,7 @@ cuda_batch.ready_device = lambda name: torch.device("cpu")
 cuda_batch.require_memory = lambda *_: None
 cuda_batch.processor_count = lambda device: 1
 cuda_batch.lend = lambda tensors, like: like
-cuda_batch.lend_one = lambda tensor, dtype: tensor.numpy().view(dtype)
+cuda_batch.kernel_view = lambda tensor, dtype: tensor.numpy().view(dtype)
 cuda_batch.cuda = type("Cuda", (), {"to_device": staticmethod(lambda array: array)})
 from roadworthy.sim.env import DriveEnv
 config = SimConfig(mode=Mode.OPEN, open=OpenConfig(agents=4, traffic=2), observe=ObserveConfig(final=True))

@@ -22,8 +22,6 @@ from roadworthy.sim.maps.map_store import SPARE_SLOTS, MapStore
 from roadworthy.sim.maps.scenario_store import ScenarioStore
 from roadworthy.sim.maps.slots import Slots
 from roadworthy.sim.state import (
-    CAST_COUNT,
-    CAST_DRIVEN,
     COPLAYER,
     EGO,
     FRAME_COUNT,
@@ -38,6 +36,8 @@ from roadworthy.sim.state import (
     LINE_HALF,
     LINE_SIN,
     REPLAYED,
+    SELECTED_COUNT,
+    SELECTED_DRIVEN,
     STATIC,
 )
 from tests.scenario.example import Feature, example_map, example_scenario, map_of, straight
@@ -100,8 +100,8 @@ def loaded(pack: Pack, config: SimConfig | None = None, number: int = 0) -> Scen
 def sources(store: ScenarioStore, slot: int = 0) -> tuple[list[int], list[int]]:
     """Which agents are driven, and which others are there, by their number in the recording."""
     counts = store.scenarios.counts[slot]
-    order = store.scenarios.cast_sources[slot, : counts[CAST_COUNT]].tolist()
-    return order[: counts[CAST_DRIVEN]], order[counts[CAST_DRIVEN] :]
+    order = store.scenarios.agent_sources[slot, : counts[SELECTED_COUNT]].tolist()
+    return order[: counts[SELECTED_DRIVEN]], order[counts[SELECTED_DRIVEN] :]
 
 
 def controlled(who: Control, **others: object) -> SimConfig:
@@ -119,9 +119,17 @@ def test_a_slot_holds_what_the_map_says(town: Pack) -> None:
     for number in range(3):
         slot, tables, road_map = store.acquire(number), prepare(town.map(number)), town.map(number)
         maps, lanes = store.maps, road_map.lane_count
-        segments, pieces, edge_pieces = len(tables.edge_x0), len(tables.lane_point_x), len(tables.edge_point_x)
+        segments, pieces, edge_point_count = len(tables.edge_x0), len(tables.lane_point_x), len(tables.edge_point_x)
         signs = int(maps.sizes[slot, 6])
-        assert maps.sizes[slot].tolist() == [tables.columns, tables.rows, lanes, segments, pieces, edge_pieces, signs]
+        assert maps.sizes[slot].tolist() == [
+            tables.columns,
+            tables.rows,
+            lanes,
+            segments,
+            pieces,
+            edge_point_count,
+            signs,
+        ]
         assert maps.origins[slot].tolist() == [tables.x0, tables.y0]
         edges = [tables.edge_x0, tables.edge_y0, tables.edge_x1, tables.edge_y1]
         assert np.array_equal(maps.edges[slot, :, :segments], edges)
@@ -132,7 +140,7 @@ def test_a_slot_holds_what_the_map_says(town: Pack) -> None:
         assert np.array_equal(maps.lane_points[slot, :, :pieces], lane_points)
         edge_points = [tables.edge_point_x, tables.edge_point_y, tables.edge_point_cos, tables.edge_point_sin]
         edge_points += [tables.edge_point_half_lengths, tables.edge_point_types == 2]
-        assert np.array_equal(maps.edge_points[slot, :, :edge_pieces], edge_points)
+        assert np.array_equal(maps.edge_points[slot, :, :edge_point_count], edge_points)
         for name in "cell_edge_starts cell_edges lane_point_lanes cell_lists lane_lengths successors".split():
             expected = getattr(tables, name)
             assert np.array_equal(getattr(maps, name)[slot, : len(expected)], expected), name
@@ -199,12 +207,12 @@ def test_a_slot_holds_what_was_recorded(town: Pack, number: int) -> None:
     frames = scenario.steps - INIT
     assert data.counts[slot].tolist() == [count, len(driven), frames, len(scenario.light_lanes)]
     assert data.dt[slot] == np.float32(scenario.dt)
-    assert np.array_equal(data.cast[slot, :2, :count], scenario.sizes[order, :2].T)
-    assert np.array_equal(data.cast_types[slot, :count], scenario.agent_types[order])
-    assert (data.cast_roles[slot, : len(driven)] == EGO).all()
-    assert (data.cast_roles[slot, len(driven) : count] == REPLAYED).all()
+    assert np.array_equal(data.bodies[slot, :2, :count], scenario.sizes[order, :2].T)
+    assert np.array_equal(data.agent_types[slot, :count], scenario.agent_types[order])
+    assert (data.agent_roles[slot, : len(driven)] == EGO).all()
+    assert (data.agent_roles[slot, len(driven) : count] == REPLAYED).all()
     ends = [int(np.flatnonzero(scenario.valid[a])[-1]) for a in order]
-    assert np.array_equal(data.cast[slot, 2:, :count], scenario.positions[order, ends, :2].T)
+    assert np.array_equal(data.bodies[slot, 2:, :count], scenario.positions[order, ends, :2].T)
     assert np.array_equal(data.valid[slot, :frames, :count], scenario.valid[order, INIT:].T)
     motion = data.motion[slot, :, :frames, :count].astype(np.float64)
     assert np.array_equal(motion[:2], scenario.positions[order, INIT:, :2].transpose(2, 1, 0))
@@ -282,8 +290,8 @@ def test_of_too_many_the_first_are_driven_where_there_is_no_self_driving_car(tmp
 @pytest.mark.parametrize(("others", "role"), [(Others.REPLAY, REPLAYED), (Others.IDM, IDM), (Others.STATIC, STATIC)])
 def test_the_rest_have_the_role_that_the_config_gives(tmp_path: Path, others: Others, role: int) -> None:
     store = loaded(crowd(tmp_path), controlled(Control.VEHICLES, others=others))
-    assert store.scenarios.cast_roles[0, :5].tolist() == [EGO, EGO, role, role, role]
-    assert COPLAYER not in store.scenarios.cast_roles
+    assert store.scenarios.agent_roles[0, :5].tolist() == [EGO, EGO, role, role, role]
+    assert COPLAYER not in store.scenarios.agent_roles
 
 
 @pytest.mark.row("SIM-12")
@@ -315,7 +323,7 @@ def test_a_start_beyond_the_recording_is_an_error(tmp_path: Path) -> None:
 @pytest.mark.row("SIM-1")
 def test_256_agents_fit_and_more_are_an_error(tmp_path: Path) -> None:
     store = loaded(crowd(tmp_path, agents=256))
-    assert store.scenarios.counts[0, CAST_COUNT] == store.agent_room == 256
+    assert store.scenarios.counts[0, SELECTED_COUNT] == store.agent_room == 256
     with pytest.raises(ScenarioError, match=r"scenario 'example': 257 agents .* at most 256"):
         loaded(crowd(tmp_path, agents=257))
 
@@ -460,7 +468,7 @@ def test_lights_whose_lanes_cross_are_never_green_together_in_an_open_world(town
     for number in range(3):
         slot = store.load(number, number).scenario
         data, scenario = store.scenarios, town[number]
-        assert data.counts[slot, CAST_COUNT] == 0
+        assert data.counts[slot, SELECTED_COUNT] == 0
         lights = int(data.counts[slot, LIGHT_COUNT])
         assert lights == len(scenario.light_lanes)
         paths = [scenario.map.polyline(lane) for lane in scenario.light_lanes.tolist()]

@@ -28,10 +28,10 @@ def pairs_touch(a, b, touches_out):
 
 
 @entry
-def who_collides(agents, marks, count, collides_out, is_free_out):
+def who_collides(agents, flags, count, collides_out, is_free_out):
     for a in range(agents.shape[1]):
-        collides_out[a] = collides(agents, marks, a, count)
-        is_free_out[a] = is_free(agents, marks, a, agents, count)
+        collides_out[a] = collides(agents, flags, a, count)
+        is_free_out[a] = is_free(agents, flags, a, agents, count)
 
 
 def gaps(a: Doubles, b: Doubles) -> tuple[Doubles, Doubles]:
@@ -90,23 +90,23 @@ def test_boxes_touch_exactly_when_shapely_says_so():
 
 
 def random_world(rng: np.random.Generator, count: int, spread_m: float) -> tuple[Floats, Ints]:
-    agents, marks = agents_at(
+    agents, flags = agents_at(
         rng.uniform(-spread_m, spread_m, count),
         rng.uniform(-spread_m, spread_m, count),
         rng.uniform(-np.pi, np.pi, count),
         rng.uniform(0.4, 12.0, count),
         rng.uniform(0.4, 2.6, count),
     )
-    marks[IS_PRESENT] = rng.random(count) < 0.8
-    return agents, marks
+    flags[IS_PRESENT] = rng.random(count) < 0.8
+    return agents, flags
 
 
-def judged(agents: Floats, marks: Ints, count: int | None = None) -> tuple[Bools, Bools]:
+def judged(agents: Floats, flags: Ints, count: int | None = None) -> tuple[Bools, Bools]:
     """Who collides, and whose place is free."""
     count = agents.shape[1] if count is None else count
     result, free = np.full(agents.shape[1], 7, np.int8), np.full(agents.shape[1], 7, np.int8)
-    who_collides(agents, marks, count, result, free)
-    is_present = marks[IS_PRESENT] != 0
+    who_collides(agents, flags, count, result, free)
+    is_present = flags[IS_PRESENT] != 0
     assert np.isin(result, (0, 1)).all()
     assert not result[~is_present].any()
     return result.astype(np.bool_), free.astype(np.bool_)
@@ -118,17 +118,17 @@ def test_an_agent_collides_if_any_other_that_is_present_touches_it():
     seen = np.zeros(2)
     for count in (1, 2, 7, 8, 31, 33, 64, 130, 256):
         for spread in (10.0, 60.0):
-            agents, marks = random_world(rng, count, spread)
+            agents, flags = random_world(rng, count, spread)
             boxes = agents[[X, Y, COS, SIN, LENGTH, WIDTH]].T.astype(np.float64)
             first, second = np.repeat(np.arange(count), count), np.tile(np.arange(count), count)
             gap = gaps(boxes[first], boxes[second])[0].reshape(count, count)
             touching = shapely.intersects(*np.ix_(polygons(boxes), polygons(boxes)))
-            touching &= (marks[IS_PRESENT] != 0)[None] & ~np.eye(count, dtype=bool)
+            touching &= (flags[IS_PRESENT] != 0)[None] & ~np.eye(count, dtype=bool)
             is_clear = (np.abs(gap) > DOUBTFUL_M).all(axis=1)
-            collided, free = judged(agents, marks)
+            collided, free = judged(agents, flags)
             expected = touching.any(axis=1)
             np.testing.assert_array_equal(free[is_clear], ~expected[is_clear])
-            expected &= marks[IS_PRESENT] != 0
+            expected &= flags[IS_PRESENT] != 0
             np.testing.assert_array_equal(collided[is_clear], expected[is_clear])
             seen += [expected.sum(), (~expected).sum()]
     assert seen.min() > 300
@@ -136,20 +136,20 @@ def test_an_agent_collides_if_any_other_that_is_present_touches_it():
 
 @pytest.mark.row("SIM-6")
 def test_agents_beyond_the_count_are_not_hit():
-    agents, marks = agents_at([0.0, 50.0, 1.0], [0.0, 0.0, 0.0])
-    assert judged(agents, marks)[0].tolist() == [True, False, True]
-    assert judged(agents, marks, count=2)[0].tolist()[:2] == [False, False]
+    agents, flags = agents_at([0.0, 50.0, 1.0], [0.0, 0.0, 0.0])
+    assert judged(agents, flags)[0].tolist() == [True, False, True]
+    assert judged(agents, flags, count=2)[0].tolist()[:2] == [False, False]
 
 
 @pytest.mark.row("SIM-12")
 def test_an_agent_at_no_place_touches_nothing():
     for bad in (np.nan, np.inf, -np.inf, 3e38):
         for line in (X, Y):
-            agents, marks = agents_at([0.0, 1.0, 100.0, 101.0], 0.0)
+            agents, flags = agents_at([0.0, 1.0, 100.0, 101.0], 0.0)
             agents[line, 1] = bad
-            assert judged(agents, marks)[0].tolist() == [False, False, True, True]
-    agents, marks = agents_at([np.nan, np.nan], [np.nan, np.nan])
-    assert judged(agents, marks)[0].tolist() == [False, False]
+            assert judged(agents, flags)[0].tolist() == [False, False, True, True]
+    agents, flags = agents_at([np.nan, np.nan], [np.nan, np.nan])
+    assert judged(agents, flags)[0].tolist() == [False, False]
 
 
 def test_boxes_keep_their_true_size():
@@ -183,38 +183,38 @@ def test_contact_is_mutual(a, b):
 
 @given(boxes, boxes, st.integers(-200, 200), st.integers(-200, 200))
 def test_a_shift_by_whole_cells_changes_nothing(a, b, columns, rows):
-    agents, marks = pair(a, b)
-    before = judged(agents, marks)[0].copy()
+    agents, flags = pair(a, b)
+    before = judged(agents, flags)[0].copy()
     agents[X] += np.float32(5 * columns)
     agents[Y] += np.float32(5 * rows)
-    np.testing.assert_array_equal(judged(agents, marks)[0], before)
+    np.testing.assert_array_equal(judged(agents, flags)[0], before)
 
 
 @given(boxes, boxes, st.sampled_from(["quarter turn", "mirror"]))
 def test_turning_or_mirroring_the_world_changes_nothing(a, b, how):
-    agents, marks = pair(a, b)
+    agents, flags = pair(a, b)
     assume(not is_doubtful(agents))
-    before = judged(agents, marks)[0].copy()
+    before = judged(agents, flags)[0].copy()
     if how == "quarter turn":
         agents[[X, Y, COS, SIN]] = np.stack([-agents[Y], agents[X], -agents[SIN], agents[COS]])
     else:
         agents[[Y, SIN]] *= -1
-    np.testing.assert_array_equal(judged(agents, marks)[0], before)
+    np.testing.assert_array_equal(judged(agents, flags)[0], before)
 
 
 @given(st.permutations(range(20)))
 def test_the_order_of_agents_does_not_matter(order):
-    agents, marks = random_world(np.random.default_rng(3), 20, 12.0)
-    before = judged(agents, marks)[0].copy()
+    agents, flags = random_world(np.random.default_rng(3), 20, 12.0)
+    before = judged(agents, flags)[0].copy()
     assert 0 < before.sum() < 20
     order = np.array(order)
-    shuffled = judged(np.ascontiguousarray(agents[:, order]), np.ascontiguousarray(marks[:, order]))[0]
+    shuffled = judged(np.ascontiguousarray(agents[:, order]), np.ascontiguousarray(flags[:, order]))[0]
     np.testing.assert_array_equal(shuffled, before[order])
 
 
 def test_a_radius_of_half_the_diagonal_hides_no_contact():
-    agents, marks = agents_at([0.0, np.hypot(4.5, 2.0) * np.cos(0.3) - 1e-3], [0.0, np.hypot(4.5, 2.0) * np.sin(0.3)])
+    agents, flags = agents_at([0.0, np.hypot(4.5, 2.0) * np.cos(0.3) - 1e-3], [0.0, np.hypot(4.5, 2.0) * np.sin(0.3)])
     heading = 0.3 - np.arctan2(2.0, 4.5)
     agents[COS], agents[SIN] = np.cos(heading), np.sin(heading)
     assert agents[RADIUS, 0] == np.float32(np.hypot(4.5, 2.0) / 2)
-    assert judged(agents, marks)[0].all()
+    assert judged(agents, flags)[0].all()

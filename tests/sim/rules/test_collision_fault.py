@@ -32,7 +32,7 @@ from roadworthy.sim.config import (
     SimConfig,
 )
 from roadworthy.sim.env import DriveEnv
-from roadworthy.sim.rules.collision_fault import is_within_lanes, note_contacts, start_contacts
+from roadworthy.sim.rules.collision_fault import is_within_lanes, record_contacts, start_contacts
 from roadworthy.sim.rules.episode_figures import TRIAL_FIGURES
 from roadworthy.sim.state import (
     AT_FAULT_COLLISIONS,
@@ -83,9 +83,9 @@ class Drive:
         self.tallies: list[tuple[int, int]] = []
         for _ in range(steps):
             self.env.step(np.array([policy(self.env)] * self.env.row_count, np.float32))
-            marks = self.env.batch.worlds.marks[0, :, 0]
-            self.events.append(int(marks[EVENTS]))
-            self.tallies.append((int(marks[COLLISIONS]), int(marks[AT_FAULT_COLLISIONS])))
+            flags = self.env.batch.worlds.agent_flags[0, :, 0]
+            self.events.append(int(flags[EVENTS]))
+            self.tallies.append((int(flags[COLLISIONS]), int(flags[AT_FAULT_COLLISIONS])))
 
     @property
     def collisions(self) -> tuple[int, int]:
@@ -191,7 +191,7 @@ def test_two_tracks_count_twice_even_in_one_step(tmp_path: Path):
 def test_agents_that_stand_by_their_role_are_static_objects(tmp_path: Path):
     config = replace(CONFIG, control=ControlConfig(who=Control.SDC, rows=1, others=Others.STATIC))
     drive = Drive(tmp_path, Actor(40), Actor(60, speed=10.0), config=config)
-    assert drive.env.batch.worlds.marks[0, state.ROLE, 1] == STATIC
+    assert drive.env.batch.worlds.agent_flags[0, state.ROLE, 1] == STATIC
     assert drive.collisions == (1, 1)
 
 
@@ -199,9 +199,9 @@ def test_agents_that_stand_by_their_role_are_static_objects(tmp_path: Path):
 def test_egos_that_touch_are_judged_each_from_its_own_side(tmp_path: Path):
     config = replace(CONFIG, control=ControlConfig(who=Control.VEHICLES, rows=2))
     drive = Drive(tmp_path, Actor(40, speed=5.0), Actor(30, speed=10.0), config=config)
-    marks = drive.env.batch.worlds.marks[0]
-    assert marks[COLLISIONS, :2].tolist() == [1, 1]
-    assert marks[AT_FAULT_COLLISIONS, :2].tolist() == [0, 1]
+    flags = drive.env.batch.worlds.agent_flags[0]
+    assert flags[COLLISIONS, :2].tolist() == [1, 1]
+    assert flags[AT_FAULT_COLLISIONS, :2].tolist() == [0, 1]
 
 
 @pytest.mark.row("CL-1")
@@ -232,32 +232,32 @@ def test_the_score_counts_the_collisions_that_the_config_says(tmp_path: Path, sc
 
 
 @entry
-def contacts_of_all(agents, marks, count, maps, touches_out, faults_out, is_start):
+def contacts_of_all(agents, flags, count, maps, touches_out, faults_out, is_start):
     for a in range(count):
         if is_start:
-            touches_out[a] = start_contacts(agents, marks, a, count)
+            touches_out[a] = start_contacts(agents, flags, a, count)
         else:
-            touches_out[a], faults_out[a] = note_contacts(agents, marks, a, count, maps, 0)
+            touches_out[a], faults_out[a] = record_contacts(agents, flags, a, count, maps, 0)
 
 
 @pytest.mark.row("CL-1")
 def test_each_of_many_agents_is_told_apart():
     """256 boxes in one place: each touches all others, which stand, and counts each of them once."""
     maps = maps_of(map_of([(FeatureKind.LANE, LaneType.SURFACE_STREET, straight(0, 0, 100, 0))]))
-    agents, marks = agents_at(np.linspace(0, 1, 256), 0.0, speed=0.0)
+    agents, flags = agents_at(np.linspace(0, 1, 256), 0.0, speed=0.0)
     agents[SPEED, [7, 200]] = 5.0  # they drive, the others stand
-    marks[state.ROLE] = 0
+    flags[state.ROLE] = 0
     touches, faults = np.zeros(256, np.int32), np.zeros(256, np.int32)
-    contacts_of_all(agents, marks, 255, maps, touches, faults, 1)
-    contacts_of_all(agents, marks, 255, maps, touches, faults, 0)
+    contacts_of_all(agents, flags, 255, maps, touches, faults, 1)
+    contacts_of_all(agents, flags, 255, maps, touches, faults, 0)
     assert touches[:255].all()
     assert not faults.any(), "all of it was there at the start"
-    contacts_of_all(agents, marks, 256, maps, touches, faults, 0)
+    contacts_of_all(agents, flags, 256, maps, touches, faults, 0)
     assert faults[[7, 200]].tolist() == [1, 1], "the last agent is new to them"
-    marks[state.TOUCHED : state.TOUCHED + 8] = 0
-    contacts_of_all(agents, marks, 256, maps, touches, faults, 0)
+    flags[state.TOUCHED : state.TOUCHED + 8] = 0
+    contacts_of_all(agents, flags, 256, maps, touches, faults, 0)
     assert (faults >= 254).tolist() == [a in (7, 200) for a in range(256)]
-    contacts_of_all(agents, marks, 256, maps, touches, faults, 0)
+    contacts_of_all(agents, flags, 256, maps, touches, faults, 0)
     assert not faults.any()
 
 

@@ -48,7 +48,7 @@ def sines_and_cosines(angles, out):
 def random_agents(rng, n, model):
     """All types, at all speeds, asking for everything within and somewhat beyond what they can do."""
     reach = (10.0, 0.8) if model is Model.BICYCLE else (25.0, 25.0)
-    agents, marks, hidden = agents_of(
+    agents, flags, hidden = agents_of(
         rng.integers(0, 4, n),
         x=rng.uniform(-500, 500, n),
         y=rng.uniform(-500, 500, n),
@@ -61,7 +61,7 @@ def random_agents(rng, n, model):
         across=rng.uniform(-1, 1, n) ** 3 * reach[1],
     )
     hidden[:3] = rng.uniform(0.4, 1.4, (3, n))
-    return agents, marks, hidden
+    return agents, flags, hidden
 
 
 def reference_step(before, kind, is_jerk, steering_gain, brake_gain, grip, dt):
@@ -135,11 +135,11 @@ def reference_step(before, kind, is_jerk, steering_gain, brake_gain, grip, dt):
 @pytest.mark.parametrize("model", MODELS)
 def test_a_step_equals_the_reference(model):
     n = 3000
-    agents, marks, hidden = random_agents(np.random.default_rng(1), n, model)
+    agents, flags, hidden = random_agents(np.random.default_rng(1), n, model)
     before = agents.copy()
-    move_all(agents, marks, DT, hidden, params_of(model), 1)
+    move_all(agents, flags, DT, hidden, params_of(model), 1)
     expected = [
-        reference_step(before[:, a], marks[TYPE, a], model is Model.JERK, *hidden[:3, a].tolist(), float(DT))
+        reference_step(before[:, a], flags[TYPE, a], model is Model.JERK, *hidden[:3, a].tolist(), float(DT))
         for a in range(n)
     ]
     for line in WRITTEN:
@@ -158,13 +158,13 @@ def test_a_step_equals_the_reference(model):
 def test_no_finite_state_gives_nan_or_leaves_its_range(model):
     rng = np.random.default_rng(2)
     odd = np.array([0.0, -0.0, 1e-30, -1e-30, 1e-6, 0.5, -0.5, np.pi, -np.pi, 7.0, -50.0, 50.0, 1e4, -1e4, 1e9, -1e9])
-    agents, marks, hidden = random_agents(rng, 20000, model)
+    agents, flags, hidden = random_agents(rng, 20000, model)
     for line in (X, Y, HEADING, SPEED, ACCELERATION, LATERAL, LENGTH, ALONG, ACROSS):
         strange = rng.random(agents.shape[1]) < 0.4
         agents[line, strange] = rng.choice(odd, strange.sum())
-    marks[TYPE] = rng.integers(-3, 9, agents.shape[1])
+    flags[TYPE] = rng.integers(-3, 9, agents.shape[1])
     agents[COS], agents[SIN] = np.cos(agents[HEADING]), np.sin(agents[HEADING])
-    move_all(agents, marks, DT, hidden, params_of(model), 1)
+    move_all(agents, flags, DT, hidden, params_of(model), 1)
     assert np.isfinite(agents[list(WRITTEN)]).all()
     assert (agents[SPEED] >= 0).all()
     assert (agents[SPEED] <= 50).all()
@@ -175,11 +175,11 @@ def test_no_finite_state_gives_nan_or_leaves_its_range(model):
 
 
 def test_a_nan_stays_with_its_agent():
-    agents, marks, hidden = random_agents(np.random.default_rng(3), 4, Model.BICYCLE)
+    agents, flags, hidden = random_agents(np.random.default_rng(3), 4, Model.BICYCLE)
     alone = agents.copy()
     agents[X, 1] = agents[HEADING, 1] = agents[ALONG, 1] = np.nan
-    move_all(agents, marks, DT, hidden, params_of(Model.BICYCLE), 1)
-    move_all(alone, marks, DT, hidden, params_of(Model.BICYCLE), 1)
+    move_all(agents, flags, DT, hidden, params_of(Model.BICYCLE), 1)
+    move_all(alone, flags, DT, hidden, params_of(Model.BICYCLE), 1)
     np.testing.assert_array_equal(agents[:, [0, 2, 3]], alone[:, [0, 2, 3]])
     assert np.isnan(agents[X, 1])
 
@@ -188,33 +188,33 @@ def test_a_nan_stays_with_its_agent():
 @pytest.mark.parametrize("model", MODELS)
 def test_who_brakes_to_a_stop_stays_there(model):
     kinds = [AgentType.VEHICLE, AgentType.PEDESTRIAN, AgentType.CYCLIST, AgentType.VEHICLE]
-    agents, marks, hidden = agents_of(kinds, speed=[12.0, 1.5, 5.0, 0.01], along=-4.0, across=0.0)
+    agents, flags, hidden = agents_of(kinds, speed=[12.0, 1.5, 5.0, 0.01], along=-4.0, across=0.0)
     p = params_of(model)
-    move_all(agents, marks, DT, hidden, p, 60)
+    move_all(agents, flags, DT, hidden, p, 60)
     stopped = agents.copy()
     assert (stopped[SPEED] == 0).all()
     assert (stopped[X] > 0).all()
     agents[ACROSS] = 0.3
-    move_all(agents, marks, DT, hidden, p, 50)
+    move_all(agents, flags, DT, hidden, p, 50)
     wheels = [0, 2, 3]
     for line in (X, Y, SPEED, ACCELERATION, LATERAL, JERK):
         np.testing.assert_array_equal(agents[line], stopped[line] if line in (X, Y, SPEED) else 0.0)
     np.testing.assert_array_equal(agents[HEADING, wheels], stopped[HEADING, wheels])
     assert agents[HEADING, 1] != stopped[HEADING, 1]  # a pedestrian turns on the spot
     agents[ALONG] = 1.0
-    move_all(agents, marks, DT, hidden, p, 30)
+    move_all(agents, flags, DT, hidden, p, 30)
     assert (agents[SPEED] > 1.0).all()  # and all set off again
 
 
 def test_who_starts_in_reverse_stands():
-    agents, marks, hidden = agents_of([AgentType.VEHICLE], speed=-2.0, x=3.0)
-    move_all(agents, marks, DT, hidden, params_of(Model.BICYCLE), 1)
+    agents, flags, hidden = agents_of([AgentType.VEHICLE], speed=-2.0, x=3.0)
+    move_all(agents, flags, DT, hidden, params_of(Model.BICYCLE), 1)
     assert (agents[X, 0], agents[SPEED, 0], agents[ACCELERATION, 0]) == (3.0, 0.0, 0.0)
 
 
 def test_a_pedestrian_stops_within_two_steps():
-    agents, marks, hidden = agents_of([AgentType.PEDESTRIAN], speed=1.6, along=-8.0)
-    move_all(agents, marks, DT, hidden, params_of(Model.BICYCLE), 2)
+    agents, flags, hidden = agents_of([AgentType.PEDESTRIAN], speed=1.6, along=-8.0)
+    move_all(agents, flags, DT, hidden, params_of(Model.BICYCLE), 2)
     assert agents[SPEED, 0] < 1e-6
 
 
@@ -224,10 +224,10 @@ def test_a_circle_at_full_lock_closes(kind):
     steps, length = 60, 4.5
     radius = 0.6 * length / math.tan(0.6)
     speed = 2 * np.pi * radius / (steps * DT)
-    agents, marks, hidden = agents_of([kind], speed=speed, across=0.6, length=length, heading=0.4, x=10.0, y=-5.0)
+    agents, flags, hidden = agents_of([kind], speed=speed, across=0.6, length=length, heading=0.4, x=10.0, y=-5.0)
     centre = np.array([10.0 - radius * math.sin(0.4), -5.0 + radius * math.cos(0.4)])
     for _ in range(steps):
-        move_all(agents, marks, DT, hidden, params_of(Model.BICYCLE), 1)
+        move_all(agents, flags, DT, hidden, params_of(Model.BICYCLE), 1)
         assert np.hypot(*(agents[[X, Y], 0] - centre)) == pytest.approx(radius, abs=1e-4)
     np.testing.assert_allclose(agents[[X, Y, HEADING], 0], [10.0, -5.0, 0.4], atol=1e-4)
 
@@ -235,15 +235,15 @@ def test_a_circle_at_full_lock_closes(kind):
 @pytest.mark.row("TRIAL-9")
 def test_gains_apply_to_what_is_asked():
     kinds = [AgentType.VEHICLE, AgentType.VEHICLE, AgentType.PEDESTRIAN, AgentType.PEDESTRIAN]
-    agents, marks, hidden = agents_of(kinds, speed=5.0, along=[-2.0, 2.0, -2.0, -2.0], across=0.1)
+    agents, flags, hidden = agents_of(kinds, speed=5.0, along=[-2.0, 2.0, -2.0, -2.0], across=0.1)
     hidden[0], hidden[1] = 1.3, [0.5, 0.5, 0.5, 1.0]
-    move_all(agents, marks, DT, hidden, params_of(Model.BICYCLE), 1)
+    move_all(agents, flags, DT, hidden, params_of(Model.BICYCLE), 1)
     np.testing.assert_allclose(agents[STEERING, :2], 0.13, rtol=1e-6)
     np.testing.assert_allclose(agents[ACCELERATION], [-1.0, 2.0, -2.0, -2.0], rtol=1e-5)
     np.testing.assert_array_equal(agents[:, 2], agents[:, 3])  # feet have neither brakes nor wheels
-    agents, marks, hidden = agents_of([AgentType.VEHICLE] * 2, speed=20.0, along=-3.0, across=4.0)
+    agents, flags, hidden = agents_of([AgentType.VEHICLE] * 2, speed=20.0, along=-3.0, across=4.0)
     hidden[0], hidden[1] = [1.0, 1.5], [1.0, 0.5]
-    move_all(agents, marks, DT, hidden, params_of(Model.JERK), 1)
+    move_all(agents, flags, DT, hidden, params_of(Model.JERK), 1)
     np.testing.assert_allclose(agents[ACCELERATION], [-0.3, -0.15], rtol=1e-5)
     np.testing.assert_allclose(agents[LATERAL], [0.4, 0.6], rtol=1e-4)
 
@@ -251,9 +251,9 @@ def test_gains_apply_to_what_is_asked():
 @pytest.mark.row("TRIAL-9")
 def test_grip_limits_acceleration_along_and_across_together():
     grips = [1.0, 0.5, 0.2]
-    agents, marks, hidden = agents_of([AgentType.VEHICLE] * 3, speed=15.0, along=-6.0, across=0.1)
+    agents, flags, hidden = agents_of([AgentType.VEHICLE] * 3, speed=15.0, along=-6.0, across=0.1)
     hidden[2] = grips
-    move_all(agents, marks, DT, hidden, params_of(Model.BICYCLE), 1)
+    move_all(agents, flags, DT, hidden, params_of(Model.BICYCLE), 1)
     total = np.hypot(agents[ACCELERATION], agents[LATERAL])
     np.testing.assert_allclose(total, 0.9 * 9.81 * np.array(grips), rtol=1e-4)
     assert (np.diff(agents[SPEED]) > 0).all()  # brakes less
@@ -270,7 +270,7 @@ def test_grip_limits_acceleration_along_and_across_together():
     model=st.sampled_from(MODELS),
 )
 def test_turning_or_mirroring_the_world_turns_or_mirrors_the_motion(heading, speed, along, across, kind, model):
-    agents, marks, hidden = agents_of(
+    agents, flags, hidden = agents_of(
         [kind] * 3,
         x=[3.0, -2.0, 3.0],
         y=[2.0, 3.0, -2.0],
@@ -281,7 +281,7 @@ def test_turning_or_mirroring_the_world_turns_or_mirrors_the_motion(heading, spe
         acceleration=0.3,
         lateral=[0.2, 0.2, -0.2],
     )
-    move_all(agents, marks, DT, hidden, params_of(model), 3)
+    move_all(agents, flags, DT, hidden, params_of(model), 3)
     x, y = agents[X], agents[Y]
     np.testing.assert_allclose([-y[0], x[0]], [x[1], y[1]], atol=2e-5)
     np.testing.assert_allclose([x[0], -y[0]], [x[2], y[2]], atol=2e-5)

@@ -12,7 +12,7 @@ from roadworthy.sim import state
 from roadworthy.sim.config import Mode, OpenConfig, SimConfig
 from roadworthy.sim.maps.scenario_store import ScenarioStore
 from roadworthy.sim.params import params
-from roadworthy.sim.rules.idm import ACCELERATION_MPS2, BRAKING_MPS2, HARDEST_MPS2, LATERAL_MPS2, following
+from roadworthy.sim.rules.idm import ACCELERATION_MPS2, BRAKING_MPS2, HARDEST_MPS2, LATERAL_MPS2, idm_acceleration
 from tests.sim.arena import maps_of, scenarios_of
 from tests.sim.streets import TRACKED, crossing, drive, open_params, put, spawn_all, streets, worlds_of
 
@@ -29,7 +29,7 @@ def long_street(limit: float = 12.0):
 @entry
 def follow_all(given, out):
     for k in range(len(given)):
-        out[k] = following(given[k, 0], given[k, 1], given[k, 2], given[k, 3], given[k, 4])
+        out[k] = idm_acceleration(given[k, 0], given[k, 1], given[k, 2], given[k, 3], given[k, 4])
 
 
 @pytest.mark.row("SIM-3")
@@ -152,7 +152,7 @@ def test_at_a_dead_end_an_agent_leaves():
 def test_an_agent_without_a_route_stands():
     maps, worlds = long_street(), worlds_of(1)
     put(worlds, maps, 0, [0], 20.0, speed=10.0)
-    worlds.marks[0, state.ROUTE_LENGTH] = 0
+    worlds.agent_flags[0, state.ROUTE_LENGTH] = 0
     track, present, _ = drive(worlds, maps, NO_LIGHTS, REPLAY, 10)
     assert present.all()
     assert (track[:, X] == 20.0).all()
@@ -166,7 +166,7 @@ def test_a_pedestrian_who_walks_onto_the_road_is_let_pass():
     script = np.stack([np.full(200, 60.0), y, np.full(200, 1.4)], axis=-1)[:, None]
     put(worlds, maps, 0, [0], 60.0, speed=1.4, size=(0.5, 0.5))
     worlds.agents[0, [state.HEADING, state.COS, state.SIN, state.Y], 0] = [np.pi / 2, 0.0, 1.0, -8.0]
-    worlds.marks[0, [state.ROLE, state.ROUTE_LENGTH], 0] = [state.REPLAYED, 0]
+    worlds.agent_flags[0, [state.ROLE, state.ROUTE_LENGTH], 0] = [state.REPLAYED, 0]
     put(worlds, maps, 1, [0], 10.0, speed=10.0)
     track, _, collided = drive(worlds, maps, NO_LIGHTS, REPLAY, 200, script)
     assert not collided.any()
@@ -210,9 +210,9 @@ def test_room_is_made_in_time_for_an_ego_whose_route_merges():
         maps, worlds = maps_of(road), worlds_of(2)
         put(worlds, maps, 0, [1, 2], 65.0, speed=10.0)
         put(worlds, maps, 1, [0, 2], 48.0, speed=10.0)
-        worlds.marks[0, state.ROLE, 0] = state.EGO
+        worlds.agent_flags[0, state.ROLE, 0] = state.EGO
         if not has_route:
-            worlds.marks[0, state.ROUTE_LENGTH, 0] = 0
+            worlds.agent_flags[0, state.ROUTE_LENGTH, 0] = 0
         track, _, collided = drive(worlds, maps, NO_LIGHTS, REPLAY, 100, script)
         assert not collided.any()
         speeds.append(track[driven < 85, SPEED, 1][-1])
@@ -246,7 +246,7 @@ def test_an_agent_at_no_place_disturbs_nobody():
         if is_there:
             put(worlds, maps, 1, [0], 30.0)
             worlds.agents[0, [state.X, state.Y], 1] = np.nan
-            worlds.marks[0, [state.ROUTE_LENGTH, state.ROLE], 1] = [0, state.STATIC]
+            worlds.agent_flags[0, [state.ROUTE_LENGTH, state.ROLE], 1] = [0, state.STATIC]
         track, _, _ = drive(worlds, maps, NO_LIGHTS, REPLAY, 30)
         tracks.append(track[:, :, 0])
     np.testing.assert_array_equal(tracks[0], tracks[1])

@@ -12,7 +12,7 @@ from roadworthy.kernels.compile import entry
 from roadworthy.scenario.schema import RED_STATES, Floats, Ints, LightState
 from roadworthy.sim.rules import draws
 from roadworthy.sim.rules.lights import is_red, light_state, passes_stop_sign, runs_red_light
-from roadworthy.sim.state import COS, LENGTH, LINE, PREVIOUS_X, PREVIOUS_Y, SIN, SLOWEST, Maps, Scenarios, X, Y
+from roadworthy.sim.state import COS, LENGTH, PREVIOUS_X, PREVIOUS_Y, SIGN_AHEAD, SIN, SLOWEST, Maps, Scenarios, X, Y
 from tests.scenario.example import LANE_WIDTH_M, example_map
 from tests.sim.arena import agents_at, constant_lights, lines_between, maps_of, params, scenarios_of
 
@@ -43,12 +43,12 @@ def red_lights(agents, scenarios, step, seed, p, runs_out):
 
 
 @entry
-def stop_signs(agents, marks, maps, passes_out):
+def stop_signs(agents, flags, maps, passes_out):
     """Columns are one agent step by step: LINE and SLOWEST are handed on from each to the next."""
     for a in range(agents.shape[1]):
         if a > 0:
-            marks[LINE, a], agents[SLOWEST, a] = marks[LINE, a - 1], agents[SLOWEST, a - 1]
-        passes_out[a] = passes_stop_sign(agents, marks, a, maps, 0)
+            flags[SIGN_AHEAD, a], agents[SLOWEST, a] = flags[SIGN_AHEAD, a - 1], agents[SLOWEST, a - 1]
+        passes_out[a] = passes_stop_sign(agents, flags, a, maps, 0)
 
 
 def shown(scenarios: Scenarios, steps: int, p=REPLAY, seed: int = 5) -> NDArray[np.int32]:
@@ -67,9 +67,9 @@ def runs(agents: Floats, scenarios: Scenarios, step: int = 0, p=REPLAY, seed: in
     return found.astype(bool).tolist()
 
 
-def passes(agents: Floats, marks: Ints, maps: Maps) -> list[bool]:
+def passes(agents: Floats, flags: Ints, maps: Maps) -> list[bool]:
     found = np.full(agents.shape[1], 7, np.int8)
-    stop_signs(agents, marks, maps, found)
+    stop_signs(agents, flags, maps, found)
     return found.astype(bool).tolist()
 
 
@@ -77,10 +77,10 @@ def drive(fronts: list[float], y: float = 0.0, heading: float = 0.0) -> tuple[Fl
     """A car of 4 m whose front is at these x, step after step, speed as the steps are 0.1 s long. It begins unmoved."""
     x = np.array(fronts) - 2.0
     before = np.concatenate([x[:1], x[:-1]])
-    agents, marks = agents_at(x, y, heading, length=4.0, speed=(x - before) / 0.1)
+    agents, flags = agents_at(x, y, heading, length=4.0, speed=(x - before) / 0.1)
     agents[PREVIOUS_X], agents[PREVIOUS_Y] = before, y
-    marks[LINE, 0] = -1
-    return agents, marks
+    flags[SIGN_AHEAD, 0] = -1
+    return agents, flags
 
 
 # Across a lane to the east at x = 50.
@@ -244,33 +244,33 @@ LEFT = LANE_WIDTH_M / 2
     ],
 )
 def test_a_stop_sign_wants_a_stop_close_before_its_line(fronts, is_fault):
-    agents, marks = drive(fronts, LEFT)
-    assert any(passes(agents, marks, SIGN_MAP)) == is_fault
+    agents, flags = drive(fronts, LEFT)
+    assert any(passes(agents, flags, SIGN_MAP)) == is_fault
 
 
 def test_the_fault_falls_on_the_step_that_crosses_and_the_approach_is_kept():
-    agents, marks = drive([40, 43, 46, 49, 51, 54], LEFT)
+    agents, flags = drive([40, 43, 46, 49, 51, 54], LEFT)
     agents[SLOWEST, 0] = np.nan
-    assert passes(agents, marks, SIGN_MAP) == [False, False, False, False, True, False]
-    assert marks[LINE].tolist() == [-1, 0, 0, 0, -1, -1]
+    assert passes(agents, flags, SIGN_MAP) == [False, False, False, False, True, False]
+    assert flags[SIGN_AHEAD].tolist() == [-1, 0, 0, 0, -1, -1]
     np.testing.assert_allclose(agents[SLOWEST, 1:4], 30, rtol=1e-5)
 
 
 def test_a_stop_sign_is_for_those_who_drive_over_its_line():
-    right, marks = drive([46, 49, 52], -LEFT)  # in the lane beside it
-    assert not any(passes(right, marks, SIGN_MAP))
-    assert (marks[LINE] == -1).all()
-    away, marks = agents_at([50.0, 47.0], LEFT, np.pi, length=4.0, move=3.0, speed=30.0)
-    assert not any(passes(away, marks, SIGN_MAP))
-    assert (marks[LINE] == -1).all()
+    right, flags = drive([46, 49, 52], -LEFT)  # in the lane beside it
+    assert not any(passes(right, flags, SIGN_MAP))
+    assert (flags[SIGN_AHEAD] == -1).all()
+    away, flags = agents_at([50.0, 47.0], LEFT, np.pi, length=4.0, move=3.0, speed=30.0)
+    assert not any(passes(away, flags, SIGN_MAP))
+    assert (flags[SIGN_AHEAD] == -1).all()
 
 
 @pytest.mark.row("SIM-12")
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e30])
 def test_agents_at_no_place_cross_nothing(bad):
     for lines in ([X], [Y], [X, Y], [PREVIOUS_X], [X, Y, PREVIOUS_X, PREVIOUS_Y]):
-        agents, marks = drive([51.0], LEFT)
+        agents, flags = drive([51.0], LEFT)
         agents[lines] = bad
-        assert not any(passes(agents, marks, SIGN_MAP))
-        assert marks[LINE, 0] == -1
+        assert not any(passes(agents, flags, SIGN_MAP))
+        assert flags[SIGN_AHEAD, 0] == -1
         assert not any(runs(agents, constant_lights(lines_between([[[50, 2 * LEFT], [50, 0]]]), RED)))

@@ -31,15 +31,15 @@ def driven(towns: Pack) -> tuple[list[float], DriveEnv]:
     expert = DriveExpert(env)
     x, y = (env.observation_layout["goal"].column(name) for name in ("x", "y"))
     distances = []
-    agents, marks = env.batch.worlds.agents, env.batch.worlds.marks
+    agents, flags = env.batch.worlds.agents, env.batch.worlds.agent_flags
     for _ in range(STEPS - 1):
         ahead, left = env.observations[:, x] * FAR_M, env.observations[:, y] * FAR_M
         place, way = agents[:, [state.X, state.Y]].copy(), agents[:, [state.COS, state.SIN]].copy()
-        reached = marks[:, state.GOALS_REACHED].copy()
+        reached = flags[:, state.GOALS_REACHED].copy()
         env.step(expert.act())
         for row in range(env.row_count):
             w, a = divmod(row, env.rows_per_world)
-            if marks[w, state.GOALS_REACHED, a] > reached[w, a]:
+            if flags[w, state.GOALS_REACHED, a] > reached[w, a]:
                 goal = place[w, :, a] + [
                     ahead[row] * way[w, 0, a] - left[row] * way[w, 1, a],
                     ahead[row] * way[w, 1, a] + left[row] * way[w, 0, a],
@@ -52,7 +52,7 @@ def driven(towns: Pack) -> tuple[list[float], DriveEnv]:
 @pytest.mark.row("SIM-8")
 def test_the_goal_that_is_seen_is_the_one_that_is_reached_next(driven: tuple[list[float], DriveEnv]) -> None:
     distances, env = driven
-    most = int(env.batch.worlds.marks[:, state.GOALS_REACHED].max())
+    most = int(env.batch.worlds.agent_flags[:, state.GOALS_REACHED].max())
     assert most > 3 * GOALS, "agents got further than there is room for goals"
     assert max(distances) <= RADIUS_M + 0.05
 

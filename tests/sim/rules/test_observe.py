@@ -21,9 +21,9 @@ from roadworthy.scenario.schema import AgentType, Floats, LightState
 from roadworthy.sim import state
 from roadworthy.sim.config import DisturbConfig, ObserveConfig, SimConfig
 from roadworthy.sim.layout import CLIP, ObservationLayout, layout
-from roadworthy.sim.maps.road_points import piece_major
+from roadworthy.sim.maps.road_points import entry_major
 from roadworthy.sim.params import params
-from roadworthy.sim.rules.observe import observe, show_agents
+from roadworthy.sim.rules.observe import observe, update_appearances
 from roadworthy.sim.state import GOALS, Maps, Params, Scenarios, Worlds
 from tests.sim import arena
 
@@ -36,7 +36,7 @@ Doubles = NDArray[np.float64]
 @entry
 def observe_all(worlds: Worlds, maps: Maps, scenarios: Scenarios, p: Params, rows_out: Floats) -> None:
     """Row a of rows_out is what agent a of world 0 sees."""
-    show_agents(worlds, 0)
+    update_appearances(worlds, 0)
     for a in range(len(rows_out)):
         observe(worlds, maps, scenarios, 0, a, p, rows_out[a])
 
@@ -53,7 +53,7 @@ class Scene(NamedTuple):
         self.worlds.clocks[0, state.STEP] = step
         self.worlds.seeds[0] = seed
         self.worlds.order[:] = -99
-        self.worlds.looks[:] = np.nan
+        self.worlds.appearance[:] = np.nan
         rows = np.full((count, layout(config).size), np.nan, np.float32)
         settings = params(config)._replace(goal_count=np.int32(GOAL_ROOM))
         observe_all(self.worlds, self.maps, self.scenarios, settings, rows)
@@ -66,7 +66,7 @@ def town() -> Maps:
     road_map = produce(5, "unprotected_left", 0).map
     maps = arena.maps_of_tables([(road_map, prepare(road_map))])
     rng = np.random.default_rng(3)
-    lane_points, edge_points = piece_major(maps.lane_points.shape), piece_major(maps.edge_points.shape)
+    lane_points, edge_points = entry_major(maps.lane_points.shape), entry_major(maps.edge_points.shape)
     lane_points[...], edge_points[...] = maps.lane_points, maps.edge_points
     for points in (lane_points, edge_points):
         points[:, :2] = np.round(points[:, :2] * 64) / 64
@@ -93,31 +93,31 @@ def random_scene(seed: int, agents: int = AGENTS) -> Scene:
     near = np.argsort(np.hypot(points[0] - middle[0], points[1] - middle[1]))[: 8 * agents]
     places = points[:2, rng.choice(near, agents)] + rng.normal(0, 2, (2, agents))
     heading = rng.uniform(-np.pi, np.pi, agents)
-    block, marks = arena.agents_at(*(np.floor(places * 64) / 64 + 1 / 128), heading, goals=GOAL_ROOM)
+    block, flags = arena.agents_at(*(np.floor(places * 64) / 64 + 1 / 128), heading, goals=GOAL_ROOM)
     block[state.SPEED] = rng.uniform(-3, 25, agents)
     block[state.LENGTH], block[state.WIDTH] = rng.uniform(0.5, 15, agents), rng.uniform(0.5, 3, agents)
     for line in (state.ACCELERATION, state.LATERAL, state.STEERING, *range(state.LANE_OFFSET, state.LANE_LIMIT + 1)):
         block[line] = rng.normal(0, 3, agents)
     block[state.WEIGHTS : GOALS] = rng.normal(size=(GOALS - state.WEIGHTS, agents))
     block[GOALS:] = np.round(rng.normal(0, 150, (2 * GOAL_ROOM, agents)) * 64) / 64
-    marks[state.TYPE] = rng.choice(list(AgentType), agents)
-    marks[state.IS_PRESENT] = rng.random(agents) < 0.9
+    flags[state.TYPE] = rng.choice(list(AgentType), agents)
+    flags[state.IS_PRESENT] = rng.random(agents) < 0.9
     # There is room for the last goals alone: goal k is in place k modulo the room.
-    marks[state.GOAL_COUNT] = rng.integers(0, 3 * GOAL_ROOM + 1, agents)
-    marks[state.GOAL] = rng.integers(np.maximum(marks[state.GOAL_COUNT] - GOAL_ROOM, 0), marks[state.GOAL_COUNT] + 1)
+    flags[state.GOAL_COUNT] = rng.integers(0, 3 * GOAL_ROOM + 1, agents)
+    flags[state.GOAL] = rng.integers(np.maximum(flags[state.GOAL_COUNT] - GOAL_ROOM, 0), flags[state.GOAL_COUNT] + 1)
     lines = random_lines(rng, points, LIGHTS)
     scenarios = arena.scenarios_of(lines, rng.choice(list(LightState), (FRAMES, LIGHTS)))
-    return Scene(world_of(block, marks), maps, scenarios)
+    return Scene(world_of(block, flags), maps, scenarios)
 
 
-def world_of(agents: Floats, marks: NDArray[np.int32]) -> Worlds:
+def world_of(agents: Floats, flags: NDArray[np.int32]) -> Worlds:
     """One world; arrays that no observation reads are empty."""
     clocks = np.zeros((1, state.CLOCK_COLUMNS), np.int32)
     clocks[0, state.AGENT_COUNT] = agents.shape[1]
     room = -(-agents.shape[1] // 32) * 32
     given: dict[str, Any] = {
         "agents": agents[None].copy(),
-        "marks": marks[None].copy(),
+        "marks": flags[None].copy(),
         "clocks": clocks,
         "seeds": np.ones(1, np.uint64),
         "order": np.zeros((1, room), np.int32),
@@ -141,7 +141,7 @@ def expected_row(scene: Scene, a: int, config: SimConfig, step: int) -> Doubles:
     """What an agent sees, from the words of layout.py, in float64."""
     maps, plan = scene.maps, layout(config)
     row = np.zeros(plan.size)
-    agents, marks = scene.worlds.agents[0].astype(np.float64), scene.worlds.marks[0]
+    agents, flags = scene.worlds.agents[0].astype(np.float64), scene.worlds.agent_flags[0]
     me, seen = agents[:, a], config.observe
 
     def put(block: str, feature: str, values: Any, entry: int | None = None) -> None:
@@ -165,10 +165,10 @@ def expected_row(scene: Scene, a: int, config: SimConfig, step: int) -> Doubles:
         ("speed_limit", state.LANE_LIMIT),
     ):
         put("ego", name, me[line])
-    put("ego", "is_cyclist", marks[state.TYPE, a] == AgentType.CYCLIST)
-    put("ego", "is_pedestrian", marks[state.TYPE, a] == AgentType.PEDESTRIAN)
+    put("ego", "is_cyclist", flags[state.TYPE, a] == AgentType.CYCLIST)
+    put("ego", "is_pedestrian", flags[state.TYPE, a] == AgentType.PEDESTRIAN)
 
-    goal, goals = marks[state.GOAL, a], marks[state.GOAL_COUNT, a]
+    goal, goals = flags[state.GOAL, a], flags[state.GOAL_COUNT, a]
     for k, (name_x, name_y) in enumerate((("x", "y"), ("second_x", "second_y"))):
         if goal + k < goals:
             x, y = in_frame(me, *me[GOALS + 2 * ((goal + k) % GOAL_ROOM) :][:2])
@@ -178,10 +178,10 @@ def expected_row(scene: Scene, a: int, config: SimConfig, step: int) -> Doubles:
     put("goal", "share_left", (goals - goal) / max(goals, 1))
 
     distance = np.hypot(agents[state.X] - me[state.X], agents[state.Y] - me[state.Y])
-    others = np.flatnonzero((distance <= seen.partner_range_m) & (marks[state.IS_PRESENT] != 0))
+    others = np.flatnonzero((distance <= seen.partner_range_m) & (flags[state.IS_PRESENT] != 0))
     others = others[others != a]
     others = others[np.argsort(distance[others], kind="stable")][: seen.partners]
-    kinds = np.select([marks[state.TYPE] == AgentType.CYCLIST, marks[state.TYPE] == AgentType.PEDESTRIAN], [0.5, 1.0])
+    kinds = np.select([flags[state.TYPE] == AgentType.CYCLIST, flags[state.TYPE] == AgentType.PEDESTRIAN], [0.5, 1.0])
     entries = {
         **dict(zip(("x", "y"), in_frame(me, agents[state.X], agents[state.Y]), strict=True)),
         **dict(zip(("cos", "sin"), direction(agents[state.COS], agents[state.SIN]), strict=True)),
@@ -259,8 +259,8 @@ def test_the_reference_has_seen_everything_that_there_is_to_see() -> None:
 @pytest.mark.parametrize("agents", [1, 2, 9, 48, 256])
 def test_partners_are_nearest_first_and_the_lower_number_where_two_are_level(agents: int) -> None:
     scene = random_scene(8, agents)
-    block, marks = scene.worlds.agents[0], scene.worlds.marks[0]
-    marks[state.IS_PRESENT] = 1
+    block, flags = scene.worlds.agents[0], scene.worlds.agent_flags[0]
+    flags[state.IS_PRESENT] = 1
     # On a lattice, so that many are at the same distance; each length tells who it is.
     block[state.X], block[state.Y] = np.divmod(np.random.default_rng(1).permutation(agents), 16)
     block[state.LENGTH] = np.arange(agents) / 10
@@ -277,12 +277,12 @@ def test_partners_are_nearest_first_and_the_lower_number_where_two_are_level(age
 
 def test_who_is_absent_or_out_of_range_is_not_seen() -> None:
     scene = random_scene(2, 3)
-    block, marks = scene.worlds.agents[0], scene.worlds.marks[0]
-    marks[state.IS_PRESENT] = 1
+    block, flags = scene.worlds.agents[0], scene.worlds.agent_flags[0]
+    flags[state.IS_PRESENT] = 1
     block[state.Y], block[state.X] = 0, (0, 99.9, 100.1)
     count = LAYOUT["counts"].column("partners")
     assert np.round(scene.rows(count=3)[:, count] * 31).tolist() == [1, 2, 1]
-    marks[state.IS_PRESENT, 1] = 0
+    flags[state.IS_PRESENT, 1] = 0
     assert np.round(scene.rows(count=3)[:, count] * 31).tolist() == [0, 2, 0]
 
 
@@ -290,13 +290,13 @@ def test_who_is_absent_or_out_of_range_is_not_seen() -> None:
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e30])
 def test_an_agent_that_is_nowhere_sees_zeros_and_is_not_seen_where_it_can_not_be(line: int, value: float) -> None:
     scene = random_scene(3)
-    scene.worlds.marks[0, state.IS_PRESENT, 5] = 1
+    scene.worlds.agent_flags[0, state.IS_PRESENT, 5] = 1
     scene.worlds.agents[0, line, 5] = value
     rows = scene.rows()
     assert not rows[5].any()
     assert np.isfinite(rows).all()
     if line in (state.X, state.Y):
-        scene.worlds.marks[0, state.IS_PRESENT, 5] = 0
+        scene.worlds.agent_flags[0, state.IS_PRESENT, 5] = 0
         others = np.arange(AGENTS) != 5
         assert np.array_equal(rows[others], scene.rows()[others])
 
@@ -346,7 +346,7 @@ def moved(scene: Scene, turn: complex, mirrors: bool, shift: complex) -> Scene:
         return z.real, z.imag
 
     def tables(points: Floats) -> Floats:
-        copy = piece_major(points.shape)
+        copy = entry_major(points.shape)
         copy[...] = points
         copy[:, 0], copy[:, 1] = to(points[:, 0], points[:, 1], shift)
         copy[:, 2], copy[:, 3] = to(points[:, 2], points[:, 3], 0)
@@ -450,7 +450,7 @@ def test_dropout_depends_on_seed_agent_and_step_alone() -> None:
 @pytest.mark.row("SIM-9")
 def test_blind_agents_see_no_partners_for_the_time_that_is_set() -> None:
     scene = random_scene(7)
-    scene.worlds.marks[0, state.IS_PRESENT] = 1
+    scene.worlds.agent_flags[0, state.IS_PRESENT] = 1
     config, clean = disturbed(blind_rate=0.5, blind_s=0.7), scene.rows()
     count = LAYOUT["counts"].column("partners")
     seeds = np.random.default_rng(2).integers(2**62, size=20)

@@ -14,8 +14,8 @@ from roadworthy.scenario.generate.producer import build_place
 from roadworthy.scenario.grid import CELL_M
 from roadworthy.scenario.prepare import LISTED_M, MapTables, prepare
 from roadworthy.scenario.schema import EdgeType, FeatureKind, Floats, Ints, LaneType, RoadMap
-from roadworthy.sim.maps.road_points import piece_major
-from roadworthy.sim.rules.roads import edge_contact, locate
+from roadworthy.sim.maps.road_points import entry_major
+from roadworthy.sim.rules.roads import edge_contact, locate_on_lane
 from roadworthy.sim.state import (
     COS,
     HEADING,
@@ -47,14 +47,14 @@ def contacts(maps, m, agents, contacts_out):
 
 
 @entry
-def locate_all(maps, m, agents, marks):
+def locate_all(maps, m, agents, flags):
     for a in range(agents.shape[1]):
-        locate(maps, m, agents, marks, a)
+        locate_on_lane(maps, m, agents, flags, a)
 
 
 def contact(maps: Maps, m: int, agents: Floats) -> Ints:
     """(agents, 2) touches and crossing; the same whether edges lie line by line or piece by piece in memory."""
-    edges = piece_major(maps.edges.shape)
+    edges = entry_major(maps.edges.shape)
     edges[...] = maps.edges
     found = np.full((2, agents.shape[1], 2), 77, np.int32)
     contacts(maps._replace(edges=np.ascontiguousarray(maps.edges)), m, agents, found[0])
@@ -63,9 +63,9 @@ def contact(maps: Maps, m: int, agents: Floats) -> Ints:
     return found[0]
 
 
-def located(maps: Maps, m: int, agents: Floats, marks: Ints) -> None:
+def located(maps: Maps, m: int, agents: Floats, flags: Ints) -> None:
     agents[[LANE_OFFSET, LANE_COS, LANE_SIN, LANE_LIMIT]] = np.nan
-    locate_all(maps, m, agents, marks)
+    locate_all(maps, m, agents, flags)
 
 
 @pytest.fixture(scope="module", params=["line by line", "piece by piece"])
@@ -75,7 +75,7 @@ def towns(request: pytest.FixtureRequest) -> tuple[Maps, list[tuple[RoadMap, Map
     prepared = [(road_map, prepare(road_map)) for road_map in road_maps]
     maps = maps_of_tables(prepared)
     if request.param == "piece by piece":
-        lane_points = piece_major(maps.lane_points.shape)
+        lane_points = entry_major(maps.lane_points.shape)
         lane_points[...] = maps.lane_points
         maps = maps._replace(lane_points=lane_points)
     return maps, prepared
@@ -230,11 +230,11 @@ def test_a_segment_listed_in_several_cells_counts_once():
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e30, -1e30, 1e6])
 def test_agents_at_no_place_or_far_outside_touch_nothing_and_are_on_no_lane(bad):
     for lines in ([X], [Y], [X, Y], [X, Y, PREVIOUS_X, PREVIOUS_Y]):
-        agents, marks = agents_at(40.0, 15.0)
+        agents, flags = agents_at(40.0, 15.0)
         agents[lines] = bad
         assert contact(RING_MAPS, 0, agents).tolist() == [[0, 0]]
-        located(RING_MAPS, 0, agents, marks)
-        assert marks[LANE, 0] == -1
+        located(RING_MAPS, 0, agents, flags)
+        assert flags[LANE, 0] == -1
         assert agents[[LANE_OFFSET, LANE_COS, LANE_SIN, LANE_LIMIT], 0].tolist() == [0, 1, 0, 0]
 
 
@@ -259,17 +259,17 @@ def test_agents_on_the_border_of_the_grid_are_judged_like_others():
 
 @given(halves, steps, headings := st.floats(-3.1, 3.1), st.integers(-60, 60), st.integers(-60, 60))
 def test_a_shift_by_whole_cells_changes_nothing(before, step, heading, columns, rows):
-    agents, marks = agents_at(before[0] + step[0], before[1] + step[1], heading)
+    agents, flags = agents_at(before[0] + step[0], before[1] + step[1], heading)
     agents[PREVIOUS_X], agents[PREVIOUS_Y] = before
     shift = 5.0 * np.array([columns, rows])
-    shifted, shifted_marks = agents.copy(), marks.copy()
+    shifted, shifted_flags = agents.copy(), flags.copy()
     shifted[[X, PREVIOUS_X]] += shift[0]
     shifted[[Y, PREVIOUS_Y]] += shift[1]
     other = maps_of(ring_map(np.array(RING) + shift))
     np.testing.assert_array_equal(contact(other, 0, shifted), contact(RING_MAPS, 0, agents))
-    located(RING_MAPS, 0, agents, marks)
-    located(other, 0, shifted, shifted_marks)
-    np.testing.assert_array_equal(shifted_marks, marks)
+    located(RING_MAPS, 0, agents, flags)
+    located(other, 0, shifted, shifted_flags)
+    np.testing.assert_array_equal(shifted_flags, flags)
     np.testing.assert_allclose(shifted[LANE_OFFSET:LANE_LIMIT], agents[LANE_OFFSET:LANE_LIMIT], atol=1e-4)
 
 
@@ -295,13 +295,13 @@ def test_turning_or_mirroring_the_world_changes_nothing(before, step, heading, h
 
 
 def lane_costs(tables: MapTables, agents: Floats, was_on: Ints) -> tuple[Doubles, Doubles]:
-    """(agents, pieces) the measure of `locate`, and the distances to the pieces."""
+    """(agents, pieces) the measure of `locate_on_lane`, and the distances to the pieces."""
     x, y, heading = (agents[line].astype(np.float64)[:, None] for line in (X, Y, HEADING))
     cos, sin = tables.lane_point_cos.astype(np.float64), tables.lane_point_sin.astype(np.float64)
     dx, dy = x - tables.lane_point_x, y - tables.lane_point_y
     half = tables.lane_point_half_lengths.astype(np.float64)
-    on_piece = np.clip(dx * cos + dy * sin, -half, half)
-    distance = np.hypot(dx - on_piece * cos, dy - on_piece * sin)
+    on_point = np.clip(dx * cos + dy * sin, -half, half)
+    distance = np.hypot(dx - on_point * cos, dy - on_point * sin)
     cost = distance**2 + 2 * (1 - np.cos(heading - np.arctan2(sin, cos)))
     return cost - 0.04 * (tables.lane_point_lanes == was_on[:, None]), distance
 
@@ -316,28 +316,28 @@ def test_an_agent_is_on_the_lane_that_the_measure_picks_out_of_the_whole_map(tow
         x, y = np.stack([tables.lane_point_x, tables.lane_point_y])[:, near] + rng.normal(0, 1.2, (2, count))
         direction = np.arctan2(tables.lane_point_sin, tables.lane_point_cos)[near]
         heading = direction + np.where(rng.random(count) < 0.7, rng.normal(0, 0.2, count), rng.uniform(-3, 3, count))
-        agents, marks = agents_at(x, y, heading)
-        marks[LANE] = np.where(rng.random(count) < 0.5, tables.lane_point_lanes[near], -1)
-        cost, distance = lane_costs(tables, agents, marks[LANE])
+        agents, flags = agents_at(x, y, heading)
+        flags[LANE] = np.where(rng.random(count) < 0.5, tables.lane_point_lanes[near], -1)
+        cost, distance = lane_costs(tables, agents, flags[LANE])
         cost[distance > 8] = np.inf
-        located(maps, m, agents, marks)
+        located(maps, m, agents, flags)
 
         least = cost.min(axis=1)
-        on_lane = tables.lane_point_lanes == marks[LANE][:, None]
+        on_lane = tables.lane_point_lanes == flags[LANE][:, None]
         own = np.where(on_lane, cost, np.inf)
         np.testing.assert_allclose(own.min(axis=1), least, atol=1e-3)
-        piece = own.argmin(axis=1)
+        point = own.argmin(axis=1)
         # Where two pieces of the lane are as good, at their joint, either may have been taken.
-        own[np.arange(count), piece] = np.inf
+        own[np.arange(count), point] = np.inf
         is_clear = own.min(axis=1) > least + 1e-3
         assert is_clear.mean() > 0.6
-        cos, sin = tables.lane_point_cos[piece].astype(np.float64), tables.lane_point_sin[piece].astype(np.float64)
-        dx, dy = agents[X] - tables.lane_point_x[piece], agents[Y] - tables.lane_point_y[piece]
+        cos, sin = tables.lane_point_cos[point].astype(np.float64), tables.lane_point_sin[point].astype(np.float64)
+        dx, dy = agents[X] - tables.lane_point_x[point], agents[Y] - tables.lane_point_y[point]
         angle = agents[HEADING] - np.arctan2(sin, cos)
         expected = np.stack([dy * cos - dx * sin, np.cos(angle), np.sin(angle)])
         found = agents[[LANE_OFFSET, LANE_COS, LANE_SIN]]
         np.testing.assert_allclose(found[:, is_clear], expected[:, is_clear], atol=1e-4)
-        limits = np.nan_to_num(road_map.speed_limits)[marks[LANE]]
+        limits = np.nan_to_num(road_map.speed_limits)[flags[LANE]]
         np.testing.assert_array_equal(agents[LANE_LIMIT], limits)
 
 
@@ -346,7 +346,7 @@ def test_off_the_lanes_the_measure_picks_out_of_the_whole_list_of_a_cell(towns):
     maps, prepared = towns
     rng = np.random.default_rng(4)
     for m, (_, tables) in enumerate(prepared):
-        agents, marks = agents_at(
+        agents, flags = agents_at(
             *around(rng, tables.lane_point_x, tables.lane_point_y, 1500, 5.0), rng.uniform(-np.pi, np.pi, 1500)
         )
         # Cells with a list of their own; others use that of a cell nearby.
@@ -356,19 +356,19 @@ def test_off_the_lanes_the_measure_picks_out_of_the_whole_list_of_a_cell(towns):
         for x, y in ((tables.lane_point_x, tables.lane_point_y), (tables.edge_point_x, tables.edge_point_y)):
             is_listed |= np.hypot(x - middle_x[:, None], y - middle_y[:, None]).min(axis=1) < LISTED_M - 1e-3
         is_listed &= (np.minimum(column, row) >= 0) & (column < tables.columns) & (row < tables.rows)
-        agents, marks = np.ascontiguousarray(agents[:, is_listed]), np.ascontiguousarray(marks[:, is_listed])
+        agents, flags = np.ascontiguousarray(agents[:, is_listed]), np.ascontiguousarray(flags[:, is_listed])
         cell = (row * tables.columns + column)[is_listed].astype(np.int64)
 
-        cost, distance = lane_costs(tables, agents, marks[LANE])
+        cost, distance = lane_costs(tables, agents, flags[LANE])
         listed = np.zeros(cost.shape, bool)
         np.put_along_axis(listed, tables.lane_lists[tables.cell_lists[cell]].astype(np.int64), True, axis=1)
         cost[~listed | (distance > 8)] = np.inf
         least = cost.min(axis=1)
-        located(maps, m, agents, marks)
+        located(maps, m, agents, flags)
         is_clear = np.abs(np.where(listed, distance, np.inf).min(axis=1) - 8) > DOUBTFUL_M
-        np.testing.assert_array_equal((marks[LANE] >= 0)[is_clear], np.isfinite(least)[is_clear])
-        found = np.isfinite(least) & (marks[LANE] >= 0)
-        own = np.where(tables.lane_point_lanes == marks[LANE][:, None], cost, np.inf).min(axis=1)
+        np.testing.assert_array_equal((flags[LANE] >= 0)[is_clear], np.isfinite(least)[is_clear])
+        found = np.isfinite(least) & (flags[LANE] >= 0)
+        own = np.where(tables.lane_point_lanes == flags[LANE][:, None], cost, np.inf).min(axis=1)
         np.testing.assert_allclose(own[found], least[found], atol=1e-3)
         assert np.count_nonzero(least[found] > 9) > 50
         assert len(least) > 1000
@@ -396,9 +396,9 @@ def two_way_street() -> RoadMap:
     ],
 )
 def test_the_lane_one_drives_along_wins_unless_another_is_much_nearer(x, y, heading, lane):
-    agents, marks = agents_at(x, y, heading)
-    located(maps_of(two_way_street()), 0, agents, marks)
-    assert marks[LANE, 0] == lane
+    agents, flags = agents_at(x, y, heading)
+    located(maps_of(two_way_street()), 0, agents, flags)
+    assert flags[LANE, 0] == lane
     if lane >= 0:
         direction = (0.0, np.pi, np.pi / 2)[lane]
         assert agents[LANE_COS, 0] == pytest.approx(np.cos(heading - direction), abs=1e-5)
@@ -412,18 +412,18 @@ def test_lanes_that_lie_on_each_other_do_not_take_turns():
     maps = maps_of(map_of(twins))
     for first in (0, 1):
         x = np.arange(1.0, 60.0, 0.7)
-        agents, marks = agents_at(x, 0.1 * np.sin(x))
+        agents, flags = agents_at(x, 0.1 * np.sin(x))
         for a in range(len(x)):
-            marks[LANE, a] = marks[LANE, a - 1] if a else first
-            one, one_marks = agents[:, [a]].copy(), marks[:, [a]].copy()
-            located(maps, 0, one, one_marks)
-            marks[LANE, a] = one_marks[LANE, 0]
-        assert set(marks[LANE].tolist()) == {first}
+            flags[LANE, a] = flags[LANE, a - 1] if a else first
+            one, one_flags = agents[:, [a]].copy(), flags[:, [a]].copy()
+            located(maps, 0, one, one_flags)
+            flags[LANE, a] = one_flags[LANE, 0]
+        assert set(flags[LANE].tolist()) == {first}
 
 
 def test_a_map_without_roads_has_neither_lanes_nor_edges():
     maps = maps_of(map_of([(FeatureKind.CROSSWALK, 0, [[0, 0], [5, 0], [5, 5], [0, 5]])]))
-    agents, marks = agents_at([2.0, 300.0], 2.0, move=5.0)
+    agents, flags = agents_at([2.0, 300.0], 2.0, move=5.0)
     assert contact(maps, 0, agents).tolist() == [[0, 0], [0, 0]]
-    located(maps, 0, agents, marks)
-    assert marks[LANE].tolist() == [-1, -1]
+    located(maps, 0, agents, flags)
+    assert flags[LANE].tolist() == [-1, -1]

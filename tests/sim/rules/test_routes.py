@@ -33,14 +33,14 @@ def town(towns: Pack):
 @entry
 def draw_many(worlds, maps, lanes, at_first):
     for a in range(len(lanes)):
-        key = route_key(worlds.seeds[0], worlds.marks[0, state.SPAWNS, a])
-        draw_route(maps, 0, worlds.marks[0], a, lanes[a], key, 0, at_first)
-        extend_route(maps, 0, worlds.marks[0], a, key, 0, ROUTE_LANES)
+        key = route_key(worlds.seeds[0], worlds.agent_flags[0, state.SPAWNS, a])
+        draw_route(maps, 0, worlds.agent_flags[0], a, lanes[a], key, 0, at_first)
+        extend_route(maps, 0, worlds.agent_flags[0], a, key, 0, ROUTE_LANES)
 
 
 def drawn_routes(maps, lanes, seed=5, kind=AgentType.VEHICLE, spawns=0, at_first=ROUTE_LANES):
     worlds = worlds_of(len(lanes), seeds=[seed])
-    worlds.marks[0, state.TYPE], worlds.marks[0, state.SPAWNS] = kind, spawns
+    worlds.agent_flags[0, state.TYPE], worlds.agent_flags[0, state.SPAWNS] = kind, spawns
     draw_many(worlds, maps, np.asarray(lanes), at_first)
     return [route_of(worlds, a) for a in range(len(lanes))]
 
@@ -96,22 +96,22 @@ def test_routes_depend_on_the_seed_the_agent_and_how_often_it_was_spawned(town):
 @entry
 def ask(worlds, maps, ahead, boxes, points, poses_out, contacts_out, places_out):
     """For agent a: poses at distances ahead, first contacts with boxes, places of points."""
-    marks, agents = worlds.marks[0], worlds.agents[0]
+    flags, agents = worlds.agent_flags[0], worlds.agents[0]
     road = Road(maps.lanes[0], maps.lane_points[0], maps.lane_lengths[0])
     zero, far = np.float32(0), np.float32(60)
     for a in range(len(ahead)):
-        place, arc = marks[state.ROUTE_PLACE, a], agents[state.PATH_ARC, a]
+        place, arc = flags[state.ROUTE_PLACE, a], agents[state.PATH_ARC, a]
         for k in range(ahead.shape[1]):
-            pose = route_pose(road, marks, a, place, arc, ahead[a, k])
+            pose = route_pose(road, flags, a, place, arc, ahead[a, k])
             poses_out[a, k, 0], poses_out[a, k, 1], poses_out[a, k, 2], poses_out[a, k, 3] = pose
         for k in range(boxes.shape[1]):
             x, y, cos, sin, half_length, half_width = boxes[a, k]
             side = np.float32(1.2)
             contacts_out[a, k] = first_contact(
-                road, marks, a, place, arc, zero, far, side, x, y, cos, sin, half_length, half_width
+                road, flags, a, place, arc, zero, far, side, x, y, cos, sin, half_length, half_width
             )
         for k in range(points.shape[1]):
-            found = nearest_place(road, marks, a, place, arc, zero, far, points[a, k, 0], points[a, k, 1])
+            found = nearest_place(road, flags, a, place, arc, zero, far, points[a, k, 0], points[a, k, 1])
             places_out[a, k, 0], places_out[a, k, 1], places_out[a, k, 2], places_out[a, k, 3] = found
 
 
@@ -216,12 +216,12 @@ def test_the_nearest_place_on_the_route_is_nearest_by_brute_force(questions):
 @entry
 def go(worlds, maps, steps, distance, on_it_out, poses_out):
     """Advance agent 0 on rails, and let agent 1 be found beside where that is."""
-    agents, marks = worlds.agents[0], worlds.marks[0]
+    agents, flags = worlds.agents[0], worlds.agent_flags[0]
     road = Road(maps.lanes[0], maps.lane_points[0], maps.lane_lengths[0])
     for k in range(steps):
         on_it_out[k] = advance_place(worlds, maps, 0, 0, distance)
         x, y, cos, sin = route_pose(
-            road, marks, 0, marks[state.ROUTE_PLACE, 0], agents[state.PATH_ARC, 0], np.float32(0)
+            road, flags, 0, flags[state.ROUTE_PLACE, 0], agents[state.PATH_ARC, 0], np.float32(0)
         )
         agents[state.X, 1], agents[state.Y, 1] = x - np.float32(0.7) * sin, y + np.float32(0.7) * cos
         poses_out[k, 2] = place_on_route(worlds, maps, 0, 1)
@@ -247,7 +247,7 @@ def test_a_route_goes_on_as_long_as_the_road_does():
     for a in range(2):
         route = route_of(worlds, a)
         assert all((after - lane) % 4 == 1 for lane, after in itertools.pairwise(route))
-        assert len(route) - worlds.marks[0, state.ROUTE_PLACE, a] > 8
+        assert len(route) - worlds.agent_flags[0, state.ROUTE_PLACE, a] > 8
     np.testing.assert_allclose(poses[:, 2], 0.7, atol=0.05)
     np.testing.assert_allclose(poses[:, 3], 0.7, atol=0.05)
 
@@ -266,7 +266,7 @@ def test_a_route_ends_at_a_dead_end():
 @entry
 def begin_recordings(worlds, scenarios):
     for a in range(worlds.clocks[0, state.AGENT_COUNT]):
-        replay(worlds.agents[0], worlds.marks[0], a, scenarios, worlds.clocks[0, state.SCENARIO], 0)
+        replay(worlds.agents[0], worlds.agent_flags[0], a, scenarios, worlds.clocks[0, state.SCENARIO], 0)
 
 
 @pytest.mark.row("SIM-3")
@@ -276,17 +276,17 @@ def test_traced_routes_go_where_the_recordings_went(towns: Pack):
     for number in range(len(towns)):
         slot, m = store.load(0, number)
         scenarios, maps = store.scenarios, store.maps
-        count = int(scenarios.counts[slot, state.CAST_COUNT])
+        count = int(scenarios.counts[slot, state.SELECTED_COUNT])
         worlds = worlds_of(count)
         worlds.clocks[0, [state.SCENARIO, state.MAP]] = slot, m
-        worlds.marks[0, state.TYPE] = scenarios.cast_types[slot, :count]
+        worlds.agent_flags[0, state.TYPE] = scenarios.agent_types[slot, :count]
         begin_recordings(worlds, scenarios)
         trace_all(worlds, maps, scenarios)
         frames = int(scenarios.counts[slot, state.FRAME_COUNT])
         is_ending = LaneNetwork.of(towns.map_of(number)).is_ending
         for a in range(count):
             route = route_of(worlds, a)
-            if worlds.marks[0, state.TYPE, a] == AgentType.PEDESTRIAN:
+            if worlds.agent_flags[0, state.TYPE, a] == AgentType.PEDESTRIAN:
                 walkers += 1
                 assert not route
                 continue

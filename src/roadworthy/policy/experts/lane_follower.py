@@ -95,7 +95,7 @@ class LaneFollower:
             if episode is None:
                 continue
             driven = int(worlds.clocks[world, DRIVEN_COUNT])
-            key = (episode.scenario, tuple(worlds.marks[world, SOURCE, :driven].tolist()))
+            key = (episode.scenario, tuple(worlds.agent_flags[world, SOURCE, :driven].tolist()))
             if key != self._known[world]:
                 self._known[world] = key
                 self._take_guides(world, *key)
@@ -155,9 +155,9 @@ def _follow(
         for a in range(rows_per_world):
             row = w * rows_per_world + a
             actions_out[row, 0] = actions_out[row, 1] = _ZERO
-            if a >= driven or worlds.marks[w, IS_DRIVING, a] == 0:
+            if a >= driven or worlds.agent_flags[w, IS_DRIVING, a] == 0:
                 continue
-            kind = worlds.marks[w, TYPE, a]
+            kind = worlds.agent_flags[w, TYPE, a]
             if clock[STEP] == 0:
                 places[row] = 0
                 rests[row, 0] = rests[row, 1] = _ZERO

@@ -13,9 +13,9 @@ from roadworthy.sim.layout import layout
 from roadworthy.sim.rules.episode_figures import TRIAL_FIGURES, figure_names
 from roadworthy.sim.state import (
     CLOCK_COLUMNS,
+    FLAG_LINES,
     GOALS,
     HIDDEN_FACTORS,
-    MARK_LINES,
     SCENARIO,
     Logs,
     Rows,
@@ -27,19 +27,19 @@ from roadworthy.sim.state import (
 def make_worlds(worlds: int, goals: int, room: int) -> tuple[Worlds, Starts]:
     """Worlds that rest, with room for so many agents of so many goals each."""
     agents = np.zeros((worlds, GOALS + 2 * goals, room), np.float32)
-    marks = np.zeros((worlds, MARK_LINES, room), np.int32)
+    flags = np.zeros((worlds, FLAG_LINES, room), np.int32)
     clocks = np.zeros((worlds, CLOCK_COLUMNS), np.int32)
     clocks[:, SCENARIO] = -1
     moving = Worlds(
         agents=agents,
-        marks=marks,
+        agent_flags=flags,
         clocks=clocks,
         seeds=np.zeros(worlds, np.uint64),
         hidden=np.ones((worlds, len(HIDDEN_FACTORS)), np.float32),
         order=np.zeros((worlds, rounded_up(room)), np.int32),
-        looks=np.zeros((worlds, rounded_up(room), 8), np.float32),
+        appearance=np.zeros((worlds, rounded_up(room), 8), np.float32),
     )
-    return moving, Starts(np.zeros_like(agents), np.zeros_like(marks))
+    return moving, Starts(np.zeros_like(agents), np.zeros_like(flags))
 
 
 def make_logs(worlds: int, rows_per_world: int, trials: int) -> Logs:

@@ -23,11 +23,11 @@ from roadworthy.sim.maps.scenario_store import Place, ScenarioStore
 from roadworthy.sim.params import params
 from roadworthy.sim.rules.dynamics import is_allowed
 from roadworthy.sim.snapshot import Snapshot
-from roadworthy.sim.state import EGO, HAS_ENDED, MAP, ROLE, SCENARIO, Logs, Rows, Starts, Worlds
+from roadworthy.sim.state import EGO, EPISODE_ENDED, MAP, ROLE, SCENARIO, Logs, Rows, Starts, Worlds
 
-_ROOM_FOR_EPISODES = 100_000
+_EPISODE_LOG_SIZE = 100_000
 # Numba's fallback for its threads can't be entered by two threads of Python at once.
-_ONE_AT_A_TIME = threading.Lock()
+_NUMBA_LOCK = threading.Lock()
 
 
 class CpuBatch:
@@ -46,10 +46,10 @@ class CpuBatch:
         self.logs: Logs = make_logs(worlds, self.rows_per_world, config.episode.trials)
         self.observations: Floats = self.rows.observations
         self.final_observations: Floats = self.rows.final_observations
-        self.watcher: Callable[[], None] | None = None  # see DriveEnv.watch
+        self.pre_reset_callback: Callable[[], None] | None = None  # see DriveEnv.watch
         self._running: list[Episode | None] = [None] * worlds
         self._waiting: list[deque[Episode]] = [deque() for _ in range(worlds)]
-        self._log = EpisodeLog(_ROOM_FOR_EPISODES)
+        self._log = EpisodeLog(_EPISODE_LOG_SIZE)
 
     def reset(self) -> None:
         """Start another episode in every world; those under way are cut short and logged so."""
@@ -68,15 +68,15 @@ class CpuBatch:
     def step(self, actions: ArrayLike) -> None:
         """One step of every world; those whose episode ended begin another."""
         self.take(actions)
-        if self.watcher is None:
+        if self.pre_reset_callback is None:
             self.run_stages(cpu.ALL_STAGES)
         else:
-            self.run_stages(cpu.UNTIL_SETTLED)
-            self.watcher()
-            self.run_stages(cpu.ALL_STAGES & ~cpu.UNTIL_SETTLED)
+            self.run_stages(cpu.BEFORE_RESET)
+            self.pre_reset_callback()
+            self.run_stages(cpu.ALL_STAGES & ~cpu.BEFORE_RESET)
         if self.rows.episode_ended.any():
             self._log.add(self._ended(np.flatnonzero(self.rows.episode_ended), is_cut=False))
-        ended = np.flatnonzero(self.worlds.clocks[:, HAS_ENDED])
+        ended = np.flatnonzero(self.worlds.clocks[:, EPISODE_ENDED])
         if len(ended):
             self._begin(ended)
 
@@ -165,7 +165,7 @@ class CpuBatch:
                 self.store.unload(world)
             self._running[world] = episode
             self._waiting[world] = deque(snapshot.waiting[world])
-        self._make_room(snapshot.arrays["Worlds.agents"].shape[-1])
+        self._grow(snapshot.arrays["Worlds.agents"].shape[-1])
         for part in self.parts():
             for name, array in part._asdict().items():
                 saved = snapshot.arrays[f"{type(part).__name__}.{name}"]
@@ -180,12 +180,12 @@ class CpuBatch:
         """Start the next episode of these worlds; those that have none rest."""
         clocks = self.worlds.clocks
         for world in numbers.tolist():
-            clocks[world, SCENARIO], clocks[world, HAS_ENDED] = -1, 0
+            clocks[world, SCENARIO], clocks[world, EPISODE_ENDED] = -1, 0
             self._running[world] = None
             self._running[world] = episode = self._next(world)
             if episode is not None:
                 self.worlds.seeds[world] = episode.seed
-        self._make_room(self.store.agent_room)
+        self._grow(self.store.agent_room)
         maps, scenarios = self.store.maps, self.store.scenarios
         self._call(cpu.begin, numbers, self.worlds, self.starts, self.rows, maps, scenarios, self.settings)
 
@@ -230,7 +230,7 @@ class CpuBatch:
             numbers=np.array([episode.number for episode in running], np.int64),
             scenarios=np.array([episode.scenario for episode in running], np.int64),
             seeds=np.array([episode.seed for episode in running], np.uint64),
-            is_ego=self.worlds.marks[w, ROLE, a] == EGO,
+            is_ego=self.worlds.agent_flags[w, ROLE, a] == EGO,
             is_cut=np.full(len(rows), is_cut),
             figures=self.logs.episodes[w, a],
             trials=self.logs.trials[w, a],
@@ -243,11 +243,11 @@ class CpuBatch:
         return f"a whole number from 0 to {p['choices_along'] - 1} and one from 0 to {p['choices_across'] - 1}"
 
     def _call(self, function: Any, *arguments: Any) -> None:
-        with _ONE_AT_A_TIME:
+        with _NUMBA_LOCK:
             numba.set_num_threads(self.threads)
             function(*arguments)
 
-    def _make_room(self, agents: int) -> None:
+    def _grow(self, agents: int) -> None:
         """Make the worlds wide enough for so many agents."""
         worlds = self.worlds
         more = agents - worlds.agents.shape[-1]
@@ -255,9 +255,9 @@ class CpuBatch:
             count = len(self._running)
             self.worlds = worlds._replace(
                 agents=_widened(worlds.agents, more),
-                marks=_widened(worlds.marks, more),
+                agent_flags=_widened(worlds.agent_flags, more),
                 order=np.zeros((count, rounded_up(agents)), np.int32),
-                looks=np.zeros((count, rounded_up(agents), 8), np.float32),
+                appearance=np.zeros((count, rounded_up(agents), 8), np.float32),
             )
             self.starts = Starts(*(_widened(array, more) for array in self.starts))
 

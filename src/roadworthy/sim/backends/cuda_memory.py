@@ -61,20 +61,20 @@ def upload(arrays: Part, device: torch.device) -> Part:
     return cast(Part, type(arrays)._make(_tensor(array, device) for array in arrays))  # type: ignore[attr-defined]
 
 
-def lend(tensors: Part, like: Part) -> Part:
+def kernel_views(tensors: Part, like: Part) -> Part:
     """The same tuple, of what kernels take; `like` tells the types."""
     pairs = zip(tensors, like, strict=True)
-    return cast(Part, type(tensors)._make(lend_one(tensor, array.dtype) for tensor, array in pairs))  # type: ignore[attr-defined]
+    return cast(Part, type(tensors)._make(kernel_view(tensor, array.dtype) for tensor, array in pairs))  # type: ignore[attr-defined]
 
 
-def lend_one(tensor: torch.Tensor, dtype: np.dtype[Any]) -> Any:
+def kernel_view(tensor: torch.Tensor, dtype: np.dtype[Any]) -> Any:
     """A tensor's memory as an array of Numba's (of NumPy's, where Python plays the GPU)."""
     if IS_SIMULATED:
         return tensor.numpy().view(dtype)
-    return cuda.as_cuda_array(_Lent(tensor, dtype))
+    return cuda.as_cuda_array(_KernelView(tensor, dtype))
 
 
-class _Lent:
+class _KernelView:
     """A tensor's memory, offered under another type of the same size."""
 
     def __init__(self, tensor: torch.Tensor, dtype: np.dtype[Any]) -> None:
@@ -84,7 +84,7 @@ class _Lent:
 
 def _tensor(array: NDArray[Any], device: torch.device) -> torch.Tensor:
     """A copy on the device, laid out in memory as the array is."""
-    if not array.flags.c_contiguous:  # pieces.piece_major: what lies side by side there has to here
+    if not array.flags.c_contiguous:  # pieces.entry_major: what lies side by side there has to here
         base = cast(NDArray[Any], array.base)
         return _tensor(base, device)[:, :, : array.shape[1]].transpose(1, 2)
     signed = array.view(_SIGNED.get(array.dtype, array.dtype))

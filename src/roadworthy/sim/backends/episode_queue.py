@@ -15,18 +15,18 @@ from roadworthy.kernels.compile import rule
 from roadworthy.scenario.schema import Ints, Longs
 from roadworthy.sim.episodes import ATTEMPTS
 from roadworthy.sim.rules import draws
-from roadworthy.sim.state import HAS_ENDED, IS_BEGINNING, MAP, SCENARIO, Worlds
+from roadworthy.sim.state import EPISODE_ENDED, IS_STARTING, MAP, SCENARIO, Worlds
 
 Seeds = NDArray[np.uint64]
 
-# Entries of Agenda.run.
+# Entries of EpisodeQueue.run.
 RUN_SEED, FIRST_WORLD, WORLD_TOTAL, IS_DRAWING = range(4)
-# Columns of Agenda.queues.
+# Columns of EpisodeQueue.queues.
 QUEUE_START, QUEUE_LENGTH = range(2)
 QUEUE_ROOM = 64  # episodes that can wait in a world
 
 
-class Agenda(NamedTuple):
+class EpisodeQueue(NamedTuple):
     """What runs in each of W worlds, and what comes next."""
 
     run: Seeds  # (4,) the run's seed, its first world here, its worlds in all, 1 where worlds draw their episodes
@@ -40,30 +40,34 @@ class Agenda(NamedTuple):
 
 
 @rule
-def take_episode(worlds: Worlds, agenda: Agenda, w: int) -> None:
+def take_episode(worlds: Worlds, episode_queue: EpisodeQueue, w: int) -> None:
     """Set the scenario, the map and the seed of world w's next episode; SCENARIO is -1 if there is none."""
-    clock, queue = worlds.clocks[w], agenda.queues[w]
-    clock[HAS_ENDED] = clock[IS_BEGINNING] = 0
+    clock, queue = worlds.clocks[w], episode_queue.queues[w]
+    clock[EPISODE_ENDED] = clock[IS_STARTING] = 0
     clock[SCENARIO] = -1
-    agenda.numbers[w] = -1
+    episode_queue.numbers[w] = -1
     if queue[QUEUE_LENGTH] > 0:
         place = queue[QUEUE_START]
         queue[QUEUE_START], queue[QUEUE_LENGTH] = (place + 1) % QUEUE_ROOM, queue[QUEUE_LENGTH] - 1
-        worlds.seeds[w] = agenda.waiting_seeds[w, place]
-        clock[SCENARIO] = agenda.waiting_slots[w, place]
-    elif agenda.run[IS_DRAWING] != 0:
-        number = np.int64(agenda.run[FIRST_WORLD]) + w + agenda.rounds[w] * np.int64(agenda.run[WORLD_TOTAL])
-        agenda.rounds[w] += 1
-        agenda.numbers[w] = number
+        worlds.seeds[w] = episode_queue.waiting_seeds[w, place]
+        clock[SCENARIO] = episode_queue.waiting_slots[w, place]
+    elif episode_queue.run[IS_DRAWING] != 0:
+        number = (
+            np.int64(episode_queue.run[FIRST_WORLD])
+            + w
+            + episode_queue.rounds[w] * np.int64(episode_queue.run[WORLD_TOTAL])
+        )
+        episode_queue.rounds[w] += 1
+        episode_queue.numbers[w] = number
         for attempt in range(ATTEMPTS):
-            seed = episode_seed(agenda.run[RUN_SEED], number, attempt)
-            slot = agenda.choices[choose_scenario(seed, len(agenda.choices))]
+            seed = episode_seed(episode_queue.run[RUN_SEED], number, attempt)
+            slot = episode_queue.choices[choose_scenario(seed, len(episode_queue.choices))]
             if slot >= 0:
                 worlds.seeds[w] = seed
                 clock[SCENARIO] = slot
                 break
     if clock[SCENARIO] >= 0:
-        clock[MAP] = agenda.slot_maps[clock[SCENARIO]]
+        clock[MAP] = episode_queue.slot_maps[clock[SCENARIO]]
 
 
 @rule

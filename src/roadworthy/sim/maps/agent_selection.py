@@ -11,10 +11,10 @@ from roadworthy.kernels.compile import kernel
 from roadworthy.scenario.pack.outline import ARRAY_PLACES
 from roadworthy.scenario.schema import AgentType, Bytes, Floats, Ints, Longs
 from roadworthy.sim.state import (
-    CAST_GOAL_X,
-    CAST_GOAL_Y,
-    CAST_LENGTH,
-    CAST_WIDTH,
+    BODY_GOAL_X,
+    BODY_GOAL_Y,
+    BODY_LENGTH,
+    BODY_WIDTH,
     EGO,
     MOTION_HEADING,
     MOTION_SPEED,
@@ -62,7 +62,7 @@ def array_ints(scenario: PackedArrays, place: int, size: int) -> Ints:
 
 
 @kernel
-def choose_cast(
+def select_agents(
     scenario: PackedArrays,
     agents: int,
     frames: int,
@@ -137,7 +137,7 @@ def choose_cast(
 
 
 @kernel
-def fill_cast(
+def fill_agents(
     scenario: PackedArrays,
     agents: int,
     steps: int,
@@ -158,15 +158,15 @@ def fill_cast(
     velocities = array_floats(scenario, _VELOCITIES, agents * steps * 2).reshape(agents, steps, 2)
     valid = array_bytes(scenario, _VALID, agents * steps).reshape(agents, steps)
     frames = steps - first
-    cast, motion, is_valid = scenarios.cast[s], scenarios.motion[s], scenarios.valid[s]
+    bodies, motion, is_valid = scenarios.bodies[s], scenarios.motion[s], scenarios.valid[s]
     xs, ys, directions, speeds = motion[MOTION_X], motion[MOTION_Y], motion[MOTION_HEADING], motion[MOTION_SPEED]
     wrapped, cosines, sines = (np.empty(frames, np.float32), np.empty(frames, np.float32), np.empty(frames, np.float32))
     for k in range(count):
         a = order[k]
-        cast[CAST_LENGTH, k], cast[CAST_WIDTH, k] = sizes[a, 0], sizes[a, 1]
-        cast[CAST_GOAL_X, k], cast[CAST_GOAL_Y, k] = positions[a, ends[a], 0], positions[a, ends[a], 1]
-        scenarios.cast_types[s, k], scenarios.cast_sources[s, k] = types[a], a
-        scenarios.cast_roles[s, k] = EGO if k < driven else role_of_others
+        bodies[BODY_LENGTH, k], bodies[BODY_WIDTH, k] = sizes[a, 0], sizes[a, 1]
+        bodies[BODY_GOAL_X, k], bodies[BODY_GOAL_Y, k] = positions[a, ends[a], 0], positions[a, ends[a], 1]
+        scenarios.agent_types[s, k], scenarios.agent_sources[s, k] = types[a], a
+        scenarios.agent_roles[s, k] = EGO if k < driven else role_of_others
         own_headings, own_velocities = headings[a, first:], velocities[a, first:]
         own_positions, own_valid = positions[a, first:], valid[a, first:]
         # Apart from the scattered reads and writes below, so that it is done in vectors.

@@ -16,7 +16,7 @@ from roadworthy.scenario.pack import Pack
 from roadworthy.scenario.pack.tables import PLACES, SECTIONS, PackedTables
 from roadworthy.scenario.prepare import EDGE_LIST_LENGTH, LANE_LIST_LENGTH
 from roadworthy.scenario.schema import EdgeType, Floats, Ints, LaneType, Longs
-from roadworthy.sim.maps.road_points import piece_major
+from roadworthy.sim.maps.road_points import entry_major
 from roadworthy.sim.maps.slots import Slots
 from roadworthy.sim.state import (
     BOX_EAST,
@@ -126,7 +126,7 @@ class MapStore:
             )
         needed = MapRoom.of(packed)
         if not self._room.holds(needed) or not self._slots.count:
-            self._make_room(self._room.grown(needed))
+            self._grow(self._room.grown(needed))
         slot = self._slots.take()
         counts = packed.counts
         fault = _fill_map(
@@ -155,7 +155,7 @@ class MapStore:
         """Bytes of the maps that are there."""
         return self._slots.filled * bytes_per_slot(self.maps)
 
-    def _make_room(self, room: MapRoom) -> None:
+    def _grow(self, room: MapRoom) -> None:
         """Put larger arrays in the place of the present ones."""
         kept = self._kept_bytes // bytes_per_slot(_make_maps(1, room))
         slots = max(self._slots.count, min(self._pack.map_count, max(self._holders + SPARE_SLOTS, kept)))
@@ -180,12 +180,12 @@ def _make_maps(slots: int, room: MapRoom) -> Maps:
     return Maps(
         sizes=zeros(np.int32, 7),
         origins=zeros(np.float32, 2),
-        edges=piece_major((slots, 4, room.segments)),
+        edges=entry_major((slots, 4, room.segments)),
         cell_edge_starts=zeros(np.int32, _padded(room.cells + 1)),
         cell_edges=zeros(np.int32, room.cell_edges),
-        lane_points=piece_major((slots, 8, room.lane_points)),
+        lane_points=entry_major((slots, 8, room.lane_points)),
         lane_point_lanes=zeros(np.int32, room.lane_points),
-        edge_points=piece_major((slots, 6, room.edge_points)),
+        edge_points=entry_major((slots, 6, room.edge_points)),
         cell_lists=zeros(np.int32, room.cells),
         lane_lists=zeros(np.uint16, room.lists, LANE_LIST_LENGTH),
         edge_lists=zeros(np.uint16, room.lists, EDGE_LIST_LENGTH),
@@ -244,29 +244,33 @@ def _fill_map(
     Rules trust the numbers: a wrong one would make them read memory that is not theirs. So all are looked at.
     """
     lanes, segments = lengths[_LANE_LENGTHS], lengths[_EDGES]
-    pieces, edge_pieces = lengths[_LANE_POINTS], lengths[_EDGE_POINTS]
+    lane_point_count, edge_point_count = lengths[_LANE_POINTS], lengths[_EDGE_POINTS]
     lists, signs = lengths[_LANE_LISTS] * 2 // _LIST_LENGTH, lengths[_SIGN_LANES]
     if columns < 1 or rows < 1:
         return _CELL_LISTS
     sizes = maps.sizes[slot]
     sizes[COLUMNS], sizes[ROWS], sizes[LANE_COUNT], sizes[EDGE_COUNT] = columns, rows, lanes, segments
-    sizes[LANE_POINT_COUNT], sizes[EDGE_POINT_COUNT], sizes[SIGN_COUNT] = pieces, edge_pieces, signs
+    sizes[LANE_POINT_COUNT], sizes[EDGE_POINT_COUNT], sizes[SIGN_COUNT] = lane_point_count, edge_point_count, signs
     maps.origins[slot, 0], maps.origins[slot, 1] = x0, y0
 
     _copy_lines(words.view(np.float32), starts[_EDGES : _EDGES + 4], segments, maps.edges[slot])
-    _copy_lines(words.view(np.float32), starts[_LANE_POINTS : _LANE_POINTS + 5], pieces, maps.lane_points[slot])
-    _copy_lines(words.view(np.float32), starts[_EDGE_POINTS : _EDGE_POINTS + 5], edge_pieces, maps.edge_points[slot])
+    _copy_lines(
+        words.view(np.float32), starts[_LANE_POINTS : _LANE_POINTS + 5], lane_point_count, maps.lane_points[slot]
+    )
+    _copy_lines(
+        words.view(np.float32), starts[_EDGE_POINTS : _EDGE_POINTS + 5], edge_point_count, maps.edge_points[slot]
+    )
     _copy(_floats(words, starts, lengths, _LANE_POINT_ARCS), maps.lane_points[slot, POINT_ARC])
     _copy(_floats(words, starts, lengths, _LANE_LENGTHS), maps.lane_lengths[slot])
     lines = _floats(words, starts, lengths, _SIGN_LINES)
     for k in range(5):
         _copy(lines[k * signs : (k + 1) * signs], maps.signs[slot, k])
     types = _section(words, starts, lengths, _EDGE_POINT_TYPES).view(np.uint8)
-    for i in range(edge_pieces):
+    for i in range(edge_point_count):
         maps.edge_points[slot, POINT_IS_MEDIAN, i] = _ONE if types[i] == _MEDIAN else _ZERO
 
     fault = -1
-    for section, count in ((_LANE_LISTS, pieces), (_EDGE_LISTS, edge_pieces)):
+    for section, count in ((_LANE_LISTS, lane_point_count), (_EDGE_LISTS, edge_point_count)):
         numbers = _section(words, starts, lengths, section).view(np.uint16)
         target = maps.lane_lists[slot] if section == _LANE_LISTS else maps.edge_lists[slot]
         highest = _copy_list(numbers, target.reshape(target.size))
@@ -287,7 +291,9 @@ def _fill_map(
     if not _copy_numbers(_section(words, starts, lengths, _SIGN_LANES), maps.sign_lanes[slot], 0, lanes):
         fault = _SIGN_LANES
     lane_lines = maps.lanes[slot]
-    if not _copy_starts(_section(words, starts, lengths, _LANE_POINT_STARTS), lane_lines[LANE_POINT_START], pieces):
+    if not _copy_starts(
+        _section(words, starts, lengths, _LANE_POINT_STARTS), lane_lines[LANE_POINT_START], lane_point_count
+    ):
         return _LANE_POINT_STARTS
     if not _copy_starts(
         _section(words, starts, lengths, _SUCCESSOR_STARTS),

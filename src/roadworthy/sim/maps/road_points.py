@@ -2,7 +2,7 @@
 
 An observation stores the entries of a block feature by feature, while the numbers of one entry are used together. LLVM
 leaves a loop over numbered entries scalar, since for all it knows a store to the row could change the table. So tables
-lie entry by entry in memory (`piece_major`), and eight entries are loaded here as vectors, transposed in registers,
+lie entry by entry in memory (`entry_major`), and eight entries are loaded here as vectors, transposed in registers,
 moved into the agent's frame and stored. `write_one` is the same for a single entry, of a table of any layout.
 `nearest_of_eight` and `eight_contacts` ask the questions of roads.py in the same way.
 """
@@ -36,7 +36,7 @@ from roadworthy.sim.rules.simd import (
     whole_number,
 )
 
-_PIECE_BYTES = NUMBER_BYTES * EIGHT
+_ENTRY_BYTES = NUMBER_BYTES * EIGHT
 _ZERO, _ONE, _INFINITE = np.float32(0.0), np.float32(1.0), np.float32(np.inf)
 _HIGH, _LOW = np.float32(CLIP), np.float32(-CLIP)
 LANE_SCALES = tuple(np.float32(1.0 / f.scale) for f in LANE)
@@ -49,7 +49,7 @@ Real = Any
 Whole = Any
 
 
-def piece_major(shape: tuple[int, int, int]) -> Floats:
+def entry_major(shape: tuple[int, int, int]) -> Floats:
     """Zeros of shape (tables, lines, entries), at most eight lines; the numbers of an entry lie side by side."""
     tables, lines, entries = shape
     return np.zeros((tables, entries, EIGHT), np.float32)[:, :, :lines].transpose(0, 2, 1)
@@ -61,9 +61,9 @@ def _always(table: Floats) -> bool:
 
 @on_gpu(_always)
 @inlined
-def is_piece_major(table: Floats) -> bool:
+def is_entry_major(table: Floats) -> bool:
     """Whether a table (lines, entries) lies entry by entry in memory, with room for eight numbers each."""
-    return table.strides[0] == NUMBER_BYTES and table.strides[1] == _PIECE_BYTES
+    return table.strides[0] == NUMBER_BYTES and table.strides[1] == _ENTRY_BYTES
 
 
 @inlined
@@ -238,13 +238,13 @@ def _nearest_one_by_one(
     least, found = _INFINITE, 0
     for place in range(EIGHT):
         number = np.uint32(numbers[k + place])
-        dx, dy, piece_cos, piece_sin = x - table[0, number], y - table[1, number], table[2, number], table[3, number]
-        beyond = max(abs(dx * piece_cos + dy * piece_sin) - table[4, number], _ZERO)
-        across = dy * piece_cos - dx * piece_sin
+        dx, dy, point_cos, point_sin = x - table[0, number], y - table[1, number], table[2, number], table[3, number]
+        beyond = max(abs(dx * point_cos + dy * point_sin) - table[4, number], _ZERO)
+        across = dy * point_cos - dx * point_sin
         square = beyond * beyond + across * across
         # Below own, the difference wraps around.
         stays = _ZERO if np.uint32(number - own) < own_count else stay
-        cost = square + angle * (_ONE - cos * piece_cos - sin * piece_sin) + stays
+        cost = square + angle * (_ONE - cos * point_cos - sin * point_sin) + stays
         if square <= most and cost < least:
             least, found = cost, place
     return least, found
@@ -291,7 +291,7 @@ def write_lanes(
     n: Whole,
 ) -> None:
     """The first count of the numbered lane pieces, into a block of n that starts at row[at]."""
-    if count < EIGHT or not is_piece_major(table):
+    if count < EIGHT or not is_entry_major(table):
         for k in range(count):
             write_one(table, numbers[k], LANE_SCALES, x, y, cos, sin, row, at + k, n)
         return
@@ -314,7 +314,7 @@ def write_edges(
     n: Whole,
 ) -> None:
     """The first count of the numbered edge pieces, into a block of n that starts at row[at]."""
-    if count < EIGHT or not is_piece_major(table):
+    if count < EIGHT or not is_entry_major(table):
         for k in range(count):
             write_one(table, numbers[k], EDGE_SCALES, x, y, cos, sin, row, at + k, n)
         return
@@ -340,7 +340,7 @@ def write_partners(
 
     numbers: count of them, filled up to a multiple of eight with any agents'; they leave zeros in the block.
     """
-    if n < EIGHT or not is_piece_major(table):
+    if n < EIGHT or not is_entry_major(table):
         for k in range(count):
             write_one(table, numbers[k], PARTNER_SCALES, x, y, cos, sin, row, at + k, n)
         return

@@ -13,7 +13,7 @@ from roadworthy.scenario.pack import Pack
 from roadworthy.scenario.pack.outline import PackedScenario
 from roadworthy.scenario.schema import AgentType, Ints, Scenario
 from roadworthy.sim.config import Control, Mode, Others, SimConfig
-from roadworthy.sim.maps.agent_selection import AGENTS, PREDICT, SDC, VEHICLES, choose_cast, fill_cast
+from roadworthy.sim.maps.agent_selection import AGENTS, PREDICT, SDC, VEHICLES, fill_agents, select_agents
 from roadworthy.sim.maps.light_tables import fill_lights, plan_lights
 from roadworthy.sim.maps.map_store import KEPT_BYTES as KEPT_MAP_BYTES
 from roadworthy.sim.maps.map_store import MapStore, bytes_per_slot, move_contents
@@ -127,18 +127,18 @@ class ScenarioStore:
 
     def _read(self, number: int, map_number: int) -> Place:
         packed = self._pack.packed_scenario(number)
-        cast = None if self._is_open else self._choose(number, packed)
+        selection = None if self._is_open else self._select(number, packed)
         frames = max(packed.steps - self._config.init_steps, 0)
-        self._make_room(0 if cast is None else cast.agents, frames, packed.lights)
+        self._grow(0 if selection is None else selection.agents, frames, packed.lights)
         m = self._map_store.acquire(map_number)
         slot = self._slots.take()
-        if not self._fill(packed, cast, m, slot):
+        if not self._fill(packed, selection, m, slot):
             self._map_store.release(map_number)
             self._slots.give_back(slot)
             raise PackError(f"{self._name(number)}: its lights stand on lanes that its map does not have")
         return Place(self._slots.put(number, slot), m)
 
-    def _choose(self, number: int, packed: PackedScenario) -> _Cast:
+    def _select(self, number: int, packed: PackedScenario) -> _Selection:
         """Who takes part and who is driven; raises ScenarioError where that can't be."""
         control, first = self._config.control, self._config.init_steps
         words, starts, agents, steps, predicted, _, sdc, _ = packed
@@ -148,7 +148,7 @@ class ScenarioStore:
                 "lower init_steps"
             )
         order, ends = np.empty(agents, np.int32), np.empty(agents, np.int32)
-        driven, count = choose_cast(
+        driven, count = select_agents(
             (words, starts),
             agents,
             steps,
@@ -168,7 +168,7 @@ class ScenarioStore:
                 f"{self._name(number)}: {count} agents are there from frame {first} on, at most {MOST_AGENTS} fit into "
                 "a world; leave some out of the scenario"
             )
-        return _Cast(order, ends, driven, count)
+        return _Selection(order, ends, driven, count)
 
     def _why_nobody(self, scenario: Scenario) -> str:
         """Why no agent can be driven, in words."""
@@ -184,7 +184,7 @@ class ScenarioStore:
             "another control.who or init_steps, or leave the scenario out"
         )
 
-    def _fill(self, packed: PackedScenario, cast: _Cast | None, m: int, slot: int) -> bool:
+    def _fill(self, packed: PackedScenario, selection: _Selection | None, m: int, slot: int) -> bool:
         """Fill a slot that is large enough. False: a light stands on a lane that is not there."""
         scenarios, first = self.scenarios, self._config.init_steps
         arrays = packed.words, packed.starts
@@ -195,16 +195,16 @@ class ScenarioStore:
             if self._is_open:
                 plan_lights(self.maps, m, scenarios, slot)
         scenarios.dt[slot] = packed.dt
-        driven, count = (0, 0) if cast is None else (cast.driven, cast.agents)
+        driven, count = (0, 0) if selection is None else (selection.driven, selection.agents)
         scenarios.counts[slot] = count, driven, max(packed.steps - first, 0), packed.lights
-        if cast is not None:
-            fill_cast(
+        if selection is not None:
+            fill_agents(
                 arrays,
                 packed.agents,
                 packed.steps,
                 first,
-                cast.order,
-                cast.ends,
+                selection.order,
+                selection.ends,
                 driven,
                 count,
                 self._role,
@@ -213,7 +213,7 @@ class ScenarioStore:
             )
         return True
 
-    def _make_room(self, agents: int, frames: int, lights: int) -> None:
+    def _grow(self, agents: int, frames: int, lights: int) -> None:
         """Replace the arrays by larger ones if a scenario does not fit."""
         room = self._room
         if agents > room.agents or frames > room.frames or lights > room.lights or not self._slots.count:
@@ -235,7 +235,7 @@ class ScenarioStore:
         return f"{self._pack.path}: scenario {self._pack.ids[number]!r}"
 
 
-class _Cast(NamedTuple):
+class _Selection(NamedTuple):
     """Who takes part in a world."""
 
     order: Ints  # agents in the order of the world, the driven first
@@ -256,10 +256,10 @@ def _make_scenarios(slots: int, room: _Room) -> Scenarios:
     return Scenarios(
         counts=zeros(np.int32, 4),
         dt=zeros(np.float32),
-        cast=zeros(np.float32, 4, agents),
-        cast_types=zeros(np.int32, agents),
-        cast_roles=zeros(np.int32, agents),
-        cast_sources=zeros(np.int32, agents),
+        bodies=zeros(np.float32, 4, agents),
+        agent_types=zeros(np.int32, agents),
+        agent_roles=zeros(np.int32, agents),
+        agent_sources=zeros(np.int32, agents),
         motion=zeros(np.float32, 4, frames, agents),
         valid=zeros(np.uint8, frames, agents),
         lights=zeros(np.float32, 5, lights),

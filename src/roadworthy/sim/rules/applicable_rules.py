@@ -23,21 +23,21 @@ _BIKE_LANE = int(LaneType.BIKE_LANE)
 
 
 @inlined
-def keeps_to_road(marks: Ints, a: int) -> bool:
+def keeps_to_road(flags: Ints, a: int) -> bool:
     """Whether road edges and lane centers are for agent a: a vehicle, or something unknown."""
-    return marks[TYPE, a] != _PEDESTRIAN and marks[TYPE, a] != _CYCLIST
+    return flags[TYPE, a] != _PEDESTRIAN and flags[TYPE, a] != _CYCLIST
 
 
 @inlined
-def uses_lanes(marks: Ints, a: int) -> bool:
+def uses_lanes(flags: Ints, a: int) -> bool:
     """Whether there are lanes, with lights and stop signs, for such as agent a: whoever does not walk."""
-    return marks[TYPE, a] != _PEDESTRIAN
+    return flags[TYPE, a] != _PEDESTRIAN
 
 
 @inlined
-def follows_lane(marks: Ints, a: int, maps: Maps, m: int) -> bool:
+def follows_lane(flags: Ints, a: int, maps: Maps, m: int) -> bool:
     """Whether the direction of the lane that agent a is on is for it; False where it is on none."""
-    lane = marks[LANE, a]
-    if lane < 0 or not uses_lanes(marks, a):
+    lane = flags[LANE, a]
+    if lane < 0 or not uses_lanes(flags, a):
         return False
-    return marks[TYPE, a] != _CYCLIST or maps.lanes[m, LANE_TYPE, lane] == _BIKE_LANE
+    return flags[TYPE, a] != _CYCLIST or maps.lanes[m, LANE_TYPE, lane] == _BIKE_LANE

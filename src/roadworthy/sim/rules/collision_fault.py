@@ -53,53 +53,53 @@ _FRONT, _REAR = FRONT_LEFT | FRONT_RIGHT, REAR_LEFT | REAR_RIGHT
 _ZERO, _HALF = np.float32(0.0), np.float32(0.5)
 _BIT = np.int32(1)
 _BITS = 32  # in a line of TOUCHED
-_PIECE_M = np.float32(PIECE_M + 0.02)  # the longest piece of a lane, rounded up
+_LONGEST_POINT_M = np.float32(PIECE_M + 0.02)  # the longest piece of a lane, rounded up
 
 
 @inlined
-def note_contacts(agents: Floats, marks: Ints, a: int, count: int, maps: Maps, m: int) -> tuple[bool, int]:
+def record_contacts(agents: Floats, flags: Ints, a: int, count: int, maps: Maps, m: int) -> tuple[bool, int]:
     """Find whether agent a touches another, and how many it touches for the first time and is at fault for."""
-    if not is_near_others(agents, marks, a, count):
+    if not is_near_others(agents, flags, a, count):
         return False, 0
-    return _note_contacts(agents, marks, a, count, maps, m)
+    return _record_contacts(agents, flags, a, count, maps, m)
 
 
 @rule
-def _note_contacts(agents: Floats, marks: Ints, a: int, count: int, maps: Maps, m: int) -> tuple[bool, int]:
+def _record_contacts(agents: Floats, flags: Ints, a: int, count: int, maps: Maps, m: int) -> tuple[bool, int]:
     is_touching, faults = False, 0
     for b in range(count):
-        if touches(agents, marks, a, b):
+        if touches(agents, flags, a, b):
             is_touching = True
-            if _is_first(marks, a, b) and _is_at_fault(agents, marks, a, b, maps, m):
+            if _is_first(flags, a, b) and _is_at_fault(agents, flags, a, b, maps, m):
                 faults += 1
     return is_touching, faults
 
 
 @rule
-def start_contacts(agents: Floats, marks: Ints, a: int, count: int) -> bool:
+def start_contacts(agents: Floats, flags: Ints, a: int, count: int) -> bool:
     """Forget whom agent a has touched, and mark those whom it touches where it starts; returns whether it does."""
     for line in range(TOUCHED, TOUCHED + TOUCHED_LINES):
-        marks[line, a] = 0
+        flags[line, a] = 0
     is_touching = False
-    if is_near_others(agents, marks, a, count):
+    if is_near_others(agents, flags, a, count):
         for b in range(count):
-            if touches(agents, marks, a, b):
+            if touches(agents, flags, a, b):
                 is_touching = True
-                _is_first(marks, a, b)
+                _is_first(flags, a, b)
     return is_touching
 
 
 @inlined
-def _is_first(marks: Ints, a: int, b: int) -> bool:
+def _is_first(flags: Ints, a: int, b: int) -> bool:
     """Whether agent a has not touched agent b before, and mark that it has by now."""
     line, bit = TOUCHED + b // _BITS, _BIT << np.int32(b % _BITS)
-    before = marks[line, a]
-    marks[line, a] = before | bit
+    before = flags[line, a]
+    flags[line, a] = before | bit
     return bool(before & bit == 0)
 
 
 @rule
-def _is_at_fault(agents: Floats, marks: Ints, a: int, b: int, maps: Maps, m: int) -> bool:
+def _is_at_fault(agents: Floats, flags: Ints, a: int, b: int, maps: Maps, m: int) -> bool:
     """Whether agent a is at fault for touching agent b."""
     kind = collision_type(
         agents[X, a],
@@ -116,7 +116,7 @@ def _is_at_fault(agents: Floats, marks: Ints, a: int, b: int, maps: Maps, m: int
         agents[LENGTH, b],
         agents[WIDTH, b],
         agents[SPEED, b],
-        marks[ROLE, b] == STATIC,
+        flags[ROLE, b] == STATIC,
     )
     return is_at_fault(kind, kind == _LATERAL and is_within_lanes(agents, a, maps, m))
 
@@ -156,21 +156,21 @@ def corners_in_lane(agents: Floats, a: int, maps: Maps, m: int, lane: int) -> in
         return 0
     cos, sin, half_width = agents[COS, a], agents[SIN, a], boxes[BOX_HALF_WIDTH, lane]
     half_long, half_wide = _HALF * agents[LENGTH, a], _HALF * agents[WIDTH, a]
-    reach = radius + half_width + _HALF * _PIECE_M
+    reach = radius + half_width + _HALF * _LONGEST_POINT_M
     held, i, end = 0, starts[lane], starts[lane + 1]
     while i < end:
         off_x, off_y = x - points[POINT_X, i], y - points[POINT_Y, i]
         away = np.sqrt(off_x * off_x + off_y * off_y) - reach
         if away > _ZERO:  # of what follows, no piece within that distance along the lane is near
-            i += max(int(away / _PIECE_M), 1)
+            i += max(int(away / _LONGEST_POINT_M), 1)
             continue
-        piece_cos, piece_sin, half = points[POINT_COS, i], points[POINT_SIN, i], points[POINT_HALF, i]
+        point_cos, point_sin, half = points[POINT_COS, i], points[POINT_SIN, i], points[POINT_HALF, i]
         for corner in range(4):
             ahead = half_long if corner < 2 else -half_long
             left = half_wide if corner % 2 == 0 else -half_wide
             dx, dy = off_x + ahead * cos - left * sin, off_y + ahead * sin + left * cos
-            beyond = max(abs(dx * piece_cos + dy * piece_sin) - half, _ZERO)
-            across = dy * piece_cos - dx * piece_sin
+            beyond = max(abs(dx * point_cos + dy * point_sin) - half, _ZERO)
+            across = dy * point_cos - dx * point_sin
             if beyond * beyond + across * across <= half_width * half_width:
                 held |= 1 << corner
         i += 1

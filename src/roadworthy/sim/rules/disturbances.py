@@ -14,13 +14,15 @@ _ZERO, _HALF, _ONE = np.float32(0.0), np.float32(0.5), np.float32(1.0)
 
 
 @inlined
-def obey(agents: Floats, marks: Ints, a: int, action: Floats, seed: int, step: int, dt: float, p: Params) -> None:
+def apply_action(
+    agents: Floats, flags: Ints, a: int, action: Floats, seed: int, step: int, dt: float, p: Params
+) -> None:
     """Write what an action (two numbers) makes agent a do: ALONG and ACROSS."""
     first, second = action[0], action[1]
     if p.action_noise > _ZERO:
         first = noisy(first, p.choices_along, seed, a, step, draws.NOISE_ALONG, p)
         second = noisy(second, p.choices_across, seed, a, step, draws.NOISE_ACROSS, p)
-    agents[ALONG, a], agents[ACROSS, a] = decode(first, second, marks[TYPE, a], p)
+    agents[ALONG, a], agents[ACROSS, a] = decode(first, second, flags[TYPE, a], p)
     if p.phantom_rate > _ZERO and is_phantom_braking(seed, a, step, dt, p):
         agents[ALONG, a] = phantom_braking(agents, a, dt, p)
 

@@ -23,15 +23,15 @@ from roadworthy.sim.rules.applicable_rules import keeps_to_road, uses_lanes
 from roadworthy.sim.state import (
     ALIGNED,
     AT_FAULT_COLLISIONS,
-    CENTRED,
+    CENTERED,
     COLLISIONS,
     DEPARTURES,
     DISTANCE,
     DRIVEN,
     EPISODE_STEP,
     FIRST_STEP,
-    GOALS_ASKED,
     GOALS_REACHED,
+    GOALS_REQUIRED,
     ON_LANE,
     RED_LIGHTS,
     RETURN,
@@ -67,7 +67,7 @@ TRIAL_FIGURES = (
     _DISTANCE,
     _RETURN,
     _COMFORTABLE,
-    _CENTRED,
+    _CENTERED,
     _ON_LANE,
     _ALIGNED,
     _WRONG_WAY,
@@ -115,16 +115,16 @@ def score(goals_reached: int, goals: int, collisions: int, departures: int, p: P
 
 
 @rule
-def close_trial(worlds: Worlds, logs: Logs, w: int, a: int, trial: int, is_timed_out: bool, p: Params) -> None:
+def write_trial_figures(worlds: Worlds, logs: Logs, w: int, a: int, trial: int, is_timed_out: bool, p: Params) -> None:
     """Write down the attempt of row a that ends now, as trial number `trial` of its episode."""
-    agents, marks, clock = worlds.agents[w], worlds.marks[w], worlds.clocks[w]
+    agents, flags, clock = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w]
     out = logs.trials[w, a, trial]
-    reached, goals = marks[GOALS_REACHED, a], marks[GOALS_ASKED, a]
-    collisions, departures, at_fault = marks[COLLISIONS, a], marks[DEPARTURES, a], marks[AT_FAULT_COLLISIONS, a]
+    reached, goals = flags[GOALS_REACHED, a], flags[GOALS_REQUIRED, a]
+    collisions, departures, at_fault = flags[COLLISIONS, a], flags[DEPARTURES, a], flags[AT_FAULT_COLLISIONS, a]
     driven = agents[DRIVEN, a]
-    tells_goals = marks[STARTS_AT_GOAL, a] == 0
-    is_on_road, is_on_lanes = keeps_to_road(marks, a), uses_lanes(marks, a)
-    first = np.float32(clock[EPISODE_STEP] - clock[STEP] + marks[FIRST_STEP, a])
+    tells_goals = flags[STARTS_AT_GOAL, a] == 0
+    is_on_road, is_on_lanes = keeps_to_road(flags, a), uses_lanes(flags, a)
+    first = np.float32(clock[EPISODE_STEP] - clock[STEP] + flags[FIRST_STEP, a])
     counted = collisions if p.scores_all_collisions else at_fault
     out[_SCORE] = _if_known(tells_goals, score(reached, goals, counted, departures, p))
     out[_GOAL_REACHED] = _if_known(tells_goals, goals > 0 and reached >= goals)
@@ -136,21 +136,21 @@ def close_trial(worlds: Worlds, logs: Logs, w: int, a: int, trial: int, is_timed
     out[_GOALS] = goals
     out[_COLLISIONS] = collisions
     out[_DEPARTURES] = _if_known(is_on_road, departures)
-    out[_RED_LIGHTS] = _if_known(is_on_lanes, marks[RED_LIGHTS, a])
-    out[_STOP_SIGNS] = _if_known(is_on_lanes, marks[STOP_SIGNS, a])
+    out[_RED_LIGHTS] = _if_known(is_on_lanes, flags[RED_LIGHTS, a])
+    out[_STOP_SIGNS] = _if_known(is_on_lanes, flags[STOP_SIGNS, a])
     out[_DISTANCE] = agents[DISTANCE, a]
     out[_RETURN] = agents[RETURN, a]
     out[_COMFORTABLE] = driven - agents[UNCOMFORTABLE, a]
-    out[_CENTRED] = _if_known(is_on_road, agents[CENTRED, a])
+    out[_CENTERED] = _if_known(is_on_road, agents[CENTERED, a])
     out[_ON_LANE] = _if_known(is_on_lanes, agents[ON_LANE, a])
     out[_ALIGNED] = _if_known(is_on_lanes, agents[ALIGNED, a])
     out[_WRONG_WAY] = _if_known(is_on_lanes, agents[WRONG_WAY, a])
-    out[_STARTS_AT_GOAL] = marks[STARTS_AT_GOAL, a]
+    out[_STARTS_AT_GOAL] = flags[STARTS_AT_GOAL, a]
     out[_AT_FAULT] = at_fault
 
 
 @rule
-def close_episode(logs: Logs, w: int, a: int, trials: int, p: Params) -> None:
+def write_episode_figures(logs: Logs, w: int, a: int, trials: int, p: Params) -> None:
     """Work out the figures of row a's episode from its ended trials."""
     ended = logs.trials[w, a, :trials]
     out = logs.episodes[w, a]
@@ -170,7 +170,7 @@ def close_episode(logs: Logs, w: int, a: int, trials: int, p: Params) -> None:
     out[9] = _total(ended, _STOP_SIGNS)
     out[10] = _share(_total(ended, _COMFORTABLE), driven)
     out[11] = _share(_total(ended, _ALIGNED), on_lane)
-    out[12] = _share(_total(ended, _CENTRED), driven)
+    out[12] = _share(_total(ended, _CENTERED), driven)
     out[13] = _share(_total(ended, _WRONG_WAY), on_lane)
     out[14] = _total(ended, _DISTANCE)
     counted = collisions if p.scores_all_collisions else _total(ended, _AT_FAULT)

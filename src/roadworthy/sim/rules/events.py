@@ -12,16 +12,16 @@ import numpy as np
 from roadworthy.kernels.compile import inlined
 from roadworthy.scenario.schema import Floats, Ints
 from roadworthy.sim.rules.applicable_rules import follows_lane, keeps_to_road, uses_lanes
-from roadworthy.sim.rules.collision_fault import note_contacts, start_contacts
+from roadworthy.sim.rules.collision_fault import record_contacts, start_contacts
 from roadworthy.sim.rules.goals import distance_to_goal, goal_event, starts_at_goal
 from roadworthy.sim.rules.lights import passes_stop_sign, runs_red_light
-from roadworthy.sim.rules.roads import edge_contact, locate
+from roadworthy.sim.rules.roads import edge_contact, locate_on_lane
 from roadworthy.sim.state import (
     ACCELERATION,
     AT_FAULT_COLLISIONS,
     EVENT_ALIGNED,
     EVENT_AT_FAULT,
-    EVENT_CENTRED,
+    EVENT_CENTERED,
     EVENT_COLLISION,
     EVENT_OFF_ROAD,
     EVENT_ON_LANE,
@@ -52,32 +52,32 @@ MOST_BRAKING = np.float32(4.05)
 MOST_LATERAL = np.float32(4.89)
 MOST_JERK = np.float32(8.37)
 MOVING = np.float32(0.5)  # m/s; slower agents are not judged by their direction
-CENTRED_WITHIN = np.float32(0.5)  # m
+CENTERED_WITHIN = np.float32(0.5)  # m
 ALIGNED_COS = np.float32(np.cos(np.pi / 6))
 WRONG_WAY_COS = np.float32(-0.5)
 
 
-# What was found about an agent, as bits; `conclude` makes events of it.
+# What was found about an agent, as bits; `classify_events` makes events of it.
 COLLIDES, TOUCHES, LEFT, CAME_BACK, RAN_RED, PASSED_SIGN, AT_FAULT = 1, 2, 4, 8, 16, 32, 64
 FOLLOWS_LANE = 128  # the direction of its lane is for such as it
 
 
 @inlined
-def find_contact(agents: Floats, marks: Ints, a: int, count: int, maps: Maps, m: int) -> int:
+def detect_collision(agents: Floats, flags: Ints, a: int, count: int, maps: Maps, m: int) -> int:
     """Whether agent a's box touches another's, and whether it is at fault for a first contact, which is tallied."""
-    touches, at_fault = note_contacts(agents, marks, a, count, maps, m)
+    touches, at_fault = record_contacts(agents, flags, a, count, maps, m)
     if at_fault > 0:
-        marks[AT_FAULT_COLLISIONS, a] += at_fault
+        flags[AT_FAULT_COLLISIONS, a] += at_fault
     return (COLLIDES if touches else 0) | (AT_FAULT if at_fault > 0 else 0)
 
 
 @inlined
-def find_edges(agents: Floats, marks: Ints, a: int, maps: Maps, m: int) -> int:
+def detect_off_road(agents: Floats, flags: Ints, a: int, maps: Maps, m: int) -> int:
     """Whether agent a's box touches an edge of the road, and whether its last move led across one, out or back in.
 
     Nothing is found about agents that need not keep to the road.
     """
-    if not keeps_to_road(marks, a):
+    if not keeps_to_road(flags, a):
         return 0
     touches, crossing = edge_contact(maps, m, agents, a)
     found = TOUCHES if touches != 0 else 0
@@ -85,9 +85,9 @@ def find_edges(agents: Floats, marks: Ints, a: int, maps: Maps, m: int) -> int:
 
 
 @inlined
-def find_lines(
+def detect_line_crossings(
     agents: Floats,
-    marks: Ints,
+    flags: Ints,
     a: int,
     maps: Maps,
     m: int,
@@ -98,28 +98,28 @@ def find_lines(
     p: Params,
 ) -> int:
     """Whether agent a has just run a red light or passed a stop sign, if those are for it."""
-    if not uses_lanes(marks, a):
+    if not uses_lanes(flags, a):
         return 0
     found = RAN_RED if runs_red_light(agents, a, scenarios, s, step, seed, p) else 0
-    return found | (PASSED_SIGN if passes_stop_sign(agents, marks, a, maps, m) else 0)
+    return found | (PASSED_SIGN if passes_stop_sign(agents, flags, a, maps, m) else 0)
 
 
 @inlined
-def find_lane(agents: Floats, marks: Ints, a: int, maps: Maps, m: int) -> int:
-    """Find the lane that agent a is on (`locate`), and whether its direction is for such as it."""
-    locate(maps, m, agents, marks, a)
-    return FOLLOWS_LANE if follows_lane(marks, a, maps, m) else 0
+def detect_lane(agents: Floats, flags: Ints, a: int, maps: Maps, m: int) -> int:
+    """Find the lane that agent a is on (`locate_on_lane`), and whether its direction is for such as it."""
+    locate_on_lane(maps, m, agents, flags, a)
+    return FOLLOWS_LANE if follows_lane(flags, a, maps, m) else 0
 
 
 @inlined
-def conclude(agents: Floats, marks: Ints, a: int, found: int, p: Params) -> None:
-    """Write EVENTS of agent a, whose lane is known (`find_lane`), from what was found about it."""
+def classify_events(agents: Floats, flags: Ints, a: int, found: int, p: Params) -> None:
+    """Write EVENTS of agent a, whose lane is known (`detect_lane`), from what was found about it."""
     # All is read before anything is written: a GPU would wait for each number in turn.
-    was_colliding, was_outside, was_off_road = marks[IS_COLLIDING, a], marks[IS_OUTSIDE, a], marks[IS_OFF_ROAD, a]
+    was_colliding, was_outside, was_off_road = flags[IS_COLLIDING, a], flags[IS_OUTSIDE, a], flags[IS_OFF_ROAD, a]
     offset, lane_cos, speed = agents[LANE_OFFSET, a], agents[LANE_COS, a], agents[SPEED, a]
-    is_centered = abs(offset) <= CENTRED_WITHIN and keeps_to_road(marks, a)
+    is_centered = abs(offset) <= CENTERED_WITHIN and keeps_to_road(flags, a)
     acceleration, lateral, jerk = agents[ACCELERATION, a], agents[LATERAL, a], agents[JERK, a]
-    distance_before, distance = agents[GOAL_DISTANCE, a], distance_to_goal(agents, marks, a, p)
+    distance_before, distance = agents[GOAL_DISTANCE, a], distance_to_goal(agents, flags, a, p)
 
     events = 0
     is_colliding = found & COLLIDES != 0
@@ -137,7 +137,7 @@ def conclude(agents: Floats, marks: Ints, a: int, found: int, p: Params) -> None
         events |= EVENT_STOP_SIGN
     if found & FOLLOWS_LANE:
         if is_centered:
-            events |= EVENT_CENTRED
+            events |= EVENT_CENTERED
         if speed >= MOVING:
             events |= EVENT_ON_LANE
             if lane_cos >= ALIGNED_COS:
@@ -152,20 +152,20 @@ def conclude(agents: Floats, marks: Ints, a: int, found: int, p: Params) -> None
     ):
         events |= EVENT_UNCOMFORTABLE
 
-    marks[IS_COLLIDING, a], marks[IS_OUTSIDE, a], marks[IS_OFF_ROAD, a] = is_colliding, is_outside, is_off_road
+    flags[IS_COLLIDING, a], flags[IS_OUTSIDE, a], flags[IS_OFF_ROAD, a] = is_colliding, is_outside, is_off_road
     agents[PROGRESS, a] = distance_before - distance
     agents[GOAL_DISTANCE, a] = distance
-    marks[EVENTS, a] = events | goal_event(agents, marks, a, p)
+    flags[EVENTS, a] = events | goal_event(agents, flags, a, p)
 
 
 @inlined
-def judge_start(agents: Floats, marks: Ints, a: int, count: int, maps: Maps, m: int, dt: float, p: Params) -> None:
+def judge_start(agents: Floats, flags: Ints, a: int, count: int, maps: Maps, m: int, dt: float, p: Params) -> None:
     """Write what is true of agent a where it starts; none of it counts as an infraction or as a goal reached."""
-    marks[IS_COLLIDING, a] = start_contacts(agents, marks, a, count)
+    flags[IS_COLLIDING, a] = start_contacts(agents, flags, a, count)
     touches, _ = edge_contact(maps, m, agents, a)
-    marks[IS_OFF_ROAD, a] = touches
-    marks[IS_OUTSIDE, a] = 0
-    passes_stop_sign(agents, marks, a, maps, m)  # who starts standing at a line has stopped there
-    locate(maps, m, agents, marks, a)
-    agents[GOAL_DISTANCE, a] = distance_to_goal(agents, marks, a, p)
-    marks[STARTS_AT_GOAL, a] = starts_at_goal(agents, marks, a, dt, p)
+    flags[IS_OFF_ROAD, a] = touches
+    flags[IS_OUTSIDE, a] = 0
+    passes_stop_sign(agents, flags, a, maps, m)  # who starts standing at a line has stopped there
+    locate_on_lane(maps, m, agents, flags, a)
+    agents[GOAL_DISTANCE, a] = distance_to_goal(agents, flags, a, p)
+    flags[STARTS_AT_GOAL, a] = starts_at_goal(agents, flags, a, dt, p)

@@ -12,8 +12,8 @@ import numpy as np
 from roadworthy.kernels.compile import rule
 from roadworthy.scenario.schema import Floats, Ints
 from roadworthy.sim.rules.lights import passes_stop_sign
-from roadworthy.sim.rules.right_of_way import give_way, outlook, way_ahead
-from roadworthy.sim.rules.route_geometry import FAR, Box, Real, Road, are_close, first_contact, piece_at, route_pose
+from roadworthy.sim.rules.right_of_way import conflict_range, give_way, route_box
+from roadworthy.sim.rules.route_geometry import FAR, Box, Real, Road, are_close, first_contact, point_at, route_pose
 from roadworthy.sim.rules.routes import advance_place
 from roadworthy.sim.rules.stop_ahead import stop_ahead
 from roadworthy.sim.state import (
@@ -62,7 +62,7 @@ HEADWAY_S = np.float32(1.2)
 STANDING_GAP_M = np.float32(2.0)
 LATERAL_MPS2 = np.float32(2.5)  # in bends
 UNKNOWN_LIMIT_MPS = np.float32(11.2)  # where the map names no limit
-NO_WAY = (FAR, -FAR, FAR, -FAR)  # of who has no route: nobody is near it
+NO_BOX = (FAR, -FAR, FAR, -FAR)  # of who has no route: nobody is near it
 
 _LINE_GAP_M = np.float32(0.7)  # from the front to a line, when standing
 _URGENT = np.float32(3.0)  # m/s2 needed, from which the model's own braking is not relied on
@@ -84,7 +84,7 @@ _TENTH = np.float32(0.1)
 
 
 @rule
-def following(speed: Real, gap: Real, their_speed: Real, headway: Real, standing_gap: Real) -> Real:
+def idm_acceleration(speed: Real, gap: Real, their_speed: Real, headway: Real, standing_gap: Real) -> Real:
     """The model's acceleration behind something at a gap ahead; harder where that alone would not avoid it."""
     gap = max(gap, _TENTH)
     approach = speed * (speed - their_speed) / (_TWO * np.sqrt(ACCELERATION_MPS2 * BRAKING_MPS2))
@@ -101,45 +101,45 @@ def following(speed: Real, gap: Real, their_speed: Real, headway: Real, standing
 @rule
 def wanted_acceleration(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int, p: Params) -> Real:
     """m/s2 that suits agent a, whose place on its route is up to date, from where everybody is."""
-    wanted, reach, stop, way = look_ahead(worlds, maps, scenarios, w, a, p)
+    wanted, reach, stop, box = plan_alone(worlds, maps, scenarios, w, a, p)
     for b in range(worlds.clocks[w, AGENT_COUNT]):
-        if may_matter(worlds.agents[w], worlds.marks[w], a, b, way):
-            wanted = min(wanted, reaction(worlds, maps, scenarios, w, a, b, reach, stop, way, p))
+        if may_interact(worlds.agents[w], worlds.agent_flags[w], a, b, box):
+            wanted = min(wanted, reaction(worlds, maps, scenarios, w, a, b, reach, stop, box, p))
     return max(wanted, -HARDEST_MPS2)
 
 
 @rule
-def look_ahead(
+def plan_alone(
     worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int, p: Params
 ) -> tuple[Real, Real, Real, Box]:
     """What suits agent a while nobody else is there, in m/s2; its reach, its `stop_ahead` and the way that it minds."""
-    agents, marks, m = worlds.agents[w], worlds.marks[w], worlds.clocks[w, MAP]
-    if marks[ROUTE_LENGTH, a] == 0:
-        return -BRAKING_MPS2, _ZERO, FAR, NO_WAY
+    agents, flags, m = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w, MAP]
+    if flags[ROUTE_LENGTH, a] == 0:
+        return -BRAKING_MPS2, _ZERO, FAR, NO_BOX
     road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
     haste = max(worlds.hidden[w, HASTE], _TENTH)
-    reach = outreach(agents, a, haste)
+    reach = braking_range(agents, a, haste)
     stop = stop_ahead(worlds, maps, scenarios, w, a, reach, p)
-    wanted = lone_acceleration(road, agents, marks, a, reach, stop, haste)
-    return wanted, reach, stop, way_ahead(road, agents, marks, a, max(reach, outlook(agents, a)))
+    wanted = solo_acceleration(road, agents, flags, a, reach, stop, haste)
+    return wanted, reach, stop, route_box(road, agents, flags, a, max(reach, conflict_range(agents, a)))
 
 
 @rule
-def may_matter(agents: Floats, marks: Ints, a: int, b: int, way: Box) -> bool:
+def may_interact(agents: Floats, flags: Ints, a: int, b: int, box: Box) -> bool:
     """Whether agent b is there, and its surroundings, as far as it looks ahead, are not beside all of agent a's way."""
-    west, east, south, north = way
-    x, y, around = agents[X, b], agents[Y, b], outlook(agents, b) + agents[RADIUS, b]
+    west, east, south, north = box
+    x, y, around = agents[X, b], agents[Y, b], conflict_range(agents, b) + agents[RADIUS, b]
     is_near = (x > west - around) & (x < east + around) & (y > south - around) & (y < north + around)
-    return is_near and b != a and marks[IS_PRESENT, b] != 0
+    return is_near and b != a and flags[IS_PRESENT, b] != 0
 
 
 @rule
-def lone_acceleration(road: Road, agents: Floats, marks: Ints, a: int, reach: Real, stop: Real, haste: Real) -> Real:
+def solo_acceleration(road: Road, agents: Floats, flags: Ints, a: int, reach: Real, stop: Real, haste: Real) -> Real:
     """m/s2 that suits agent a while nobody else is there. `stop`: its `stop_ahead`."""
-    wanted = _free_acceleration(road, agents, marks, a, reach, haste)
+    wanted = _free_acceleration(road, agents, flags, a, reach, haste)
     if stop < FAR:
         speed = max(agents[SPEED, a], _ZERO)
-        wanted = min(wanted, following(speed, stop, _ZERO, HEADWAY_S / haste, _LINE_GAP_M))
+        wanted = min(wanted, idm_acceleration(speed, stop, _ZERO, HEADWAY_S / haste, _LINE_GAP_M))
     return wanted
 
 
@@ -153,34 +153,34 @@ def reaction(
     b: int,
     reach: Real,
     stop: Real,
-    way: Box,
+    box: Box,
     p: Params,
 ) -> Real:
     """m/s2 that suits agent a because of agent b alone, FAR if b does not matter.
 
-    stop, way: a's own `stop_ahead`, and its `way_ahead` as far as its reach and its outlook.
+    stop, way: a's own `stop_ahead`, and its `route_box` as far as its reach and its outlook.
     """
-    agents, marks, m = worlds.agents[w], worlds.marks[w], worlds.clocks[w, MAP]
+    agents, flags, m = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w, MAP]
     road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
     haste = max(worlds.hidden[w, HASTE], _TENTH)
     headway, standing_gap = HEADWAY_S / haste, STANDING_GAP_M / haste
     x, y, gap, their_speed = agents[X, b], agents[Y, b], FAR, _ZERO
-    if are_close((x, x, y, y), way, agents[RADIUS, a] + agents[RADIUS, b]):
-        gap, their_speed = _in_the_way(road, agents, marks, a, b, reach)
+    if are_close((x, x, y, y), box, agents[RADIUS, a] + agents[RADIUS, b]):
+        gap, their_speed = _leader_gap(road, agents, flags, a, b, reach)
     if gap >= FAR:
-        if is_on_route(road, agents, marks, b):
+        if is_on_route(road, agents, flags, b):
             gap, their_speed = give_way(worlds, maps, scenarios, w, a, b, stop, p)
         else:
-            gap, their_speed = _about_to_cross(road, agents, marks, a, b, reach), _ZERO
+            gap, their_speed = _crossing_gap(road, agents, flags, a, b, reach), _ZERO
         if gap >= FAR:
             return FAR
         if their_speed <= _ZERO:
             standing_gap = _LINE_GAP_M  # a place where to wait, with room to spare before it
-    return following(max(agents[SPEED, a], _ZERO), gap, their_speed, headway, standing_gap)
+    return idm_acceleration(max(agents[SPEED, a], _ZERO), gap, their_speed, headway, standing_gap)
 
 
 @rule
-def outreach(agents: Floats, a: int, haste: Real) -> Real:
+def braking_range(agents: Floats, a: int, haste: Real) -> Real:
     """Metres ahead of its middle that matter to an agent: enough to stop in comfort."""
     speed = max(agents[SPEED, a], _ZERO)
     reach = _HALF * agents[LENGTH, a] + _REACH_M + speed * HEADWAY_S / haste + speed * speed / (_TWO * BRAKING_MPS2)
@@ -188,7 +188,7 @@ def outreach(agents: Floats, a: int, haste: Real) -> Real:
 
 
 @rule
-def _free_acceleration(road: Road, agents: Floats, marks: Ints, a: int, reach: Real, haste: Real) -> Real:
+def _free_acceleration(road: Road, agents: Floats, flags: Ints, a: int, reach: Real, haste: Real) -> Real:
     """On an empty road: towards the limit, and down in time for bends and lower limits ahead."""
     points = road.points
     speed, half = max(agents[SPEED, a], _ZERO), _HALF * agents[LENGTH, a]
@@ -197,11 +197,11 @@ def _free_acceleration(road: Road, agents: Floats, marks: Ints, a: int, reach: R
     is_first = True
     bend_cos, bend_sin, bend_at = _ONE, _ZERO, _ZERO
     start = -agents[PATH_ARC, a]
-    for k in range(marks[ROUTE_PLACE, a], marks[ROUTE_LENGTH, a]):
+    for k in range(flags[ROUTE_PLACE, a], flags[ROUTE_LENGTH, a]):
         if start > reach:
             break
-        lane = marks[ROUTE + k, a]
-        first = piece_at(road, lane, -start)
+        lane = flags[ROUTE + k, a]
+        first = point_at(road, lane, -start)
         if first >= 0:
             limit = points[POINT_LIMIT, first]
             limit = haste * (limit if limit > _ZERO else UNKNOWN_LIMIT_MPS)
@@ -213,7 +213,7 @@ def _free_acceleration(road: Road, agents: Floats, marks: Ints, a: int, reach: R
             square = limit * limit + _TWO * _BEND_BRAKING * ahead
             if square < allowed:
                 allowed, slowing = square, _BEND_BRAKING if ahead > _ZERO else _ZERO
-            for i in range(first, piece_at(road, lane, reach - start) + 1):
+            for i in range(first, point_at(road, lane, reach - start) + 1):
                 at = start + points[POINT_ARC, i]
                 if at - bend_at >= _BEND_M:
                     cos = points[POINT_COS, i] * bend_cos + points[POINT_SIN, i] * bend_sin
@@ -234,21 +234,21 @@ def _free_acceleration(road: Road, agents: Floats, marks: Ints, a: int, reach: R
 
 
 @rule
-def _in_the_way(road: Road, agents: Floats, marks: Ints, a: int, b: int, reach: Real) -> tuple[Real, Real]:
+def _leader_gap(road: Road, agents: Floats, flags: Ints, a: int, b: int, reach: Real) -> tuple[Real, Real]:
     """The gap from agent a's front to agent b's box, if it is in a's corridor, and its speed along it; FAR if not.
 
     Somebody who crosses and will be gone in time is not in the way.
     """
-    place, arc, half = marks[ROUTE_PLACE, a], agents[PATH_ARC, a], _HALF * agents[LENGTH, a]
+    place, arc, half = flags[ROUTE_PLACE, a], agents[PATH_ARC, a], _HALF * agents[LENGTH, a]
     side = _HALF * agents[WIDTH, a] + _SIDE_M
     x, y, cos, sin = agents[X, b], agents[Y, b], agents[COS, b], agents[SIN, b]
     their_half, their_side = _HALF * agents[LENGTH, b], _HALF * agents[WIDTH, b]
     begin = _HALF * half
-    contact = first_contact(road, marks, a, place, arc, begin, reach, side, x, y, cos, sin, their_half, their_side)
+    contact = first_contact(road, flags, a, place, arc, begin, reach, side, x, y, cos, sin, their_half, their_side)
     if contact >= FAR:
         return FAR, _ZERO
     gap = contact - half
-    path_x, path_y, path_cos, path_sin = route_pose(road, marks, a, place, arc, contact)
+    path_x, path_y, path_cos, path_sin = route_pose(road, flags, a, place, arc, contact)
     along = cos * path_cos + sin * path_sin
     across = sin * path_cos - cos * path_sin
     speed, their_speed = agents[SPEED, a], agents[SPEED, b]
@@ -260,16 +260,16 @@ def _in_the_way(road: Road, agents: Floats, marks: Ints, a: int, b: int, reach: 
         clearance = to_go / (their_speed * abs(across)) + _AFTER_S
         if gap > clearance * speed and gap > speed * speed / (_TWO * HARDEST_MPS2):
             return FAR, _ZERO
-    return min(gap, _room_before_full_exit(road, agents, marks, a, gap, their_speed)), their_speed * along
+    return min(gap, _gap_before_full_junction(road, agents, flags, a, gap, their_speed)), their_speed * along
 
 
 @rule
-def _room_before_full_exit(road: Road, agents: Floats, marks: Ints, a: int, gap: Real, their_speed: Real) -> Real:
+def _gap_before_full_junction(road: Road, agents: Floats, flags: Ints, a: int, gap: Real, their_speed: Real) -> Real:
     """Where to wait for somebody slow behind a junction: before it, if there is no room to leave it; FAR otherwise."""
-    place, lanes, lengths = marks[ROUTE_PLACE, a], road.lanes, road.lengths
-    if their_speed > _SLOW_MPS or place + 1 >= marks[ROUTE_LENGTH, a]:
+    place, lanes, lengths = flags[ROUTE_PLACE, a], road.lanes, road.lengths
+    if their_speed > _SLOW_MPS or place + 1 >= flags[ROUTE_LENGTH, a]:
         return FAR
-    lane, across = marks[ROUTE + place, a], marks[ROUTE + place + 1, a]
+    lane, across = flags[ROUTE + place, a], flags[ROUTE + place + 1, a]
     is_fork = lanes[LANE_SUCCESSOR_START, lane + 1] - lanes[LANE_SUCCESSOR_START, lane] > 1
     to_end = lengths[lane] - agents[PATH_ARC, a] - _HALF * agents[LENGTH, a]
     beyond = gap - to_end - lengths[across]
@@ -281,36 +281,36 @@ def _room_before_full_exit(road: Road, agents: Floats, marks: Ints, a: int, gap:
 
 
 @rule
-def is_on_route(road: Road, agents: Floats, marks: Ints, b: int) -> bool:
+def is_on_route(road: Road, agents: Floats, flags: Ints, b: int) -> bool:
     """Whether an agent follows its route, so that the route tells where it goes."""
-    if marks[ROUTE_LENGTH, b] == 0:
+    if flags[ROUTE_LENGTH, b] == 0:
         return False
-    if marks[ROLE, b] == IDM:
+    if flags[ROLE, b] == IDM:
         return True
-    x, y, cos, sin = route_pose(road, marks, b, marks[ROUTE_PLACE, b], agents[PATH_ARC, b], _ZERO)
+    x, y, cos, sin = route_pose(road, flags, b, flags[ROUTE_PLACE, b], agents[PATH_ARC, b], _ZERO)
     dx, dy = agents[X, b] - x, agents[Y, b] - y
     is_near = dx * dx + dy * dy < _ON_ROUTE_M * _ON_ROUTE_M
     return is_near and cos * agents[COS, b] + sin * agents[SIN, b] > _ON_ROUTE_COS
 
 
 @rule
-def _about_to_cross(road: Road, agents: Floats, marks: Ints, a: int, b: int, reach: Real) -> Real:
+def _crossing_gap(road: Road, agents: Floats, flags: Ints, a: int, b: int, reach: Real) -> Real:
     """The gap to where agent b, going straight on, will be in agent a's way at about the same time; FAR for none."""
     their_speed = agents[SPEED, b]
     if not their_speed > _LEAST_MPS:
         return FAR
-    place, arc, half = marks[ROUTE_PLACE, a], agents[PATH_ARC, a], _HALF * agents[LENGTH, a]
+    place, arc, half = flags[ROUTE_PLACE, a], agents[PATH_ARC, a], _HALF * agents[LENGTH, a]
     side = _HALF * agents[WIDTH, a] + _SIDE_M
     cos, sin = agents[COS, b], agents[SIN, b]
     sweep = _HALF * their_speed * _LOOK_S
     x, y = agents[X, b] + sweep * cos, agents[Y, b] + sweep * sin
     their_half, their_side = _HALF * agents[LENGTH, b], _HALF * agents[WIDTH, b]
     contact = first_contact(
-        road, marks, a, place, arc, half, reach, side, x, y, cos, sin, their_half + sweep, their_side
+        road, flags, a, place, arc, half, reach, side, x, y, cos, sin, their_half + sweep, their_side
     )
     if contact >= FAR:
         return FAR
-    path_x, path_y, path_cos, path_sin = route_pose(road, marks, a, place, arc, contact)
+    path_x, path_y, path_cos, path_sin = route_pose(road, flags, a, place, arc, contact)
     across = sin * path_cos - cos * path_sin
     if abs(across) <= _CROSSING_SIN:
         return FAR
@@ -338,9 +338,9 @@ def plan(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int, p: Pa
 @rule
 def move(worlds: Worlds, maps: Maps, w: int, a: int, dt: Real, p: Params) -> None:
     """Move reactive agent a along its route. At a dead end it leaves; without a route it stands."""
-    agents, marks, m = worlds.agents[w], worlds.marks[w], worlds.clocks[w, MAP]
+    agents, flags, m = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w, MAP]
     agents[PREVIOUS_X, a], agents[PREVIOUS_Y, a] = agents[X, a], agents[Y, a]
-    if marks[ROUTE_LENGTH, a] == 0:
+    if flags[ROUTE_LENGTH, a] == 0:
         agents[SPEED, a] = agents[ACCELERATION, a] = agents[LATERAL, a] = agents[JERK, a] = _ZERO
         return
     before = max(agents[SPEED, a], _ZERO)
@@ -349,11 +349,11 @@ def move(worlds: Worlds, maps: Maps, w: int, a: int, dt: Real, p: Params) -> Non
     if speed <= _ZERO and agents[ALONG, a] < _ZERO:
         distance = before * before / (-_TWO * agents[ALONG, a])
     if not advance_place(worlds, maps, w, a, distance):
-        marks[IS_PRESENT, a] = 0
+        flags[IS_PRESENT, a] = 0
         return
-    place = marks[ROUTE_PLACE, a]
+    place = flags[ROUTE_PLACE, a]
     road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
-    x, y, cos, sin = route_pose(road, marks, a, place, agents[PATH_ARC, a], _ZERO)
+    x, y, cos, sin = route_pose(road, flags, a, place, agents[PATH_ARC, a], _ZERO)
     offset = agents[PATH_OFFSET, a]
     slope = -_RETURN_PER_M * offset  # at which it goes back to the route
     offset += slope * min(distance, _ONE / _RETURN_PER_M)
@@ -370,5 +370,5 @@ def move(worlds: Worlds, maps: Maps, w: int, a: int, dt: Real, p: Params) -> Non
     agents[JERK, a] = (acceleration - agents[ACCELERATION, a]) / dt
     agents[ACCELERATION, a] = acceleration
     agents[SPEED, a] = speed
-    marks[LANE, a] = marks[ROUTE + place, a]
-    passes_stop_sign(agents, marks, a, maps, m)
+    flags[LANE, a] = flags[ROUTE + place, a]
+    passes_stop_sign(agents, flags, a, maps, m)

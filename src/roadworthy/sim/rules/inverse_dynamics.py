@@ -24,7 +24,7 @@ _0, _HALF, _1, _6 = np.float32(0.0), np.float32(0.5), np.float32(1.0), np.float3
 
 
 @rule
-def look_ahead(p: Params) -> np.float32:
+def lookahead_s(p: Params) -> np.float32:
     """How many seconds ahead the pose to aim at should be; less where a recording ends before."""
     if p.is_jerk:
         return _AHEAD_JERK if p.is_continuous else _AHEAD_JERK_CHOICES
@@ -34,7 +34,7 @@ def look_ahead(p: Params) -> np.float32:
 @rule
 def pursue(
     agents: Floats,
-    marks: Ints,
+    flags: Ints,
     a: int,
     aim_x: np.float32,
     aim_y: np.float32,
@@ -58,11 +58,11 @@ def pursue(
     correction = _6 * (_1 - dt / ahead)
     acceleration = (aim_speed - speed) / ahead + correction * behind / (ahead * ahead)
     distance = max(distance, _0)
-    per_metre = distance / (distance * distance + _BLUR * _BLUR)
-    turn += correction * aside * per_metre
-    if row_of(marks[TYPE, a]) == PEDESTRIAN:
+    per_meter = distance / (distance * distance + _BLUR * _BLUR)
+    turn += correction * aside * per_meter
+    if row_of(flags[TYPE, a]) == PEDESTRIAN:
         return acceleration, turn / ahead
-    curvature = turn * per_metre
+    curvature = turn * per_meter
     if p.is_jerk:
         mean = max(speed + _HALF * acceleration * dt, _HALF * speed)
         return (acceleration - agents[ACCELERATION, a]) / dt, (curvature * mean * mean - agents[LATERAL, a]) / dt
@@ -70,9 +70,9 @@ def pursue(
 
 
 @rule
-def infer(
+def infer_action(
     agents: Floats,
-    marks: Ints,
+    flags: Ints,
     a: int,
     aim_x: np.float32,
     aim_y: np.float32,
@@ -83,5 +83,5 @@ def infer(
     p: Params,
 ) -> tuple[np.float32, np.float32]:
     """The action that comes nearest to what `pursue` asks for: choices as whole numbers, or -1 to 1."""
-    along, across = pursue(agents, marks, a, aim_x, aim_y, aim_heading, aim_speed, ahead, dt, p)
-    return encode(along, across, marks[TYPE, a], p)
+    along, across = pursue(agents, flags, a, aim_x, aim_y, aim_heading, aim_speed, ahead, dt, p)
+    return encode(along, across, flags[TYPE, a], p)

@@ -45,7 +45,7 @@ _GREEN = sum(1 << state for state in GREEN_STATES)
 
 
 @inlined
-def see_lights(
+def write_stop_lines(
     agents: Floats,
     a: Whole,
     maps: Maps,

@@ -23,7 +23,7 @@ from roadworthy.sim.rules.route_geometry import (
     Road,
     bounds,
     is_any_near,
-    piece_at,
+    point_at,
     route_bounds,
     route_pose,
 )
@@ -73,19 +73,19 @@ _LEAST_SQUARE = np.float32(1.0e-6)
 _ZERO, _HALF, _ONE, _TWO = np.float32(0.0), np.float32(0.5), np.float32(1.0), np.float32(2.0)
 
 # How firmly an agent is going to use the place where two routes meet.
-_HELD, _STANDS, _MOVES, _IS_BOUND, _IS_THERE = range(5)
+_HELD_UP, _STANDING, _MOVING, _COMMITTED, _INSIDE = range(5)
 
 
 @rule
-def outlook(agents: Floats, a: int) -> Real:
+def conflict_range(agents: Floats, a: int) -> Real:
     """Metres ahead of its middle within which an agent's route counts for others."""
     return _HALF * agents[LENGTH, a] + max(_OUTLOOK_M + _OUTLOOK_S * agents[SPEED, a], _JUNCTION_M)
 
 
 @rule
-def way_ahead(road: Road, agents: Floats, marks: Ints, a: int, end: Real) -> Box:
+def route_box(road: Road, agents: Floats, flags: Ints, a: int, end: Real) -> Box:
     """What holds agent a's route from its rear to so many metres ahead of its middle."""
-    return route_bounds(road, marks, a, marks[ROUTE_PLACE, a], agents[PATH_ARC, a], -_HALF * agents[LENGTH, a], end)
+    return route_bounds(road, flags, a, flags[ROUTE_PLACE, a], agents[PATH_ARC, a], -_HALF * agents[LENGTH, a], end)
 
 
 @rule
@@ -101,8 +101,8 @@ def travel_time(distance: Real, speed: Real, acceleration: Real, top: Real) -> R
 
 
 @rule
-def meeting(
-    road: Road, agents: Floats, marks: Ints, first: int, second: int, end: Real, their_end: Real
+def conflict_zone(
+    road: Road, agents: Floats, flags: Ints, first: int, second: int, end: Real, their_end: Real
 ) -> tuple[Real, Real, Real, Real]:
     """Where the routes of two agents come too close for both: from and to, ahead of the first and of the second.
 
@@ -113,24 +113,24 @@ def meeting(
     begin, their_begin = -_HALF * agents[LENGTH, first], -_HALF * agents[LENGTH, second]
     own_from, own_to, their_from, their_to = FAR, -FAR, FAR, -FAR
     their_start = -agents[PATH_ARC, second]
-    for j in range(marks[ROUTE_PLACE, second], marks[ROUTE_LENGTH, second]):
+    for j in range(flags[ROUTE_PLACE, second], flags[ROUTE_LENGTH, second]):
         if their_start > their_end:
             break
-        their_lane = marks[ROUTE + j, second]
-        piece = piece_at(road, their_lane, their_begin - their_start)
-        last = piece_at(road, their_lane, their_end - their_start)
+        their_lane = flags[ROUTE + j, second]
+        point = point_at(road, their_lane, their_begin - their_start)
+        last = point_at(road, their_lane, their_end - their_start)
         # Points of the first one's route, one after another, against this lane of the second one's.
         ahead, start = begin, -agents[PATH_ARC, first]
-        for k in range(marks[ROUTE_PLACE, first], marks[ROUTE_LENGTH, first]):
+        for k in range(flags[ROUTE_PLACE, first], flags[ROUTE_LENGTH, first]):
             if start > end:
                 break
-            lane = marks[ROUTE + k, first]
+            lane = flags[ROUTE + k, first]
             ahead = max(ahead, start)
-            own_piece, own_last = piece_at(road, lane, ahead - start), piece_at(road, lane, end - start)
-            if piece >= 0 and own_piece >= 0 and not _are_apart(points, own_piece, own_last, piece, last, margin):
-                west, east, south, north = bounds(points, piece, last)
+            own_point, own_last = point_at(road, lane, ahead - start), point_at(road, lane, end - start)
+            if point >= 0 and own_point >= 0 and not _are_apart(points, own_point, own_last, point, last, margin):
+                west, east, south, north = bounds(points, point, last)
                 west, east, south, north = west - margin, east + margin, south - margin, north + margin
-                for i in range(own_piece, own_last + 1):
+                for i in range(own_point, own_last + 1):
                     middle = start + points[POINT_ARC, i]
                     while ahead <= min(middle + points[POINT_HALF, i], end):
                         x = points[POINT_X, i] + (ahead - middle) * points[POINT_COS, i]
@@ -138,9 +138,9 @@ def meeting(
                         # Points nearer to this one than it is to all of the lane can be left out.
                         idle = max(max(west - x, x - east), max(south - y, y - north))
                         if idle <= _ZERO:
-                            if is_any_near(points, piece, last, x, y, margin + _STRIDE_M):
+                            if is_any_near(points, point, last, x, y, margin + _STRIDE_M):
                                 low, high = _near_point(
-                                    points, piece, last, their_start, their_begin, their_end, x, y, margin
+                                    points, point, last, their_start, their_begin, their_end, x, y, margin
                                 )
                                 if low < FAR:
                                     own_from, own_to = min(own_from, ahead), max(own_to, ahead)
@@ -226,35 +226,35 @@ def _near_point(
 
 
 @rule
-def _share_a_lane(road: Road, agents: Floats, marks: Ints, a: int, b: int) -> bool:
+def _share_a_lane(road: Road, agents: Floats, flags: Ints, a: int, b: int) -> bool:
     """Whether a lane is on the routes of both, within what counts for others."""
-    start, end = -agents[PATH_ARC, a], outlook(agents, a)
-    for k in range(marks[ROUTE_PLACE, a], marks[ROUTE_LENGTH, a]):
+    start, end = -agents[PATH_ARC, a], conflict_range(agents, a)
+    for k in range(flags[ROUTE_PLACE, a], flags[ROUTE_LENGTH, a]):
         if start > end:
             break
-        lane = marks[ROUTE + k, a]
-        their_start, their_end = -agents[PATH_ARC, b], outlook(agents, b)
-        for j in range(marks[ROUTE_PLACE, b], marks[ROUTE_LENGTH, b]):
+        lane = flags[ROUTE + k, a]
+        their_start, their_end = -agents[PATH_ARC, b], conflict_range(agents, b)
+        for j in range(flags[ROUTE_PLACE, b], flags[ROUTE_LENGTH, b]):
             if their_start > their_end:
                 break
-            if marks[ROUTE + j, b] == lane:
+            if flags[ROUTE + j, b] == lane:
                 return True
-            their_start += road.lengths[marks[ROUTE + j, b]]
+            their_start += road.lengths[flags[ROUTE + j, b]]
         start += road.lengths[lane]
     return False
 
 
 @rule
-def _claim(agents: Floats, a: int, to_zone: Real, to_end: Real) -> Any:
+def _commitment(agents: Floats, a: int, to_zone: Real, to_end: Real) -> Any:
     """How firmly an agent is going to use a place so far from its front; `to_end`: where its lane ends."""
     speed = agents[SPEED, a]
     if to_zone <= _ZERO:
-        return _IS_THERE
+        return _INSIDE
     if speed < _STANDING_MPS and min(to_zone, to_end) > _QUEUE_M:
-        return _HELD
+        return _HELD_UP
     if not _can_stop(speed, to_zone):
-        return _IS_BOUND
-    return _MOVES if speed >= _STANDING_MPS else _STANDS
+        return _COMMITTED
+    return _MOVING if speed >= _STANDING_MPS else _STANDING
 
 
 @rule
@@ -270,22 +270,25 @@ def give_way(
 
     Both are on their routes. `stop` is a's own `stop_ahead`. FAR if a need not mind b.
     """
-    agents, marks, clock = worlds.agents[w], worlds.marks[w], worlds.clocks[w]
+    agents, flags, clock = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w]
     m = clock[MAP]
     road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
     lanes = road.lanes
-    lane, their_lane = marks[ROUTE + marks[ROUTE_PLACE, a], a], marks[ROUTE + marks[ROUTE_PLACE, b], b]
+    lane, their_lane = flags[ROUTE + flags[ROUTE_PLACE, a], a], flags[ROUTE + flags[ROUTE_PLACE, b], b]
     if lane == their_lane:
         return FAR, _ZERO  # one follows the other
     if lanes[LANE_TYPE, lane] == _FREEWAY and lanes[LANE_TYPE, their_lane] == _FREEWAY:
-        if not _share_a_lane(road, agents, marks, a, b):
+        if not _share_a_lane(road, agents, flags, a, b):
             return FAR, _ZERO  # lanes of a freeway merge but don't cross
     half, their_half = _HALF * agents[LENGTH, a], _HALF * agents[LENGTH, b]
     # What lies behind a line at which one has to stop does not count.
-    their_stop = stop_ahead(worlds, maps, scenarios, w, b, outlook(agents, b), p)
-    end, their_end = min(outlook(agents, a), half + stop), min(outlook(agents, b), their_half + their_stop)
+    their_stop = stop_ahead(worlds, maps, scenarios, w, b, conflict_range(agents, b), p)
+    end, their_end = (
+        min(conflict_range(agents, a), half + stop),
+        min(conflict_range(agents, b), their_half + their_stop),
+    )
     first, second, first_end, second_end = (a, b, end, their_end) if a < b else (b, a, their_end, end)
-    from_1, to_1, from_2, to_2 = meeting(road, agents, marks, first, second, first_end, second_end)
+    from_1, to_1, from_2, to_2 = conflict_zone(road, agents, flags, first, second, first_end, second_end)
     if to_1 < from_1:
         return FAR, _ZERO
     own_from, own_to, their_from, their_to = from_1, to_1, from_2, to_2
@@ -294,30 +297,33 @@ def give_way(
     own_in, their_in = own_from - half, their_from - their_half
     to_end = road.lengths[lane] - agents[PATH_ARC, a] - half
     their_to_end = road.lengths[their_lane] - agents[PATH_ARC, b] - their_half
-    own_claim, their_claim = _claim(agents, a, own_in, to_end), _claim(agents, b, their_in, their_to_end)
-    if their_claim == _HELD:
+    own_commitment, their_commitment = (
+        _commitment(agents, a, own_in, to_end),
+        _commitment(agents, b, their_in, their_to_end),
+    )
+    if their_commitment == _HELD_UP:
         return FAR, _ZERO
 
-    _, _, cos, sin = route_pose(road, marks, a, marks[ROUTE_PLACE, a], agents[PATH_ARC, a], own_to)
-    _, _, their_cos, their_sin = route_pose(road, marks, b, marks[ROUTE_PLACE, b], agents[PATH_ARC, b], their_to)
+    _, _, cos, sin = route_pose(road, flags, a, flags[ROUTE_PLACE, a], agents[PATH_ARC, a], own_to)
+    _, _, their_cos, their_sin = route_pose(road, flags, b, flags[ROUTE_PLACE, b], agents[PATH_ARC, b], their_to)
     speed, their_speed = max(agents[SPEED, a], _ZERO), max(agents[SPEED, b], _ZERO)
     arrival = travel_time(own_in, speed, _STARTING, max(speed, _PACE_MPS))
     their_arrival = travel_time(their_in, their_speed, _STARTING, max(their_speed, _PACE_MPS))
-    if own_claim == their_claim:
-        if own_claim == _STANDS:
+    if own_commitment == their_commitment:
+        if own_commitment == _STANDING:
             turn = clock[STEP] // _TURN_STEPS
             mine = draws.draw(worlds.seeds[w], a, turn, draws.TRAFFIC)
-            is_mine = mine < draws.draw(worlds.seeds[w], b, turn, draws.TRAFFIC)
-        elif own_claim == _IS_THERE:
-            is_mine = own_in < their_in or (own_in == their_in and a < b)
+            has_priority = mine < draws.draw(worlds.seeds[w], b, turn, draws.TRAFFIC)
+        elif own_commitment == _INSIDE:
+            has_priority = own_in < their_in or (own_in == their_in and a < b)
         else:
             delay = _TURN_S * (_ONE - cos * agents[COS, a] - sin * agents[SIN, a])
             their_delay = _TURN_S * (_ONE - their_cos * agents[COS, b] - their_sin * agents[SIN, b])
             mine, theirs = arrival + delay, their_arrival + their_delay
-            is_mine = mine < theirs or (mine == theirs and a < b)
+            has_priority = mine < theirs or (mine == theirs and a < b)
     else:
-        is_mine = own_claim > their_claim
-    if is_mine:
+        has_priority = own_commitment > their_commitment
+    if has_priority:
         return FAR, _ZERO
 
     alike = cos * their_cos + sin * their_sin

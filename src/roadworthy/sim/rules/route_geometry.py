@@ -49,7 +49,7 @@ _NONE, _SOME = np.int32(0), np.int32(1)
 
 
 @inlined
-def piece_at(road: Road, lane: int, arc: Real) -> Any:
+def point_at(road: Road, lane: int, arc: Real) -> Any:
     """The piece of a lane so many metres from its start, the first or last one beyond its ends; -1 if it has none."""
     points, length = road.points, road.lengths[lane]
     first, last = road.lanes[LANE_POINT_START, lane], road.lanes[LANE_POINT_START, lane + 1] - 1
@@ -60,73 +60,73 @@ def piece_at(road: Road, lane: int, arc: Real) -> Any:
     if arc >= length:
         return np.int64(last)
     # Most pieces of a lane are about as long as the others, so a guess is at most a few pieces off.
-    piece = min(first + np.int32(np.float32(last + 1 - first) * (arc / length)), last)
-    while piece < last and points[POINT_ARC, piece + 1] - points[POINT_HALF, piece + 1] <= arc:
-        piece += 1
-    while piece > first and points[POINT_ARC, piece] - points[POINT_HALF, piece] > arc:
-        piece -= 1
-    return np.int64(piece)
+    point = min(first + np.int32(np.float32(last + 1 - first) * (arc / length)), last)
+    while point < last and points[POINT_ARC, point + 1] - points[POINT_HALF, point + 1] <= arc:
+        point += 1
+    while point > first and points[POINT_ARC, point] - points[POINT_HALF, point] > arc:
+        point -= 1
+    return np.int64(point)
 
 
 @inlined
-def _first_piece(road: Road, lane: int) -> Any:
+def _first_point(road: Road, lane: int) -> Any:
     first = road.lanes[LANE_POINT_START, lane]
     return np.int64(first) if first < road.lanes[LANE_POINT_START, lane + 1] else np.int64(-1)
 
 
 @inlined
-def _last_piece(road: Road, lane: int) -> Any:
+def _last_point(road: Road, lane: int) -> Any:
     last = road.lanes[LANE_POINT_START, lane + 1] - 1
     return np.int64(last) if last >= road.lanes[LANE_POINT_START, lane] else np.int64(-1)
 
 
 @rule
-def seek(road: Road, marks: Ints, a: int, place: int, arc: Real) -> tuple[Any, Real]:
+def seek(road: Road, flags: Ints, a: int, place: int, arc: Real) -> tuple[Any, Real]:
     """The same place, told by the lane that it is on: the first or last one beyond the ends of the route."""
     lengths = road.lengths
-    last = marks[ROUTE_LENGTH, a] - 1
-    while place < last and arc > lengths[marks[ROUTE + place, a]]:
-        arc -= lengths[marks[ROUTE + place, a]]
+    last = flags[ROUTE_LENGTH, a] - 1
+    while place < last and arc > lengths[flags[ROUTE + place, a]]:
+        arc -= lengths[flags[ROUTE + place, a]]
         place += 1
     while place > 0 and arc < _ZERO:
         place -= 1
-        arc += lengths[marks[ROUTE + place, a]]
+        arc += lengths[flags[ROUTE + place, a]]
     return place, arc
 
 
 @rule
-def route_pose(road: Road, marks: Ints, a: int, place: int, arc: Real, ahead: Real) -> tuple[Real, Real, Real, Real]:
+def route_pose(road: Road, flags: Ints, a: int, place: int, arc: Real, ahead: Real) -> tuple[Real, Real, Real, Real]:
     """x, y and the cosine and sine of the direction, a distance ahead on agent a's route (which has lanes).
 
     The direction changes evenly from the middle of one piece to the middle of the next.
     """
     lanes, points = road.lanes, road.points
-    place, arc = seek(road, marks, a, place, arc + ahead)
-    lane = marks[ROUTE + place, a]
-    piece = piece_at(road, lane, arc)
-    if piece < 0:
+    place, arc = seek(road, flags, a, place, arc + ahead)
+    lane = flags[ROUTE + place, a]
+    point = point_at(road, lane, arc)
+    if point < 0:
         return np.float32(np.nan), np.float32(np.nan), _ONE, _ZERO
-    past = arc - points[POINT_ARC, piece]
-    cos, sin = points[POINT_COS, piece], points[POINT_SIN, piece]
-    x, y = points[POINT_X, piece] + past * cos, points[POINT_Y, piece] + past * sin
+    past = arc - points[POINT_ARC, point]
+    cos, sin = points[POINT_COS, point], points[POINT_SIN, point]
+    x, y = points[POINT_X, point] + past * cos, points[POINT_Y, point] + past * sin
     neighbor = np.int64(-1)
     if past > _ZERO:
-        if piece + 1 < lanes[LANE_POINT_START, lane + 1]:
-            neighbor = piece + 1
-        elif place + 1 < marks[ROUTE_LENGTH, a]:
-            neighbor = _first_piece(road, marks[ROUTE + place + 1, a])
-    elif piece > lanes[LANE_POINT_START, lane]:
-        neighbor = piece - 1
+        if point + 1 < lanes[LANE_POINT_START, lane + 1]:
+            neighbor = point + 1
+        elif place + 1 < flags[ROUTE_LENGTH, a]:
+            neighbor = _first_point(road, flags[ROUTE + place + 1, a])
+    elif point > lanes[LANE_POINT_START, lane]:
+        neighbor = point - 1
     elif place > 0:
-        neighbor = _last_piece(road, marks[ROUTE + place - 1, a])
+        neighbor = _last_point(road, flags[ROUTE + place - 1, a])
     if neighbor >= 0:
-        share = abs(past) / (points[POINT_HALF, piece] + points[POINT_HALF, neighbor])
+        share = abs(past) / (points[POINT_HALF, point] + points[POINT_HALF, neighbor])
         share = min(share, _ONE)
         cos += share * (points[POINT_COS, neighbor] - cos)
         sin += share * (points[POINT_SIN, neighbor] - sin)
         norm = np.sqrt(cos * cos + sin * sin)
         if norm < _LEAST_NORM:  # a lane that turns back on itself
-            return x, y, points[POINT_COS, piece], points[POINT_SIN, piece]
+            return x, y, points[POINT_COS, point], points[POINT_SIN, point]
         cos, sin = cos / norm, sin / norm
     return x, y, cos, sin
 
@@ -134,7 +134,7 @@ def route_pose(road: Road, marks: Ints, a: int, place: int, arc: Real, ahead: Re
 @rule
 def first_contact(
     road: Road,
-    marks: Ints,
+    flags: Ints,
     a: int,
     place: int,
     arc: Real,
@@ -155,25 +155,25 @@ def first_contact(
     points = road.points
     around = half_width + half_length + half_breadth
     start = -arc
-    for k in range(place, marks[ROUTE_LENGTH, a]):
+    for k in range(place, flags[ROUTE_LENGTH, a]):
         if start > end:
             break
-        lane = marks[ROUTE + k, a]
+        lane = flags[ROUTE + k, a]
         low, high = begin - start, end - start  # in metres from the lane's start
-        first, last = piece_at(road, lane, low), piece_at(road, lane, high)
+        first, last = point_at(road, lane, low), point_at(road, lane, high)
         if first >= 0 and road.lengths[lane] >= low and is_any_near(points, first, last, x, y, around):
             for i in range(first, last + 1):
                 # The part of the piece that lies within the corridor's ends.
                 middle, half = points[POINT_ARC, i], points[POINT_HALF, i]
                 near, far = max(middle - half, low), min(middle + half, high)
                 half, shift = _HALF * (far - near), _HALF * (far + near) - middle
-                piece_cos, piece_sin = points[POINT_COS, i], points[POINT_SIN, i]
-                dx, dy = x - points[POINT_X, i] - shift * piece_cos, y - points[POINT_Y, i] - shift * piece_sin
+                point_cos, point_sin = points[POINT_COS, i], points[POINT_SIN, i]
+                dx, dy = x - points[POINT_X, i] - shift * point_cos, y - points[POINT_Y, i] - shift * point_sin
                 if dx * dx + dy * dy > (around + half) * (around + half):
                     continue
-                along, across = dx * piece_cos + dy * piece_sin, dy * piece_cos - dx * piece_sin
-                turn_cos = abs(cos * piece_cos + sin * piece_sin)
-                turn_sin = abs(sin * piece_cos - cos * piece_sin)
+                along, across = dx * point_cos + dy * point_sin, dy * point_cos - dx * point_sin
+                turn_cos = abs(cos * point_cos + sin * point_sin)
+                turn_sin = abs(sin * point_cos - cos * point_sin)
                 reach = half_length * turn_cos + half_breadth * turn_sin
                 if (
                     (abs(along) <= half + reach)
@@ -200,7 +200,7 @@ def is_any_near(points: Floats, first: int, last: int, x: Real, y: Real, around:
 @rule
 def nearest_place(
     road: Road,
-    marks: Ints,
+    flags: Ints,
     a: int,
     place: int,
     arc: Real,
@@ -216,13 +216,13 @@ def nearest_place(
     """
     points = road.points
     best, best_place, best_arc, best_offset = FAR * FAR, place, arc, _ZERO
-    place, arc = seek(road, marks, a, place, arc + begin)
+    place, arc = seek(road, flags, a, place, arc + begin)
     left = end - begin
-    for k in range(place, marks[ROUTE_LENGTH, a]):
-        lane = marks[ROUTE + k, a]
-        first = piece_at(road, lane, arc)
+    for k in range(place, flags[ROUTE_LENGTH, a]):
+        lane = flags[ROUTE + k, a]
+        first = point_at(road, lane, arc)
         if first >= 0:
-            for i in range(first, piece_at(road, lane, arc + left) + 1):
+            for i in range(first, point_at(road, lane, arc + left) + 1):
                 dx, dy = x - points[POINT_X, i], y - points[POINT_Y, i]
                 cos, sin, half = points[POINT_COS, i], points[POINT_SIN, i], points[POINT_HALF, i]
                 along, offset = dx * cos + dy * sin, dy * cos - dx * sin
@@ -263,17 +263,17 @@ def bounds(points: Floats, first: int, last: int) -> Box:
 
 
 @rule
-def route_bounds(road: Road, marks: Ints, a: int, place: int, arc: Real, begin: Real, end: Real) -> Box:
+def route_bounds(road: Road, flags: Ints, a: int, place: int, arc: Real, begin: Real, end: Real) -> Box:
     """What holds agent a's route from `begin` to `end` ahead of a place."""
     points = road.points
     west, east, south, north = FAR, -FAR, FAR, -FAR
     start = -arc
-    for k in range(place, marks[ROUTE_LENGTH, a]):
+    for k in range(place, flags[ROUTE_LENGTH, a]):
         if start > end:
             break
-        lane = marks[ROUTE + k, a]
+        lane = flags[ROUTE + k, a]
         low_x, high_x, low_y, high_y = bounds(
-            points, piece_at(road, lane, begin - start), piece_at(road, lane, end - start)
+            points, point_at(road, lane, begin - start), point_at(road, lane, end - start)
         )
         west, east = min(west, low_x), max(east, high_x)
         south, north = min(south, low_y), max(north, high_y)

@@ -8,9 +8,9 @@ import numpy as np
 
 from roadworthy.kernels.compile import rule
 from roadworthy.scenario.schema import Floats, Ints
-from roadworthy.sim.rules.idm import UNKNOWN_LIMIT_MPS, is_on_route, lone_acceleration, outreach, reaction
-from roadworthy.sim.rules.right_of_way import outlook, way_ahead
-from roadworthy.sim.rules.route_geometry import Real, Road, are_close, piece_at
+from roadworthy.sim.rules.idm import UNKNOWN_LIMIT_MPS, braking_range, is_on_route, reaction, solo_acceleration
+from roadworthy.sim.rules.right_of_way import conflict_range, route_box
+from roadworthy.sim.rules.route_geometry import Real, Road, are_close, point_at
 from roadworthy.sim.rules.routes import place_on_route
 from roadworthy.sim.rules.stop_ahead import stop_ahead
 from roadworthy.sim.state import (
@@ -52,14 +52,14 @@ def join_traffic(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: in
 
     It is a share of the limit, or as much as needs no more than easy braking for what is ahead.
     """
-    agents, marks, m = worlds.agents[w], worlds.marks[w], worlds.clocks[w, MAP]
+    agents, flags, m = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w, MAP]
     road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
     haste = max(worlds.hidden[w, HASTE], _LEAST_HASTE)
-    piece = piece_at(road, marks[ROUTE + marks[ROUTE_PLACE, a], a], agents[PATH_ARC, a])
-    limit = road.points[POINT_LIMIT, piece]
+    point = point_at(road, flags[ROUTE + flags[ROUTE_PLACE, a], a], agents[PATH_ARC, a])
+    limit = road.points[POINT_LIMIT, point]
     agents[SPEED, a] = share * (limit if limit > _ZERO else UNKNOWN_LIMIT_MPS)
     _find_driven(worlds, maps, w, a)
-    count = list_neighbors(road, agents, marks, a, worlds.clocks[w, AGENT_COUNT], haste, worlds.order[w])
+    count = list_neighbors(road, agents, flags, a, worlds.clocks[w, AGENT_COUNT], haste, worlds.order[w])
     _slow_down(worlds, maps, scenarios, w, a, count, haste, p)
     return not _disturbs(worlds, maps, scenarios, w, a, count, haste, p)
 
@@ -67,43 +67,48 @@ def join_traffic(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: in
 @rule
 def _find_driven(worlds: Worlds, maps: Maps, w: int, a: int) -> None:
     """Find where those around agent a that policies drive are on their routes, which isn't known in every step."""
-    agents, marks, clock = worlds.agents[w], worlds.marks[w], worlds.clocks[w]
+    agents, flags, clock = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w]
     if clock[STEP] == 0:
         return  # they are where they were spawned
     for b in range(clock[DRIVEN_COUNT]):
-        if b != a and marks[IS_PRESENT, b] != 0:
+        if b != a and flags[IS_PRESENT, b] != 0:
             dx, dy = agents[X, b] - agents[X, a], agents[Y, b] - agents[Y, a]
             if dx * dx + dy * dy < _AROUND_M * _AROUND_M:
                 place_on_route(worlds, maps, w, b)
 
 
 @rule
-def list_neighbors(road: Road, agents: Floats, marks: Ints, a: int, count: int, haste: Real, order_out: Ints) -> Any:
+def list_neighbors(road: Road, agents: Floats, flags: Ints, a: int, count: int, haste: Real, order_out: Ints) -> Any:
     """List those present who may have to mind agent a, or it them; gives how many. None that matters is left out.
 
     Two mind each other where one stands, or heads off its route, on the other's way, or where their routes meet within
     the outlook of both.
     """
-    x, y, outlook_a = agents[X, a], agents[Y, a], outlook(agents, a)
-    view = way_ahead(road, agents, marks, a, outlook_a)
-    way = way_ahead(road, agents, marks, a, max(outreach(agents, a, haste), outlook_a))
+    x, y, range_a = agents[X, a], agents[Y, a], conflict_range(agents, a)
+    view = route_box(road, agents, flags, a, range_a)
+    box = route_box(road, agents, flags, a, max(braking_range(agents, a, haste), range_a))
     found = 0
     for b in range(count):
-        if b == a or marks[IS_PRESENT, b] == 0:
+        if b == a or flags[IS_PRESENT, b] == 0:
             continue
-        x_b, y_b, outlook_b, reach_b = agents[X, b], agents[Y, b], outlook(agents, b), outreach(agents, b, haste)
+        x_b, y_b, range_b, reach_b = (
+            agents[X, b],
+            agents[Y, b],
+            conflict_range(agents, b),
+            braking_range(agents, b, haste),
+        )
         margin = agents[RADIUS, a] + agents[RADIUS, b] + _BESIDE_M
         here = (x_b, x_b, y_b, y_b)
-        is_neighbor = are_close(here, way, margin)
+        is_neighbor = are_close(here, box, margin)
         # How far a route can lead at most is quicker to tell than where it leads.
-        if not is_neighbor and are_close(here, view, margin + outlook_b):
-            is_neighbor = are_close(way_ahead(road, agents, marks, b, outlook_b), view, margin)
+        if not is_neighbor and are_close(here, view, margin + range_b):
+            is_neighbor = are_close(route_box(road, agents, flags, b, range_b), view, margin)
         if not is_neighbor and are_close(here, (x, x, y, y), margin + reach_b):
-            is_neighbor = are_close(way_ahead(road, agents, marks, b, reach_b), (x, x, y, y), margin)
-        if not is_neighbor and are_close(here, way, margin + outlook_b) and not is_on_route(road, agents, marks, b):
-            x_ahead, y_ahead = x_b + outlook_b * agents[COS, b], y_b + outlook_b * agents[SIN, b]
+            is_neighbor = are_close(route_box(road, agents, flags, b, reach_b), (x, x, y, y), margin)
+        if not is_neighbor and are_close(here, box, margin + range_b) and not is_on_route(road, agents, flags, b):
+            x_ahead, y_ahead = x_b + range_b * agents[COS, b], y_b + range_b * agents[SIN, b]
             ahead = (min(x_b, x_ahead), max(x_b, x_ahead), min(y_b, y_ahead), max(y_b, y_ahead))
-            is_neighbor = are_close(ahead, way, margin)
+            is_neighbor = are_close(ahead, box, margin)
         if is_neighbor:
             order_out[found] = b
             found += 1
@@ -115,7 +120,7 @@ def _slow_down(
     worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int, count: int, haste: Real, p: Params
 ) -> None:
     """Lower agent a's speed until it needs no more than easy braking for what is ahead."""
-    agents, marks, m, neighbors = worlds.agents[w], worlds.marks[w], worlds.clocks[w, MAP], worlds.order[w]
+    agents, flags, m, neighbors = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w, MAP], worlds.order[w]
     road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
     # Standing, every line with a red light or a sign counts, also one too close for somebody faster.
     speed, agents[SPEED, a] = agents[SPEED, a], _ZERO
@@ -123,13 +128,13 @@ def _slow_down(
     speed = min(speed, np.sqrt(_TWO * _EASY_BRAKING * max(room - _ONE, _ZERO)))
     for _ in range(_SPEEDS):
         agents[SPEED, a] = speed
-        reach = outreach(agents, a, haste)
+        reach = braking_range(agents, a, haste)
         stop = stop_ahead(worlds, maps, scenarios, w, a, reach, p)
-        is_slow_enough = lone_acceleration(road, agents, marks, a, reach, stop, haste) >= -_EASY_BRAKING
-        way, k = way_ahead(road, agents, marks, a, max(reach, outlook(agents, a))), 0
+        is_slow_enough = solo_acceleration(road, agents, flags, a, reach, stop, haste) >= -_EASY_BRAKING
+        box, k = route_box(road, agents, flags, a, max(reach, conflict_range(agents, a))), 0
         while is_slow_enough and k < count:
             b = neighbors[k]
-            is_slow_enough = reaction(worlds, maps, scenarios, w, a, b, reach, stop, way, p) >= -_EASY_BRAKING
+            is_slow_enough = reaction(worlds, maps, scenarios, w, a, b, reach, stop, box, p) >= -_EASY_BRAKING
             if not is_slow_enough:  # who was in the way is asked first about the next speed
                 neighbors[0], neighbors[k] = b, neighbors[0]
             k += 1
@@ -144,14 +149,14 @@ def _disturbs(
     worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int, count: int, haste: Real, p: Params
 ) -> bool:
     """Whether one of the neighbours that were listed would have to brake firmly because agent a appears."""
-    agents, marks, m, neighbors = worlds.agents[w], worlds.marks[w], worlds.clocks[w, MAP], worlds.order[w]
+    agents, flags, m, neighbors = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w, MAP], worlds.order[w]
     road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
     for k in range(count):
         b = neighbors[k]
-        if marks[ROUTE_LENGTH, b] > 0:
-            reach = outreach(agents, b, haste)
+        if flags[ROUTE_LENGTH, b] > 0:
+            reach = braking_range(agents, b, haste)
             stop = stop_ahead(worlds, maps, scenarios, w, b, reach, p)
-            way = way_ahead(road, agents, marks, b, max(reach, outlook(agents, b)))
-            if reaction(worlds, maps, scenarios, w, b, a, reach, stop, way, p) < -_THEIR_BRAKING:
+            box = route_box(road, agents, flags, b, max(reach, conflict_range(agents, b)))
+            if reaction(worlds, maps, scenarios, w, b, a, reach, stop, box, p) < -_THEIR_BRAKING:
                 return True
     return False

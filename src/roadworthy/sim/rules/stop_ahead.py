@@ -14,7 +14,6 @@ from roadworthy.sim.state import (
     LANE_POINT_START,
     LENGTH,
     LIGHT_COUNT,
-    LINE,
     LINE_X,
     LINE_Y,
     MAP,
@@ -28,6 +27,7 @@ from roadworthy.sim.state import (
     ROUTE_LENGTH,
     ROUTE_PLACE,
     SCENARIO,
+    SIGN_AHEAD,
     SIGN_COUNT,
     SLOWEST,
     SPEED,
@@ -53,17 +53,17 @@ _ZERO, _HALF, _TWO = np.float32(0.0), np.float32(0.5), np.float32(2.0)
 @rule
 def stop_ahead(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int, reach: Real, p: Params) -> Real:
     """Metres from agent a's front to the nearest line on its route at which it has to stop; FAR if none is in reach."""
-    agents, marks, clock = worlds.agents[w], worlds.marks[w], worlds.clocks[w]
+    agents, flags, clock = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w]
     m, s = clock[MAP], clock[SCENARIO]
     speed = max(agents[SPEED, a], _ZERO)
     start = -agents[PATH_ARC, a] - _HALF * agents[LENGTH, a]  # of the lane, as seen from the front
     sign_lanes, light_lanes = maps.sign_lanes[m], scenarios.light_lanes[s]
     light_count, sign_count = scenarios.counts[s, LIGHT_COUNT], maps.sizes[m, SIGN_COUNT]
     nearest = FAR
-    for k in range(marks[ROUTE_PLACE, a], marks[ROUTE_LENGTH, a]):
+    for k in range(flags[ROUTE_PLACE, a], flags[ROUTE_LENGTH, a]):
         if start > reach:
             break
-        lane = marks[ROUTE + k, a]
+        lane = flags[ROUTE + k, a]
         for light in range(light_count if _is_listed(light_lanes, light_count, lane) else 0):
             if light_lanes[light] == lane:
                 room = start + _line_on_lane(maps, m, scenarios, s, light, lane)
@@ -74,7 +74,7 @@ def stop_ahead(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int,
         start += maps.lane_lengths[m, lane]
         if start >= _ZERO and start < nearest:
             for sign in range(sign_count if _is_listed(sign_lanes, sign_count, lane) else 0):
-                if sign_lanes[sign] == lane and not _has_stopped(agents[SLOWEST, a], marks, a, sign):
+                if sign_lanes[sign] == lane and not _has_stopped(agents[SLOWEST, a], flags, a, sign):
                     if speed * speed <= _TWO * _RED_BRAKING * start:
                         nearest = start
     return nearest if nearest <= reach else FAR
@@ -100,8 +100,8 @@ def _light_stops(shown: int, room: Real, speed: Real) -> Any:
 
 
 @rule
-def _has_stopped(slowest: Real, marks: Ints, a: int, sign: int) -> Any:
-    return marks[LINE, a] == sign and slowest < _STOPPED_MPS
+def _has_stopped(slowest: Real, flags: Ints, a: int, sign: int) -> Any:
+    return flags[SIGN_AHEAD, a] == sign and slowest < _STOPPED_MPS
 
 
 @rule
