@@ -63,9 +63,9 @@ class Capture:
 
     def begin(self, world: int) -> None:
         """An episode has just been started in a world."""
-        worlds = self._env.batch.worlds
-        count = int(worlds.clocks[world, AGENT_COUNT])
-        agents, flags = on_host(worlds.agents[world])[:, :count], on_host(worlds.agent_flags[world])[:, :count]
+        env = self._env
+        count = int(env.clocks[world, AGENT_COUNT])
+        agents, flags = on_host(env.agents[world])[:, :count], on_host(env.agent_flags[world])[:, :count]
         goals = agents[GOALS:].reshape(-1, 2, count).transpose(2, 0, 1)
         self._bodies[world] = {
             "length": agents[LENGTH].copy(),
@@ -80,17 +80,17 @@ class Capture:
         self._start_trial(world)
 
     def watch(self) -> None:
-        """Keep the step that all worlds have just made; for `DriveEnv.watch`."""
-        worlds, rows = self._env.batch.worlds, self._env.batch.rows
-        if worlds.agents.shape[-1] > self._lines.shape[-1]:  # a scenario with more agents has come
+        """Keep the step that all worlds have just made; for `DriveEnv.set_pre_reset_callback`."""
+        env = self._env
+        if env.agents.shape[-1] > self._lines.shape[-1]:  # a scenario with more agents has come
             self._empty()
             self._make_buffers()
         k = self._filled
-        _copy_lines(worlds.agents, _LINES, self._lines[k])
-        _copy_lines(worlds.agent_flags, _FLAGS, self._flags[k])
-        self._actions[k] = on_host(rows.actions).reshape(self._actions.shape[1:])
+        _copy_lines(env.agents, _LINES, self._lines[k])
+        _copy_lines(env.agent_flags, _FLAGS, self._flags[k])
+        self._actions[k] = on_host(env.actions).reshape(self._actions.shape[1:])
         self._filled += 1
-        self._over = on_host(worlds.clocks[:, TRIAL_ENDED]) != 0
+        self._over = on_host(env.clocks[:, TRIAL_ENDED]) != 0
         if self._filled == _BUFFER_STEPS:
             self._empty()
 
@@ -131,7 +131,7 @@ class Capture:
         )
 
     def _make_buffers(self) -> None:
-        worlds, room = self._env.world_count, self._env.batch.worlds.agents.shape[-1]
+        worlds, room = self._env.world_count, self._env.agents.shape[-1]
         self._lines = np.zeros((_BUFFER_STEPS, worlds, len(_LINES), room), np.float32)
         self._flags = np.zeros((_BUFFER_STEPS, worlds, len(_FLAGS), room), np.int32)
         self._actions = np.zeros((_BUFFER_STEPS, worlds, self._env.rows_per_world, 2), np.float32)
@@ -140,10 +140,9 @@ class Capture:
     def _start_trial(self, world: int) -> None:
         """Keep the state in which a trial starts."""
         self._cut_out(world)
-        worlds = self._env.batch.worlds
         count = len(self._bodies[world]["length"])
-        lines = on_host(worlds.agents[world])[_LINES, :count]
-        flags = on_host(worlds.agent_flags[world])[_FLAGS, :count]
+        lines = on_host(self._env.agents[world])[_LINES, :count]
+        flags = on_host(self._env.agent_flags[world])[_FLAGS, :count]
         flags[2] = 0  # nothing has happened yet
         choices = np.zeros((1, self._env.rows_per_world, 2), np.float32)
         self._pieces[world].append((lines[None], flags[None], choices))

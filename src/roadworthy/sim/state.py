@@ -145,7 +145,7 @@ class Starts(NamedTuple):
     """What each world was at the start of its episode."""
 
     agents: Floats  # as Worlds.agents
-    agent_flags: Ints  # as Worlds.marks
+    agent_flags: Ints  # as Worlds.agent_flags
 
 
 class Logs(NamedTuple):

@@ -196,11 +196,11 @@ class Collector:
 
     def _flags(self) -> Tensor:
         """(lines, R) of state.Worlds.marks."""
-        flags = torch.as_tensor(self.env.batch.worlds.agent_flags)[:, :, : self.env.rows_per_world]
+        flags = torch.as_tensor(self.env.agent_flags)[:, :, : self.env.rows_per_world]
         return flags.transpose(0, 1).reshape(flags.shape[1], -1)
 
     def _clocks(self) -> Tensor:
-        return torch.as_tensor(self.env.batch.worlds.clocks)
+        return torch.as_tensor(self.env.clocks)
 
 
 def put(targets: Sequence[Tensor], columns: Sequence[Tensor], place: Tensor) -> None:

@@ -82,12 +82,12 @@ def drive(pack: Pack, reward: RewardConfig) -> dict[str, dict[str, float | None]
     env = DriveEnv(pack, 1, config, sampling=False)
     env.assign(0, 0, 1)
     env.reset()
-    sources = env.batch.worlds.agent_flags[0, SOURCE, : len(ACTORS)].copy()
+    sources = env.agent_flags[0, SOURCE, : len(ACTORS)].copy()
     is_present = np.zeros(len(ACTORS), np.int32)
     while not len(env.resting_worlds):
         env.step(np.zeros((env.row_count, 2), np.float32))
         if env.step_count == 78:
-            is_present[:] = env.batch.worlds.agent_flags[0, IS_PRESENT, : len(ACTORS)]
+            is_present[:] = env.agent_flags[0, IS_PRESENT, : len(ACTORS)]
     ended = env.ended_episodes()
     names, found = list(ACTORS), {}
     for row, values in zip(ended.rows.tolist(), ended.figures.tolist(), strict=True):

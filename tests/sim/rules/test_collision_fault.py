@@ -66,7 +66,7 @@ def cruise(env: DriveEnv) -> tuple[float, float]:
 
 def brake_to(speed: float) -> Policy:
     """Brakes until it drives no faster."""
-    return lambda env: (-1.0 if env.batch.worlds.agents[0, SPEED, 0] > speed else 0.0, 0.0)
+    return lambda env: (-1.0 if env.agents[0, SPEED, 0] > speed else 0.0, 0.0)
 
 
 class Drive:
@@ -83,7 +83,7 @@ class Drive:
         self.tallies: list[tuple[int, int]] = []
         for _ in range(steps):
             self.env.step(np.array([policy(self.env)] * self.env.row_count, np.float32))
-            flags = self.env.batch.worlds.agent_flags[0, :, 0]
+            flags = self.env.agent_flags[0, :, 0]
             self.events.append(int(flags[EVENTS]))
             self.tallies.append((int(flags[COLLISIONS]), int(flags[AT_FAULT_COLLISIONS])))
 
@@ -103,7 +103,7 @@ def car_behind(gap_m: float, speed: float = 10.0) -> Actor:
 @pytest.mark.row("CL-1")
 def test_a_recorded_car_that_drives_into_a_standing_ego_never_counts_against_it(tmp_path: Path):
     drive = Drive(tmp_path, Actor(40), car_behind(15.0), policy=brake_to(0.0))
-    assert drive.env.batch.worlds.agents[0, SPEED, 0] == 0.0
+    assert drive.env.agents[0, SPEED, 0] == 0.0
     assert drive.collisions == (1, 0)
     assert drive.steps_with(EVENT_COLLISION)
     assert not drive.steps_with(EVENT_AT_FAULT)
@@ -121,7 +121,7 @@ def test_a_contact_that_is_not_its_fault_is_not_an_infraction(tmp_path: Path):
 @pytest.mark.row("CL-1")
 def test_a_car_that_hits_a_moving_ego_from_behind_does_not_count_against_it(tmp_path: Path):
     drive = Drive(tmp_path, Actor(40), car_behind(5.0), policy=brake_to(6.0))
-    assert drive.env.batch.worlds.agents[0, SPEED, 0] > 4.0
+    assert drive.env.agents[0, SPEED, 0] > 4.0
     assert drive.collisions == (1, 0)
 
 
@@ -168,7 +168,7 @@ def test_a_contact_that_is_there_at_the_start_does_not_count(tmp_path: Path):
 @pytest.mark.row("CL-1")
 def test_each_track_counts_once_however_often_it_is_touched(tmp_path: Path):
     def again_and_again(env: DriveEnv) -> tuple[float, float]:
-        gap = env.batch.worlds.agents[0, X, 1] - env.batch.worlds.agents[0, X, 0] - 4.5
+        gap = env.agents[0, X, 1] - env.agents[0, X, 0] - 4.5
         backs_off.append(gap < 0 or (bool(backs_off) and backs_off[-1] and gap < 0.5))
         return (-1.0 if backs_off[-1] else 1.0), 0.0
 
@@ -191,7 +191,7 @@ def test_two_tracks_count_twice_even_in_one_step(tmp_path: Path):
 def test_agents_that_stand_by_their_role_are_static_objects(tmp_path: Path):
     config = replace(CONFIG, control=ControlConfig(who=Control.SDC, rows=1, others=Others.STATIC))
     drive = Drive(tmp_path, Actor(40), Actor(60, speed=10.0), config=config)
-    assert drive.env.batch.worlds.agent_flags[0, state.ROLE, 1] == STATIC
+    assert drive.env.agent_flags[0, state.ROLE, 1] == STATIC
     assert drive.collisions == (1, 1)
 
 
@@ -199,7 +199,7 @@ def test_agents_that_stand_by_their_role_are_static_objects(tmp_path: Path):
 def test_egos_that_touch_are_judged_each_from_its_own_side(tmp_path: Path):
     config = replace(CONFIG, control=ControlConfig(who=Control.VEHICLES, rows=2))
     drive = Drive(tmp_path, Actor(40, speed=5.0), Actor(30, speed=10.0), config=config)
-    flags = drive.env.batch.worlds.agent_flags[0]
+    flags = drive.env.agent_flags[0]
     assert flags[COLLISIONS, :2].tolist() == [1, 1]
     assert flags[AT_FAULT_COLLISIONS, :2].tolist() == [0, 1]
 
@@ -376,7 +376,7 @@ def test_lanes_of_a_pack_have_bounds_and_widths_in_the_simulator(towns: Pack):
     env.reset()
     widths = set()
     for world in range(len(towns)):
-        slot, road_map = int(env.batch.worlds.clocks[world, state.MAP]), towns[world].map
+        slot, road_map = int(env.clocks[world, state.MAP]), towns[world].map
         mine: Maps = env.batch.store.maps
         expected = maps_of(road_map).lane_boxes[0]
         np.testing.assert_allclose(mine.lane_boxes[slot][:, : road_map.lane_count], expected, atol=1e-3)
@@ -407,7 +407,7 @@ for device in ("cpu", "cuda"):
     events = []
     for _ in range(6):
         env.step(np.zeros((env.row_count, 2), np.float32))
-        events.append(np.array(env.batch.worlds.marks)[:, EVENT_LINE, :2].tolist())
+        events.append(np.array(env.agent_flags)[:, EVENT_LINE, :2].tolist())
     ended = env.ended_episodes()
     order = np.argsort(ended.rows)
     answer[device] = {

@@ -24,7 +24,7 @@ def test_agents_start_with_the_accelerations_of_their_recording(tmp_path: Path) 
     env = DriveEnv(pack_of(tmp_path / "braking.pack", recording), 1, SimConfig(), sampling=False)
     env.assign(0, 0, 1)
     env.reset()
-    agents, source = env.batch.worlds.agents[0], env.batch.worlds.agent_flags[0, state.SOURCE].tolist()
+    agents, source = env.agents[0], env.agent_flags[0, state.SOURCE].tolist()
     expected = {0: (-3.0, 0.0), 1: (0.0, 10.0 * 0.1), 2: (0.0, 0.0)}  # agent 2 has only the first frame
     for number, accelerations in expected.items():
         found = agents[[state.ACCELERATION, state.LATERAL], source.index(number)]

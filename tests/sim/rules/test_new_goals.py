@@ -31,7 +31,7 @@ def driven(towns: Pack) -> tuple[list[float], DriveEnv]:
     expert = DriveExpert(env)
     x, y = (env.observation_layout["goal"].column(name) for name in ("x", "y"))
     distances = []
-    agents, flags = env.batch.worlds.agents, env.batch.worlds.agent_flags
+    agents, flags = env.agents, env.agent_flags
     for _ in range(STEPS - 1):
         ahead, left = env.observations[:, x] * FAR_M, env.observations[:, y] * FAR_M
         place, way = agents[:, [state.X, state.Y]].copy(), agents[:, [state.COS, state.SIN]].copy()
@@ -52,7 +52,7 @@ def driven(towns: Pack) -> tuple[list[float], DriveEnv]:
 @pytest.mark.row("SIM-8")
 def test_the_goal_that_is_seen_is_the_one_that_is_reached_next(driven: tuple[list[float], DriveEnv]) -> None:
     distances, env = driven
-    most = int(env.batch.worlds.agent_flags[:, state.GOALS_REACHED].max())
+    most = int(env.agent_flags[:, state.GOALS_REACHED].max())
     assert most > 3 * GOALS, "agents got further than there is room for goals"
     assert max(distances) <= RADIUS_M + 0.05
 

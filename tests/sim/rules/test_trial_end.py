@@ -225,7 +225,7 @@ def test_stopping_at_the_goal_leaves_an_obstacle(tmp_path: Path) -> None:
     env.assign(0, 0, 1)
     seen = run(env, 70)
     assert not seen["active"][10:, 0].any()
-    assert env.batch.worlds.agent_flags[0, IS_PRESENT, 0] == 1
+    assert env.agent_flags[0, IS_PRESENT, 0] == 1
     ended = env.ended_episodes()
     assert ended.figures[ended.rows == 1, env.figure_names.index("collisions")] == 1
 
@@ -243,11 +243,11 @@ def test_an_infraction_has_the_consequence_of_its_word(tmp_path: Path, word: OnI
             break
     assert env.signals.episode_ended[0]
     assert not env.signals.timed_out[0]
-    assert env.batch.worlds.agent_flags[0, IS_PRESENT, 0] == is_there
+    assert env.agent_flags[0, IS_PRESENT, 0] == is_there
     assert not env.signals.active[0]
-    x = env.batch.worlds.agents[0, 0, 0].copy()
+    x = env.agents[0, 0, 0].copy()
     env.step(idle(env))
-    assert env.batch.worlds.agents[0, 0, 0] == x, "it does not move any more"
+    assert env.agents[0, 0, 0] == x, "it does not move any more"
 
 
 @pytest.mark.row("SIM-9")
@@ -351,11 +351,11 @@ def test_a_run_longer_than_its_recording_neither_loops_nor_freezes(tmp_path: Pat
         env.step(idle(env))
         if step % 150:
             now = step % 150
-            is_there = env.batch.worlds.agent_flags[0, IS_PRESENT, :3].tolist()
+            is_there = env.agent_flags[0, IS_PRESENT, :3].tolist()
             assert is_there == [1, now <= 80, now < 40], step
-            assert env.batch.worlds.agents[0, X, 0] == pytest.approx(10 + 2.0 * (1.0 + 0.1 * now), abs=1e-2)
+            assert env.agents[0, X, 0] == pytest.approx(10 + 2.0 * (1.0 + 0.1 * now), abs=1e-2)
             if now <= 80:
-                assert env.batch.worlds.agents[0, X, 1] == pytest.approx(40 + 10.0 * (1.0 + 0.1 * now), abs=1e-2)
+                assert env.agents[0, X, 1] == pytest.approx(40 + 10.0 * (1.0 + 0.1 * now), abs=1e-2)
         assert bool(env.signals.trial_ended[0]) == (step % 150 == 0)
         assert bool(env.signals.episode_ended[0]) == (step == 300)
     assert figures_of(env, 0)["length"] == 300

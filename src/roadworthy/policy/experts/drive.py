@@ -88,7 +88,7 @@ class DriveExpert:
 
     def act(self) -> Floats:
         """(rows, 2) an action for every row, as `env.step` takes them; a view that the next call overwrites."""
-        self._env.look(self._decide)
+        self._env.call_with_state(self._decide)
         return self._actions
 
     def reset(self, mask: NDArray[np.bool_]) -> None:

@@ -82,7 +82,7 @@ class LaneFollower:
         """Return (rows, 2) an action for every row, as `env.step` takes them; the next call overwrites it."""
         if self._open is not None:
             return self._open.act()
-        self._env.look(self._decide)
+        self._env.call_with_state(self._decide)
         return self._actions
 
     def reset(self, mask: NDArray[np.bool_]) -> None:

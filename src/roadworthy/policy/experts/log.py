@@ -47,7 +47,7 @@ class LogExpert:
 
     def act(self) -> Floats:
         """(rows, 2) an action for every row, as `env.step` takes them; a view that the next call overwrites."""
-        self._env.look(_follow_recordings, self._actions)
+        self._env.call_with_state(_follow_recordings, self._actions)
         return self._actions
 
     def reset(self, mask: NDArray[np.bool_]) -> None:

@@ -61,7 +61,8 @@ from roadworthy.sim.state import (
 # Stages of a step, as bits, so that a benchmark can run them one by one.
 PLAN, MOVE, JUDGE, REWARD, ADVANCE, OBSERVE = 1, 2, 4, 8, 16, 32
 ALL_STAGES = 63
-BEFORE_RESET = PLAN | MOVE | JUDGE | REWARD  # after these, what ended is still where it ended
+MOTION = PLAN | MOVE
+BEFORE_RESET = MOTION | JUDGE | REWARD  # after these stages, trials that ended still have their last state
 STAGES = {"plan": PLAN, "move": MOVE, "judge": JUDGE, "reward": REWARD, "advance": ADVANCE, "observe": OBSERVE}
 
 _ZERO = np.float32(0.0)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from roadworthy.errors import ScenarioError, UsageError
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels.compile import entry, kernel
 from roadworthy.scenario.pack import Pack
 from roadworthy.scenario.schema import Floats
 from roadworthy.sim.backends import cpu
@@ -22,8 +22,21 @@ from roadworthy.sim.episodes import ATTEMPTS, EndedEpisodes, Episode, EpisodeLog
 from roadworthy.sim.maps.scenario_store import Place, ScenarioStore
 from roadworthy.sim.params import params
 from roadworthy.sim.rules.dynamics import is_allowed
+from roadworthy.sim.rules.lights import light_state
 from roadworthy.sim.snapshot import Snapshot
-from roadworthy.sim.state import EGO, EPISODE_ENDED, MAP, ROLE, SCENARIO, Logs, Rows, Starts, Worlds
+from roadworthy.sim.state import (
+    EGO,
+    EPISODE_ENDED,
+    LIGHT_COUNT,
+    MAP,
+    ROLE,
+    SCENARIO,
+    Logs,
+    Rows,
+    Scenarios,
+    Starts,
+    Worlds,
+)
 
 _EPISODE_LOG_SIZE = 100_000
 # Numba's fallback for its threads can't be entered by two threads of Python at once.
@@ -46,7 +59,7 @@ class CpuBatch:
         self.logs: Logs = make_logs(worlds, self.rows_per_world, config.episode.trials)
         self.observations: Floats = self.rows.observations
         self.final_observations: Floats = self.rows.final_observations
-        self.pre_reset_callback: Callable[[], None] | None = None  # see DriveEnv.watch
+        self.pre_reset_callback: Callable[[], None] | None = None  # see DriveEnv.set_pre_reset_callback
         self._running: list[Episode | None] = [None] * worlds
         self._waiting: list[deque[Episode]] = [deque() for _ in range(worlds)]
         self._log = EpisodeLog(_EPISODE_LOG_SIZE)
@@ -65,15 +78,16 @@ class CpuBatch:
         self._cut(numbers)
         self._begin(numbers)
 
-    def step(self, actions: ArrayLike) -> None:
-        """One step of every world; those whose episode ended begin another."""
-        self.take(actions)
-        if self.pre_reset_callback is None:
-            self.run_stages(cpu.ALL_STAGES)
-        else:
-            self.run_stages(cpu.BEFORE_RESET)
-            self.pre_reset_callback()
-            self.run_stages(cpu.ALL_STAGES & ~cpu.BEFORE_RESET)
+    def step(self, actions: ArrayLike, set_motion: Callable[[], None] | None = None, observe: bool = True) -> None:
+        """Make a step of every world; worlds whose episode ended start another one."""
+        self.set_actions(actions)
+        stages = cpu.ALL_STAGES if observe else cpu.ALL_STAGES & ~cpu.OBSERVE
+        for callback, before in ((set_motion, cpu.MOTION), (self.pre_reset_callback, cpu.BEFORE_RESET)):
+            if callback is not None:
+                self.run_stages(stages & before)
+                callback()
+                stages &= ~before
+        self.run_stages(stages)
         if self.rows.episode_ended.any():
             self._log.add(self._ended(np.flatnonzero(self.rows.episode_ended), is_cut=False))
         ended = np.flatnonzero(self.worlds.clocks[:, EPISODE_ENDED])
@@ -84,7 +98,7 @@ class CpuBatch:
         """Run some stages of a step (cpu.STAGES)."""
         self._call(cpu.step, *self.parts(), self.store.maps, self.store.scenarios, self.settings, stages)
 
-    def take(self, actions: ArrayLike) -> None:
+    def set_actions(self, actions: ArrayLike) -> None:
         """Check actions and copy them to where the rules read them."""
         given = np.asarray(actions)
         if given.shape != self.rows.actions.shape:
@@ -103,8 +117,15 @@ class CpuBatch:
         if len(now):
             self.begin(now)
 
-    def look(self, function: Any, *arguments: Any) -> None:
-        """Call a compiled function with all that there is: worlds, maps, scenarios, settings; then arguments."""
+    def light_states(self, world: int, steps: int) -> NDArray[np.uint8]:
+        """(lights, steps) what the lights of a world show in the first steps of its trial."""
+        s = int(self.worlds.clocks[world, SCENARIO])
+        states = np.zeros((self.store.scenarios.counts[s, LIGHT_COUNT], steps), np.uint8)
+        _write_light_states(self.store.scenarios, s, self.worlds.seeds[world], self.settings, states)
+        return states
+
+    def call_with_state(self, function: Any, *arguments: Any) -> None:
+        """Call a compiled function with the worlds, maps, scenarios and settings, and then the arguments."""
         function(self.worlds, self.store.maps, self.store.scenarios, self.settings, *arguments)
 
     @property
@@ -260,6 +281,15 @@ class CpuBatch:
                 appearance=np.zeros((count, rounded_up(agents), 8), np.float32),
             )
             self.starts = Starts(*(_widened(array, more) for array in self.starts))
+
+
+@entry
+def _write_light_states(
+    scenarios: Scenarios, s: int, seed: int, settings: NDArray[np.void], states_out: NDArray[np.uint8]
+) -> None:
+    for light in range(states_out.shape[0]):
+        for step in range(states_out.shape[1]):
+            states_out[light, step] = light_state(scenarios, s, light, step, seed, settings[0])
 
 
 @kernel

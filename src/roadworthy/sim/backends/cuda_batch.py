@@ -115,7 +115,7 @@ class CudaBatch:
         seen, is_clean = config.observe, bool(self._params.blind_rate == 0 and self._params.dropout == 0)
         self._observers = cuda_observe.observers(seen.partners, seen.lanes, seen.edges, seen.lights, is_clean)
         self._first, self._step = self._kernels_of_start(config), self._kernels_of_step(config)
-        self.pre_reset_callback: Callable[[], None] | None = None  # see DriveEnv.watch
+        self.pre_reset_callback: Callable[[], None] | None = None  # see DriveEnv.set_pre_reset_callback
         self._graphs: dict[str, Any] = {}
 
     def reset(self) -> None:
@@ -131,7 +131,7 @@ class CudaBatch:
 
     def step(self, actions: Any) -> None:
         """One step of every world; those whose episode ended begin another. Nothing here waits for the GPU."""
-        self.take(actions)
+        self.set_actions(actions)
         if self.pre_reset_callback is None:
             self._run("step", self._step)
         else:
@@ -140,7 +140,7 @@ class CudaBatch:
             self.pre_reset_callback()
             self._run("reset", self._step[settled:])
 
-    def take(self, actions: Any) -> None:
+    def set_actions(self, actions: Any) -> None:
         """Copy actions to where the rules read them; what is wrong with one is told by the next call that reads."""
         given, expected = torch.as_tensor(actions), self.rows.actions
         if given.shape != expected.shape:
@@ -184,10 +184,6 @@ class CudaBatch:
             tensor.copy_(torch.from_numpy(array))
         if len(now):
             self.begin(now)
-
-    def look(self, function: Any, *arguments: Any) -> None:
-        """Refuse: what looks at everything, as scripted experts do, is compiled for the CPU."""
-        raise UsageError(f"{getattr(function, '__name__', function)} looks at the worlds of a CPU; use device='cpu'")
 
     @property
     def episodes(self) -> tuple[Episode | None, ...]:
