@@ -469,7 +469,7 @@ def random_config(rng: np.random.Generator) -> SimConfig:
         open=OpenConfig(int(rng.integers(1, 17)), int(rng.integers(0, 20)), int(rng.integers(1, 6))),
         goal=GoalConfig(at_goal, rng.uniform(0.5, 10.0), rng.uniform(1.0, 30.0)),
         infraction=InfractionConfig(pick(OnInfraction), pick(OnInfraction), pick(OnInfraction)),
-        reward=RewardConfig(goal=(0.0, 1.0), lane_align=0.1, lane_centre=0.1, wrong_way=-0.1, stop_sign=-0.1),
+        reward=RewardConfig(goal=(0.0, 1.0), lane_align=0.1, lane_center=0.1, wrong_way=-0.1, stop_sign=-0.1),
         observe=ObserveConfig(
             int(rng.integers(0, 40)),
             rng.uniform(10, 200),

@@ -181,7 +181,7 @@ class RewardConfig:
     # Per stop sign passed without stopping.
     comfort: float | Range = -0.01
     # Per step with uncomfortable acceleration or jerk.
-    lane_centre: float | Range = 0.0
+    lane_center: float | Range = 0.0
     # Per step on a lane: 1 on its centre line, 0 from 2 m off it.
     lane_align: float | Range = 0.0
     # Per step: cosine of the angle to the lane, when moving.

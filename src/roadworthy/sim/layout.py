@@ -1,13 +1,14 @@
-"""What an observation is made of: its blocks, their features, and where each number stands in the row.
+"""The observation: its blocks, their features, and where each number stands in a row.
 
-A block of n entries and f features is stored feature by feature: the n values of the first feature, then those of the
-second. Entries beyond a block's count are 0. Every number is a quantity divided by the scale of its feature, so about
--1 to 1, and never beyond CLIP either way (the conditioning aside, which is as the config says).
+BLOCKS is the only place that orders blocks; CPU and GPU take the starts of blocks from it. A block of n entries and f
+features is stored feature by feature: the n values of the first feature, then those of the second. Entries beyond a
+block's count are 0. Every number is a quantity divided by the scale of its feature, so that it is about -1 to 1, and it
+is clipped to -CLIP to CLIP. The reward weights (conditioning) are neither scaled nor clipped.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -20,8 +21,8 @@ from roadworthy.sim.state import REWARD_TERMS
 Number = TypeVar("Number", bound=np.generic)
 
 CLIP = 4.0
-ROAD_M = 50.0  # positions of partners and of road pieces
-FAR_M = 100.0  # positions of goals and of stop lines
+ROAD_M = 50.0  # positions of partners and road points
+FAR_M = 100.0  # positions of goals and stop lines
 SPEED_MPS = 20.0
 ACCELERATION_MPS2 = 5.0
 STEERING_RAD = 1.0
@@ -37,14 +38,14 @@ class Feature:
 
     name: str
     scale: float = 1.0
-    # What the quantity was divided by.
+    # The quantity is divided by this.
     unit: str = ""
-    # Of the quantity and of the scale; empty for what has none.
+    # The unit of the quantity and the scale; empty for a number without one.
 
 
 @dataclass(frozen=True)
 class Block:
-    """Entries of one kind: columns start to stop of the row."""
+    """Entries of one kind: columns start to stop - 1 of the row."""
 
     name: str
     start: int
@@ -64,11 +65,11 @@ class Block:
         return slice(self.start, self.stop)
 
     def of(self, rows: NDArray[Number]) -> NDArray[Number]:
-        """(..., features, entries) the block in observations of shape (..., size)."""
+        """Return the block of observations (..., size) as (..., features, entries)."""
         return rows[..., self.slice].reshape(*rows.shape[:-1], len(self.features), self.entries)
 
     def column(self, feature: str, entry: int = 0) -> int:
-        """Where a feature of an entry stands in the row."""
+        """Return the column of a feature of an entry."""
         names = [f.name for f in self.features]
         if feature not in names:
             raise UsageError(f"block {self.name!r} has no feature {feature!r}; it has: {', '.join(names)}")
@@ -85,7 +86,7 @@ class ObservationLayout:
 
     @property
     def size(self) -> int:
-        """Numbers in a row."""
+        """Return how many numbers a row has."""
         return self.blocks[-1].stop
 
     def __getitem__(self, name: str) -> Block:
@@ -95,7 +96,7 @@ class ObservationLayout:
         raise UsageError(f"observations have no block {name!r}; they have: {', '.join(b.name for b in self.blocks)}")
 
     def columns(self) -> list[str]:
-        """The name of each number of a row, such as 'lanes.x[3]'; blocks of one entry go without the bracket."""
+        """Return the name of every column, such as 'lanes.x[3]', or 'ego.speed' in blocks of one entry."""
         return [
             f"{block.name}.{feature.name}" + (f"[{entry}]" if block.entries > 1 else "")
             for block in self.blocks
@@ -104,7 +105,7 @@ class ObservationLayout:
         ]
 
     def plain(self) -> dict[str, Any]:
-        """The layout in plain lists and dicts, for JSON."""
+        """Return the layout as lists and dicts, for JSON."""
         return {
             "size": self.size,
             "clip": CLIP,
@@ -124,8 +125,8 @@ class ObservationLayout:
         lines = [f"{'block':<13}{'columns':<12}{'entries':>7}  features (scale)"]
         for block in self.blocks:
             columns = f"{block.start}:{block.stop}"
-            told = ", ".join(f.name + (f" ({f.scale:g} {f.unit})" if f.unit else "") for f in block.features)
-            lines.append(f"{block.name:<13}{columns:<12}{block.entries:>7}  {told}")
+            features = ", ".join(f.name + (f" ({f.scale:g} {f.unit})" if f.unit else "") for f in block.features)
+            lines.append(f"{block.name:<13}{columns:<12}{block.entries:>7}  {features}")
         return "\n".join([*lines, f"{self.size} numbers"])
 
 
@@ -140,18 +141,18 @@ EGO = (
     Feature("width", WIDTH_M, "m"),
     Feature("is_cyclist"),
     Feature("is_pedestrian"),
-    Feature("lane_offset", OFFSET_M, "m"),  # to the left of the lane's centre line
-    Feature("lane_sin"),  # of the heading against the lane's direction
+    Feature("lane_offset", OFFSET_M, "m"),  # to the left of the lane's center line
+    Feature("lane_sin"),  # of the heading relative to the lane's direction
     Feature("lane_cos"),
     Feature("speed_limit", SPEED_MPS, "m/s"),  # of the lane, 0 where unknown
 )
 GOAL = (
-    Feature("x", FAR_M, "m"),  # of the next goal, 0 where there is none
+    Feature("x", FAR_M, "m"),  # of the next goal, 0 without one
     Feature("y", FAR_M, "m"),
     Feature("second_x", FAR_M, "m"),  # of the goal after it
     Feature("second_y", FAR_M, "m"),
     Feature("has_second"),
-    Feature("share_left"),  # of all its goals; 0 where there is no next one
+    Feature("share_left"),  # of all its goals; 0 without a next goal
 )
 PARTNER = (
     *_ROAD_PLACE,
@@ -175,25 +176,36 @@ LIGHT = (
     Feature("is_green"),
     Feature("is_stop_sign"),
 )
-CONDITIONING = tuple(Feature(f"{term}_weight") for term in REWARD_TERMS)
+# Checkpoints store the names of features, so this one keeps its British spelling.
+CONDITIONING = tuple(Feature(f"{term}_weight".replace("center", "centre")) for term in REWARD_TERMS)
+# Blocks with as many entries as `observe` says, and the entries of the last block: how many of each are filled.
 COUNTED = ("partners", "lanes", "edges", "lights")
+PARTNERS_COUNT, LANES_COUNT, EDGES_COUNT, LIGHTS_COUNT = range(len(COUNTED))
+COUNTS = tuple(Feature(name, 1.0, "entries") for name in COUNTED)
+
+# The blocks of a row in their order. Those that are not COUNTED have one entry.
+BLOCKS = (
+    ("ego", EGO),
+    ("goal", GOAL),
+    ("partners", PARTNER),
+    ("lanes", LANE),
+    ("edges", EDGE),
+    ("lights", LIGHT),
+    ("conditioning", CONDITIONING),
+    ("counts", COUNTS),
+)
+# Indices of Params.block_starts.
+EGO_BLOCK, GOAL_BLOCK, PARTNERS_BLOCK, LANES_BLOCK, EDGES_BLOCK, LIGHTS_BLOCK, WEIGHTS_BLOCK, COUNTS_BLOCK = range(
+    len(BLOCKS)
+)
 
 
 def layout(config: SimConfig) -> ObservationLayout:
-    """The layout of a simulation's observations."""
-    seen = config.observe
-    # A count is divided by the most that there may be.
-    counts = tuple(Feature(name, max(getattr(seen, name), 1), "entries") for name in COUNTED)
+    """Return the layout of a simulation's observations."""
     blocks: list[Block] = []
-    for name, entries, features in (
-        ("ego", 1, EGO),
-        ("goal", 1, GOAL),
-        ("partners", seen.partners, PARTNER),
-        ("lanes", seen.lanes, LANE),
-        ("edges", seen.edges, EDGE),
-        ("lights", seen.lights, LIGHT),
-        ("conditioning", 1, CONDITIONING),
-        ("counts", 1, counts),
-    ):
+    for name, features in BLOCKS:
+        entries = getattr(config.observe, name) if name in COUNTED else 1
+        if name == "counts":  # divided by the number of entries
+            features = tuple(replace(f, scale=max(getattr(config.observe, f.name), 1)) for f in features)
         blocks.append(Block(name, blocks[-1].stop if blocks else 0, entries, features))
     return ObservationLayout(tuple(blocks))

@@ -1,4 +1,4 @@
-"""The config as numbers for the rules: read once, here and nowhere else."""
+"""The config as numbers for the rules. Rules read settings from here only."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roadworthy.sim.config import Actions, AtGoal, CollisionsScored, Mode, Model, OnInfraction, Range, SimConfig
+from roadworthy.sim.layout import layout
 from roadworthy.sim.rules.dynamics import ACTION_CHOICES
 from roadworthy.sim.state import (
     CONTINUE,
@@ -33,7 +34,7 @@ _ON_INFRACTION = {OnInfraction.IGNORE: IGNORE, OnInfraction.STOP: HALT, OnInfrac
 
 
 def params(config: SimConfig) -> Params:
-    """What the rules need to know of a config."""
+    """Return the settings of a config as numbers."""
     disturb = config.disturb
     strength = np.float32(0.0 if disturb.clean else 1.0)
     weights = [_range(getattr(config.reward, term)) for term in REWARD_TERMS]
@@ -66,6 +67,7 @@ def params(config: SimConfig) -> Params:
         lanes=np.int32(config.observe.lanes),
         edges=np.int32(config.observe.edges),
         lights=np.int32(config.observe.lights),
+        block_starts=np.array([block.start for block in layout(config).blocks], np.int64),
         keeps_final=np.int32(config.observe.final),
         blind_rate=strength * np.float32(disturb.blind_rate),
         blind_s=np.float32(disturb.blind_s),
@@ -89,7 +91,7 @@ def _range(weight: float | Range) -> Range:
 
 
 def _ladder(rungs: tuple[tuple[int, float], ...]) -> NDArray[np.float32]:
-    """The share that each number of goals needs, by number."""
+    """Return the share of goals that a success needs, by the number of goals."""
     shares = np.zeros(MOST_GOALS + 1, np.float32)
     for count, share in rungs:
         shares[min(count, MOST_GOALS) :] = share

@@ -273,11 +273,11 @@ dispatcher.get_current_device = lambda: Device  # what is compiled for, without 
 from roadworthy.sim.config import Mode, ObserveConfig, OpenConfig, SimConfig
 from roadworthy.sim.backends import cuda_batch, cuda_memory
 import torch
-device.cuda.is_available = lambda: True
+cuda_memory.cuda.is_available = lambda: True
 cuda_batch.ready_device = lambda name: torch.device("cpu")
 cuda_batch.require_memory = lambda *_: None
 cuda_batch.processor_count = lambda device: 1
-cuda_batch.lend = lambda tensors, like: like
+cuda_batch.kernel_views = lambda tensors, like: like
 cuda_batch.kernel_view = lambda tensor, dtype: tensor.numpy().view(dtype)
 cuda_batch.cuda = type("Cuda", (), {"to_device": staticmethod(lambda array: array)})
 from roadworthy.sim.env import DriveEnv
@@ -309,6 +309,6 @@ def float64_instructions(pack: Pack, kernels: str) -> dict[str, int]:
 
 @pytest.mark.row("SIM-10")
 def test_kernels_compile_for_a_gpu_without_float64(towns: Pack) -> None:
-    names = "cut,place driven,plan traffic,move,move traffic,judge,close,observe last,carry on,begin,start,settle in"
-    names += ",observe"
+    names = "cut,place driven,plan traffic,move,move traffic,judge,finish step,appearances,observe last,advance trial,"
+    names += "begin,start,finish start,observe"
     assert float64_instructions(towns, names) == dict.fromkeys(names.split(","), 0)

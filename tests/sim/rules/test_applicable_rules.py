@@ -143,7 +143,7 @@ def test_rewards_of_lanes_are_for_those_whom_they_are_for(
     figures: dict[str, dict[str, float | None]], tmp_path: Path
 ) -> None:
     pack = pack_of(tmp_path / "p.pack", scene(*ACTORS.values(), road_map=street()))
-    weights = RewardConfig(goal=0.0, off_road=0.0, comfort=0.0, progress=0.0, lane_centre=1.0, wrong_way=-1.0)
+    weights = RewardConfig(goal=0.0, off_road=0.0, comfort=0.0, progress=0.0, lane_center=1.0, wrong_way=-1.0)
     found = {name: part["return"] for name, part in drive(pack, weights).items()}
     for name, actor in ACTORS.items():
         if actor.kind == PEDESTRIAN:

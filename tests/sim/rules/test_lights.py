@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from roadworthy.kernels.compile import entry
 from roadworthy.scenario.schema import RED_STATES, Floats, Ints, LightState
 from roadworthy.sim.rules import draws
-from roadworthy.sim.rules.lights import is_red, light_state, passes_stop_sign, runs_red_light
+from roadworthy.sim.rules.red_light import runs_red_light
+from roadworthy.sim.rules.stop_sign import passes_stop_sign
+from roadworthy.sim.rules.traffic_lights import is_red, light_state
 from roadworthy.sim.state import COS, LENGTH, PREVIOUS_X, PREVIOUS_Y, SIGN_AHEAD, SIN, SLOWEST, Maps, Scenarios, X, Y
 from tests.scenario.example import LANE_WIDTH_M, example_map
 from tests.sim.arena import agents_at, constant_lights, lines_between, maps_of, params, scenarios_of

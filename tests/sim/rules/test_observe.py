@@ -20,10 +20,16 @@ from roadworthy.scenario.prepare import prepare
 from roadworthy.scenario.schema import AgentType, Floats, LightState
 from roadworthy.sim import state
 from roadworthy.sim.config import DisturbConfig, ObserveConfig, SimConfig
-from roadworthy.sim.layout import CLIP, ObservationLayout, layout
+from roadworthy.sim.layout import CLIP, EGO_BLOCK, GOAL_BLOCK, WEIGHTS_BLOCK, ObservationLayout, layout
 from roadworthy.sim.maps.road_points import entry_major
 from roadworthy.sim.params import params
-from roadworthy.sim.rules.observe import observe, update_appearances
+from roadworthy.sim.rules.observation import has_valid_pose
+from roadworthy.sim.rules.observe_conditioning import write_weights
+from roadworthy.sim.rules.observe_ego import write_ego
+from roadworthy.sim.rules.observe_goals import write_goals
+from roadworthy.sim.rules.observe_partners import observe_partners, update_appearances
+from roadworthy.sim.rules.observe_roads import observe_roads
+from roadworthy.sim.rules.observe_stop_lines import observe_stop_lines
 from roadworthy.sim.state import GOALS, Maps, Params, Scenarios, Worlds
 from tests.sim import arena
 
@@ -35,10 +41,23 @@ Doubles = NDArray[np.float64]
 
 @entry
 def observe_all(worlds: Worlds, maps: Maps, scenarios: Scenarios, p: Params, rows_out: Floats) -> None:
-    """Row a of rows_out is what agent a of world 0 sees."""
+    """Write what agent a of world 0 observes to rows_out[a]."""
+    agents, flags, clock, seed = worlds.agents[0], worlds.agent_flags[0], worlds.clocks[0], worlds.seeds[0]
+    m, s, step, count = clock[state.MAP], clock[state.SCENARIO], clock[state.STEP], clock[state.AGENT_COUNT]
     update_appearances(worlds, 0)
     for a in range(len(rows_out)):
-        observe(worlds, maps, scenarios, 0, a, p, rows_out[a])
+        row, starts = rows_out[a], p.block_starts
+        if not has_valid_pose(agents, a):
+            row[:] = 0.0
+            continue
+        write_ego(agents, flags, a, row, starts[EGO_BLOCK])
+        write_goals(agents, flags, a, p, row, starts[GOAL_BLOCK])
+        write_weights(agents, a, row, starts[WEIGHTS_BLOCK])
+        observe_partners(
+            agents, flags, worlds.appearance[0], worlds.order[0], count, a, scenarios.dt[s], step, seed, p, row
+        )
+        observe_roads(agents, a, maps, m, step, seed, p, row)
+        observe_stop_lines(agents, a, maps, m, scenarios, s, step, seed, p, row)
 
 
 class Scene(NamedTuple):
@@ -117,16 +136,16 @@ def world_of(agents: Floats, flags: NDArray[np.int32]) -> Worlds:
     room = -(-agents.shape[1] // 32) * 32
     given: dict[str, Any] = {
         "agents": agents[None].copy(),
-        "marks": flags[None].copy(),
+        "agent_flags": flags[None].copy(),
         "clocks": clocks,
         "seeds": np.ones(1, np.uint64),
         "order": np.zeros((1, room), np.int32),
-        "looks": np.zeros((1, room, 8), np.float32),
+        "appearance": np.zeros((1, room, 8), np.float32),
     }
     shapes = {"trials": 4, "episodes": 3, "averages": 3, "episode_counts": 2, "hidden": 2}
     for name in Worlds._fields:
         if name not in given:
-            whole = name in ("start_marks", "episode_counts")
+            whole = name in ("start_agent_flags", "episode_counts")
             given[name] = np.zeros((0,) * shapes.get(name, 3), np.int32 if whole else np.float32)
     return Worlds(**given)
 

@@ -73,7 +73,7 @@ def test_the_reward_is_the_weighted_sum_of_its_terms() -> None:
         "red_light": happened["red_light"],
         "stop_sign": happened["stop_sign"],
         "comfort": happened["comfort"],
-        "lane_centre": on_some_lane * np.maximum(1 - np.abs(before[state.LANE_OFFSET]) / 2, 0),
+        "lane_center": on_some_lane * np.maximum(1 - np.abs(before[state.LANE_OFFSET]) / 2, 0),
         "lane_align": happened["on_lane"] * before[state.LANE_COS],
         "wrong_way": happened["wrong"],
         "progress": before[state.PROGRESS],

@@ -15,7 +15,8 @@ from roadworthy.scenario.grid import CELL_M
 from roadworthy.scenario.prepare import LISTED_M, MapTables, prepare
 from roadworthy.scenario.schema import EdgeType, FeatureKind, Floats, Ints, LaneType, RoadMap
 from roadworthy.sim.maps.road_points import entry_major
-from roadworthy.sim.rules.roads import edge_contact, locate_on_lane
+from roadworthy.sim.rules.lane_position import locate_on_lane
+from roadworthy.sim.rules.off_road import edge_contact
 from roadworthy.sim.state import (
     COS,
     HEADING,

@@ -23,6 +23,7 @@ from roadworthy.scenario.schema import Floats
 from roadworthy.sim.config import SimConfig
 from roadworthy.sim.env import DriveEnv
 from roadworthy.sim.layout import CLIP
+from roadworthy.sim.state import REWARD_TERMS
 
 RESET_OPTIONS = ("scenario", "episode_seed")
 _ATTEMPTS = 100  # episodes that start without an agent to drive, one after another, before giving up
@@ -138,8 +139,8 @@ def observation_bounds(drive: DriveEnv) -> Floats:
     """(size,) the largest absolute value that each number of an observation can have."""
     bounds = np.full(drive.observation_layout.size, CLIP, np.float32)
     block = drive.observation_layout["conditioning"]
-    for feature in block.features:
-        weight = getattr(drive.config.reward, feature.name.removesuffix("_weight"))
+    for term, feature in zip(REWARD_TERMS, block.features, strict=True):
+        weight = getattr(drive.config.reward, term)
         most = float(np.abs(weight).max()) / feature.scale
         # A weight is drawn in float32, so it may lie beyond its range by a rounding error.
         bounds[block.column(feature.name)] = max(CLIP, most * (1 + 1e-6))

@@ -17,6 +17,7 @@ from roadworthy.sim.state import (
     GOALS,
     HIDDEN_FACTORS,
     SCENARIO,
+    SEEN_COLUMNS,
     Logs,
     Rows,
     Starts,
@@ -37,7 +38,7 @@ def make_worlds(worlds: int, goals: int, room: int) -> tuple[Worlds, Starts]:
         seeds=np.zeros(worlds, np.uint64),
         hidden=np.ones((worlds, len(HIDDEN_FACTORS)), np.float32),
         order=np.zeros((worlds, rounded_up(room)), np.int32),
-        appearance=np.zeros((worlds, rounded_up(room), 8), np.float32),
+        appearance=np.zeros((worlds, rounded_up(room), SEEN_COLUMNS), np.float32),
     )
     return moving, Starts(np.zeros_like(agents), np.zeros_like(flags))
 

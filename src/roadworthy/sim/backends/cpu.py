@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from roadworthy.kernels.compile import inlined, kernel, parallel, rule
 from roadworthy.scenario.schema import Floats, Ints
+from roadworthy.sim.layout import EGO_BLOCK, GOAL_BLOCK, WEIGHTS_BLOCK
 from roadworthy.sim.rules import idm
 from roadworthy.sim.rules.disturbances import apply_action
 from roadworthy.sim.rules.dynamics import move as drive
@@ -23,16 +24,15 @@ from roadworthy.sim.rules.events import (
     detect_line_crossings,
     detect_off_road,
 )
-from roadworthy.sim.rules.observe import (
-    has_valid_pose,
-    observe_ego,
-    observe_partners,
-    observe_roads,
-    observe_stop_lines,
-    update_appearances,
-)
+from roadworthy.sim.rules.map_prefetch import prefetch_lists, prefetch_map
+from roadworthy.sim.rules.observation import has_valid_pose
+from roadworthy.sim.rules.observe_conditioning import write_weights
+from roadworthy.sim.rules.observe_ego import write_ego
+from roadworthy.sim.rules.observe_goals import write_goals
+from roadworthy.sim.rules.observe_partners import observe_partners, update_appearances
+from roadworthy.sim.rules.observe_roads import observe_roads
+from roadworthy.sim.rules.observe_stop_lines import observe_stop_lines
 from roadworthy.sim.rules.replay import replay
-from roadworthy.sim.rules.roads import prefetch_lists, prefetch_map
 from roadworthy.sim.rules.routes import place_on_route
 from roadworthy.sim.rules.trial_end import advance_trial, cut_row, finish_step, update_rewards_and_stats
 from roadworthy.sim.state import (
@@ -235,7 +235,9 @@ def _observe(worlds: Worlds, rows: Rows, maps: Maps, scenarios: Scenarios, w: in
     # Part by part: all of it in one loop takes a fifth longer.
     for a in range(driven):
         if _is_observing(agents, flags, rows, a, first + a, is_last):
-            observe_ego(agents, flags, a, p, rows_out[first + a])
+            write_ego(agents, flags, a, rows_out[first + a], p.block_starts[EGO_BLOCK])
+            write_goals(agents, flags, a, p, rows_out[first + a], p.block_starts[GOAL_BLOCK])
+            write_weights(agents, a, rows_out[first + a], p.block_starts[WEIGHTS_BLOCK])
     for a in range(driven):
         if _is_observing(agents, flags, rows, a, first + a, is_last):
             observe_partners(

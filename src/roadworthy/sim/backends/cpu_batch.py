@@ -22,7 +22,7 @@ from roadworthy.sim.episodes import ATTEMPTS, EndedEpisodes, Episode, EpisodeLog
 from roadworthy.sim.maps.scenario_store import Place, ScenarioStore
 from roadworthy.sim.params import params
 from roadworthy.sim.rules.dynamics import is_allowed
-from roadworthy.sim.rules.lights import light_state
+from roadworthy.sim.rules.traffic_lights import light_state
 from roadworthy.sim.snapshot import Snapshot
 from roadworthy.sim.state import (
     EGO,
@@ -31,6 +31,7 @@ from roadworthy.sim.state import (
     MAP,
     ROLE,
     SCENARIO,
+    SEEN_COLUMNS,
     Logs,
     Rows,
     Scenarios,
@@ -278,7 +279,7 @@ class CpuBatch:
                 agents=_widened(worlds.agents, more),
                 agent_flags=_widened(worlds.agent_flags, more),
                 order=np.zeros((count, rounded_up(agents)), np.int32),
-                appearance=np.zeros((count, rounded_up(agents), 8), np.float32),
+                appearance=np.zeros((count, rounded_up(agents), SEEN_COLUMNS), np.float32),
             )
             self.starts = Starts(*(_widened(array, more) for array in self.starts))
 

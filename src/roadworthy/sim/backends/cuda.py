@@ -31,7 +31,7 @@ from roadworthy.sim.rules.events import (
     detect_off_road,
     judge_start,
 )
-from roadworthy.sim.rules.observe import update_appearance
+from roadworthy.sim.rules.observe_partners import update_appearance
 from roadworthy.sim.rules.replay import replay
 from roadworthy.sim.rules.routes import place_on_route
 from roadworthy.sim.rules.trial_end import (

@@ -112,8 +112,8 @@ class CudaBatch:
         self._is_cut = torch.zeros(worlds, dtype=torch.int32, device=self._device)
         self.observations = self.rows.observations[:, : self._size]
         self.final_observations = self.rows.final_observations[:, : self._size]
-        seen, is_clean = config.observe, bool(self._params.blind_rate == 0 and self._params.dropout == 0)
-        self._observers = cuda_observe.observers(seen.partners, seen.lanes, seen.edges, seen.lights, is_clean)
+        is_clean = bool(self._params.blind_rate == 0 and self._params.dropout == 0)
+        self._observers = cuda_observe.observers(layout(config), is_clean)
         self._first, self._step = self._kernels_of_start(config), self._kernels_of_step(config)
         self.pre_reset_callback: Callable[[], None] | None = None  # see DriveEnv.set_pre_reset_callback
         self._graphs: dict[str, Any] = {}

@@ -1,7 +1,7 @@
-"""Observations on a GPU: 32 threads, a warp, write a row straight into the buffer, side by side what lies so.
+"""Observations on a GPU: a warp (32 threads) writes a row, neighboring threads to neighboring places.
 
-Each number is what `observe.observe` writes, by the same rules; only who writes it differs. How many entries the blocks
-have is compiled in: then places in the row are constants, and most of what is left to do is loading and storing.
+The rules are those of the CPU (rules/observe_*.py); only the distribution over threads differs. The sizes and starts of
+the blocks (layout.py) are compiled in as constants, so that most of the remaining work is loading and storing.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ from numpy.typing import NDArray
 from roadworthy.kernels.compile import gpu_kernel_with, gpu_part, on_gpu
 from roadworthy.kernels.gpu import IS_SIMULATED, cuda, load_eight, natural, store_four
 from roadworthy.scenario.schema import Floats, Ints, Longs
-from roadworthy.sim.maps.road_points import EDGE_SCALES, LANE_SCALES, PARTNER_SCALES, load_entry, write_entry, write_one
+from roadworthy.sim.config import SimConfig
+from roadworthy.sim.layout import (
+    COUNTED,
+    EDGES_COUNT,
+    LANES_COUNT,
+    LIGHTS_COUNT,
+    PARTNERS_COUNT,
+    ObservationLayout,
+    layout,
+)
+from roadworthy.sim.maps.road_points import load_entry
 from roadworthy.sim.maps.scenario_store import MOST_AGENTS
 from roadworthy.sim.rules import draws
-from roadworthy.sim.rules.lights import light_state
-from roadworthy.sim.rules.observe import (
-    EDGE_SIZE,
-    EGO_SIZE,
-    GOAL_SIZE,
-    LANE_SIZE,
-    LIGHT_SIZE,
-    NO_KEY,
-    NUMBER_BITS,
-    PARTNER_SIZE,
-    WEIGHT_COUNT,
-    has_valid_pose,
-    is_blind,
-    map_cell,
-    partner_key,
-    share,
-    write_ego,
-    write_goals,
-)
-from roadworthy.sim.rules.observe_stop_lines import is_ahead, write_line
+from roadworthy.sim.rules.disturbances import is_blind
+from roadworthy.sim.rules.observation import has_valid_pose, map_cell, share
+from roadworthy.sim.rules.observe_conditioning import WEIGHT_COUNT
+from roadworthy.sim.rules.observe_ego import write_ego
+from roadworthy.sim.rules.observe_goals import write_goals
+from roadworthy.sim.rules.observe_partners import NO_KEY, NUMBER_BITS, PARTNER_SIZE, partner_key
+from roadworthy.sim.rules.observe_roads import EDGE_SIZE, LANE_SIZE
+from roadworthy.sim.rules.observe_simd import EDGE_SCALES, LANE_SCALES, PARTNER_SCALES, write_entry, write_one
+from roadworthy.sim.rules.observe_stop_lines import LIGHT_SIZE, is_ahead, write_line
 from roadworthy.sim.rules.simd import EIGHT
+from roadworthy.sim.rules.traffic_lights import light_state
 from roadworthy.sim.state import (
     AGENT_COUNT,
     COS,
@@ -70,19 +70,19 @@ from roadworthy.sim.state import (
 )
 
 WARP = 32  # threads that write a row
-# Rows of a world that a block writes: four take a twentieth less time than one or eight. Where Python plays the GPU, a
-# block has one row, since there is no other barrier than that of all its threads.
+# Rows of a world that a thread block writes: four take 5% less time than one or eight. The CUDA simulator has only the
+# barrier of a whole thread block, so its blocks have one row.
 WARPS = 1 if IS_SIMULATED else 4
-_REGISTERS = 64  # of a thread: then half of the threads that a processor has room for run at once
-MOST_LINES = 128  # stop lines that an agent may have ahead of it within 100 m; no junction has nearly as many
+_REGISTERS = 64  # per thread, so that half of the threads that fit on a multiprocessor run at once
+MOST_LINES = 128  # stop lines ahead of an agent within 100 m; no junction has nearly as many
 _ZERO = np.float32(0.0)
 _NO_ENTRY = (_ZERO,) * EIGHT
-_PARTNERS_AT = EGO_SIZE + GOAL_SIZE
-_COUNTS = 4
-_FEW = EGO_SIZE + GOAL_SIZE + WEIGHT_COUNT + _COUNTS  # numbers of a row that are in no block of entries
-_FEW_EACH, _ONE_EACH = (WARPS, _FEW), (WARPS, 1)
+# Blocks of one entry stand at the start of a row, at the same places in every layout, and at its end.
+_ANY = layout(SimConfig())
+_GOALS_AT, _HEAD, _TAIL = _ANY["goal"].start, _ANY["partners"].start, _ANY.size - _ANY["conditioning"].start
+_SINGLE_EACH, _ONE_EACH = (WARPS, _HEAD + _TAIL), (WARPS, 1)
 _AGENTS_EACH, _KEYS_EACH, _LINES_EACH = (WARPS, MOST_AGENTS), (WARPS, MOST_AGENTS + EIGHT), (WARPS, MOST_LINES)
-on_gpu(load_eight)(load_entry)  # an entry's numbers lie side by side
+on_gpu(load_eight)(load_entry)  # tables are entry-major
 
 
 class Observers(NamedTuple):
@@ -93,28 +93,42 @@ class Observers(NamedTuple):
 
 
 @cache
-def observers(partners: int, lanes: int, edges: int, lights: int, is_clean: bool) -> Observers:
-    """The kernels for blocks of so many entries. is_clean: nothing is hidden from anybody by chance."""
+def observers(row: ObservationLayout, is_clean: bool) -> Observers:
+    """Return the kernels for a layout. is_clean: neither dropout nor blindness can occur."""
+    partners, lanes, edges, lights = (row[name].entries for name in COUNTED)
+    partners_at, lanes_at, edges_at, lights_at = (row[name].start for name in COUNTED)
+    tail_at = row["conditioning"].start
 
     @gpu_kernel_with(registers=_REGISTERS)
     def observe_all(worlds: Worlds, rows: Rows, maps: Maps, scenarios: Scenarios, settings: NDArray[np.void]) -> None:
-        """Write every row; one that is not active is zero. Blocks (x, y, z) share the rows of a world: see `_world`."""
+        """Write every row; inactive rows are zero. Thread block (x, y, z) has some rows of a world, see `_world`."""
         w, warp, lane = _world(), natural(cuda.threadIdx.x) // WARP, natural(cuda.threadIdx.x) % WARP
         a, row_count = natural(cuda.blockIdx.x) * WARPS + warp, _rows_per_world(worlds, rows)
         if w >= worlds.clocks.shape[0] or a >= row_count:
             return
         clock, row = worlds.clocks[w], w * row_count + a
-        # All of it is asked for at once, and then waited for.
+        # Load everything before using anything, so that the loads overlap.
         scenario, has_ended, driven = clock[SCENARIO], clock[EPISODE_ENDED], clock[DRIVEN_COUNT]
         is_driving, was_active = worlds.agent_flags[w, IS_DRIVING, a], rows.active[row]
         is_active = (scenario >= 0) & (has_ended == 0) & (a < driven) & (is_driving != 0)
-        _wait()  # until all have read what was
+        _wait()  # until all threads have read `active`
         if lane == 0:
             rows.active[row] = is_active
         if is_active:
             out = rows.observations[row]
             _observe(
-                worlds, maps, scenarios, w, a, warp, lane, settings[0], out, partners, lanes, edges, lights, is_clean
+                worlds,
+                maps,
+                scenarios,
+                w,
+                a,
+                warp,
+                lane,
+                settings[0],
+                out,
+                (partners, lanes, edges, lights),
+                (partners_at, lanes_at, edges_at, lights_at, tail_at),
+                is_clean,
             )
         elif was_active:
             for k in range(4 * lane, rows.observations.shape[1], 4 * WARP):
@@ -122,7 +136,7 @@ def observers(partners: int, lanes: int, edges: int, lights: int, is_clean: bool
 
     @gpu_kernel_with(registers=_REGISTERS)
     def observe_last(worlds: Worlds, rows: Rows, maps: Maps, scenarios: Scenarios, settings: NDArray[np.void]) -> None:
-        """Keep what a row sees where its trial ends, before anything changes. Blocks as above."""
+        """Write the final observation of rows whose trial ended, before anything is reset."""
         w, warp, lane = _world(), natural(cuda.threadIdx.x) // WARP, natural(cuda.threadIdx.x) % WARP
         a, row_count = natural(cuda.blockIdx.x) * WARPS + warp, _rows_per_world(worlds, rows)
         if w >= worlds.clocks.shape[0] or a >= row_count:
@@ -130,7 +144,18 @@ def observers(partners: int, lanes: int, edges: int, lights: int, is_clean: bool
         if rows.trial_ended[w * row_count + a] and worlds.agent_flags[w, IS_DRIVING, a]:
             out = rows.final_observations[w * row_count + a]
             _observe(
-                worlds, maps, scenarios, w, a, warp, lane, settings[0], out, partners, lanes, edges, lights, is_clean
+                worlds,
+                maps,
+                scenarios,
+                w,
+                a,
+                warp,
+                lane,
+                settings[0],
+                out,
+                (partners, lanes, edges, lights),
+                (partners_at, lanes_at, edges_at, lights_at, tail_at),
+                is_clean,
             )
 
     return Observers(observe_all, observe_last)
@@ -138,13 +163,13 @@ def observers(partners: int, lanes: int, edges: int, lights: int, is_clean: bool
 
 @gpu_part
 def _world() -> int:
-    """The block's world, which may be beyond the last: y does not count far enough for all, so z goes on."""
+    """Return the world of the thread block, which may be past the last one. z extends y, which is limited."""
     return natural(cuda.blockIdx.z) * natural(cuda.gridDim.y) + natural(cuda.blockIdx.y)
 
 
 @gpu_part
 def _wait() -> None:
-    """Until all threads of the row have come so far."""
+    """Wait until all threads of the row arrive here."""
     if IS_SIMULATED:
         cuda.syncthreads()
     else:
@@ -167,22 +192,21 @@ def _observe(
     lane: int,
     p: Params,
     row_out: Floats,
-    partners: int,
-    lanes: int,
-    edges: int,
-    lights: int,
+    entries: tuple[int, int, int, int],
+    starts: tuple[int, int, int, int, int],
     is_clean: bool,
 ) -> None:
-    """What `observe.observe` writes for agent a of world w."""
-    lanes_at = _PARTNERS_AT + PARTNER_SIZE * partners
-    edges_at = lanes_at + LANE_SIZE * lanes
-    lights_at = edges_at + EDGE_SIZE * edges
-    weights_at = lights_at + LIGHT_SIZE * lights
+    """Write the observation of agent a of world w.
+
+    entries: of the COUNTED blocks. starts: of these blocks and of `conditioning`.
+    """
+    partners, lanes, edges, lights = entries
+    partners_at, lanes_at, edges_at, lights_at, tail_at = starts
     agents, clock = worlds.agents[w], worlds.clocks[w]
     seed: Any = worlds.seeds[w]
     s, step = natural(clock[SCENARIO]), clock[STEP]
     if not has_valid_pose(agents, a):
-        for k in range(lane, weights_at + WEIGHT_COUNT + _COUNTS, WARP):
+        for k in range(lane, tail_at + _TAIL, WARP):
             row_out[k] = _ZERO
         return
     lanes_seen, edges_seen = _warp_observe_roads(
@@ -191,9 +215,11 @@ def _observe(
     partners_seen = 0
     if not is_clean and p.blind_rate > _ZERO and is_blind(seed, a, step, scenarios.dt[s], p.blind_rate, p.blind_s):
         for k in range(lane, PARTNER_SIZE * partners, WARP):
-            row_out[_PARTNERS_AT + k] = _ZERO
+            row_out[partners_at + k] = _ZERO
     else:
-        partners_seen = _warp_observe_partners(worlds, w, a, warp, lane, p.partner_range, row_out, partners)
+        partners_seen = _warp_observe_partners(
+            worlds, w, a, warp, lane, p.partner_range, row_out, partners_at, partners
+        )
     lights_seen = _warp_observe_stop_lines(worlds, maps, scenarios, w, a, warp, lane, row_out, lights_at, lights, p)
     _warp_observe_single_blocks(
         worlds,
@@ -202,18 +228,18 @@ def _observe(
         warp,
         lane,
         row_out,
-        weights_at,
+        tail_at,
         (partners_seen, lanes_seen, edges_seen, lights_seen),
-        (partners, lanes, edges, lights),
+        entries,
         p,
     )
     if not is_clean and p.dropout > _ZERO:
         _wait()
         key = draws.draw(seed, a, step, draws.DROPOUT)
-        _drop(key, 0, p.dropout, row_out, _PARTNERS_AT, PARTNER_SIZE, partners_seen, partners, lane)
-        _drop(key, 1, p.dropout, row_out, lanes_at, LANE_SIZE, lanes_seen, lanes, lane)
-        _drop(key, 2, p.dropout, row_out, edges_at, EDGE_SIZE, edges_seen, edges, lane)
-        _drop(key, 3, p.dropout, row_out, lights_at, LIGHT_SIZE, lights_seen, lights, lane)
+        _drop(key, PARTNERS_COUNT, p.dropout, row_out, partners_at, PARTNER_SIZE, partners_seen, partners, lane)
+        _drop(key, LANES_COUNT, p.dropout, row_out, lanes_at, LANE_SIZE, lanes_seen, lanes, lane)
+        _drop(key, EDGES_COUNT, p.dropout, row_out, edges_at, EDGE_SIZE, edges_seen, edges, lane)
+        _drop(key, LIGHTS_COUNT, p.dropout, row_out, lights_at, LIGHT_SIZE, lights_seen, lights, lane)
 
 
 @gpu_part
@@ -229,11 +255,11 @@ def _warp_observe_roads(
     edges_at: int,
     edges: int,
 ) -> tuple[int, int]:
-    """The road around the agent; gives how many pieces of lanes and edges were written. No block has more than 64."""
+    """Write the lane points and edge points, at most 64 each, and return how many of each."""
     x, y, cos, sin = agents[X, a], agents[Y, a], agents[COS, a], agents[SIN, a]
     place = natural(maps.cell_lists[m, map_cell(maps.sizes[m], maps.origins[m], x, y)])
     lanes_seen, edges_seen = min(lanes, maps.sizes[m, LANE_POINT_COUNT]), min(edges, maps.sizes[m, EDGE_POINT_COUNT])
-    # All is loaded before anything is stored: for all that the compiler knows, a store could change what is loaded.
+    # Load everything before storing: the compiler must assume that a store changes what is loaded after it.
     lane_table, edge_table = maps.lane_points[m], maps.edge_points[m]
     lane_numbers, edge_numbers = maps.lane_lists[m, place], maps.edge_lists[m, place]
     lane_1, lane_2 = _listed(lane_numbers, lane, lanes_seen), _listed(lane_numbers, lane + WARP, lanes_seen)
@@ -252,7 +278,7 @@ def _warp_observe_roads(
 
 @gpu_part
 def _listed(numbers: NDArray[np.uint16], k: int, count: int) -> int:
-    """The k-th of the numbers; the first entry, which can be loaded too, if there are fewer."""
+    """Return the k-th number, or 0, an entry that can be loaded too, if there are fewer."""
     return natural(numbers[k]) if k < count else natural(0)
 
 
@@ -270,7 +296,7 @@ def _write(
     seen: int,
     n: int,
 ) -> None:
-    """Entry k of a block of n, zeros if it is not seen."""
+    """Write entry k of a block of n, zeros if it is not among the first `seen`."""
     if k < seen:
         write_entry(entry, scales, x, y, cos, sin, row_out, at + k, n)
     elif k < n:
@@ -280,9 +306,9 @@ def _write(
 
 @gpu_part
 def _warp_observe_partners(
-    worlds: Worlds, w: int, a: int, warp: int, lane: int, reach: float, row_out: Floats, n: int
+    worlds: Worlds, w: int, a: int, warp: int, lane: int, reach: float, row_out: Floats, at: int, n: int
 ) -> int:
-    """The present agents within reach, nearest first; gives how many were written."""
+    """Write the present agents within reach, nearest first, and return how many."""
     all_found = cuda.shared.array(_ONE_EACH, int32)
     all_keys = cuda.shared.array(_KEYS_EACH, int32)
     all_nearest = cuda.shared.array(_AGENTS_EACH, int32)
@@ -296,7 +322,7 @@ def _warp_observe_partners(
     while b < count:
         key = partner_key(agents[X, b] - x, agents[Y, b] - y, flags[IS_PRESENT, b], b, reach * reach)
         if key != NO_KEY and b != a:
-            keys[natural(cuda.atomic.add(found, 0, 1))] = key  # in any order: their places come from the keys
+            keys[natural(cuda.atomic.add(found, 0, 1))] = key  # in any order: the keys determine the places
         b = natural(b + WARP)
     _wait()
     listed = natural(found[0])
@@ -317,10 +343,10 @@ def _warp_observe_partners(
     appearance, k = worlds.appearance[w].T, lane
     while k < n:
         if k < seen:
-            write_one(appearance, natural(nearest[k]), PARTNER_SCALES, x, y, cos, sin, row_out, _PARTNERS_AT + k, n)
+            write_one(appearance, natural(nearest[k]), PARTNER_SCALES, x, y, cos, sin, row_out, at + k, n)
         else:
             for f in range(PARTNER_SIZE):
-                row_out[_PARTNERS_AT + f * n + k] = _ZERO
+                row_out[at + f * n + k] = _ZERO
         k = natural(k + WARP)
     return seen
 
@@ -339,7 +365,7 @@ def _warp_observe_stop_lines(
     n: int,
     p: Params,
 ) -> int:
-    """The stop lines ahead, nearest first (the lower number where two are level); gives how many were written."""
+    """Write the stop lines ahead, nearest first (of two at the same distance the lower number), and return how many."""
     all_found = cuda.shared.array(_ONE_EACH, int32)
     all_keys = cuda.shared.array(_LINES_EACH, int64)
     found, keys = all_found[warp], all_keys[warp]
@@ -388,7 +414,7 @@ def _list_lines(
     found: Ints,
     keys: Longs,
 ) -> None:
-    """List the stop lines ahead, in any order, by keys that sort them: distance, then number (line k: k + offset)."""
+    """List the stop lines ahead in any order, as keys that sort by distance, then number (line k: k + offset)."""
     k = lane
     while k < count:
         dx, dy = lines[LINE_X, k] - x, lines[LINE_Y, k] - y
@@ -408,33 +434,33 @@ def _warp_observe_single_blocks(
     warp: int,
     lane: int,
     row_out: Floats,
-    weights_at: int,
+    tail_at: int,
     seen: tuple[int, int, int, int],
-    most: tuple[int, int, int, int],
+    entries: tuple[int, int, int, int],
     p: Params,
 ) -> None:
-    """What is in no block of entries: the agent itself, its goals, its weights, and how much is seen of each block."""
-    all_few = cuda.shared.array(_FEW_EACH, float32)
-    few, agents, flags = all_few[warp], worlds.agents[w], worlds.agent_flags[w]
+    """Write the blocks of one entry, in shared memory first so that the row is written by neighboring threads."""
+    all_single = cuda.shared.array(_SINGLE_EACH, float32)
+    single, agents, flags = all_single[warp], worlds.agents[w], worlds.agent_flags[w]
     if lane < WEIGHT_COUNT:
-        few[_PARTNERS_AT + lane] = agents[WEIGHTS + lane, a]
+        single[_HEAD + lane] = agents[WEIGHTS + lane, a]
     if lane == 0:
-        write_ego(agents, flags, a, few, 0)
+        write_ego(agents, flags, a, single, 0)
     if lane == 1:
-        write_goals(agents, flags, a, p, few, EGO_SIZE)
+        write_goals(agents, flags, a, p, single, _GOALS_AT)
     if lane == 2:
-        for k in range(_COUNTS):
-            few[_FEW - _COUNTS + k] = share(seen[k], most[k])
+        for k in range(len(COUNTED)):
+            single[_HEAD + WEIGHT_COUNT + k] = share(seen[k], entries[k])
     _wait()
-    for k in range(lane, _FEW, WARP):
-        row_out[k if k < _PARTNERS_AT else weights_at + k - _PARTNERS_AT] = few[k]
+    for k in range(lane, _HEAD + _TAIL, WARP):
+        row_out[k if k < _HEAD else tail_at + k - _HEAD] = single[k]
 
 
 @gpu_part
 def _drop(
     key: int, block: int, chance: float, row_out: Floats, at: int, features: int, count: int, n: int, lane: int
 ) -> None:
-    """Hide each of the first count entries of a block of n by chance."""
+    """Zero each of the first `count` entries of a block of n with a probability."""
     for k in range(lane, count, WARP):
         if draws.uniform(key, block, k, draws.DROPOUT) < chance:
             for f in range(features):

@@ -21,15 +21,20 @@ from roadworthy.sim.maps.slots import Slots
 from roadworthy.sim.state import (
     BOX_EAST,
     BOX_HALF_WIDTH,
+    BOX_LINES,
     BOX_NORTH,
     BOX_SOUTH,
     BOX_WEST,
     COLUMNS,
     EDGE_COUNT,
+    EDGE_LINES,
     EDGE_POINT_COUNT,
+    EDGE_POINT_LINES,
     LANE_COUNT,
     LANE_LEFT,
+    LANE_LINES,
     LANE_POINT_COUNT,
+    LANE_POINT_LINES,
     LANE_POINT_START,
     LANE_RIGHT,
     LANE_SUCCESSOR_START,
@@ -45,6 +50,8 @@ from roadworthy.sim.state import (
     POINT_Y,
     ROWS,
     SIGN_COUNT,
+    SIZE_COLUMNS,
+    STOP_LINE_LINES,
     Maps,
 )
 
@@ -178,22 +185,22 @@ def _make_maps(slots: int, room: MapRoom) -> Maps:
         return np.zeros((slots, *shape), dtype)
 
     return Maps(
-        sizes=zeros(np.int32, 7),
+        sizes=zeros(np.int32, SIZE_COLUMNS),
         origins=zeros(np.float32, 2),
-        edges=entry_major((slots, 4, room.segments)),
+        edges=entry_major((slots, EDGE_LINES, room.segments)),
         cell_edge_starts=zeros(np.int32, _padded(room.cells + 1)),
         cell_edges=zeros(np.int32, room.cell_edges),
-        lane_points=entry_major((slots, 8, room.lane_points)),
+        lane_points=entry_major((slots, LANE_POINT_LINES, room.lane_points)),
         lane_point_lanes=zeros(np.int32, room.lane_points),
-        edge_points=entry_major((slots, 6, room.edge_points)),
+        edge_points=entry_major((slots, EDGE_POINT_LINES, room.edge_points)),
         cell_lists=zeros(np.int32, room.cells),
         lane_lists=zeros(np.uint16, room.lists, LANE_LIST_LENGTH),
         edge_lists=zeros(np.uint16, room.lists, EDGE_LIST_LENGTH),
-        lanes=zeros(np.int32, 5, _padded(room.lanes + 1)),
+        lanes=zeros(np.int32, LANE_LINES, _padded(room.lanes + 1)),
         lane_lengths=zeros(np.float32, room.lanes),
-        lane_boxes=zeros(np.float32, 5, room.lanes),
+        lane_boxes=zeros(np.float32, BOX_LINES, room.lanes),
         successors=zeros(np.int32, room.successors),
-        signs=zeros(np.float32, 5, room.signs),
+        signs=zeros(np.float32, STOP_LINE_LINES, room.signs),
         sign_lanes=zeros(np.int32, room.signs),
     )
 
@@ -263,7 +270,7 @@ def _fill_map(
     _copy(_floats(words, starts, lengths, _LANE_POINT_ARCS), maps.lane_points[slot, POINT_ARC])
     _copy(_floats(words, starts, lengths, _LANE_LENGTHS), maps.lane_lengths[slot])
     lines = _floats(words, starts, lengths, _SIGN_LINES)
-    for k in range(5):
+    for k in range(STOP_LINE_LINES):
         _copy(lines[k * signs : (k + 1) * signs], maps.signs[slot, k])
     types = _section(words, starts, lengths, _EDGE_POINT_TYPES).view(np.uint8)
     for i in range(edge_point_count):

@@ -19,9 +19,13 @@ from roadworthy.sim.maps.map_store import KEPT_BYTES as KEPT_MAP_BYTES
 from roadworthy.sim.maps.map_store import MapStore, bytes_per_slot, move_contents
 from roadworthy.sim.maps.slots import Slots
 from roadworthy.sim.state import (
+    BODY_LINES,
+    COUNT_COLUMNS,
     IDM,
+    MOTION_LINES,
     REPLAYED,
     STATIC,
+    STOP_LINE_LINES,
     Maps,
     Scenarios,
 )
@@ -254,15 +258,15 @@ def _make_scenarios(slots: int, room: _Room) -> Scenarios:
 
     agents, frames, lights = room
     return Scenarios(
-        counts=zeros(np.int32, 4),
+        counts=zeros(np.int32, COUNT_COLUMNS),
         dt=zeros(np.float32),
-        bodies=zeros(np.float32, 4, agents),
+        bodies=zeros(np.float32, BODY_LINES, agents),
         agent_types=zeros(np.int32, agents),
         agent_roles=zeros(np.int32, agents),
         agent_sources=zeros(np.int32, agents),
-        motion=zeros(np.float32, 4, frames, agents),
+        motion=zeros(np.float32, MOTION_LINES, frames, agents),
         valid=zeros(np.uint8, frames, agents),
-        lights=zeros(np.float32, 5, lights),
+        lights=zeros(np.float32, STOP_LINE_LINES, lights),
         light_lanes=zeros(np.int32, lights),
         light_phases=zeros(np.int32, lights),
         light_junctions=zeros(np.int32, lights),

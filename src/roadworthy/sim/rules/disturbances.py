@@ -8,7 +8,7 @@ from roadworthy.kernels.compile import inlined, rule
 from roadworthy.scenario.schema import Floats, Ints
 from roadworthy.sim.rules import draws
 from roadworthy.sim.rules.dynamics import decode
-from roadworthy.sim.state import ACCELERATION, ACROSS, ALONG, TYPE, Params
+from roadworthy.sim.state import ACCELERATION, ACROSS, ALONG, TYPE, Params, Real
 
 _ZERO, _HALF, _ONE = np.float32(0.0), np.float32(0.5), np.float32(1.0)
 
@@ -52,3 +52,14 @@ def is_phantom_braking(seed: int, a: int, step: int, dt: float, p: Params) -> bo
 def phantom_braking(agents: Floats, a: int, dt: float, p: Params) -> float:
     """What the car does by itself in place of what was asked along: m/s2, or the jerk that leads there in a step."""
     return (-p.phantom_mps2 - agents[ACCELERATION, a]) / dt if p.is_jerk else -p.phantom_mps2
+
+
+@inlined
+def is_blind(seed: int, a: int, step: int, dt: Real, rate: Real, seconds: Real) -> bool:
+    """Whether the agent sees no partners: that may begin at any step, by a rate per second, and lasts so long."""
+    steps = max(int(seconds / dt + _HALF), 1)
+    chance = rate * dt
+    for before in range(min(steps, step + 1)):
+        if draws.uniform(seed, a, step - before, draws.BLIND) < chance:
+            return True
+    return False

@@ -14,8 +14,10 @@ from roadworthy.scenario.schema import Floats, Ints
 from roadworthy.sim.rules.applicable_rules import follows_lane, keeps_to_road, uses_lanes
 from roadworthy.sim.rules.collision_fault import record_contacts, start_contacts
 from roadworthy.sim.rules.goals import distance_to_goal, goal_event, starts_at_goal
-from roadworthy.sim.rules.lights import passes_stop_sign, runs_red_light
-from roadworthy.sim.rules.roads import edge_contact, locate_on_lane
+from roadworthy.sim.rules.lane_position import locate_on_lane
+from roadworthy.sim.rules.off_road import edge_contact
+from roadworthy.sim.rules.red_light import runs_red_light
+from roadworthy.sim.rules.stop_sign import passes_stop_sign
 from roadworthy.sim.state import (
     ACCELERATION,
     AT_FAULT_COLLISIONS,

@@ -11,11 +11,11 @@ import numpy as np
 
 from roadworthy.kernels.compile import rule
 from roadworthy.scenario.schema import Floats, Ints
-from roadworthy.sim.rules.lights import passes_stop_sign
 from roadworthy.sim.rules.right_of_way import conflict_range, give_way, route_box
 from roadworthy.sim.rules.route_geometry import FAR, Box, Real, Road, are_close, first_contact, point_at, route_pose
 from roadworthy.sim.rules.routes import advance_place
 from roadworthy.sim.rules.stop_ahead import stop_ahead
+from roadworthy.sim.rules.stop_sign import passes_stop_sign
 from roadworthy.sim.state import (
     ACCELERATION,
     AGENT_COUNT,

@@ -1,4 +1,4 @@
-"""The stop lines that an agent sees: those ahead, of lights and of stop signs, nearest first."""
+"""Observation block `lights`: the stop lines ahead, of traffic lights and stop signs, nearest first."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from numba.extending import intrinsic
 
 from roadworthy.kernels.compile import inlined
 from roadworthy.scenario.schema import GREEN_STATES, RED_STATES, Floats, LightState
-from roadworthy.sim.layout import FAR_M
-from roadworthy.sim.maps.road_points import Real, Whole
-from roadworthy.sim.rules.lights import light_state
+from roadworthy.sim.layout import COUNTS_BLOCK, FAR_M, LIGHT, LIGHTS_BLOCK, LIGHTS_COUNT
+from roadworthy.sim.rules import draws
+from roadworthy.sim.rules.observation import drop, share, zero
 from roadworthy.sim.rules.simd import EIGHT, bits_of, eight_of, load_lines, lowest_bit, spread
+from roadworthy.sim.rules.traffic_lights import light_state
 from roadworthy.sim.state import (
     COS,
     LIGHT_COUNT,
@@ -25,23 +26,48 @@ from roadworthy.sim.state import (
     SIN,
     Maps,
     Params,
+    Real,
     Scenarios,
+    Whole,
     X,
     Y,
 )
 
 _ZERO, _ONE = np.float32(0.0), np.float32(1.0)
+LIGHT_SIZE = len(LIGHT)
 _FAR = np.float32(1.0 / FAR_M)
-# A stop line is ahead if it is, as seen from the agent's middle, within this distance, and is crossed in about the
-# direction in which the agent points (60 degrees).
+# A stop line is ahead if it is in front of the agent's center and within this distance, and its direction of travel is
+# within 60 degrees of the agent's heading.
 _LINE_RANGE_2 = np.float32(100.0**2)
 _SAME_WAY = np.float32(0.5)
-# Working lines of the block of lights while they are listed: squared distance, and number.
+# Features of the block that hold the squared distance and the number while lines are listed.
 _LINE_DISTANCE, _LINE_NUMBER = 2, 3
-_TOGETHER = 64  # stop lines whose bits fit into a number
+_BATCH = 64  # stop lines whose flags fit into one integer
 _RED = sum(1 << state for state in RED_STATES)
 _AMBER = sum(1 << s for s in (LightState.ARROW_CAUTION, LightState.CAUTION, LightState.FLASHING_CAUTION))
 _GREEN = sum(1 << state for state in GREEN_STATES)
+
+
+@inlined
+def observe_stop_lines(
+    agents: Floats,
+    a: Whole,
+    maps: Maps,
+    m: Whole,
+    scenarios: Scenarios,
+    s: Whole,
+    step: Whole,
+    seed: Any,
+    p: Params,
+    row_out: Floats,
+) -> None:
+    """Write the block for agent a, with dropout."""
+    at = p.block_starts[LIGHTS_BLOCK]
+    zero(row_out, at, at + LIGHT_SIZE * p.lights)
+    seen = write_stop_lines(agents, a, maps, m, scenarios, s, step, seed, p, row_out, at)
+    row_out[p.block_starts[COUNTS_BLOCK] + LIGHTS_COUNT] = share(seen, p.lights)
+    if p.dropout > _ZERO:
+        drop(draws.draw(seed, a, step, draws.DROPOUT), LIGHTS_COUNT, p.dropout, row_out, at, LIGHT_SIZE, seen, p.lights)
 
 
 @inlined
@@ -58,7 +84,7 @@ def write_stop_lines(
     row: Floats,
     at: Whole,
 ) -> Any:
-    """The stop lines ahead, of lights and of stop signs, nearest first; returns how many were written."""
+    """Write the stop lines ahead, nearest first, and return how many."""
     n = p.lights
     if n == 0:
         return 0
@@ -81,7 +107,7 @@ def write_stop_lines(
 
 @inlined
 def write_line(ahead: Real, left: Real, state: Whole, is_sign: bool, row: Floats, at: Whole, n: Whole) -> None:
-    """One stop line, so many metres ahead and to the left: feature f goes to row[at + f * n]."""
+    """Write one stop line at a position in the agent's frame, in m: feature f goes to row[at + f * n]."""
     row[at] = ahead * _FAR
     row[at + n] = left * _FAR
     row[at + 2 * n] = np.float32((_RED >> state) & 1)
@@ -104,9 +130,9 @@ def list_lines(
     at: Whole,
     n: Whole,
 ) -> Any:
-    """Enter the stop lines ahead into the working lines of the block, nearest first; returns how many there are.
+    """Add the stop lines ahead to the list in the block, nearest first, and return how many it holds.
 
-    Line k has the number k + offset.
+    Line k gets the number k + offset.
     """
     if line_count < EIGHT:
         for line in range(line_count):
@@ -114,10 +140,10 @@ def list_lines(
             if is_ahead(dx, dy, lines[LINE_COS, line], lines[LINE_SIN, line], cos, sin):
                 count = enter_line(dx * dx + dy * dy, line + offset, count, row_out, at, n)
         return count
-    for start in range(0, line_count, _TOGETHER):
-        # First all of them, then those found: going to and fro, the processor would guess wrong at every one.
+    for start in range(0, line_count, _BATCH):
+        # Test a whole batch first and then visit the hits: alternating would mispredict a branch at every hit.
         ahead = np.int64(0)
-        for k in range(start, min(start + _TOGETHER, line_count), EIGHT):
+        for k in range(start, min(start + _BATCH, line_count), EIGHT):
             first = min(k, line_count - EIGHT)
             found = eight_ahead(lines, first, x, y, cos, sin, _LINE_RANGE_2, _SAME_WAY) >> (k - first)
             ahead |= found << (k - start)
@@ -131,14 +157,14 @@ def list_lines(
 
 @inlined
 def is_ahead(dx: Real, dy: Real, line_cos: Real, line_sin: Real, cos: Real, sin: Real) -> bool:
-    """Whether a stop line, so far from an agent with this heading, is ahead of it, in range and crossed its way."""
+    """Return whether a stop line at an offset from an agent is ahead, in range and for its direction."""
     is_same_way = line_cos * cos + line_sin * sin > _SAME_WAY
     return bool((dx * cos + dy * sin > _ZERO) & is_same_way & (dx * dx + dy * dy <= _LINE_RANGE_2))
 
 
 @inlined
 def enter_line(distance: Real, number: Whole, count: Whole, row_out: Floats, at: Whole, n: Whole) -> Any:
-    """Enter a stop line at its place among those listed, unless n are nearer; returns how many there are."""
+    """Insert a stop line in the sorted list unless n are nearer, and return how many it holds."""
     distances, numbers = at + _LINE_DISTANCE * n, at + _LINE_NUMBER * n
     place = min(count, n - 1)
     if place < count and not distance < row_out[distances + place]:
@@ -154,10 +180,10 @@ def enter_line(distance: Real, number: Whole, count: Whole, row_out: Floats, at:
 
 @intrinsic
 def eight_ahead(typing_context, lines, k, x, y, cos, sin, range_2, same_way):
-    """Which of the stop lines k to k + 7 lie ahead of an agent, in range and crossed its way: bit i for line k + i.
+    """Return which of the stop lines k to k + 7 are ahead, as bit i for line k + i.
 
-    lines: (4 or more, count), each line contiguous. In range is a squared distance of at most range_2, its way a cosine
-    of the angle between the two directions above same_way.
+    lines: (4 or more, count), each line contiguous. range_2: largest squared distance. same_way: smallest cosine of the
+    angle between the two directions.
     """
     signature = types.int64(lines, types.intp, *[types.float32] * 6)
 

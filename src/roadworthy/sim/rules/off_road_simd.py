@@ -11,7 +11,6 @@ from numba.extending import intrinsic
 
 from roadworthy.kernels.compile import inlined, on_gpu
 from roadworthy.scenario.schema import Floats, Ints
-from roadworthy.sim.maps.road_points import Real, Whole
 from roadworthy.sim.rules.simd import (
     EIGHT,
     LONG,
@@ -24,6 +23,7 @@ from roadworthy.sim.rules.simd import (
     spread,
     whole_number,
 )
+from roadworthy.sim.state import Real, Whole
 
 
 @inlined

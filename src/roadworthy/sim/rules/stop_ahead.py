@@ -8,8 +8,8 @@ import numpy as np
 
 from roadworthy.kernels.compile import inlined, rule
 from roadworthy.scenario.schema import Ints, LightState
-from roadworthy.sim.rules.lights import light_state
 from roadworthy.sim.rules.route_geometry import FAR, Real
+from roadworthy.sim.rules.traffic_lights import light_state
 from roadworthy.sim.state import (
     LANE_POINT_START,
     LENGTH,
