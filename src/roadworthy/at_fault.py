@@ -1,4 +1,4 @@
-"""The rule that attributes a collision: what type it is, and whether the ego is at fault.
+"""At-fault collisions: the type of a collision, and whether the ego is at fault.
 
 The definitions are those of nuPlan's closed-loop metrics (Karnchanachari et al. 2024; motional/nuplan-devkit e924167):
 
@@ -8,12 +8,12 @@ first step after which the two touch. A contact that exists at the start of the 
 Type, the first that applies:
   STOPPED_EGO    the ego moves at 0.05 m/s or less
   STOPPED_TRACK  the track moves at 0.05 m/s or less, or is a static object
-  REAR           seen from the ego's rear axle, the middle of the track is more than 150 degrees from the ego's heading
+  REAR           the track's center is more than 150 degrees from the ego's heading, seen from the ego's rear axle
   FRONT          the ego's front bumper (the front side of its box) touches the track's box
-  LATERAL        everything else
+  LATERAL        every other collision
 
-At fault. STOPPED_TRACK and FRONT always. LATERAL only if the ego's four corners are not within one common lane or
-connected lanes. STOPPED_EGO and REAR never.
+At fault. The ego is always at fault for STOPPED_TRACK and FRONT, and never for STOPPED_EGO and REAR. It is at fault for
+LATERAL if its four corners are not within one common lane or connected lanes.
 
 Within one common or connected lanes. A corner is in a lane if its distance to the lane's center polyline is at most
 half the lane's width. The corners are within lanes if there is a lane A, and a lane B that is A itself or a successor
@@ -22,16 +22,16 @@ all four corners is enough, a corner outside all lanes never is, and a car that 
 across the end of one is not within connected lanes.
 
 Substitutes for what our maps and agents lack:
-  - nuPlan has lane polygons; we have center lines and widths. Where a width is unknown it is
+  - nuPlan has lane polygons; we have center lines and widths. An unknown width is
     scenario.lanes.network.DEFAULT_LANE_WIDTH_M. A lane so defined ends in a half circle. All lanes of the map count,
-    and no lane is remembered from frame to frame where several overlap.
-  - nuPlan measures where the rear axle is; we place it REAR_AXLE_SHARE of the length behind the middle of the box,
+    and where several overlap none is remembered from frame to frame.
+  - nuPlan measures where the rear axle is; we place it REAR_AXLE_SHARE of the length behind the center of the box,
     half of the simulator's wheelbase of 0.6 of the length (nuPlan's car: 0.28).
   - Static objects are the agents of role `static`.
 
-The simulator compiles these functions for CPU and GPU (sim/contacts.py), and metrics call them as they are. So each is
-scalar arithmetic that calls no other function of this file. Give numpy scalars: with Python floats everything is
-rounded to float32.
+The simulator compiles these functions for CPU and GPU (sim/rules/collision_fault.py), and metrics call them directly.
+So each one is scalar arithmetic and calls no other function of this file. Pass numpy scalars: with Python floats
+everything is rounded to float32.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ class CollisionType(IntEnum):
     LATERAL = 4
 
 
-STOPPED_MPS = np.float32(0.05)  # an agent that moves at this speed or less is stopped
-REAR_AXLE_SHARE = np.float32(0.3)  # of the length, from the middle of the box back to the rear axle
+STOPPED_MPS = np.float32(0.05)  # an agent at this speed or less is stopped
+REAR_AXLE_SHARE = np.float32(0.3)  # of the length, from the center of the box back to the rear axle
 BEHIND_COS = np.float32(np.cos(np.deg2rad(150.0)))  # a track at a larger angle than this is behind
 
-# What compiled code returns: members of an enum cost it more.
+# Compiled code returns these integers: members of an enum are slower.
 _STOPPED_EGO, _STOPPED_TRACK, _REAR, _FRONT, _LATERAL = map(int, CollisionType)
 _HALF = np.float32(0.5)
 
@@ -105,7 +105,7 @@ def collision_type(
     behind = along + REAR_AXLE_SHARE * length
     if behind < BEHIND_COS * np.sqrt(behind * behind + across * across):
         return _REAR
-    # No side of the track's box, and not the line of the bumper, separates the two.
+    # No side of the track's box, nor the line of the bumper, separates the two.
     ahead, half_width = along - _HALF * length, _HALF * width
     half_long, half_wide = _HALF * track_length, _HALF * track_width
     turn_cos, turn_sin = cos * track_cos + sin * track_sin, cos * track_sin - sin * track_cos

@@ -409,7 +409,7 @@ def test_settings_that_contradict_each_other_are_errors() -> None:
         SimConfig(mode=Mode.OPEN, open=OpenConfig(33))
     with pytest.raises(ConfigError, match="lower end first"):
         HiddenConfig(grip=(1.0, 0.5))
-    with pytest.raises(ConfigError, match="ladder"):
+    with pytest.raises(ConfigError, match="ascending goal counts"):
         ScoreConfig(((2, 0.5),))
 
 

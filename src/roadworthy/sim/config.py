@@ -1,10 +1,11 @@
-"""What a simulation is: every setting, its default and what it means."""
+"""The settings of a simulation, with their defaults and meanings."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import Enum
-from typing import Any, get_type_hints
+from typing import Any, ClassVar, get_type_hints
 
 from roadworthy.errors import ConfigError
 
@@ -12,76 +13,76 @@ Range = tuple[float, float]
 
 
 class Mode(Enum):
-    """Where agents start and what they want."""
+    """Where agents start and what their goals are."""
 
-    REPLAY = "replay"  # as recorded; the goal is where the recording ends
-    OPEN = "open"  # drawn on the road network, with a route and several goals
+    REPLAY = "replay"  # agents start as recorded, and their goal is where their recording ends
+    OPEN = "open"  # agents start at random places on the road network, with a route and several goals
 
 
 class Control(Enum):
-    """Which agents of a recording the policies drive."""
+    """Which agents of a recording policies drive."""
 
     VEHICLES = "vehicles"
     AGENTS = "agents"  # pedestrians and cyclists too
-    SDC = "sdc"  # the self-driving car alone
-    PREDICT = "predict"  # the agents of the realism task: those to be predicted, and the self-driving car
+    SDC = "sdc"  # only the self-driving car
+    PREDICT = "predict"  # the agents to be predicted in the realism task, and the self-driving car
 
 
 class Others(Enum):
     """What moves the agents that no policy drives."""
 
     REPLAY = "replay"  # their recording
-    IDM = "idm"  # a reactive model on their lane path, with lights
+    IDM = "idm"  # a reactive driver model on the path of their recording, which obeys traffic lights
     STATIC = "static"  # nothing: they stand where they start
 
 
 class Model(Enum):
-    """What a policy's action means to a car."""
+    """What an action requests from a car."""
 
     BICYCLE = "bicycle"  # acceleration and steering angle
-    JERK = "jerk"  # jerk along and across
+    JERK = "jerk"  # longitudinal and lateral jerk
 
 
 class Actions(Enum):
-    """How an action is given."""
+    """The form of an action."""
 
-    DISCRETE = "discrete"  # a choice along and one across: 7 x 13 (bicycle) or 4 x 3 (jerk)
+    DISCRETE = "discrete"  # one longitudinal and one lateral choice: 7 x 13 (bicycle) or 4 x 3 (jerk)
     CONTINUOUS = "continuous"  # two numbers from -1 to 1
 
 
 class AtGoal(Enum):
-    """What happens to an ego that has reached the last of its goals."""
+    """What happens to an ego that has reached its last goal."""
 
     LEAVE = "leave"  # it leaves the world
-    STOP = "stop"  # it stands there until the end, and is done
+    STOP = "stop"  # it stops and stands there until the trial ends
     NEW_GOAL = "new_goal"  # it gets another goal
-    RESPAWN = "respawn"  # its episode ends and it starts another there and then
+    RESPAWN = "respawn"  # its episode ends and it starts another one at its start, as soon as the place is free
     CONTINUE = "continue"  # it stays in the world and drives until the time is up
 
 
 class OnInfraction(Enum):
     """What happens to an ego that commits an infraction."""
 
-    IGNORE = "ignore"  # it drives on; the infraction is counted
-    STOP = "stop"  # it stands there until the end, and is done
+    IGNORE = "ignore"  # it continues; the infraction is counted
+    STOP = "stop"  # it stops and stands there until the trial ends
     REMOVE = "remove"  # it leaves the world
 
 
 class CollisionsScored(Enum):
     """Which collisions make an attempt a failure."""
 
-    AT_FAULT = "at_fault"  # those that the agent is at fault for
+    AT_FAULT = "at_fault"  # collisions for which the agent is at fault
     ALL = "all"  # every contact with another agent
 
 
 @dataclass(frozen=True)
 class EpisodeConfig:
-    """How long an episode lasts."""
+    """The length of an episode."""
 
     trials: int = 1
-    # Attempts at the same situation, one after another; memory is kept between them.
+    # An episode is this many attempts (trials) at the same situation, one after another, with the policy's memory kept.
     trial_steps: int = 80
-    # The longest a trial may last.
+    # A trial lasts at most this many steps.
 
     def __post_init__(self) -> None:
         _at_least("trials", self.trials, 1)
@@ -90,18 +91,19 @@ class EpisodeConfig:
 
 @dataclass(frozen=True)
 class ControlConfig:
-    """Who drives what."""
+    """Which agents policies drive, and what moves the others."""
 
     who: Control = Control.VEHICLES
-    # Which agents of a recording the policies drive.
+    # Policies drive these agents of a recording.
     others: Others = Others.REPLAY
-    # What moves the rest.
+    # This moves the agents that no policy drives.
     rows: int = 32
-    # At most so many agents of a world are driven by policies: the self-driving car first, then those nearest to it.
+    # Policies drive at most this many agents of a world: the self-driving car first, then the agents nearest to it.
     ego_share: float = 1.0
-    # Share of the driven agents that are egos; the rest are co-players. At least one is an ego.
+    # This share of the driven agents are egos, at least one; the others are co-players.
     min_distance_m: float = 2.0
-    # A recorded vehicle that ends nearer than this to its start is parked: nobody drives it (but the self-driving car).
+    # A recorded vehicle that ends nearer than this to its start is parked, and no policy drives it unless it is the
+    # self-driving car.
 
     def __post_init__(self) -> None:
         _take_words(self)
@@ -112,18 +114,18 @@ class ControlConfig:
 
 @dataclass(frozen=True)
 class OpenConfig:
-    """Worlds whose agents are drawn on the road network."""
+    """Worlds whose agents start at random places on the road network."""
 
     agents: int = 32
-    # How many are driven by policies; at most control.rows.
+    # Policies drive this many agents, at most control.rows.
     traffic: int = 0
-    # How many more follow the reactive model.
+    # This many more agents follow the reactive driver model.
     goals: int = 3
-    # Goals of each, one after another along its route.
+    # Each agent has this many goals, one after another along its route.
     goal_spacing_m: float = 40.0
-    # Metres along the route from the start to the first goal, and from each goal to the next.
+    # The first goal is this many meters along the route, and each further goal as many meters after the one before.
     spawn_gap_m: float = 6.0
-    # Boxes of agents that start are at least so far apart.
+    # The boxes of agents are at least this far apart when they start.
 
     def __post_init__(self) -> None:
         _between("agents", self.agents, 1, 256)
@@ -135,14 +137,14 @@ class OpenConfig:
 
 @dataclass(frozen=True)
 class GoalConfig:
-    """When a goal is reached, and what then."""
+    """When a goal is reached, and what happens then."""
 
     at_goal: AtGoal = AtGoal.LEAVE
-    # What happens at the last goal.
+    # This happens when an ego has reached its last goal.
     radius_m: float = 2.0
-    # A goal is reached by the first step that ends within this distance of it ...
+    # A goal is reached by the first step that ends within this distance of it at no more than speed_mps.
     speed_mps: float = 100.0
-    # ... at no more than this speed.
+    # A goal is reached only at this speed or less.
 
     def __post_init__(self) -> None:
         _take_words(self)
@@ -152,14 +154,14 @@ class GoalConfig:
 
 @dataclass(frozen=True)
 class InfractionConfig:
-    """What happens on each kind of infraction."""
+    """What happens to an ego after each kind of infraction."""
 
     collision: OnInfraction = OnInfraction.IGNORE
-    # Its box touches another's, whoever is at fault.
+    # This happens when its box touches another box, whoever is at fault.
     off_road: OnInfraction = OnInfraction.IGNORE
-    # Its box touches a road edge, or has crossed one.
+    # This happens when its box touches a road edge, or its center has crossed one.
     red_light: OnInfraction = OnInfraction.IGNORE
-    # Its front crosses a stop line while the light is red.
+    # This happens when its front crosses a stop line while the light is red.
 
     def __post_init__(self) -> None:
         _take_words(self)
@@ -167,30 +169,32 @@ class InfractionConfig:
 
 @dataclass(frozen=True)
 class RewardConfig:
-    """Weights of the reward's terms: a number, or a range from which each agent's own weight is drawn every episode."""
+    """Weights of the reward terms: a number, or a range from which every agent draws its own weight in each episode."""
+
+    renamed_keys: ClassVar[Mapping[str, str]] = {"lane_centre": "lane_center"}
 
     goal: float | Range = 1.0
-    # Per goal reached.
+    # The reward for each goal that is reached.
     collision: float | Range = -1.0
-    # Per collision, when the contact begins, whoever is at fault.
+    # The reward for each collision when the contact begins, whoever is at fault.
     off_road: float | Range = -1.0
-    # Per departure, when it begins.
+    # The reward for each departure from the road when it begins.
     red_light: float | Range = -0.5
-    # Per red light run.
+    # The reward for each red light that is run.
     stop_sign: float | Range = 0.0
-    # Per stop sign passed without stopping.
+    # The reward for each stop sign that is passed without stopping.
     comfort: float | Range = -0.01
-    # Per step with uncomfortable acceleration or jerk.
+    # The reward for each step with uncomfortable acceleration or jerk.
     lane_center: float | Range = 0.0
-    # Per step on a lane: 1 on its centre line, 0 from 2 m off it.
+    # The reward for each step on a lane's center line; it falls to 0 at 2 m from the line.
     lane_align: float | Range = 0.0
-    # Per step: cosine of the angle to the lane, when moving.
+    # The reward for each moving step on a lane, times the cosine of the angle between heading and lane.
     wrong_way: float | Range = 0.0
-    # Per step that moves against the lane.
+    # The reward for each step that moves against the lane.
     progress: float | Range = 0.01
-    # Per metre that the distance to the goal shrank.
+    # The reward for each meter by which the distance to the goal shrinks.
     time: float | Range = 0.0
-    # Per step.
+    # The reward for each step.
 
     def __post_init__(self) -> None:
         for f in fields(self):
@@ -201,38 +205,39 @@ class RewardConfig:
 
 @dataclass(frozen=True)
 class ScoreConfig:
-    """When an attempt counts as a success: enough goals reached, no collision that counts, never off the road."""
+    """When an attempt is a success: enough goals reached, no collision that counts, and never off the road."""
 
     goal_shares: tuple[tuple[int, float], ...] = ((1, 1.0), (2, 0.5), (3, 0.6), (5, 0.8))
-    # A ladder: with at least so many goals, at least this share of them has to be reached. The last that fits counts.
+    # A list of (goals, share): an agent with at least this many goals must reach at least this share of them, and the
+    # last entry that applies counts.
     collisions: CollisionsScored = CollisionsScored.AT_FAULT
-    # Which collisions make an attempt a failure: those that the agent is at fault for, or every contact.
+    # These collisions make an attempt a failure: those for which the agent is at fault, or every contact.
 
     def __post_init__(self) -> None:
         _take_words(self)
         counts = [count for count, _ in self.goal_shares]
         if not counts or counts[0] != 1 or counts != sorted(set(counts)):
-            raise ConfigError(f"goal_shares start at {counts}, expected a ladder of ascending goal counts from 1 on")
+            raise ConfigError(f"goal_shares start at {counts}, expected ascending goal counts that start at 1")
         for _, share in self.goal_shares:
             _between("goal_shares", share, 0.0, 1.0)
 
 
 @dataclass(frozen=True)
 class ObserveConfig:
-    """How much an agent sees. Entries are nearest first; roads as seen from the middle of the agent's grid cell."""
+    """How much an agent observes. Entries are sorted by distance, road points by that from its grid cell."""
 
     partners: int = 31
-    # Other agents.
+    # An agent observes at most this many other agents.
     partner_range_m: float = 100.0
-    # Others further away are not seen.
+    # An agent observes other agents up to this distance.
     lanes: int = 64
-    # Pieces of lanes, at most 64.
+    # An agent observes at most this many lane points, up to 64.
     edges: int = 64
-    # Pieces of road edges, at most 64.
+    # An agent observes at most this many road edge points, up to 64.
     lights: int = 4
-    # Stop lines with a light or a stop sign, those ahead.
+    # An agent observes at most this many stop lines ahead, of traffic lights and stop signs.
     final: bool = False
-    # Keep the observation before an automatic reset in `final_observation`.
+    # The env keeps the last observation before an automatic reset in `final_observation`.
 
     def __post_init__(self) -> None:
         _between("partners", self.partners, 0, 255)
@@ -244,24 +249,24 @@ class ObserveConfig:
 
 @dataclass(frozen=True)
 class DisturbConfig:
-    """Disturbances for training; `clean` turns all of them off."""
+    """Disturbances for training. `clean` turns all of them off."""
 
     clean: bool = False
-    # Everything below is off, whatever it says.
+    # All other settings of this section have no effect.
     blind_rate: float = 0.0
-    # Chance per second that an agent sees no partners ...
+    # The probability per second that an agent stops observing partners for blind_s.
     blind_s: float = 1.0
-    # ... for so long.
+    # Blindness lasts this many seconds.
     phantom_brake_rate: float = 0.0
-    # Chance per second that the car brakes by itself ...
+    # The probability per second that a car starts to brake by itself for phantom_brake_s.
     phantom_brake_s: float = 0.5
-    # ... for so long ...
+    # Phantom braking lasts this many seconds.
     phantom_brake_mps2: float = 4.0
-    # ... so hard.
+    # A car brakes by itself with this deceleration.
     dropout: float = 0.0
-    # Chance that an entry of partners, lanes, edges or lights is missing from an observation.
+    # The probability that an entry of partners, lanes, edges or lights is missing from an observation.
     action_noise: float = 0.0
-    # Standard deviation of the noise on both parts of an action, as a share of their range.
+    # The standard deviation of the noise on both parts of an action, as a share of their range.
 
     def __post_init__(self) -> None:
         for f in fields(self):
@@ -272,18 +277,18 @@ class DisturbConfig:
 
 @dataclass(frozen=True)
 class HiddenConfig:
-    """Factors that are drawn for each episode, equal in all its trials, and never observed."""
+    """Factors that are drawn for each episode, are equal in all its trials, and are never observed."""
 
     steering_gain: Range = (1.0, 1.0)
-    # The wheels turn by the asked angle times this.
+    # The front wheels turn by the requested angle times this factor.
     brake_gain: Range = (1.0, 1.0)
-    # A braking car slows down by what is asked times this.
+    # A braking car decelerates by the requested amount times this factor.
     grip: Range = (1.0, 1.0)
-    # Tyres hold so much of a dry road's grip (0.9 g), along and across together.
+    # Tires have this share of the grip of a dry road (0.9 g), for longitudinal and lateral acceleration together.
     traffic_haste: Range = (1.0, 1.0)
-    # Reactive traffic wants to go at the limit times this, and keeps gaps divided by it.
+    # Reactive traffic drives at the speed limit times this factor and keeps gaps divided by it.
     partners: int = 1
-    # Which of so many partner policies drives the co-players.
+    # One of this many partner policies drives the co-players.
 
     def __post_init__(self) -> None:
         for f in fields(self):
@@ -299,10 +304,11 @@ class LogConfig:
     """Figures of a running simulation."""
 
     ema_alpha: float = 0.707
-    # How much of a row's average stays when it ends another episode: a half-life of about two episodes.
+    # This share of a row's average remains when it ends another episode; the default is a half-life of about two
+    # episodes.
     report_interval: int = 256
-    # Steps of the worlds between reports of the figures: means over agents, one weight each. In training they reach
-    # the screen, progress.jsonl and sinks.
+    # The env reports figures (means over agents with equal weights) every this many steps; in training they reach the
+    # screen, progress.jsonl and sinks.
 
     def __post_init__(self) -> None:
         _between("ema_alpha", self.ema_alpha, 0.0, 0.9999)
@@ -314,13 +320,13 @@ class SimConfig:
     """A simulation."""
 
     mode: Mode = Mode.REPLAY
-    # Where agents start and what they want.
+    # Agents start and get goals in this way.
     init_steps: int = 10
-    # The frame of the recording that is the start.
+    # This frame of the recording is the start.
     model: Model = Model.BICYCLE
-    # What an action means.
+    # An action requests this from a car.
     actions: Actions = Actions.DISCRETE
-    # How an action is given.
+    # An action has this form.
     episode: EpisodeConfig = field(default_factory=EpisodeConfig)
     control: ControlConfig = field(default_factory=ControlConfig)
     open: OpenConfig = field(default_factory=OpenConfig)
@@ -338,8 +344,9 @@ class SimConfig:
         _at_least("init_steps", self.init_steps, 0)
         if self.episode.trials > 1 and self.goal.at_goal is AtGoal.RESPAWN:
             raise ConfigError(
-                f"goal.at_goal is 'respawn' with episode.trials = {self.episode.trials}: an agent can't start anew "
-                "within a trial that ends for all at once; allowed with several trials: leave, stop, new_goal, continue"
+                f"goal.at_goal is 'respawn' with episode.trials = {self.episode.trials}: an agent cannot start again "
+                "within a trial that ends for all agents at once; allowed with several trials: "
+                "leave, stop, new_goal, continue"
             )
         if self.mode is Mode.OPEN and self.open.agents > self.control.rows:
             raise ConfigError(
@@ -372,7 +379,7 @@ def _ordered(name: str, value: Any) -> None:
 
 
 def _take_words(config: Any) -> None:
-    """Turn words into the choices that they name, so that `SimConfig(mode="open")` means what it says."""
+    """Replace words by the choices that they name, so that `SimConfig(mode="open")` works."""
     for name, kind in get_type_hints(type(config)).items():
         value = getattr(config, name)
         if not (isinstance(kind, type) and issubclass(kind, Enum)) or isinstance(value, kind):

@@ -23,13 +23,13 @@ from roadworthy.sim.rules.episode_figures import figure_names
 from roadworthy.sim.snapshot import Snapshot
 from roadworthy.sim.state import COPLAYER_POLICY, DRIVEN_COUNT, EGO, HIDDEN_FACTORS, ROLE, SCENARIO, TRIAL
 
-Array = Any  # of NumPy on the CPU; a tensor of torch on a GPU
+Array = Any  # of NumPy on the CPU, of torch on a GPU
 DEVICES = ("cpu", "cuda")
 
 
 @dataclass(frozen=True)
 class Signals:
-    """What a step meant to each row. `active` speaks of the observation just returned, the others of the step."""
+    """The signals of each row: `active` describes the observation just returned, the others the last step."""
 
     active: Array
     trial_ended: Array
@@ -40,9 +40,14 @@ class Signals:
 class DriveEnv:
     """Worlds of a pack, stepped together.
 
-    Row r belongs to world r // rows_per_world and to the agent in slot r % rows_per_world of it; rows that a scenario
-    has no agent for are never active. What `reset` and `step` return are views of the env's own arrays, which the next
-    call overwrites: NumPy's on the CPU, tensors on a GPU.
+    Row r belongs to world r // rows_per_world and to the agent in slot r % rows_per_world. Rows without an agent are
+    never active. `reset` and `step` return views of the env's own arrays, which the next call overwrites: NumPy arrays
+    on the CPU, torch tensors on a GPU.
+
+    Example:
+        >>> env = DriveEnv("town.pack", worlds=64)  # doctest: +SKIP
+        >>> observations = env.reset(seed=0)  # doctest: +SKIP
+        >>> observations, rewards, signals = env.step(actions)  # doctest: +SKIP
     """
 
     def __init__(
@@ -59,13 +64,18 @@ class DriveEnv:
         first_world: int = 0,
         world_total: int | None = None,
     ) -> None:
-        """Make the worlds; nothing runs before `reset`.
+        """Make the worlds. Call `reset` before the first step.
 
-        device: "cpu", or "cuda" (also "cuda:1"): a GPU holds all of these scenarios at once.
-        threads: how many cores share the work; all by default.
-        scenarios: numbers of the pack's scenarios to draw from; all by default.
-        sampling: whether a world whose episode ended draws another; without it, it rests until `assign` gives it one.
-        first_world, world_total: which worlds of a run these are, where a run is spread over several envs.
+        Args:
+            pack: the scenarios, or the path of their pack
+            worlds: how many worlds to step together
+            config: settings; the defaults if not given
+            seed: of the run, until `reset` gets another one
+            device: "cpu" or "cuda" (also "cuda:1"); a GPU holds all these scenarios at once
+            threads: how many cores share the work; all by default
+            scenarios: numbers of the pack's scenarios to draw from; all by default
+            sampling: whether a world draws another scenario when its episode ends; if not, it waits for `assign`
+            first_world, world_total: which worlds of a run these are, if several envs share the run
         """
         self.config = config or SimConfig()
         self.pack = pack if isinstance(pack, Pack) else Pack(pack)
@@ -86,12 +96,10 @@ class DriveEnv:
         self.step_count = 0
         self._is_started = self._is_closed = False
 
-    # Running
-
     def reset(self, seed: int | None = None) -> Array:
-        """Start a new episode in every world and return the observations; with a seed, the run starts over with it.
+        """Start a new episode in every world and return the observations. A seed restarts the run.
 
-        Episodes under way are cut short and logged so.
+        Episodes in progress are cut short and logged as such.
         """
         self._require_open()
         if seed is not None and self.batch.sampler is not None:
@@ -102,22 +110,22 @@ class DriveEnv:
 
     @property
     def drawn_episodes(self) -> NDArray[np.int64]:
-        """(worlds,) how many of a run's episodes each world has drawn."""
+        """(worlds,) how many episodes of the run each world has drawn."""
         return self.batch.rounds
 
     def skip_episodes(self, drawn: NDArray[np.int64]) -> None:
-        """Before the first `reset`: go on as if each world had drawn so many of the run's episodes before."""
+        """Continue as if each world had already drawn this many of the run's episodes. Call it before `reset`."""
         self._require_open()
         self.batch.skip(drawn)
 
     def begin(self, worlds: Sequence[int]) -> Array:
-        """Begin the next episode of some worlds at once; what runs there is cut short and logged so."""
+        """Start the next episode of some worlds now. Episodes in progress there are cut short and logged as such."""
         self._require_started()
         self.batch.begin(self._known_worlds(worlds))
         return self.observations
 
     def step(self, actions: Array) -> tuple[Array, Array, Signals]:
-        """One step of every world: observations, rewards and signals, as views."""
+        """Make a step of every world and return observations, rewards and signals as views."""
         self._require_started()
         self.batch.step(actions)
         self.step_count += 1
@@ -141,7 +149,7 @@ class DriveEnv:
         self.batch.set_actions(actions)
 
     def run_stages(self, stages: Any) -> None:
-        """Run some stages of a step, for benchmarks: bits of cpu.STAGES, or on a GPU names of kernels."""
+        """Run some stages of a step, for benchmarks: bits of cpu.STAGES, or names of kernels on a GPU."""
         self._require_started()
         self.batch.run_stages(stages)
 
@@ -153,9 +161,9 @@ class DriveEnv:
         *,
         now: bool = False,
     ) -> None:
-        """Give a world its next episode, or several worlds one each.
+        """Queue an episode for one world, or one for each of several worlds.
 
-        One that rests starts it at once; a running one when it is done, or now.
+        An idle world starts it at once. A running world starts it after its current episode, or at once with `now`.
         """
         self._require_open()
         worlds, seeds = self._known_worlds(world), [_seed(s) for s in np.atleast_1d(episode_seed).tolist()]
@@ -169,10 +177,8 @@ class DriveEnv:
         self.batch.assign(worlds, numbers, seeds, begin)
 
     def close(self) -> None:
-        """Let go of the memory; nothing can be done with the env afterwards."""
+        """Release the memory. The env cannot be used afterwards."""
         self._is_closed = True
-
-    # State
 
     @property
     def agents(self) -> Array:
@@ -196,53 +202,53 @@ class DriveEnv:
 
     @property
     def roles(self) -> NDArray[np.int32]:
-        """(rows,) who drives each row: state.EGO or state.COPLAYER, -1 for rows that the scenario does not use."""
+        """(rows,) the role of each row: state.EGO or state.COPLAYER, -1 for rows without an agent."""
         roles = np.where(self._is_used(), self._host("agent_flags")[:, ROLE, : self.rows_per_world], -1)
         return roles.ravel()
 
     @property
     def episodes(self) -> tuple[Episode | None, ...]:
-        """What runs in each world, None where it rests."""
+        """The episode in progress in each world, None for an idle world."""
         return self.batch.episodes
 
     @property
     def resting_worlds(self) -> NDArray[np.int64]:
-        """Worlds that have nothing to do."""
+        """The numbers of the idle worlds."""
         return np.flatnonzero(self._host("clocks")[:, SCENARIO] < 0)
 
     @property
     def trials(self) -> NDArray[np.int32]:
-        """(worlds,) the number of the trial that each is in."""
+        """(worlds,) the number of the trial in progress."""
         return self._host("clocks")[:, TRIAL].copy()
 
     @property
     def hidden(self) -> dict[str, NDArray[Any]]:
-        """The hidden factors of each world's episode: for records and oracles, never for policies under test."""
+        """The hidden factors of each world's episode, for records and oracles, never for policies under test."""
         values = self._host("hidden")
         factors: dict[str, NDArray[Any]] = {name: values[:, k].copy() for k, name in enumerate(HIDDEN_FACTORS)}
         return factors | {"partner": self._host("clocks")[:, COPLAYER_POLICY].copy()}
 
     @property
     def final_observation(self) -> Array:
-        """(rows, size) what each row saw where its last trial ended, before the reset."""
+        """(rows, size) the last observation of each row's last trial, before the reset."""
         if not self.config.observe.final:
             raise UsageError("final observations are not kept; set observe.final = true")
         return self.batch.final_observations
 
     @property
     def action_choices(self) -> tuple[int, int] | None:
-        """How many choices each part of an action has; None where actions are continuous."""
+        """How many choices each part of an action has; None for continuous actions."""
         return ACTION_CHOICES[self.config.model] if self.config.actions is Actions.DISCRETE else None
 
     @property
     def idle_action(self) -> tuple[float, float]:
-        """The action that asks for nothing: a car goes straight on at its speed."""
+        """The action that requests nothing: a car continues straight ahead at its speed."""
         return IDLE_CHOICES[self.config.model] if self.config.actions is Actions.DISCRETE else (0.0, 0.0)
 
     def figures(self) -> dict[str, float | None]:
-        """The mean over ego rows in use of each row's moving average, one weight per row, and `n`, how many there are.
+        """Return the mean over ego rows of each row's moving average, with equal weights, and their number `n`.
 
-        Empty before the first episode has ended. A figure that no row has is None.
+        Return nothing before the first episode has ended. A figure without data is None.
         """
         has_data = self._is_used() & (self._host("agent_flags")[:, ROLE, : self.rows_per_world] == EGO)
         has_data &= _on_host(self.batch.logs.episode_counts) > 0
@@ -260,19 +266,19 @@ class DriveEnv:
         return figures | {"n": len(averages)}
 
     def report(self) -> dict[str, float | None]:
-        """Return the figures every `log.report_interval` steps, and nothing in between. Reporting changes nothing."""
+        """Return the figures every `log.report_interval` steps and nothing in between."""
         return self.figures() if self.step_count % self.config.log.report_interval == 0 else {}
 
     def ended_episodes(self) -> EndedEpisodes:
-        """The episodes that have ended since the last call, each with its row and its unsmoothed figures."""
+        """Return the episodes that have ended since the last call, each with its row and its figures."""
         return self.batch.ended()
 
     def memory(self) -> dict[str, int]:
-        """Bytes of each part: `observations`, `worlds`, `scenarios` and `maps`."""
+        """Return the bytes of `observations`, `worlds`, `scenarios` and `maps`."""
         return self.batch.memory()
 
     def light_states(self, world: int, steps: int) -> NDArray[np.uint8]:
-        """(lights, steps) the LightState of every light in the first steps of the world's trial. CPU only."""
+        """Return the LightState of every light in the first steps of the world's trial, (lights, steps). CPU only."""
         self._require_cpu("light_states")
         states: NDArray[np.uint8] = self.batch.light_states(world, steps)
         return states
@@ -280,7 +286,7 @@ class DriveEnv:
     def call_with_state(self, function: Any, *arguments: Any) -> None:
         """Call `function(worlds, maps, scenarios, settings, *arguments)`, which may read the whole state. CPU only.
 
-        For scripted experts and measurements, which may know what policies cannot observe.
+        Scripted experts and measurements use it: they may know what policies cannot observe.
         """
         self._require_cpu("call_with_state")
         self.batch.call_with_state(function, *arguments)
@@ -293,15 +299,13 @@ class DriveEnv:
         self._require_open()
         self.batch.pre_reset_callback = callback
 
-    # Going back
-
     def snapshot(self) -> Snapshot:
-        """Everything that decides what comes next, as copies."""
+        """Return copies of everything that determines the next steps."""
         self._require_started()
         return self.batch.snapshot(self.step_count)
 
     def restore(self, snapshot: Snapshot) -> Array:
-        """Go on from a snapshot of this env, or of one with the same config, pack and number of worlds."""
+        """Continue from a snapshot of this env, or of one with the same config, pack and number of worlds."""
         self._require_open()
         if len(snapshot.arrays["Worlds.clocks"]) != self.world_count or (
             snapshot.arrays["Rows.observations"].shape != (self.row_count, self.observation_layout.size)
@@ -311,8 +315,6 @@ class DriveEnv:
         self.step_count = snapshot.steps
         self._is_started = True
         return self.observations
-
-    # Within
 
     def _make_batch(self, numbers: Sequence[int], sampler: Sampler | None, threads: int | None) -> Any:
         if self.device == "cpu":
@@ -329,11 +331,11 @@ class DriveEnv:
         return CudaBatch(self.pack, self.config, self.world_count, numbers, sampler, self.device)
 
     def _host(self, name: str) -> NDArray[Any]:
-        """An array of state.Worlds, to read."""
+        """Return an array of state.Worlds on the host, for reading."""
         return _on_host(getattr(self.batch.worlds, name))
 
     def _is_used(self) -> NDArray[np.bool_]:
-        """(worlds, slots) whether the scenario that runs there has an agent for the row."""
+        """Return which slots have an agent, (worlds, slots)."""
         clocks = self._host("clocks")
         driven = np.where(clocks[:, SCENARIO] >= 0, clocks[:, DRIVEN_COUNT], 0)
         return np.arange(self.rows_per_world) < driven[:, None]

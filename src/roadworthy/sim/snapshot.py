@@ -1,4 +1,4 @@
-"""Snapshot: everything that decides what an env does next."""
+"""Snapshot: everything that determines what an env does next."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from roadworthy.sim.episodes import Episode
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What `DriveEnv.restore` goes on from, on either device."""
+    """The state that `DriveEnv.restore` continues from, on either device."""
 
-    arrays: dict[str, NDArray[Any]]  # of state.py, by tuple and name
+    arrays: dict[str, NDArray[Any]]  # of state.py, by tuple and field
     running: tuple[Episode | None, ...]
     waiting: tuple[tuple[Episode, ...], ...]
     rounds: NDArray[np.int64]

@@ -1,4 +1,4 @@
-"""How fast an env is on its device: steps, stages, memory, and how near that is to what the memory allows."""
+"""Speed of an env on its device: steps, stages, memory, and memory bandwidth."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ import numpy as np
 from roadworthy.sim.backends import cpu
 from roadworthy.sim.env import DriveEnv
 
-_ACTIONS = 16  # different ones, taken in turn
+_ACTIONS = 16  # different actions, used in turn
 _COPIED_BYTES = 2**28
 
 
 @dataclass(frozen=True)
 class Speed:
-    """What a run of steps came to. Rates count active agents only.
+    """The result of a measurement. Rates count active agents only.
 
-    A step's seconds are the median on the CPU and the mean on a GPU, the starts of episodes included; a stage's are the
-    mean. On a GPU each stage is timed as a graph of its own, over and over from the same state.
+    Seconds per step are the median on the CPU and the mean on a GPU, with the starts of episodes. Seconds per stage are
+    the mean. On a GPU each stage is timed as a CUDA graph of its own, repeatedly from the same state.
     """
 
     device: str
@@ -33,8 +33,8 @@ class Speed:
     step_s: float
     stages_s: dict[str, float]
     memory: dict[str, int]  # DriveEnv.memory
-    written_bytes: int  # observations that a step writes
-    copy_bytes_s: float  # what the device copies in a second, reading and writing counted
+    written_bytes: int  # bytes of observations that a step writes
+    copy_bytes_s: float  # bytes per second that the device copies, counting reads and writes
 
     @property
     def agent_steps_s(self) -> float:
@@ -46,12 +46,12 @@ class Speed:
 
 
 def measure(env: DriveEnv, steps: int, report: Callable[[int, int], None] = lambda done, total: None) -> Speed:
-    """Run an env with random actions and time it, as a whole and stage by stage. It goes on from a reset."""
+    """Step an env with random actions and time whole steps and single stages, starting with a reset."""
     is_gpu = env.device != "cpu"
     wait = _waiting(is_gpu)
     env.reset(seed=0)
     actions = _random_actions(env, is_gpu)
-    for k in range(3):  # kernels are compiled, loaded and captured
+    for k in range(3):  # compile, load and capture the kernels
         env.step(actions[k])
     wait()
     seconds, active = [], 0.0
@@ -98,7 +98,7 @@ def _random_actions(env: DriveEnv, is_gpu: bool) -> list[Any]:
 
 
 def _waiting(is_gpu: bool) -> Callable[[], None]:
-    """What waits until the device has done everything."""
+    """Return a function that waits until the device is idle."""
     if not is_gpu:
         return lambda: None
     import torch
@@ -107,12 +107,12 @@ def _waiting(is_gpu: bool) -> Callable[[], None]:
 
 
 def _captured(call: Callable[[], Any]) -> Callable[[], Any]:
-    """The same as a graph, without the time that launching from Python takes; where there is a GPU to capture it."""
+    """Return the call as a CUDA graph, without the launch overhead of Python; the call itself without a GPU."""
     import torch
 
     if not torch.cuda.is_available():
         return call
-    call()  # what is compiled and loaded on the first call can't be captured
+    call()  # the first call compiles and loads, which cannot be captured
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         call()
@@ -120,7 +120,7 @@ def _captured(call: Callable[[], Any]) -> Callable[[], Any]:
 
 
 def _time_of(call: Callable[[], Any], times: int, wait: Callable[[], None]) -> float:
-    """Seconds of one of many calls in a row."""
+    """Return the seconds per call of many calls in a row."""
     call()
     wait()
     began = time.perf_counter()

@@ -26,7 +26,8 @@ from roadworthy.sim.config import (
 )
 from roadworthy.sim.env import DriveEnv
 from roadworthy.sim.params import params
-from roadworthy.sim.rules.episode_figures import EPISODE_FIGURES, TRIAL_FIGURES, figure_names, score
+from roadworthy.sim.rules.episode_figures import EPISODE_FIGURES, TRIAL_FIGURES, figure_names
+from roadworthy.sim.rules.score import score
 from roadworthy.sim.state import COPLAYER, EGO, Params
 from tests.sim.scenes import Actor, pack_of, scene
 

@@ -1,4 +1,4 @@
-"""The arrays of an env's worlds, as they are before the first episode."""
+"""Allocation of an env's arrays, in their state before the first episode."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from roadworthy.sim.state import (
 
 
 def make_worlds(worlds: int, goals: int, room: int) -> tuple[Worlds, Starts]:
-    """Worlds that rest, with room for so many agents of so many goals each."""
+    """Return idle worlds, with room for `room` agents with `goals` goals each."""
     agents = np.zeros((worlds, GOALS + 2 * goals, room), np.float32)
     flags = np.zeros((worlds, FLAG_LINES, room), np.int32)
     clocks = np.zeros((worlds, CLOCK_COLUMNS), np.int32)
@@ -44,7 +44,7 @@ def make_worlds(worlds: int, goals: int, room: int) -> tuple[Worlds, Starts]:
 
 
 def make_logs(worlds: int, rows_per_world: int, trials: int) -> Logs:
-    """Logs of no episode."""
+    """Return empty logs."""
     shape, figures = (worlds, rows_per_world), len(figure_names(trials))
     return Logs(
         trials=np.full((*shape, trials, len(TRIAL_FIGURES)), np.nan, np.float32),
@@ -55,7 +55,7 @@ def make_logs(worlds: int, rows_per_world: int, trials: int) -> Logs:
 
 
 def make_rows(rows: int, config: SimConfig, width: int | None = None) -> Rows:
-    """Rows of which none is active; observations may be given more width than they need."""
+    """Return inactive rows. Observations may be wider than the layout needs."""
     width = width or layout(config).size
     return Rows(
         observations=np.zeros((rows, width), np.float32),
@@ -70,10 +70,10 @@ def make_rows(rows: int, config: SimConfig, width: int | None = None) -> Rows:
 
 
 def rounded_up(count: int) -> int:
-    """The next multiple of 32: rules fill working space up to whole vectors, and threads come 32 at a time."""
+    """Return the next multiple of 32: for whole vectors of scratch space and for warps of GPU threads."""
     return -(-count // 32) * 32
 
 
 def bytes_of(arrays: Iterable[NDArray[Any]]) -> int:
-    """How much memory arrays take."""
+    """Return the bytes of some arrays."""
     return sum(array.nbytes for array in arrays)

@@ -1,7 +1,7 @@
-"""The order of the rules, worlds in parallel on the cores.
+"""The order of the rules on a CPU, with worlds in parallel on its cores.
 
 `step` makes one step of every world; `begin` starts an episode in some of them. Within a world each stage runs over all
-agents before the next one begins, so that nobody sees half of a step.
+agents before the next one begins, so that no agent observes half of a step.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ from roadworthy.sim.state import (
     Worlds,
 )
 
-# Stages of a step, as bits, so that a benchmark can run them one by one.
+# Stages of a step, as bits, so that callers can run them one by one.
 PLAN, MOVE, JUDGE, REWARD, ADVANCE, OBSERVE = 1, 2, 4, 8, 16, 32
 ALL_STAGES = 63
 MOTION = PLAN | MOVE
@@ -79,7 +79,7 @@ def step(
     settings: NDArray[np.void],
     stages: int,
 ) -> None:
-    """One step of every world that is not idle."""
+    """Make one step of every world that is not idle."""
     for number in prange(len(worlds.clocks)):
         w, p = np.int64(number), settings[0]
         if worlds.clocks[w, SCENARIO] < 0:
@@ -127,7 +127,7 @@ def cut(
     settings: NDArray[np.void],
     is_cut_out: NDArray[np.bool_],
 ) -> None:
-    """Close the episodes under way in these worlds before their time, and mark whose they were.
+    """Cut short the episodes in progress in these worlds, and report their rows.
 
     is_cut_out: (worlds, slots)
     """
@@ -138,7 +138,7 @@ def cut(
 
 @rule
 def _plan(worlds: Worlds, rows: Rows, maps: Maps, scenarios: Scenarios, w: int, p: Params) -> None:
-    """What every agent wants to do, from where all of them are."""
+    """Decide what every agent does, from the current state of all agents."""
     agents, flags, clock = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w]
     first_row = w * rows_per_world(worlds, rows)
     dt = scenarios.dt[clock[SCENARIO]]
@@ -146,7 +146,7 @@ def _plan(worlds: Worlds, rows: Rows, maps: Maps, scenarios: Scenarios, w: int, 
         if flags[IS_DRIVING, a]:
             apply_action(agents, flags, a, rows.actions[first_row + a], worlds.seeds[w], clock[STEP], dt, p)
     if clock[AGENT_COUNT] > clock[DRIVEN_COUNT]:
-        # Traffic judges those whom policies drive by their places on their routes.
+        # Traffic predicts policy-driven agents by their places on their routes.
         for a in range(clock[DRIVEN_COUNT]):
             if flags[IS_DRIVING, a]:
                 place_on_route(worlds, maps, w, a)
@@ -157,7 +157,7 @@ def _plan(worlds: Worlds, rows: Rows, maps: Maps, scenarios: Scenarios, w: int, 
 
 @rule
 def _move(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, p: Params) -> None:
-    """Everybody moves at once."""
+    """Move all agents."""
     agents, flags, clock = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w]
     s = clock[SCENARIO]
     dt = scenarios.dt[s]
@@ -179,7 +179,7 @@ def _judge(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, p: Params) 
     s, m, count, step = clock[SCENARIO], clock[MAP], clock[AGENT_COUNT], clock[STEP]
     driven = clock[DRIVEN_COUNT]
     prefetch_map(maps, m, agents, driven, worlds.order[w])
-    # Question by question, as `_observe` goes part by part. EVENTS holds what was found until all is.
+    # One rule at a time for all agents, which is faster. EVENTS holds the findings until all are complete.
     for a in range(driven):
         if flags[IS_DRIVING, a]:
             flags[EVENTS, a] = detect_collision(agents, flags, a, count, maps, m)
@@ -210,9 +210,9 @@ def _reward(worlds: Worlds, logs: Logs, rows: Rows, w: int, p: Params) -> None:
 
 @rule
 def _observe(worlds: Worlds, rows: Rows, maps: Maps, scenarios: Scenarios, w: int, p: Params, is_last: bool) -> None:
-    """Write every row; one that is not active is zero.
+    """Write every row; inactive rows are zero.
 
-    is_last: keep what a row sees where its trial ends instead, before anything changes.
+    is_last: write the final observations of rows whose trial ended instead, before anything is reset.
     """
     row_count = rows_per_world(worlds, rows)
     agents, flags, clock, seed = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w], worlds.seeds[w]
@@ -232,7 +232,7 @@ def _observe(worlds: Worlds, rows: Rows, maps: Maps, scenarios: Scenarios, w: in
             rows_out[row] = _ZERO
     if driven > 0:
         prefetch_lists(maps, m, agents, driven)
-    # Part by part: all of it in one loop takes a fifth longer.
+    # One block at a time for all agents: a single loop over agents takes 20% longer.
     for a in range(driven):
         if _is_observing(agents, flags, rows, a, first + a, is_last):
             write_ego(agents, flags, a, rows_out[first + a], p.block_starts[EGO_BLOCK])
@@ -253,14 +253,14 @@ def _observe(worlds: Worlds, rows: Rows, maps: Maps, scenarios: Scenarios, w: in
 
 @inlined
 def _is_observing(agents: Floats, flags: Ints, rows: Rows, a: int, row: int, is_last: bool) -> bool:
-    """Whether a driven agent's row is to be written."""
+    """Return whether a driven agent's row is to be written."""
     is_asked = flags[IS_DRIVING, a] != 0 and (rows.trial_ended[row] or not is_last)
     return is_asked and has_valid_pose(agents, a)
 
 
 @inlined
 def _clear_outputs(rows: Rows, w: int, row_count: int) -> None:
-    """An idle world: nothing happens."""
+    """Clear the rewards and signals of an idle world."""
     for row in range(w * row_count, (w + 1) * row_count):
         rows.rewards[row] = _ZERO
         rows.trial_ended[row] = rows.episode_ended[row] = rows.timed_out[row] = False

@@ -1,4 +1,4 @@
-"""The worlds of an env on the CPU: which episode runs in which, and what became of those that ended."""
+"""The worlds of an env on the CPU: which episode each one runs, and the results of those that ended."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ from roadworthy.sim.state import (
 )
 
 _EPISODE_LOG_SIZE = 100_000
-# Numba's fallback for its threads can't be entered by two threads of Python at once.
+# Two Python threads must not enter Numba's fallback threading layer at once.
 _NUMBA_LOCK = threading.Lock()
 
 
 class CpuBatch:
-    """W worlds, shared by the cores. The host decides what runs next in a world, in the step that ends an episode."""
+    """W worlds, shared by the cores. The host chooses a world's next episode in the step that ends the last one."""
 
     def __init__(self, pack: Pack, config: SimConfig, worlds: int, sampler: Sampler | None, threads: int) -> None:
         settings = params(config)
@@ -66,7 +66,7 @@ class CpuBatch:
         self._log = EpisodeLog(_EPISODE_LOG_SIZE)
 
     def reset(self) -> None:
-        """Start another episode in every world; those under way are cut short and logged so."""
+        """Start another episode in every world; cut short and log those in progress."""
         worlds = np.arange(len(self._running))
         self._cut(worlds)
         for array in (self.rows.rewards, self.rows.trial_ended, self.rows.episode_ended, self.rows.timed_out):
@@ -74,7 +74,7 @@ class CpuBatch:
         self._begin(worlds)
 
     def begin(self, worlds: Sequence[int]) -> None:
-        """Begin the next episode of these worlds; those under way are cut short and logged so."""
+        """Start the next episode of these worlds; cut short and log those in progress."""
         numbers = np.asarray(worlds, np.int64)
         self._cut(numbers)
         self._begin(numbers)
@@ -100,7 +100,7 @@ class CpuBatch:
         self._call(cpu.step, *self.parts(), self.store.maps, self.store.scenarios, self.settings, stages)
 
     def set_actions(self, actions: ArrayLike) -> None:
-        """Check actions and copy them to where the rules read them."""
+        """Check actions and copy them to the rows."""
         given = np.asarray(actions)
         if given.shape != self.rows.actions.shape:
             raise UsageError(f"actions have shape {given.shape}, expected {self.rows.actions.shape}: two per row")
@@ -112,14 +112,14 @@ class CpuBatch:
             raise UsageError(f"the action of row {row} is {given[row].tolist()}; allowed: {self._allowed()}")
 
     def assign(self, worlds: Sequence[int], scenarios: Sequence[int], seeds: Sequence[int], now: Sequence[int]) -> None:
-        """Queue an episode for each of these worlds; those in `now`, and those that rest, begin it at once."""
+        """Queue an episode for each of these worlds. Worlds in `now` and idle worlds start it at once."""
         for world, scenario, seed in zip(worlds, scenarios, seeds, strict=True):
             self._waiting[world].append(Episode(-1, scenario, seed))
         if len(now):
             self.begin(now)
 
     def light_states(self, world: int, steps: int) -> NDArray[np.uint8]:
-        """(lights, steps) what the lights of a world show in the first steps of its trial."""
+        """Return what the lights of a world show in the first steps of its trial, (lights, steps)."""
         s = int(self.worlds.clocks[world, SCENARIO])
         states = np.zeros((self.store.scenarios.counts[s, LIGHT_COUNT], steps), np.uint8)
         _write_light_states(self.store.scenarios, s, self.worlds.seeds[world], self.settings, states)
@@ -134,15 +134,15 @@ class CpuBatch:
         return tuple(self._running)
 
     def ended(self) -> EndedEpisodes:
-        """The episodes that have ended since the last call."""
+        """Return the episodes that have ended since the last call."""
         return self._log.take(self._ended(np.zeros(0, np.int64), is_cut=False))
 
     def parts(self) -> tuple[Worlds, Starts, Logs, Rows]:
-        """Everything that changes."""
+        """Return all arrays that change."""
         return self.worlds, self.starts, self.logs, self.rows
 
     def memory(self) -> dict[str, int]:
-        """Bytes of each part."""
+        """Return the bytes of each part."""
         observations = self.rows.observations.nbytes + self.rows.final_observations.nbytes
         return {
             "observations": observations,
@@ -152,16 +152,16 @@ class CpuBatch:
 
     @property
     def rounds(self) -> NDArray[np.int64]:
-        """(W,) episodes drawn for each world; none where they are assigned."""
+        """(W,) episodes drawn for each world; empty if they are assigned."""
         return np.zeros(0, np.int64) if self.sampler is None else self.sampler.rounds.copy()
 
     def skip(self, rounds: NDArray[np.int64]) -> None:
-        """Go on as if so many episodes had been drawn for each world."""
+        """Continue as if this many episodes had been drawn for each world."""
         assert self.sampler is not None
         self.sampler.rounds[:] = rounds
 
     def snapshot(self, steps: int) -> Snapshot:
-        """Everything that decides what comes next, as copies. Slots, which are the store's affair, are left out."""
+        """Return copies of everything that determines the next steps, without slots, which belong to the store."""
         arrays = {
             f"{type(part).__name__}.{name}": array.copy()
             for part in self.parts()
@@ -178,7 +178,7 @@ class CpuBatch:
         )
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Go on from a snapshot of an env with the same config, pack and number of worlds."""
+        """Continue from a snapshot of an env with the same config, pack and number of worlds."""
         places = {}
         for world, episode in enumerate(snapshot.running):
             if episode is not None:
@@ -199,7 +199,7 @@ class CpuBatch:
             self.sampler.rounds[:] = snapshot.rounds
 
     def _begin(self, numbers: NDArray[np.int64]) -> None:
-        """Start the next episode of these worlds; those that have none rest."""
+        """Start the next episode of these worlds; worlds without one become idle."""
         clocks = self.worlds.clocks
         for world in numbers.tolist():
             clocks[world, SCENARIO], clocks[world, EPISODE_ENDED] = -1, 0
@@ -212,7 +212,7 @@ class CpuBatch:
         self._call(cpu.begin, numbers, self.worlds, self.starts, self.rows, maps, scenarios, self.settings)
 
     def _next(self, world: int) -> Episode | None:
-        """The next episode of a world, with its scenario loaded."""
+        """Return the next episode of a world, with its scenario loaded."""
         if self._waiting[world]:
             episode = self._waiting[world].popleft()
             self._put(world, self.store.load(world, episode.scenario))
@@ -227,7 +227,7 @@ class CpuBatch:
                 return episode
             except ScenarioError as error:
                 if attempt == ATTEMPTS:
-                    raise ScenarioError(f"{ATTEMPTS} scenarios in a row can't be driven; the last: {error}") from error
+                    raise ScenarioError(f"{ATTEMPTS} scenarios in a row cannot be driven; the last: {error}") from error
                 episode = self.sampler.draw(episode.number, attempt)
         raise AssertionError
 
@@ -235,7 +235,7 @@ class CpuBatch:
         self.worlds.clocks[world, SCENARIO], self.worlds.clocks[world, MAP] = place
 
     def _cut(self, numbers: NDArray[np.int64]) -> None:
-        """Log the episodes under way in these worlds as cut, if a step was made in them."""
+        """Log the episodes in progress in these worlds as cut, if they have made a step."""
         numbers = np.array([w for w in numbers.tolist() if self._running[w] is not None], np.int64)
         is_cut = np.zeros((len(self._running), self.rows_per_world), np.bool_)
         self._call(cpu.cut, numbers, self.worlds, self.logs, self.settings, is_cut)
@@ -261,7 +261,7 @@ class CpuBatch:
     def _allowed(self) -> str:
         p = self.settings[0]
         if p["is_continuous"]:
-            return "two finite numbers, -1 to 1 (what is beyond is clipped)"
+            return "two finite numbers, -1 to 1 (larger values are clipped)"
         return f"a whole number from 0 to {p['choices_along'] - 1} and one from 0 to {p['choices_across'] - 1}"
 
     def _call(self, function: Any, *arguments: Any) -> None:
@@ -270,7 +270,7 @@ class CpuBatch:
             function(*arguments)
 
     def _grow(self, agents: int) -> None:
-        """Make the worlds wide enough for so many agents."""
+        """Give the worlds room for this many agents."""
         worlds = self.worlds
         more = agents - worlds.agents.shape[-1]
         if more > 0:
@@ -295,7 +295,7 @@ def _write_light_states(
 
 @kernel
 def _first_bad_action(actions: Floats, active: NDArray[np.bool_], settings: NDArray[np.void]) -> int:
-    """The first active row whose action is no choice, or no number; -1 for none."""
+    """Return the first active row with an invalid action, -1 for none."""
     for row in range(len(actions)):
         if active[row] and not is_allowed(actions[row], settings[0]):
             return row

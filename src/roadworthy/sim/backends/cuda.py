@@ -1,7 +1,7 @@
-"""The same order of the rules, as kernels on a GPU.
+"""The order of the rules on a GPU, as kernels.
 
-A block of threads serves a world, and each thread an agent. What one thread writes and another reads is kept apart by
-the end of a kernel, or by a barrier of the block. Observations have their own kernel, in cuda_observe.py.
+A thread block serves a world, and a thread an agent. The end of a kernel or a barrier separates writes of one thread
+from reads of another. cuda_observe.py has the kernels for observations.
 """
 
 from __future__ import annotations
@@ -74,21 +74,21 @@ from roadworthy.sim.state import (
 _ZERO = np.float32(0.0)
 Settings = NDArray[np.void]
 
-TOGETHER, QUESTIONS = 32, 4  # agents that a block judges, blocks for each
-# To plan traffic: pairs that are looked at together, a box for each agent, and registers of a thread.
+AGENTS_PER_BLOCK, QUESTIONS = 32, 4  # agents that a thread block judges, and thread blocks for each group of agents
+# For planning traffic: pairs that are processed together, a box for each agent, and registers per thread.
 _PAIRS, _BOXES, _REGISTERS = 512, (4, MOST_AGENTS), 128
-# Entries of Ended.counts.
+# Entries of EndedRows.counts.
 ENDED, STEPS, BAD_ACTIONS, BAD_ROW = range(4)
 
 
-class Ended(NamedTuple):
-    """Episodes of single rows that have ended, in no order, until the host reads them. Room for n of them."""
+class EndedRows(NamedTuple):
+    """EndedRows episodes of single rows, in any order, until the host reads them. Room for n of them."""
 
-    counts: Longs  # (4,) ended since the last reading; steps made; actions that were none; the row of such a one
-    steps: Longs  # (n,) when each ended
+    counts: Longs  # (4,) episodes ended since the last read; steps made; invalid actions; the row of one of them
+    steps: Longs  # (n,) step at which each one ended
     rows: Ints  # (n,)
     numbers: Longs  # (n,) Episode.number
-    slots: Ints  # (n,) of its scenario
+    slots: Ints  # (n,) slot of its scenario
     seeds: Seeds  # (n,)
     is_ego: Ints  # (n,)
     is_cut: Ints  # (n,)
@@ -98,7 +98,7 @@ class Ended(NamedTuple):
 
 @gpu_kernel
 def place_driven(worlds: Worlds, maps: Maps, settings: Settings) -> None:
-    """Where those whom policies drive are on their routes: traffic judges them by that."""
+    """Update the places on their routes of policy-driven agents, which traffic uses to predict them."""
     w, a = natural(cuda.blockIdx.x), natural(cuda.threadIdx.x)
     clock = worlds.clocks[w]
     if clock[SCENARIO] >= 0 and a < clock[DRIVEN_COUNT] < clock[AGENT_COUNT] and worlds.agent_flags[w, IS_DRIVING, a]:
@@ -107,10 +107,10 @@ def place_driven(worlds: Worlds, maps: Maps, settings: Settings) -> None:
 
 @gpu_kernel_with(registers=_REGISTERS)
 def plan_traffic(worlds: Worlds, maps: Maps, scenarios: Scenarios, settings: Settings) -> None:
-    """What reactive agents want to do, from where all are.
+    """Decide what reactive agents do, from the current state of all agents.
 
-    To few of the others anybody has to react, and that takes long. So pairs are listed first, and then shared out: if
-    each thread went through the others of its agent, all would wait for those who have somebody near.
+    Few pairs of agents interact, and those take long. So pairs that interact are listed first and then distributed over
+    the threads: if each thread handled all pairs of its agent, all threads would wait for the slowest.
     """
     w, thread, threads = natural(cuda.blockIdx.x), natural(cuda.threadIdx.x), natural(cuda.blockDim.x)
     agents, flags, clock, p = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w], settings[0]
@@ -149,8 +149,8 @@ def plan_traffic(worlds: Worlds, maps: Maps, scenarios: Scenarios, settings: Set
 
 
 @gpu_kernel
-def move(worlds: Worlds, rows: Rows, scenarios: Scenarios, ended: Ended, settings: Settings) -> None:
-    """Everybody but reactive agents moves, those that policies drive as they were told."""
+def move(worlds: Worlds, rows: Rows, scenarios: Scenarios, ended: EndedRows, settings: Settings) -> None:
+    """Move all agents but reactive ones; policy-driven agents follow their actions."""
     w, a = natural(cuda.blockIdx.x), natural(cuda.threadIdx.x)
     p, clock = settings[0], worlds.clocks[w]
     s = clock[SCENARIO]
@@ -178,7 +178,7 @@ def move(worlds: Worlds, rows: Rows, scenarios: Scenarios, ended: Ended, setting
 
 @gpu_kernel
 def move_traffic(worlds: Worlds, maps: Maps, scenarios: Scenarios, settings: Settings) -> None:
-    """Reactive agents move."""
+    """Move reactive agents."""
     w, a = natural(cuda.blockIdx.x), natural(cuda.threadIdx.x)
     if _is_traffic(worlds, w, a):
         idm.move(worlds, maps, w, a, scenarios.dt[worlds.clocks[w, SCENARIO]], settings[0])
@@ -186,13 +186,14 @@ def move_traffic(worlds: Worlds, maps: Maps, scenarios: Scenarios, settings: Set
 
 @gpu_kernel
 def judge(worlds: Worlds, maps: Maps, scenarios: Scenarios, settings: Settings) -> None:
-    """What the step has brought to each: what is found becomes bits of EVENTS, from which `finish_step` concludes.
+    """Detect what happened to each agent, as bits of EVENTS that `finish_step` classifies.
 
-    Block (w, y, q) has one of QUESTIONS for TOGETHER agents of world w. Blocks start in that order, so that those which
-    run side by side read the same instructions: mixed, they would wait for these a third of the time.
+    Thread block (w, y, q) checks one of QUESTIONS for AGENTS_PER_BLOCK agents of world w. Blocks start in that order,
+    so that those that run at the same time execute the same instructions: mixed, they would wait for instructions a
+    third of the time.
     """
     w, question = natural(cuda.blockIdx.x), cuda.blockIdx.z
-    a, p = natural(cuda.blockIdx.y) * TOGETHER + natural(cuda.threadIdx.x), settings[0]
+    a, p = natural(cuda.blockIdx.y) * AGENTS_PER_BLOCK + natural(cuda.threadIdx.x), settings[0]
     agents, flags, clock = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w]
     if clock[SCENARIO] < 0 or a >= clock[DRIVEN_COUNT] or flags[IS_DRIVING, a] == 0:
         return
@@ -211,9 +212,9 @@ def judge(worlds: Worlds, maps: Maps, scenarios: Scenarios, settings: Settings) 
 
 @gpu_kernel
 def finish_step(
-    worlds: Worlds, logs: Logs, rows: Rows, episode_queue: EpisodeQueue, ended: Ended, settings: Settings
+    worlds: Worlds, logs: Logs, rows: Rows, episode_queue: EpisodeQueue, ended: EndedRows, settings: Settings
 ) -> None:
-    """Rewards, signals and figures; whether trials and episodes end."""
+    """Write rewards, signals and figures, and detect ends of trials and episodes."""
     w, a = natural(cuda.blockIdx.x), natural(cuda.threadIdx.x)
     p, clock, flags, row_count = settings[0], worlds.clocks[w], worlds.agent_flags[w], logs.trials.shape[1]
     row = w * row_count + a
@@ -237,7 +238,7 @@ def finish_step(
     cuda.syncthreads()
     if a == 0:
         update_clock(clock, is_over, p)
-    # The few whose episode ended: all threads see to one after another.
+    # Few episodes end in a step: all threads work on one after another.
     for slot in range(clock[DRIVEN_COUNT]):
         if rows.episode_ended[w * row_count + slot]:
             if worlds.agent_flags[w, ROLE, slot] == EGO:
@@ -250,7 +251,7 @@ def finish_step(
 
 @gpu_kernel
 def update_appearances(worlds: Worlds, settings: Settings) -> None:
-    """What others see of each agent, for observations before anything is carried on."""
+    """Write what others observe of each agent, for final observations."""
     w, a = natural(cuda.blockIdx.x), natural(cuda.threadIdx.x)
     if worlds.clocks[w, SCENARIO] >= 0 and a < worlds.clocks[w, AGENT_COUNT]:
         update_appearance(worlds.agents[w], worlds.agent_flags[w, TYPE], worlds.appearance[w], a)
@@ -258,7 +259,7 @@ def update_appearances(worlds: Worlds, settings: Settings) -> None:
 
 @gpu_kernel
 def advance_trial(worlds: Worlds, starts: Starts, maps: Maps, settings: Settings) -> None:
-    """Fates come true, and trials that ended are followed by others."""
+    """Apply terminations and start the next trial where one ended."""
     w, a = natural(cuda.blockIdx.x), natural(cuda.threadIdx.x)
     clock = worlds.clocks[w]
     if clock[SCENARIO] < 0 or clock[EPISODE_ENDED]:
@@ -274,7 +275,7 @@ def advance_trial(worlds: Worlds, starts: Starts, maps: Maps, settings: Settings
 
 @gpu_kernel
 def begin(worlds: Worlds, maps: Maps, scenarios: Scenarios, episode_queue: EpisodeQueue, settings: Settings) -> None:
-    """Set up the next episode where one has ended. Agents that are recorded start; others do in `place_agents`."""
+    """Set up the next episode where one has ended. Recorded agents start here, others in `place_agents`."""
     w, a = natural(cuda.blockIdx.x), natural(cuda.threadIdx.x)
     agents, flags, clock, p = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w], settings[0]
     has_ended = clock[EPISODE_ENDED]
@@ -303,11 +304,11 @@ def begin(worlds: Worlds, maps: Maps, scenarios: Scenarios, episode_queue: Episo
 def place_agents(
     worlds: Worlds, starts: Starts, maps: Maps, scenarios: Scenarios, settings: Settings, is_step: bool
 ) -> None:
-    """Places for those who need a free one: they are found one after another, so a world has one thread.
+    """Find free places for agents that need one. They are found one after another, so a world has one thread.
 
-    A block serves as many worlds as it has threads: instructions, for which a single thread would wait most of the
-    time, are fetched for all of them at once.
-    is_step: also for who waits in a world that runs; else only where an episode begins.
+    A thread block serves as many worlds as it has threads, so that all of them share the instruction fetches that a
+    single thread would mostly wait for.
+    is_step: also for agents that wait in a running world, not only where an episode starts.
     """
     w = natural(cuda.blockIdx.x) * natural(cuda.blockDim.x) + natural(cuda.threadIdx.x)
     if w < worlds.clocks.shape[0]:
@@ -318,7 +319,7 @@ def place_agents(
 
 @gpu_kernel
 def finish_start(worlds: Worlds, starts: Starts, maps: Maps, scenarios: Scenarios, settings: Settings) -> None:
-    """What is true of agents where they start; the start that trials go back to; what others see of each."""
+    """Write what is true of agents at their start, the state that trials start from, and what others observe."""
     w, a = natural(cuda.blockIdx.x), natural(cuda.threadIdx.x)
     agents, flags, clock = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w]
     is_beginning, count = clock[IS_STARTING], clock[AGENT_COUNT]
@@ -339,7 +340,7 @@ def finish_start(worlds: Worlds, starts: Starts, maps: Maps, scenarios: Scenario
 
 @gpu_kernel
 def cut(
-    worlds: Worlds, logs: Logs, episode_queue: EpisodeQueue, ended: Ended, settings: Settings, is_cut: Ints
+    worlds: Worlds, logs: Logs, episode_queue: EpisodeQueue, ended: EndedRows, settings: Settings, is_cut: Ints
 ) -> None:
     """Cut short the episodes of the worlds that `is_cut` names; these worlds start another one with `begin`."""
     w, a = natural(cuda.blockIdx.x), natural(cuda.threadIdx.x)
@@ -375,9 +376,16 @@ def _copy_column(agents: Floats, flags: Ints, agents_out: Floats, flags_out: Int
 
 @gpu_part
 def _record_ended(
-    worlds: Worlds, logs: Logs, episode_queue: EpisodeQueue, ended: Ended, w: int, slot: int, thread: int, is_cut: bool
+    worlds: Worlds,
+    logs: Logs,
+    episode_queue: EpisodeQueue,
+    ended: EndedRows,
+    w: int,
+    slot: int,
+    thread: int,
+    is_cut: bool,
 ) -> None:
-    """Keep what a row's episode came to until the host reads it; the newest stay if it does not. All threads do it."""
+    """Keep the result of a row's episode until the host reads it; the newest ones stay. All threads take part."""
     place = cuda.shared.array(1, int32)
     if thread == 0:
         place[0] = cuda.atomic.add(ended.counts, ENDED, 1) % len(ended.rows)

@@ -1,4 +1,4 @@
-"""The worlds of an env on a GPU: all that they need is there, and the device itself decides what runs next."""
+"""The worlds of an env on a GPU. The device holds all state and chooses each world's next episode itself."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from roadworthy.scenario.schema import Ints
 from roadworthy.sim.backends import cuda as kernels
 from roadworthy.sim.backends import cuda_observe
 from roadworthy.sim.backends.allocation import bytes_of, make_logs, make_rows, make_worlds, rounded_up
-from roadworthy.sim.backends.cuda import BAD_ACTIONS, BAD_ROW, ENDED, Ended
+from roadworthy.sim.backends.cuda import BAD_ACTIONS, BAD_ROW, ENDED, EndedRows
 from roadworthy.sim.backends.cuda_memory import (
     kernel_view,
     kernel_views,
@@ -36,14 +36,14 @@ from roadworthy.sim.snapshot import Snapshot
 from roadworthy.sim.state import MAP, SCENARIO
 
 _EPISODE_LOG_SIZE = 65_536
-# Warps that each processor runs to start agents, and worlds in one. More of these wait for each other.
-_STARTING_WARPS, _STARTING_TOGETHER = 4, 8
-_MOST_BESIDE = 65_535  # blocks that a grid may have in its second direction
+# Warps per multiprocessor that start agents, and worlds per warp. More of them would wait for each other.
+_START_WARPS, _WORLDS_PER_WARP = 4, 8
+_MAX_GRID_Y = 65_535  # thread blocks that a grid may have in its second dimension
 _LINE = 32  # floats in 128 bytes, which a warp writes at once: rows of observations are padded to whole lines
 
 
 class Kernel(NamedTuple):
-    """A kernel of the step, with all that it takes."""
+    """A kernel of the step, with its arguments."""
 
     name: str
     function: Any
@@ -52,13 +52,13 @@ class Kernel(NamedTuple):
     threads: int
 
     def launch(self) -> None:
-        """Run it on torch's current stream."""
+        """Launch it on torch's current stream."""
         stream = 0 if IS_SIMULATED else cuda.external_stream(torch.cuda.current_stream().cuda_stream)
         self.function[self.blocks, self.threads, stream](*self.arguments)
 
 
 class CudaBatch:
-    """W worlds on a GPU. `step` waits for nothing, and may be captured in a CUDA graph with what the caller adds."""
+    """W worlds on a GPU. `step` does not wait for the GPU, and a caller can capture it in a CUDA graph."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class CudaBatch:
         except MemoryError as error:
             raise DeviceError(f"not even the host has room for what {device} would hold ({error}); {remedy}") from error
         require_memory(self._device, sum(map(bytes_of, parts)), remedy)
-        # The same memory twice: as tensors, and as what kernels take.
+        # The same memory twice: as torch tensors, and as arrays for kernels.
         tensors = [upload(part, self._device) for part in parts]
         (
             self.worlds,
@@ -119,7 +119,7 @@ class CudaBatch:
         self._graphs: dict[str, Any] = {}
 
     def reset(self) -> None:
-        """Start another episode in every world; those under way are cut short and logged so."""
+        """Start another episode in every world; cut short and log those in progress."""
         if self.sampler is not None:
             self._episode_queue.run[RUN_SEED] = _signed(self.sampler.seed)
             if not self.sampler.rounds.any():
@@ -130,7 +130,7 @@ class CudaBatch:
         self.begin(range(self._world_count))
 
     def step(self, actions: Any) -> None:
-        """One step of every world; those whose episode ended begin another. Nothing here waits for the GPU."""
+        """Make a step of every world without waiting for the GPU; worlds whose episode ended start another one."""
         self.set_actions(actions)
         if self.pre_reset_callback is None:
             self._run("step", self._step)
@@ -141,7 +141,7 @@ class CudaBatch:
             self._run("reset", self._step[settled:])
 
     def set_actions(self, actions: Any) -> None:
-        """Copy actions to where the rules read them; what is wrong with one is told by the next call that reads."""
+        """Copy actions to the rows. The next call that reads results reports invalid ones."""
         given, expected = torch.as_tensor(actions), self.rows.actions
         if given.shape != expected.shape:
             raise UsageError(f"actions have shape {tuple(given.shape)}, expected {tuple(expected.shape)}: two per row")
@@ -158,7 +158,7 @@ class CudaBatch:
         return tuple(kernel.name for kernel in self._step)
 
     def assign(self, worlds: Sequence[int], scenarios: Sequence[int], seeds: Sequence[int], now: Sequence[int]) -> None:
-        """Queue an episode for each of these worlds; those in `now`, and those that rest, begin it at once."""
+        """Queue an episode for each of these worlds. Worlds in `now` and idle worlds start it at once."""
         queues = self._episode_queue.queues.cpu().numpy()
         slots = self._episode_queue.waiting_slots.cpu().numpy()
         waiting_seeds = self._episode_queue.waiting_seeds.cpu().numpy()
@@ -166,12 +166,12 @@ class CudaBatch:
         for world, scenario, seed in zip(worlds, scenarios, seeds, strict=True):
             if scenario not in known:
                 raise UsageError(
-                    f"scenario {scenario} is not on the GPU: it was not named in `scenarios` when the env was made, or "
-                    "nobody in it can be driven as the config asks"
+                    f"scenario {scenario} is not on the GPU: it is not among the `scenarios` of the env, or no agent "
+                    "in it can be driven with this config"
                 )
             if queues[world, QUEUE_LENGTH] == QUEUE_ROOM:
                 raise UsageError(
-                    f"{QUEUE_ROOM} episodes wait in world {world}; no more fit: assign them when some ended"
+                    f"{QUEUE_ROOM} episodes wait in world {world}, which is the limit; assign more when some have ended"
                 )
             place = (queues[world, QUEUE_START] + queues[world, QUEUE_LENGTH]) % QUEUE_ROOM
             slots[world, place], waiting_seeds[world, place] = known[scenario], _signed(seed)
@@ -187,7 +187,7 @@ class CudaBatch:
 
     @property
     def episodes(self) -> tuple[Episode | None, ...]:
-        """What runs in each world, None where it rests."""
+        """The episode in progress in each world, None for an idle world."""
         clocks, numbers = self.worlds.clocks.cpu().numpy(), self._episode_queue.numbers.cpu().numpy()
         seeds = self.worlds.seeds.cpu().numpy().view(np.uint64)
         return tuple(
@@ -196,7 +196,7 @@ class CudaBatch:
         )
 
     def ended(self) -> EndedEpisodes:
-        """The episodes that have ended since the last call, those of one step in the order of rows."""
+        """Return the episodes that have ended since the last call, sorted by step and row."""
         ended = self._ended._make(tensor.cpu().numpy() for tensor in self._ended)
         self._check(ended.counts)
         count, room = int(ended.counts[ENDED]), len(ended.rows)
@@ -220,17 +220,17 @@ class CudaBatch:
         return drawn.copy()
 
     def skip(self, rounds: NDArray[np.int64]) -> None:
-        """Go on as if so many episodes had been drawn for each world."""
+        """Continue as if this many episodes had been drawn for each world."""
         assert self.sampler is not None
         self.sampler.rounds[:] = rounds
         self._episode_queue.rounds.copy_(torch.from_numpy(rounds))
 
     def parts(self) -> tuple[Any, ...]:
-        """Everything that changes."""
+        """Return all tensors that change."""
         return self.worlds, self.starts, self.logs, self.rows
 
     def memory(self) -> dict[str, int]:
-        """Bytes of each part, on the device."""
+        """Return the bytes of each part on the device."""
 
         def size(tensors: Any) -> int:
             return sum(tensor.untyped_storage().nbytes() for tensor in tensors)
@@ -244,7 +244,7 @@ class CudaBatch:
         }
 
     def snapshot(self, steps: int) -> Snapshot:
-        """Everything that decides what comes next, on the host; slots are named by their scenarios' numbers."""
+        """Return copies of everything that determines the next steps, on the host, with scenarios named by number."""
         arrays = {}
         for part in self.parts():
             kind = type(part).__name__
@@ -268,7 +268,7 @@ class CudaBatch:
         return Snapshot(arrays, self.episodes, waiting, self.rounds, seed, steps)
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Go on from a snapshot of an env with the same config, pack and number of worlds."""
+        """Continue from a snapshot of an env with the same config, pack and number of worlds."""
         for part in self.parts():
             for name, tensor in part._asdict().items():
                 saved = snapshot.arrays[f"{type(part).__name__}.{name}"]
@@ -294,20 +294,20 @@ class CudaBatch:
         return rounded_up(self.worlds.agents.shape[-1])
 
     def _kernel(self, name: str, function: Any, parts: str, *more: Any, threads: int = 0) -> Kernel:
-        """A kernel that has a block per world and, unless told otherwise, a thread per agent."""
+        """Return a kernel with a thread block per world and, by default, a thread per agent."""
         arguments = (*(self._kernel_views[part] for part in parts.split()), self._settings, *more)
         return Kernel(name, function, arguments, self._world_count, threads or self._threads)
 
     def _observe_kernel(self, name: str, function: Any) -> Kernel:
-        """A kernel that has a warp per row."""
+        """Return a kernel with a warp per row."""
         arguments = (*(self._kernel_views[part] for part in ("Worlds", "Rows", "Maps", "Scenarios")), self._settings)
-        # Blocks of one world are side by side: they read the same.
-        beside = min(self._world_count, _MOST_BESIDE)
+        # Thread blocks of one world are neighbors because they read the same data.
+        beside = min(self._world_count, _MAX_GRID_Y)
         blocks = -(-self.rows_per_world // cuda_observe.WARPS), beside, -(-self._world_count // beside)
         return Kernel(name, function, arguments, blocks, cuda_observe.WARPS * cuda_observe.WARP)
 
     def _kernels_of_step(self, config: SimConfig) -> list[Kernel]:
-        """The kernels of a step, in order, without those for which the config has no use."""
+        """Return the kernels of a step in order, without those that the config does not need."""
         is_open = config.mode is Mode.OPEN
         has_traffic = config.open.traffic > 0 if is_open else config.control.others is Others.IDM
         needs_places = is_open or config.goal.at_goal is AtGoal.RESPAWN
@@ -315,10 +315,10 @@ class CudaBatch:
         return [
             *([self._kernel("place driven", kernels.place_driven, "Worlds Maps")] if has_traffic else []),
             *([self._kernel("plan traffic", kernels.plan_traffic, traffic)] if has_traffic else []),
-            self._kernel("move", kernels.move, "Worlds Rows Scenarios Ended"),
+            self._kernel("move", kernels.move, "Worlds Rows Scenarios EndedRows"),
             *([self._kernel("move traffic", kernels.move_traffic, traffic)] if has_traffic else []),
             self._judge_kernel(),
-            self._kernel("finish step", kernels.finish_step, "Worlds Logs Rows EpisodeQueue Ended", threads=rows),
+            self._kernel("finish step", kernels.finish_step, "Worlds Logs Rows EpisodeQueue EndedRows", threads=rows),
             *([self._kernel("appearances", kernels.update_appearances, "Worlds")] if config.observe.final else []),
             *([self._observe_kernel("observe last", self._observers.observe_last)] if config.observe.final else []),
             self._kernel("advance trial", kernels.advance_trial, "Worlds Starts Maps"),
@@ -329,10 +329,10 @@ class CudaBatch:
         ]
 
     def _kernels_of_start(self, config: SimConfig) -> list[Kernel]:
-        """The kernels that begin the episodes of worlds in which nothing is to go on."""
+        """Return the kernels that start the episodes of worlds whose episodes are cut short."""
         return [
             self._kernel(
-                "cut", kernels.cut, "Worlds Logs EpisodeQueue Ended", kernel_view(self._is_cut, np.dtype(np.int32))
+                "cut", kernels.cut, "Worlds Logs EpisodeQueue EndedRows", kernel_view(self._is_cut, np.dtype(np.int32))
             ),
             self._kernel("begin", kernels.begin, "Worlds Maps Scenarios EpisodeQueue"),
             *([self._start_kernel(is_step=False)] if config.mode is Mode.OPEN else []),
@@ -341,23 +341,23 @@ class CudaBatch:
         ]
 
     def _start_kernel(self, is_step: bool) -> Kernel:
-        """A kernel that has a thread per world; some share a block where there are more worlds than run at once."""
+        """Return a kernel with a thread per world; of more worlds than run at once some share a thread block."""
         kernel = self._kernel("start", kernels.place_agents, "Worlds Starts Maps Scenarios", is_step)
-        warps = _STARTING_WARPS * processor_count(self._device)
-        threads = min(-(-self._world_count // warps), _STARTING_TOGETHER)
+        warps = _START_WARPS * processor_count(self._device)
+        threads = min(-(-self._world_count // warps), _WORLDS_PER_WARP)
         return kernel._replace(blocks=-(-self._world_count // threads), threads=threads)
 
     def _judge_kernel(self) -> Kernel:
         kernel = self._kernel("judge", kernels.judge, "Worlds Maps Scenarios")
-        blocks = self._world_count, -(-self.rows_per_world // kernels.TOGETHER), kernels.QUESTIONS
-        return kernel._replace(blocks=blocks, threads=kernels.TOGETHER)
+        blocks = self._world_count, -(-self.rows_per_world // kernels.AGENTS_PER_BLOCK), kernels.QUESTIONS
+        return kernel._replace(blocks=blocks, threads=kernels.AGENTS_PER_BLOCK)
 
     def _launch(self, some: Sequence[Kernel]) -> None:
         for kernel in some:
             kernel.launch()
 
     def _run(self, name: str, some: Sequence[Kernel]) -> None:
-        """Launch kernels, from the second time on by a graph: the first time compiles them, which can't be captured."""
+        """Launch kernels, as a CUDA graph from the second time on: compiling them the first time cannot be captured."""
         if IS_SIMULATED or torch.cuda.is_current_stream_capturing():
             self._launch(some)
         elif name not in self._graphs:
@@ -371,28 +371,28 @@ class CudaBatch:
             self._graphs[name].replay()
 
     def begin(self, worlds: Sequence[int]) -> None:
-        """Begin the next episode of these worlds at once; what runs there is cut short."""
+        """Start the next episode of these worlds at once; cut short those in progress."""
         self._is_cut.zero_()
         self._is_cut[torch.tensor(list(worlds), device=self._device)] = 1
         self._launch(self._first)
 
     def _check(self, counts: NDArray[np.int64]) -> None:
-        """Raise an error if a policy gave an action that is none since the last look."""
+        """Raise an error if there was an invalid action since the last check."""
         if counts[BAD_ACTIONS]:
             self._ended.counts[BAD_ACTIONS : BAD_ROW + 1] = 0
             p = self._params
             allowed = (
-                "two finite numbers, -1 to 1 (what is beyond is clipped)"
+                "two finite numbers, -1 to 1 (larger values are clipped)"
                 if p.is_continuous
                 else f"a whole number from 0 to {p.choices_along - 1} and one from 0 to {p.choices_across - 1}"
             )
             raise UsageError(
-                f"{counts[BAD_ACTIONS]} actions were none, among them one of row {counts[BAD_ROW]}; allowed: {allowed}"
+                f"{counts[BAD_ACTIONS]} actions were invalid, one of them of row {counts[BAD_ROW]}; allowed: {allowed}"
             )
 
 
 def _load(pack: Pack, config: SimConfig, numbers: Sequence[int]) -> tuple[ScenarioStore, Ints, Ints, list[int]]:
-    """All these scenarios on the host: the slot of each (-1: it can't be driven), and each slot's map and scenario."""
+    """Load scenarios on the host; return the slot of each (-1: not drivable), and each slot's map and scenario."""
     library = ScenarioStore(pack, config, len(numbers), keeps=False)
     choices = np.full(len(numbers), -1, np.int32)
     slot_maps: dict[int, int] = {}
@@ -426,9 +426,9 @@ def _make_episode_queue(worlds: int, sampler: Sampler | None, choices: Ints, slo
     )
 
 
-def _make_ended(room: int, trials: int) -> Ended:
+def _make_ended(room: int, trials: int) -> EndedRows:
     longs, wholes = (np.zeros(room, np.int64) for _ in range(2)), (np.zeros(room, np.int32) for _ in range(4))
-    return Ended(
+    return EndedRows(
         counts=np.zeros(4, np.int64),
         steps=next(longs),
         rows=next(wholes),
@@ -443,5 +443,5 @@ def _make_ended(room: int, trials: int) -> Ended:
 
 
 def _signed(number: int) -> int:
-    """An unsigned 64-bit number as the signed one of the same bits, which torch can hold."""
+    """Return an unsigned 64-bit number as the signed one with the same bits, which torch can hold."""
     return int(np.uint64(number).astype(np.int64))

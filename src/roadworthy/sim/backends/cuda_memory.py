@@ -1,4 +1,4 @@
-"""Memory on a GPU: arrays of NumPy brought there as torch's tensors, and lent to Numba's kernels without a copy."""
+"""Memory on a GPU: NumPy arrays uploaded as torch tensors, which Numba's kernels use without a copy."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from roadworthy.errors import DeviceError
 from roadworthy.kernels.gpu import IS_SIMULATED, cuda
 
 Part = TypeVar("Part", bound=tuple[Any, ...])
-# What torch has no full support for travels as the signed number of the same size.
+# Types that torch does not fully support are stored as the signed type of the same size.
 _SIGNED = {np.dtype(np.uint16): np.int16, np.dtype(np.uint64): np.int64}
 
 
 def ready_device(name: str) -> torch.device:
-    """The device of this name, if kernels can run there; else an error that says what is missing."""
+    """Return the device of this name if kernels can run there; else raise an error that says what is missing."""
     if IS_SIMULATED:
         return torch.device("cpu")
     if not torch.cuda.is_available():
@@ -40,12 +40,12 @@ def ready_device(name: str) -> torch.device:
 
 
 def processor_count(device: torch.device) -> int:
-    """How many multiprocessors a GPU has; 1 where Python plays it."""
+    """Return how many multiprocessors a GPU has; 1 in the CUDA simulator."""
     return 1 if IS_SIMULATED else int(torch.cuda.get_device_properties(device).multi_processor_count)
 
 
 def require_memory(device: torch.device, needed: int, remedy: str) -> None:
-    """Raise an error if a device has less free memory than is needed."""
+    """Raise an error if a device has less free memory than needed."""
     if IS_SIMULATED:
         return
     free, total = torch.cuda.mem_get_info(device)
@@ -57,25 +57,25 @@ def require_memory(device: torch.device, needed: int, remedy: str) -> None:
 
 
 def upload(arrays: Part, device: torch.device) -> Part:
-    """The same tuple, of tensors on a device."""
+    """Return the same tuple with tensors on a device."""
     return cast(Part, type(arrays)._make(_tensor(array, device) for array in arrays))  # type: ignore[attr-defined]
 
 
 def kernel_views(tensors: Part, like: Part) -> Part:
-    """The same tuple, of what kernels take; `like` tells the types."""
+    """Return the same tuple with arrays for kernels; `like` has the types."""
     pairs = zip(tensors, like, strict=True)
     return cast(Part, type(tensors)._make(kernel_view(tensor, array.dtype) for tensor, array in pairs))  # type: ignore[attr-defined]
 
 
 def kernel_view(tensor: torch.Tensor, dtype: np.dtype[Any]) -> Any:
-    """A tensor's memory as an array of Numba's (of NumPy's, where Python plays the GPU)."""
+    """Return a tensor's memory as an array for kernels (of NumPy in the CUDA simulator)."""
     if IS_SIMULATED:
         return tensor.numpy().view(dtype)
     return cuda.as_cuda_array(_KernelView(tensor, dtype))
 
 
 class _KernelView:
-    """A tensor's memory, offered under another type of the same size."""
+    """A tensor's memory, offered as another type of the same size."""
 
     def __init__(self, tensor: torch.Tensor, dtype: np.dtype[Any]) -> None:
         self._tensor = tensor  # kept alive
@@ -83,8 +83,8 @@ class _KernelView:
 
 
 def _tensor(array: NDArray[Any], device: torch.device) -> torch.Tensor:
-    """A copy on the device, laid out in memory as the array is."""
-    if not array.flags.c_contiguous:  # pieces.entry_major: what lies side by side there has to here
+    """Return a copy on the device with the memory layout of the array."""
+    if not array.flags.c_contiguous:  # entry-major, see road_points.entry_major
         base = cast(NDArray[Any], array.base)
         return _tensor(base, device)[:, :, : array.shape[1]].transpose(1, 2)
     signed = array.view(_SIGNED.get(array.dtype, array.dtype))

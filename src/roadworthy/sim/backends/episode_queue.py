@@ -1,6 +1,6 @@
-"""Which episode comes next in a world, decided where the world runs: a GPU asks no host.
+"""The next episode of a world, chosen where the world runs, so that a GPU does not wait for the host.
 
-A world first takes what was assigned to it, then draws from the run's scenarios as `episodes.Sampler` does, so that
+A world first runs the episodes assigned to it, then draws from the run's scenarios as `episodes.Sampler` does, so that
 episode e of a run is the same on both devices.
 """
 
@@ -23,25 +23,25 @@ Seeds = NDArray[np.uint64]
 RUN_SEED, FIRST_WORLD, WORLD_TOTAL, IS_DRAWING = range(4)
 # Columns of EpisodeQueue.queues.
 QUEUE_START, QUEUE_LENGTH = range(2)
-QUEUE_ROOM = 64  # episodes that can wait in a world
+QUEUE_ROOM = 64  # assigned episodes that can wait in a world
 
 
 class EpisodeQueue(NamedTuple):
-    """What runs in each of W worlds, and what comes next."""
+    """What each of W worlds runs, and what comes next."""
 
-    run: Seeds  # (4,) the run's seed, its first world here, its worlds in all, 1 where worlds draw their episodes
-    choices: Ints  # (n,) the slots of the scenarios to draw from, -1 for one that can't be driven
+    run: Seeds  # (4,) the run's seed, its first world here, its worlds in all, 1 if worlds draw their episodes
+    choices: Ints  # (n,) slots of the scenarios to draw from, -1 for one that is not drivable
     slot_maps: Ints  # (S,) the slot of each scenario's map
     rounds: Longs  # (W,) episodes drawn
-    numbers: Longs  # (W,) which of the run's episodes runs, -1 for one that was assigned
-    queues: Ints  # (W, 2) where the episodes that wait begin in the next two, and how many they are
+    numbers: Longs  # (W,) number of the episode in progress, -1 for an assigned one
+    queues: Ints  # (W, 2) the place of the first waiting episode in the next two arrays, and how many wait
     waiting_slots: Ints  # (W, QUEUE_ROOM)
     waiting_seeds: Seeds  # (W, QUEUE_ROOM)
 
 
 @rule
 def take_episode(worlds: Worlds, episode_queue: EpisodeQueue, w: int) -> None:
-    """Set the scenario, the map and the seed of world w's next episode; SCENARIO is -1 if there is none."""
+    """Set the scenario, map and seed of world w's next episode; SCENARIO is -1 if there is none."""
     clock, queue = worlds.clocks[w], episode_queue.queues[w]
     clock[EPISODE_ENDED] = clock[IS_STARTING] = 0
     clock[SCENARIO] = -1
@@ -72,11 +72,11 @@ def take_episode(worlds: Worlds, episode_queue: EpisodeQueue, w: int) -> None:
 
 @rule
 def episode_seed(run_seed: int, number: int, attempt: int) -> int:
-    """The seed of an episode; a later attempt stands in for one whose scenario can't be driven."""
+    """Return the seed of an episode. A later attempt replaces one whose scenario is not drivable."""
     return draws.mix(draws.mix(run_seed, number), attempt)
 
 
 @rule
 def choose_scenario(seed: int, count: int) -> int:
-    """Which of so many scenarios an episode has."""
+    """Return which of `count` scenarios an episode runs."""
     return draws.choose(seed, draws.WORLD, 0, draws.SCENARIO, count)

@@ -1,4 +1,4 @@
-"""Who of a recording takes part in a world, and who is driven: the kernels that fill a slot of `Scenarios`."""
+"""Agent selection: which agents of a recording take part in a world, and which ones policies drive."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from roadworthy.sim.state import (
 # Numbers of config.Control.
 VEHICLES, AGENTS, SDC, PREDICT = range(4)
 
-# Words of a scenario, and where its arrays begin in them: see scenario.pack.outline.
+# The words of a scenario, and where its arrays begin in them: see scenario.pack.outline.
 PackedArrays = tuple[Ints, Longs]
 _TYPES, _SIZES, _POSITIONS, _HEADINGS, _VELOCITIES, _VALID, _PREDICT = (
     ARRAY_PLACES[name] for name in ("agent_types", "sizes", "positions", "headings", "velocities", "valid", "predict")
@@ -35,7 +35,7 @@ _VEHICLE = int(AgentType.VEHICLE)
 _NEARER_THAN_ANY, _FURTHEST, _NEVER = np.float32(-1.0), np.float32(3e38), np.float32(np.inf)
 _1, _2, _PI = np.float32(1.0), np.float32(2.0), np.float32(np.pi)
 _TURNS_PER_RAD, _HALF_TURNS_PER_RAD = np.float32(0.5 / np.pi), np.float32(1.0 / np.pi)
-# Turns in two parts: the first has few bits, so that small multiples of it are exact.
+# A turn in two parts: the first has few bits, so that small multiples of it are exact.
 _TURN_HIGH, _TURN_LOW = np.float32(6.28125), np.float32(2.0 * np.pi - 6.28125)
 _HALF_TURN_HIGH, _HALF_TURN_LOW = np.float32(3.140625), np.float32(np.pi - 3.140625)
 _S3, _S5, _S7, _S9, _S11 = (np.float32((-1) ** (n // 2) / factorial(n)) for n in (3, 5, 7, 9, 11))
@@ -44,7 +44,7 @@ _C2, _C4, _C6, _C8, _C10, _C12 = (np.float32((-1) ** (n // 2) / factorial(n)) fo
 
 @kernel
 def array_bytes(scenario: PackedArrays, place: int, size: int) -> Bytes:
-    """The bytes of one array of a scenario."""
+    """Return the bytes of one array of a scenario."""
     words, starts = scenario
     return words[starts[place] : starts[place] + (size + 3) // 4].view(np.uint8)[:size]
 
@@ -75,10 +75,10 @@ def select_agents(
     order_out: Ints,
     ends_out: Ints,
 ) -> tuple[int, int]:
-    """Write the agents of a world in their order, the driven first; returns how many are driven, and are there at all.
+    """Write the agents of a world in their order, the driven first; return how many are driven and how many there are.
 
-    first: the frame at which the world starts. order_out: (A,) agents; ends_out: (A,) the last valid frame of each
-    agent, -1 for those who are not there from the first frame on.
+    first: the frame at which the world starts. order_out: (A,) agents. ends_out: (A,) the last valid frame of each
+    agent, -1 for agents that are absent from the first frame on.
     """
     types = array_bytes(scenario, _TYPES, agents)
     positions = array_floats(scenario, _POSITIONS, agents * frames * 3).reshape(agents, frames, 3)
@@ -88,7 +88,7 @@ def select_agents(
     for k in range(len(predict)):
         if 0 <= predict[k] < agents:
             is_predicted[predict[k]] = True
-    # To the self-driving car, of those who may be driven.
+    # Distances to the self-driving car, of agents that may be driven.
     distances = np.full(agents, _NEVER, np.float32)
     has_sdc = sdc >= 0 and valid[max(sdc, 0), first] != 0
     candidates = 0
@@ -150,7 +150,7 @@ def fill_agents(
     scenarios: Scenarios,
     s: int,
 ) -> None:
-    """Copy the chosen agents and their motion from the first frame on into slot s."""
+    """Copy the selected agents and their motion from the first frame on to slot s."""
     types = array_bytes(scenario, _TYPES, agents)
     sizes = array_floats(scenario, _SIZES, agents * 3).reshape(agents, 3)
     positions = array_floats(scenario, _POSITIONS, agents * steps * 3).reshape(agents, steps, 3)
@@ -169,7 +169,7 @@ def fill_agents(
         scenarios.agent_roles[s, k] = EGO if k < driven else role_of_others
         own_headings, own_velocities = headings[a, first:], velocities[a, first:]
         own_positions, own_valid = positions[a, first:], valid[a, first:]
-        # Apart from the scattered reads and writes below, so that it is done in vectors.
+        # Separate from the scattered reads and writes below, so that the compiler vectorizes these loops.
         for f in range(frames):
             wrapped[f] = _wrapped(own_headings[f])
         for f in range(frames):
@@ -182,7 +182,7 @@ def fill_agents(
 
 @kernel
 def _wrapped(angle: float) -> Any:
-    """The same direction as an angle in (-pi, pi], without a branch; those in that range stay as they are."""
+    """Return the same direction as an angle in (-pi, pi] without a branch; angles in that range stay as they are."""
     turns = np.rint(angle * _TURNS_PER_RAD)
     wrapped = angle - turns * _TURN_HIGH - turns * _TURN_LOW
     return _PI if wrapped <= -_PI else min(wrapped, _PI)
@@ -190,7 +190,7 @@ def _wrapped(angle: float) -> Any:
 
 @kernel
 def _cosine_and_sine(angle: float) -> tuple[Any, Any]:
-    """Of an angle from -pi to pi, to 3e-7: Taylor's series around the nearest half turn, without a branch."""
+    """Return both for an angle from -pi to pi, to 3e-7: Taylor series around the nearest half turn."""
     half_turns = np.rint(angle * _HALF_TURNS_PER_RAD)
     rest = angle - half_turns * _HALF_TURN_HIGH - half_turns * _HALF_TURN_LOW
     square = rest * rest

@@ -1,4 +1,4 @@
-"""Where the lights of a scenario stop traffic, and which of them may be green together in a program of two phases."""
+"""Tables of traffic lights: where they stop traffic, and which of them are green together."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from roadworthy.sim.state import (
     Scenarios,
 )
 
-# Lights stop traffic at one junction if they are this near to each other and their lanes come from one place, cross or
-# meet. Others that are near may be of the next junction.
+# Lights belong to one junction if they are this close to each other and their lanes begin or end at one place, or
+# cross. Other lights nearby may belong to the next junction.
 JUNCTION_M = np.float32(60.0)
 SAME_PLACE_M = np.float32(2.0)
-# Directions of travel, taken without sense, that differ by less than this are one street.
+# Directions of travel, modulo half a turn, that differ by less than this belong to one street.
 STREET_RAD = 0.5
 
 _LANES, _STOPS, _STATES = (ARRAY_PLACES[name] for name in ("light_lanes", "light_stops", "light_states"))
@@ -51,7 +51,7 @@ def fill_lights(
     scenarios: Scenarios,
     s: int,
 ) -> bool:
-    """Copy lights into slot s: their lines, and what they show from the first frame on. False: a lane is not there."""
+    """Copy lights to slot s: their lines and, from the first frame on, states. Return False for an unknown lane."""
     lanes = array_ints(scenario, _LANES, count)
     stops = array_floats(scenario, _STOPS, count * 3).reshape(count, 3)
     states = array_bytes(scenario, _STATES, count * steps).reshape(count, steps)
@@ -84,9 +84,9 @@ def fill_lights(
 
 @kernel
 def plan_lights(maps: Maps, m: int, scenarios: Scenarios, s: int) -> None:
-    """Tell the junctions apart, and the two phases of each: streets by their direction.
+    """Group the lights into junctions, and those of each junction into two phases by the direction of their streets.
 
-    Opposite directions share a phase, whose left turns have to give way. Crossing ones don't, at any angle.
+    Opposite directions share a phase, in which left turns have to yield. Crossing directions never share one.
     """
     count = scenarios.counts[s, LIGHT_COUNT]
     lines, junctions, phases = scenarios.lights[s], scenarios.light_junctions[s], scenarios.light_phases[s]
@@ -132,7 +132,7 @@ def _ends_of_lane(maps: Maps, m: int, lane: int, x: float, y: float, ends_out: F
 
 @kernel
 def _meet(one: Floats, two: Floats) -> bool:
-    """Whether two lanes of a junction, taken as straight, begin or end at one place or cross."""
+    """Return whether two straight lanes of a junction begin or end at one place, or cross."""
     dx, dy = one[0] - two[0], one[1] - two[1]
     apart = dx * dx + dy * dy
     if apart > JUNCTION_M * JUNCTION_M:
@@ -149,15 +149,15 @@ def _meet(one: Floats, two: Floats) -> bool:
 
 @kernel
 def _side(line: Floats, x: float, y: float) -> bool:
-    """Whether a place is to the left of a line."""
+    """Return whether a position is to the left of a line."""
     return (line[2] - line[0]) * (y - line[1]) - (line[3] - line[1]) * (x - line[0]) > _ZERO
 
 
 @kernel
 def _street(angles: NDArray[np.float64]) -> tuple[float, float]:
-    """The range of directions, out of sorted ones from 0 to pi, that make up one street of two.
+    """Return the range of sorted directions from 0 to pi that belong to one of two streets.
 
-    On the circle of directions without sense, the two widest gaps part the streets.
+    On the circle of directions modulo half a turn, the two widest gaps separate the streets.
     """
     count = len(angles)
     widest = second = -1
@@ -174,7 +174,7 @@ def _street(angles: NDArray[np.float64]) -> tuple[float, float]:
 
 @kernel
 def _gap(angles: NDArray[np.float64], k: int) -> float:
-    """From one direction to the next, around the circle."""
+    """Return the angle from one direction to the next, around the circle."""
     if k + 1 < len(angles):
         return angles[k + 1] - angles[k]
     return angles[0] + np.pi - angles[k]

@@ -1,4 +1,4 @@
-"""The maps that worlds use, each once, in the slots of the `Maps` arrays."""
+"""The maps of a pack that worlds use, each loaded once, in the slots of the `Maps` arrays."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ from roadworthy.sim.state import (
     Maps,
 )
 
-SPARE_SLOTS = 4  # for maps that no world uses at the moment, at least
-KEPT_BYTES = 256 * 2**20  # up to so many, further ones stay too: reading a map again takes longer than a step
+SPARE_SLOTS = 4  # at least, for maps that no world uses at the moment
+KEPT_BYTES = 256 * 2**20  # unused maps stay up to this size, because reading a map again takes longer than a step
 _PADDING = 16  # lines of arrays start at multiples of 64 bytes
 
 
 class MapRoom(NamedTuple):
-    """How much a slot can hold."""
+    """The capacity of a slot."""
 
     segments: int
     cells: int
@@ -75,7 +75,7 @@ class MapRoom(NamedTuple):
 
     @classmethod
     def of(cls, packed: PackedTables) -> MapRoom:
-        """What a map needs."""
+        """Return the capacity that a map needs."""
         has = packed.counts
         return cls(
             has["segments"],
@@ -90,20 +90,20 @@ class MapRoom(NamedTuple):
         )
 
     def holds(self, needed: MapRoom) -> bool:
-        """Whether a map fits."""
+        """Return whether a map fits."""
         return all(own >= other for own, other in zip(self, needed, strict=True))
 
     def grown(self, needed: MapRoom) -> MapRoom:
-        """Room for both, with a quarter to spare where it has to grow, so that it grows a few times only."""
+        """Return a capacity for both, with a quarter to spare where it grows, so that it rarely grows."""
         pairs = zip(self, needed, strict=True)
         return MapRoom._make(own if own >= other else _padded(other + other // 4) for own, other in pairs)
 
 
 class MapStore:
-    """Keeps maps of a pack in slots. Who acquires a map keeps its slot until it releases it as often.
+    """Keep maps of a pack in slots. A map stays in its slot until it is released as often as it was acquired.
 
-    `maps` and `generation` change when arrays had to be replaced by larger ones. Slots that were never filled take
-    addresses and no memory.
+    `maps` and `generation` change when larger arrays replace the arrays. Slots that were never filled take addresses
+    but no memory.
     """
 
     def __init__(self, pack: Pack, holders: int, kept_bytes: int = KEPT_BYTES) -> None:
@@ -111,17 +111,17 @@ class MapStore:
         self._room = MapRoom(*[_PADDING] * len(MapRoom._fields))
         self._slots = Slots()
         self.maps = _make_maps(0, self._room)
-        self.half_widths: Floats = np.zeros((0, self._room.lanes), np.float32)  # (M, lanes) m, of lanes
+        self.half_widths: Floats = np.zeros((0, self._room.lanes), np.float32)  # (M, lanes) m
         self.generation = 0
         self.loads = 0  # maps that were copied from the pack
 
     def acquire(self, number: int) -> int:
-        """The slot of a map of the pack, which is read unless it is there."""
+        """Return the slot of a map of the pack, and read the map if necessary."""
         slot = self._slots.hold(number)
         return self._slots.put(number, self._load(number)) if slot is None else slot
 
     def release(self, number: int) -> None:
-        """Let go of a map that was acquired."""
+        """Release a map that was acquired."""
         self._slots.release(number)
 
     def _load(self, number: int) -> int:
@@ -151,7 +151,7 @@ class MapStore:
         if fault >= 0:
             self._slots.give_back(slot)
             raise PackError(
-                f"{self._pack.path}: map {number}: its table {list(SECTIONS)[fault]!r} names what is not there; "
+                f"{self._pack.path}: map {number}: its table {list(SECTIONS)[fault]!r} refers to what does not exist; "
                 "the pack was not written by Roadworthy, or by a faulty version: generate or import it again"
             )
         self.loads += 1
@@ -159,14 +159,14 @@ class MapStore:
 
     @property
     def byte_count(self) -> int:
-        """Bytes of the maps that are there."""
+        """Return the bytes of the loaded maps."""
         return self._slots.filled * bytes_per_slot(self.maps)
 
     def _grow(self, room: MapRoom) -> None:
-        """Put larger arrays in the place of the present ones."""
+        """Replace the arrays by larger ones."""
         kept = self._kept_bytes // bytes_per_slot(_make_maps(1, room))
         slots = max(self._slots.count, min(self._pack.map_count, max(self._holders + SPARE_SLOTS, kept)))
-        # At least two: the arrays of a single slot would be of another type to Numba, and compiled for anew.
+        # At least two: arrays of a single slot would have another Numba type and be compiled for again.
         slots = max(slots, 2)
         half_widths: Floats = np.zeros((slots, room.lanes), np.float32)
         larger = (*_make_maps(slots, room), half_widths)
@@ -206,12 +206,12 @@ def _make_maps(slots: int, room: MapRoom) -> Maps:
 
 
 def bytes_per_slot(arrays: Iterable[NDArray[Any]]) -> int:
-    """Bytes of one slot of all these arrays."""
+    """Return the bytes of one slot of all these arrays."""
     return sum(array.nbytes // max(len(array), 1) for array in arrays)
 
 
 def move_contents(arrays: Iterable[NDArray[Any]], larger: Iterable[NDArray[Any]], filled: int) -> None:
-    """Copy what the first slots hold into the first places of larger arrays."""
+    """Copy the contents of the first slots to larger arrays."""
     for small, large in zip(arrays, larger, strict=True):
         large[(slice(filled), *(slice(size) for size in small.shape[1:]))] = small[:filled]
 
@@ -246,9 +246,9 @@ def _fill_map(
     half_widths: Floats,
     slot: int,
 ) -> int:
-    """Copy a map into a slot that is large enough; returns the section in which a number is wrong, or -1.
+    """Copy a map to a slot that is large enough; return the section with an invalid number, or -1.
 
-    Rules trust the numbers: a wrong one would make them read memory that is not theirs. So all are looked at.
+    Rules trust these numbers: an invalid one would make them read foreign memory. So all are checked.
     """
     lanes, segments = lengths[_LANE_LENGTHS], lengths[_EDGES]
     lane_point_count, edge_point_count = lengths[_LANE_POINTS], lengths[_EDGE_POINTS]
@@ -328,7 +328,7 @@ def _fill_map(
 
 @kernel
 def _bound_lanes(maps: Maps, slot: int, widths: Floats) -> None:
-    """Write where each lane is: its center line's bounds, wider by half its width on every side."""
+    """Write the bounds of each lane's center line, extended by half its width on every side."""
     points, starts, boxes = maps.lane_points[slot], maps.lanes[slot, LANE_POINT_START], maps.lane_boxes[slot]
     for lane in range(len(widths)):
         west = south = _INFINITE
@@ -356,7 +356,7 @@ def _floats(words: Ints, starts: Longs, lengths: Longs, section: int) -> Floats:
 
 @kernel
 def _copy_lines(numbers: Floats, starts: Longs, count: int, lines_out: Floats) -> None:
-    """Copy lines of so many numbers that begin at these places: entry by entry, as they lie in the target."""
+    """Copy lines of `count` numbers that begin at these places, entry by entry as the target stores them."""
     for i in range(count):
         for k in range(len(starts)):
             lines_out[k, i] = numbers[starts[k] + i]
@@ -370,7 +370,7 @@ def _copy(source: Floats, target: Floats) -> None:
 
 @kernel
 def _copy_list(source: NDArray[np.uint16], target: NDArray[np.uint16]) -> Any:
-    """Returns the highest number."""
+    """Copy a list and return its highest number."""
     highest = np.uint16(0)
     for i in range(len(source)):
         number = source[i]
@@ -381,7 +381,7 @@ def _copy_list(source: NDArray[np.uint16], target: NDArray[np.uint16]) -> Any:
 
 @kernel
 def _are_listed(numbers: NDArray[np.uint16], count: int) -> bool:
-    """Whether lists name existing pieces as far as there are any."""
+    """Return whether lists refer to existing points as far as there are any."""
     for i in range(len(numbers)):
         if numbers[i] >= count and i % _LIST_LENGTH < count:
             return False
@@ -390,7 +390,7 @@ def _are_listed(numbers: NDArray[np.uint16], count: int) -> bool:
 
 @kernel
 def _copy_numbers(source: Ints, target: Ints, low: int, high: int) -> bool:
-    """Whether all are from low up to, and without, high."""
+    """Copy numbers and return whether all are at least `low` and below `high`."""
     least, most = np.int32(low), np.int32(high - 1)
     lowest, highest = least, least if most < least else most
     for i in range(len(source)):
@@ -402,7 +402,7 @@ def _copy_numbers(source: Ints, target: Ints, low: int, high: int) -> bool:
 
 @kernel
 def _copy_starts(source: Ints, target: Ints, owned: int) -> bool:
-    """Whether they ascend from 0 to the number of things owned."""
+    """Copy starts and return whether they ascend from 0 to the number of things owned."""
     falls = 0
     target[0] = source[0]
     for i in range(1, len(source)):

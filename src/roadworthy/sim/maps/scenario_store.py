@@ -1,4 +1,4 @@
-"""What worlds run: scenarios of a pack, loaded one by one into the slots of the `Scenarios` and `Maps` arrays."""
+"""The scenarios of a pack that worlds run, loaded one by one into the slots of `Scenarios` and `Maps`."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ from roadworthy.sim.state import (
 )
 
 MOST_AGENTS = 256  # in a world
-# Packs up to so many bytes are verified before the first load: milliseconds at the start, not pauses between steps.
+# Packs up to this size are verified before the first load: milliseconds at the start instead of pauses between steps.
 VERIFIED_AT_ONCE = 256 * 2**20
-KEPT_BYTES = 64 * 2**20  # scenarios that no world uses at the moment stay, up to so many
+KEPT_BYTES = 64 * 2**20  # unused scenarios stay up to this size
 _TYPES = set(AgentType)
 _WHO = {Control.VEHICLES: VEHICLES, Control.AGENTS: AGENTS, Control.SDC: SDC, Control.PREDICT: PREDICT}
 _ROLE_OF_OTHERS = {Others.REPLAY: REPLAYED, Others.IDM: IDM, Others.STATIC: STATIC}
 
 
 class Place(NamedTuple):
-    """Where what a world runs was put."""
+    """The slots of a world's scenario and map."""
 
     scenario: int  # slot of `scenarios`
     map: int  # slot of `maps`
 
 
 class _Room(NamedTuple):
-    """How much a slot can hold."""
+    """The capacity of a slot."""
 
     agents: int
     frames: int
@@ -55,13 +55,13 @@ class _Room(NamedTuple):
 
 
 class ScenarioStore:
-    """Holds the scenarios that worlds run, each once, and the maps that they lie on.
+    """Hold the scenarios that worlds run, each once, and their maps.
 
-    `scenarios`, `maps` and `generation` change when a larger scenario or map had to be given room.
+    `scenarios`, `maps` and `generation` change when a larger scenario or map needs more room.
     """
 
     def __init__(self, pack: Pack, config: SimConfig, worlds: int, keeps: bool = True) -> None:
-        """keeps: whether what no world uses any more stays as long as there is room."""
+        """Make an empty store. keeps: whether unused scenarios and maps stay as long as there is room."""
         if not len(pack):
             raise UsageError(
                 f"{pack.path}: the pack is empty: there is nothing to simulate; generate or import scenarios"
@@ -85,7 +85,7 @@ class ScenarioStore:
 
     @property
     def generation(self) -> int:
-        """Rises whenever arrays of `scenarios` or `maps` were replaced."""
+        """Rises whenever arrays of `scenarios` or `maps` are replaced."""
         return self._replacements + self._map_store.generation
 
     @property
@@ -97,18 +97,19 @@ class ScenarioStore:
 
     @property
     def agent_room(self) -> int:
-        """For how many agents a world needs room: as many as the largest scenario has that was loaded so far."""
+        """How many agents a world needs room for: the most in any scenario loaded so far."""
         if self._is_open:
             return self._config.open.agents + self._config.open.traffic
         return self._room.agents
 
     def load(self, world: int, number: int) -> Place:
-        """Let a world hold a scenario of the pack, which is read unless it is there.
+        """Let a world hold a scenario of the pack, and read it if necessary.
 
-        A scenario that can't be simulated as the config asks raises ScenarioError and leaves the world what it had.
+        Raise ScenarioError for a scenario that cannot be simulated with this config; the world then keeps what it
+        holds.
         """
         map_number = self._pack.map_number(number)
-        # The map first, since it may turn out to be damaged: then nothing must be held.
+        # The map first, because it may be damaged: then nothing must be held.
         m = self._map_store.acquire(map_number) if number in self._slots else None
         slot = self._slots.hold(number)
         place = self._read(number, map_number) if slot is None or m is None else Place(slot, m)
@@ -117,7 +118,7 @@ class ScenarioStore:
         return place
 
     def unload(self, world: int) -> None:
-        """Let go of what a world holds: it may make room for another."""
+        """Release the scenario of a world; another one may replace it."""
         number = self._held[world]
         if number is not None:
             self._slots.release(number)
@@ -125,7 +126,7 @@ class ScenarioStore:
             self._held[world] = None
 
     def memory(self) -> dict[str, int]:
-        """Bytes of the scenarios and of the maps that are there."""
+        """Return the bytes of the loaded scenarios and maps."""
         scenarios = self._slots.filled * bytes_per_slot(self.scenarios)
         return {"scenarios": scenarios, "maps": self._map_store.byte_count}
 
@@ -143,7 +144,7 @@ class ScenarioStore:
         return Place(self._slots.put(number, slot), m)
 
     def _select(self, number: int, packed: PackedScenario) -> _Selection:
-        """Who takes part and who is driven; raises ScenarioError where that can't be."""
+        """Select the agents, and raise ScenarioError if none can be driven or too many are present."""
         control, first = self._config.control, self._config.init_steps
         words, starts, agents, steps, predicted, _, sdc, _ = packed
         if first >= steps:
@@ -175,7 +176,7 @@ class ScenarioStore:
         return _Selection(order, ends, driven, count)
 
     def _why_nobody(self, scenario: Scenario) -> str:
-        """Why no agent can be driven, in words."""
+        """Explain why no agent can be driven."""
         control, first = self._config.control, self._config.init_steps
         types = scenario.agent_types[scenario.valid[:, first]].tolist()
         counts = Counter(AgentType(kind).name.lower() if kind in _TYPES else "unknown" for kind in types)
@@ -189,7 +190,7 @@ class ScenarioStore:
         )
 
     def _fill(self, packed: PackedScenario, selection: _Selection | None, m: int, slot: int) -> bool:
-        """Fill a slot that is large enough. False: a light stands on a lane that is not there."""
+        """Fill a slot that is large enough. Return False if a light refers to a lane that does not exist."""
         scenarios, first = self.scenarios, self._config.init_steps
         arrays = packed.words, packed.starts
         if packed.lights:
@@ -227,7 +228,7 @@ class ScenarioStore:
                 max(room.lights, _padded(lights)),
             )
             kept = self._kept_bytes // bytes_per_slot(_make_scenarios(1, self._room))
-            # One more than there are worlds: a world lets go of what it has when the next is there.
+            # One more than there are worlds: a world releases its scenario only after the next one is loaded.
             slots = max(self._slots.count, min(len(self._pack), max(len(self._held) + 1, kept)))
             larger = _make_scenarios(slots, self._room)
             move_contents(self.scenarios, larger, self._slots.filled)
@@ -240,10 +241,10 @@ class ScenarioStore:
 
 
 class _Selection(NamedTuple):
-    """Who takes part in a world."""
+    """The agents of a world."""
 
     order: Ints  # agents in the order of the world, the driven first
-    ends: Ints  # the last valid frame of each
+    ends: Ints  # the last valid frame of each agent
     driven: int
     agents: int
 

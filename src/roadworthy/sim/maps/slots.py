@@ -1,18 +1,18 @@
-"""Slots of arrays, for things of which each is there once however many worlds use it."""
+"""Slots of arrays for things that are stored once, however many worlds use them."""
 
 from __future__ import annotations
 
 
 class Slots:
-    """Which of the numbered things is in which slot.
+    """Track which of the numbered things is in which slot.
 
-    A thing that is held keeps its slot until it is released as often. One that nobody holds stays where it is until its
-    slot is needed; the one unused for longest goes first.
+    A thing keeps its slot until it is released as often as it was held. An unused thing stays until its slot is needed;
+    the least recently used one goes first.
     """
 
     def __init__(self, count: int = 0) -> None:
-        self._slots: dict[int, int] = {}  # thing: slot, the one that was used last at the end
-        self._holders: dict[int, int] = {}  # thing: how many hold it
+        self._slots: dict[int, int] = {}  # thing: slot, the most recently used one last
+        self._holders: dict[int, int] = {}  # thing: number of holders
         self._free = list(range(count - 1, -1, -1))
         self.count, self._filled = count, 0
 
@@ -20,7 +20,7 @@ class Slots:
         return number in self._slots
 
     def hold(self, number: int) -> int | None:
-        """The slot of a thing, which is held once more; None if it is in none."""
+        """Hold a thing once more and return its slot; None if it has none."""
         if number not in self._slots:
             return None
         self._slots[number] = self._slots.pop(number)
@@ -28,7 +28,7 @@ class Slots:
         return self._slots[number]
 
     def release(self, number: int) -> None:
-        """Let go of a thing that was held."""
+        """Release a thing that was held."""
         self._holders[number] -= 1
         if not self._holders[number]:
             del self._holders[number]
@@ -36,16 +36,16 @@ class Slots:
 
     @property
     def filled(self) -> int:
-        """So many slots, from the first on, may hold something; those after them were never taken."""
+        """How many slots, from the first on, may be in use; the others were never taken."""
         return self._filled
 
     def grow(self, count: int) -> None:
-        """From now on there are so many slots."""
+        """Increase the number of slots."""
         self._free = [*range(count - 1, self.count - 1, -1), *self._free]
         self.count = count
 
     def take(self) -> int:
-        """A slot to be filled: a free one, or that of the thing that nobody has used for longest."""
+        """Return a slot to fill: a free one, or that of the least recently used thing that nobody holds."""
         if self._free:
             slot = self._free.pop()
             self._filled = max(self._filled, slot + 1)
@@ -53,10 +53,10 @@ class Slots:
         return self._slots.pop(next(number for number in self._slots if number not in self._holders))
 
     def put(self, number: int, slot: int) -> int:
-        """Say what a slot that was taken was filled with; it is held. Returns the slot."""
+        """Record which thing fills a slot that was taken, hold it, and return the slot."""
         self._slots[number], self._holders[number] = slot, 1
         return slot
 
     def give_back(self, slot: int) -> None:
-        """A slot that was taken could not be filled."""
+        """Return a slot that was taken but could not be filled."""
         self._free.append(slot)

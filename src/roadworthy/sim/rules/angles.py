@@ -1,4 +1,4 @@
-"""Angles: wrapped, and their sines and cosines, alike on both devices."""
+"""Angles: wrapping, sine and cosine, with equal results on CPU and GPU."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from roadworthy.kernels.compile import inlined
 _HALF, _1 = np.float32(0.5), np.float32(1.0)
 _PI, _TWO_PI = np.float32(np.pi), np.float32(2.0 * np.pi)
 _QUARTER_TURN, _QUARTERS_PER_RAD = np.float32(np.pi / 2.0), np.float32(2.0 / np.pi)
-# Polynomials of least largest error on an eighth of a turn, in powers of the angle's square.
+# Minimax polynomials on an eighth of a turn, in powers of the squared angle.
 _SIN_3, _SIN_5, _SIN_7 = np.float32(-0.1666665494), np.float32(0.008332177916), np.float32(-0.0001951726673)
 _COS_4, _COS_6, _COS_8 = np.float32(0.04166664686), np.float32(-0.001388736721), np.float32(2.443841543e-05)
 
 
 @inlined
 def wrap(angle: np.float32) -> np.float32:
-    """The same direction as an angle in (-pi, pi]."""
+    """Return the same direction as an angle in (-pi, pi]."""
     wrapped = angle - _TWO_PI * np.ceil((angle - _PI) / _TWO_PI)
     if wrapped > _PI:
         return _PI
@@ -27,7 +27,7 @@ def wrap(angle: np.float32) -> np.float32:
 
 @inlined
 def sine_cosine(angle: np.float32) -> tuple[np.float32, np.float32]:
-    """Sine and cosine of an angle from -pi to pi, to 2e-7: alike on both devices, and faster than the C library's."""
+    """Return the sine and cosine of an angle from -pi to pi, to 2e-7, with equal results on both devices."""
     quarters = np.rint(angle * _QUARTERS_PER_RAD)
     rest = angle - quarters * _QUARTER_TURN
     square = rest * rest

@@ -1,4 +1,4 @@
-"""What each kind of road user is judged by.
+"""Which rules apply to which type of agent.
 
 | rule | vehicle, other | cyclist | pedestrian |
 |---|---|---|---|
@@ -7,9 +7,10 @@
 | along its lane, wrong way | yes | on bicycle lanes | no |
 | centered in its lane | yes | no | no |
 
-Road edges bound what vehicles drive on: sidewalks, crossings and shared paths lie beyond them, and a map does not say
-where cycling is allowed. Other lanes than bicycle lanes are drawn and directed for vehicles, at whose side cyclists
-ride. What a kind is not judged by has no data in its figures, and no influence on its score, reward or fate.
+Road edges bound the area for vehicles: sidewalks, crossings and shared paths lie beyond them, and a map does not say
+where cycling is allowed. Lanes other than bicycle lanes are drawn and directed for vehicles, and cyclists ride at their
+side. A rule that does not apply to an agent leaves its figures without data and has no influence on its score, reward
+or termination.
 """
 
 from __future__ import annotations
@@ -24,19 +25,19 @@ _BIKE_LANE = int(LaneType.BIKE_LANE)
 
 @inlined
 def keeps_to_road(flags: Ints, a: int) -> bool:
-    """Whether road edges and lane centers are for agent a: a vehicle, or something unknown."""
+    """Return whether road edges and lane centers apply to agent a: to vehicles and agents of unknown type."""
     return flags[TYPE, a] != _PEDESTRIAN and flags[TYPE, a] != _CYCLIST
 
 
 @inlined
 def uses_lanes(flags: Ints, a: int) -> bool:
-    """Whether there are lanes, with lights and stop signs, for such as agent a: whoever does not walk."""
+    """Return whether lanes, traffic lights and stop signs apply to agent a: to all agents but pedestrians."""
     return flags[TYPE, a] != _PEDESTRIAN
 
 
 @inlined
 def follows_lane(flags: Ints, a: int, maps: Maps, m: int) -> bool:
-    """Whether the direction of the lane that agent a is on is for it; False where it is on none."""
+    """Return whether the direction of its lane applies to agent a; False without a lane."""
     lane = flags[LANE, a]
     if lane < 0 or not uses_lanes(flags, a):
         return False

@@ -1,4 +1,4 @@
-"""Which agents' boxes touch: exact oriented boxes of true size, after a look at the distances of all others."""
+"""Collisions: which boxes touch, by an exact test of oriented boxes after a rough test of distances."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from roadworthy.scenario.schema import Floats, Ints
 from roadworthy.sim.state import COS, IS_PRESENT, LENGTH, RADIUS, SIN, WIDTH, X, Y
 
 _HALF = np.float32(0.5)
-# Added to the sum of two radii, so that rounding never keeps a pair from the exact test.
+# Added to the sum of two radii, so that rounding never excludes a pair from the exact test.
 _SLACK_M = np.float32(0.01)
-_NONE, _ONE = np.int32(0), np.int32(1)  # as wide as a float32, so that counting stays in the same vectors
+_NONE, _ONE = np.int32(0), np.int32(1)  # as wide as a float32, so that vectorized code can count in the same registers
 
 
 @inlined
@@ -29,12 +29,13 @@ def boxes_touch(
     blength: float,
     bwidth: float,
 ) -> bool:
-    """Whether two boxes share a point: no side of either separates them. Boxes that just touch do; NaN touches nothing.
+    """Return whether two boxes share a point: no side of either separates them. NaN touches nothing.
 
-    Exact but for the rounding of float32: boxes within some micrometres of touching may be judged either way.
+    Boxes that just touch share a point. The test is exact up to rounding in float32: boxes within some micrometers of
+    touching may be judged either way.
     """
     dx, dy = bx - ax, by - ay
-    # The angle between the boxes; its signs don't matter, boxes being symmetric.
+    # The angle between the boxes; its signs do not matter because boxes are symmetric.
     cos = abs(acos * bcos + asin * bsin)
     sin = abs(acos * bsin - asin * bcos)
     a_long, a_wide, b_long, b_wide = _HALF * alength, _HALF * awidth, _HALF * blength, _HALF * bwidth
@@ -48,7 +49,7 @@ def boxes_touch(
 
 @inlined
 def _pair_touches(first: Floats, f: int, second: Floats, s: int) -> bool:
-    """Whether the boxes in two columns touch."""
+    """Return whether the boxes in two columns touch."""
     return boxes_touch(
         first[X, f],
         first[Y, f],
@@ -67,10 +68,10 @@ def _pair_touches(first: Floats, f: int, second: Floats, s: int) -> bool:
 
 @inlined
 def is_near_others(agents: Floats, flags: Ints, a: int, count: int) -> bool:
-    """Whether agent a, if it is present, might touch any other agent among 0..count-1 that is."""
+    """Return whether agent a, if present, might touch any other present agent among the first `count`."""
     x, y, radius = agents[X, a], agents[Y, a], agents[RADIUS, a] + _SLACK_M
     xs, ys, radii, is_present = agents[X], agents[Y], agents[RADIUS], flags[IS_PRESENT]
-    # No branch in here: the compiler makes it a few vector instructions, and for most agents this is all.
+    # Without a branch the compiler vectorizes this loop, and it is all that most agents need.
     near = _NONE
     for b in range(count):
         dx, dy, reach = xs[b] - x, ys[b] - y, radii[b] + radius
@@ -81,7 +82,7 @@ def is_near_others(agents: Floats, flags: Ints, a: int, count: int) -> bool:
 
 @inlined
 def touches(agents: Floats, flags: Ints, a: int, b: int) -> bool:
-    """Whether the box of agent a, which is present, touches that of another agent b, if that is."""
+    """Return whether the box of agent a, which is present, touches that of another present agent b."""
     dx, dy, reach = agents[X, b] - agents[X, a], agents[Y, b] - agents[Y, a], agents[RADIUS, b] + agents[RADIUS, a]
     reach += _SLACK_M
     if not dx * dx + dy * dy <= reach * reach or flags[IS_PRESENT, b] == _NONE or a == b:
@@ -92,7 +93,7 @@ def touches(agents: Floats, flags: Ints, a: int, b: int) -> bool:
 
 @inlined
 def collides(agents: Floats, flags: Ints, a: int, count: int) -> bool:
-    """Whether agent a's box touches that of any other agent among 0..count-1; only agents that are present count."""
+    """Return whether agent a's box touches that of any other present agent among the first `count`."""
     if not is_near_others(agents, flags, a, count):
         return False
     for b in range(count):
@@ -103,7 +104,7 @@ def collides(agents: Floats, flags: Ints, a: int, count: int) -> bool:
 
 @inlined
 def is_free(agents: Floats, flags: Ints, a: int, places: Floats, count: int) -> bool:
-    """Whether agent a's box, at its place in `places` (lines as of agents), touches none of the others present."""
+    """Return whether agent a's box, at its pose in `places` (lines as of agents), touches no other present agent."""
     for b in range(count):
         if b != a and flags[IS_PRESENT, b] and _pair_touches(places, a, agents, b):
             return False

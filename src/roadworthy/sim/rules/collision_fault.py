@@ -1,8 +1,8 @@
-"""Contacts of an agent with others, for which of them it is at fault, and whether it is within connected lanes.
+"""Contacts with other agents, and whether the agent is at fault for them.
 
-The rule and its definitions are in roadworthy/at_fault.py; here it is compiled for CPU and GPU and fed from the world's
-arrays. TOUCHED holds a bit for every agent that was touched before, so that each counts once per trial. Almost always
-nobody is near, and all of this costs one comparison.
+roadworthy/at_fault.py defines the rule; here it is compiled for CPU and GPU and applied to the world's arrays. TOUCHED
+has a bit for every agent that was touched before, so that each counts once per trial. Almost always nobody is near, and
+then all of this costs one comparison.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ FRONT_LEFT, FRONT_RIGHT, REAR_LEFT, REAR_RIGHT = 1, 2, 4, 8
 _FRONT, _REAR = FRONT_LEFT | FRONT_RIGHT, REAR_LEFT | REAR_RIGHT
 _ZERO, _HALF = np.float32(0.0), np.float32(0.5)
 _BIT = np.int32(1)
-_BITS = 32  # in a line of TOUCHED
-_LONGEST_POINT_M = np.float32(PIECE_M + 0.02)  # the longest piece of a lane, rounded up
+_BITS = 32  # bits in a line of TOUCHED
+_LONGEST_POINT_M = np.float32(PIECE_M + 0.02)  # the longest lane point, rounded up
 
 
 @inlined
 def record_contacts(agents: Floats, flags: Ints, a: int, count: int, maps: Maps, m: int) -> tuple[bool, int]:
-    """Find whether agent a touches another, and how many it touches for the first time and is at fault for."""
+    """Return whether agent a touches another, and for how many first contacts of this step it is at fault."""
     if not is_near_others(agents, flags, a, count):
         return False, 0
     return _record_contacts(agents, flags, a, count, maps, m)
@@ -77,7 +77,7 @@ def _record_contacts(agents: Floats, flags: Ints, a: int, count: int, maps: Maps
 
 @rule
 def start_contacts(agents: Floats, flags: Ints, a: int, count: int) -> bool:
-    """Forget whom agent a has touched, and mark those whom it touches where it starts; returns whether it does."""
+    """Reset the record of touched agents to those touched at the start, and return whether there are any."""
     for line in range(TOUCHED, TOUCHED + TOUCHED_LINES):
         flags[line, a] = 0
     is_touching = False
@@ -91,7 +91,7 @@ def start_contacts(agents: Floats, flags: Ints, a: int, count: int) -> bool:
 
 @inlined
 def _is_first(flags: Ints, a: int, b: int) -> bool:
-    """Whether agent a has not touched agent b before, and mark that it has by now."""
+    """Record that agent a touches agent b, and return whether it is the first time."""
     line, bit = TOUCHED + b // _BITS, _BIT << np.int32(b % _BITS)
     before = flags[line, a]
     flags[line, a] = before | bit
@@ -100,7 +100,7 @@ def _is_first(flags: Ints, a: int, b: int) -> bool:
 
 @rule
 def _is_at_fault(agents: Floats, flags: Ints, a: int, b: int, maps: Maps, m: int) -> bool:
-    """Whether agent a is at fault for touching agent b."""
+    """Return whether agent a is at fault for touching agent b."""
     kind = collision_type(
         agents[X, a],
         agents[Y, a],
@@ -123,13 +123,13 @@ def _is_at_fault(agents: Floats, flags: Ints, a: int, b: int, maps: Maps, m: int
 
 @rule
 def is_within_lanes(agents: Floats, a: int, maps: Maps, m: int) -> bool:
-    """Whether agent a's four corners are within one common lane or connected lanes, as at_fault.py defines it."""
+    """Return whether agent a's four corners are within one lane or connected lanes, as at_fault.py defines it."""
     successors, starts = maps.successors[m], maps.lanes[m, LANE_SUCCESSOR_START]
     for first in range(maps.sizes[m, LANE_COUNT]):
         held = corners_in_lane(agents, a, maps, m, first)
         if held & _REAR == 0:
             continue
-        # The first lane holds a rear corner; it, or one that follows, is the lane that connects all.
+        # The first lane holds a rear corner. It, or a lane that follows it, is the lane that connects all corners.
         for k in range(starts[first] - 1, starts[first + 1]):
             lane = first
             if k >= starts[first]:
@@ -147,7 +147,7 @@ def is_within_lanes(agents: Floats, a: int, maps: Maps, m: int) -> bool:
 
 @rule
 def corners_in_lane(agents: Floats, a: int, maps: Maps, m: int, lane: int) -> int:
-    """The corners of agent a's box that are within half a lane's width of its center line, as bits."""
+    """Return the corners of agent a's box that are within half a lane's width of its center line, as bits."""
     boxes, points, starts = maps.lane_boxes[m], maps.lane_points[m], maps.lanes[m, LANE_POINT_START]
     x, y, radius = agents[X, a], agents[Y, a], agents[RADIUS, a]
     if x + radius < boxes[BOX_WEST, lane] or x - radius > boxes[BOX_EAST, lane]:
@@ -161,7 +161,7 @@ def corners_in_lane(agents: Floats, a: int, maps: Maps, m: int, lane: int) -> in
     while i < end:
         off_x, off_y = x - points[POINT_X, i], y - points[POINT_Y, i]
         away = np.sqrt(off_x * off_x + off_y * off_y) - reach
-        if away > _ZERO:  # of what follows, no piece within that distance along the lane is near
+        if away > _ZERO:  # no lane point within that distance along the lane is near
             i += max(int(away / _LONGEST_POINT_M), 1)
             continue
         point_cos, point_sin, half = points[POINT_COS, i], points[POINT_SIN, i], points[POINT_HALF, i]

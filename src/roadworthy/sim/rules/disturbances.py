@@ -1,4 +1,4 @@
-"""From an action to what the car does: as asked, or disturbed in training by noise, or by brakes of their own will."""
+"""Disturbances of actions and observations: noise, phantom braking, blindness."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ZERO, _HALF, _ONE = np.float32(0.0), np.float32(0.5), np.float32(1.0)
 def apply_action(
     agents: Floats, flags: Ints, a: int, action: Floats, seed: int, step: int, dt: float, p: Params
 ) -> None:
-    """Write what an action (two numbers) makes agent a do: ALONG and ACROSS."""
+    """Write what an action (two numbers) requests from agent a to ALONG and ACROSS, with disturbances."""
     first, second = action[0], action[1]
     if p.action_noise > _ZERO:
         first = noisy(first, p.choices_along, seed, a, step, draws.NOISE_ALONG, p)
@@ -29,7 +29,7 @@ def apply_action(
 
 @rule
 def noisy(value: float, choices: int, seed: int, a: int, step: int, purpose: int, p: Params) -> float:
-    """One part of an action with noise, which is a share of its range: still a whole choice, or within -1 to 1."""
+    """Return one part of an action with noise, still an integer choice or within -1 to 1."""
     noise = p.action_noise * draws.normal(seed, a, step, purpose)
     if p.is_continuous:
         return min(max(value + noise, -_ONE), _ONE)
@@ -39,7 +39,7 @@ def noisy(value: float, choices: int, seed: int, a: int, step: int, purpose: int
 
 @rule
 def is_phantom_braking(seed: int, a: int, step: int, dt: float, p: Params) -> bool:
-    """Whether the car brakes by itself: such a fit may begin at any step, and lasts for phantom_s."""
+    """Return whether the car brakes by itself. This may begin at any step and lasts for phantom_s."""
     steps = max(int(p.phantom_s / dt + _HALF), 1)
     chance = p.phantom_rate * dt
     for before in range(min(steps, step + 1)):
@@ -50,13 +50,13 @@ def is_phantom_braking(seed: int, a: int, step: int, dt: float, p: Params) -> bo
 
 @rule
 def phantom_braking(agents: Floats, a: int, dt: float, p: Params) -> float:
-    """What the car does by itself in place of what was asked along: m/s2, or the jerk that leads there in a step."""
+    """Return the braking that replaces the request: m/s2, or the jerk that leads there in one step."""
     return (-p.phantom_mps2 - agents[ACCELERATION, a]) / dt if p.is_jerk else -p.phantom_mps2
 
 
 @inlined
 def is_blind(seed: int, a: int, step: int, dt: Real, rate: Real, seconds: Real) -> bool:
-    """Whether the agent sees no partners: that may begin at any step, by a rate per second, and lasts so long."""
+    """Return whether the agent observes no partners. This may begin at any step, at a rate per second."""
     steps = max(int(seconds / dt + _HALF), 1)
     chance = rate * dt
     for before in range(min(steps, step + 1)):

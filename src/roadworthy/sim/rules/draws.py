@@ -1,7 +1,7 @@
-"""Random draws that depend on what they are for and on nothing else.
+"""Random draws that depend on their keys only.
 
-A draw is a hash of (episode seed, agent, step, purpose): no generator has a state, so it does not matter in which
-order, slot, thread or device a draw is made. The world's draws count steps within the trial, so that trials are equal.
+A draw is a hash of (episode seed, agent, step, purpose). There is no generator state, so the order, slot, thread and
+device of a draw do not matter. Draws of a world count steps within the trial, so that trials are equal.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy as np
 from roadworthy.kernels.compile import entry
 from roadworthy.sim.rules.angles import sine_cosine
 
-# Purposes. A further draw for one purpose adds a multiple of PURPOSES to it.
+# Purposes. Further draws for one purpose add multiples of PURPOSES.
 (
     SCENARIO,
     SPAWN,
@@ -29,7 +29,7 @@ from roadworthy.sim.rules.angles import sine_cosine
     EGO,
 ) = range(14)
 PURPOSES = 16
-WORLD = 1 << 20  # in place of the agent, for draws of a whole world
+WORLD = 1 << 20  # replaces the agent in draws of a whole world
 
 _STRIDE = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -44,7 +44,7 @@ _MINUS_TWO = np.float32(-2.0)
 
 @entry
 def mix(key: int, number: int) -> int:
-    """A new key, from a key (uint64) and a number: the finaliser of SplitMix64, which passes BigCrush."""
+    """Return a new key from a key (uint64) and a number: the finalizer of SplitMix64, which passes BigCrush."""
     z = np.uint64(key) + (np.uint64(number) + _ONE) * _STRIDE
     z = (z ^ (z >> _30)) * _MIX_1
     z = (z ^ (z >> _27)) * _MIX_2
@@ -53,19 +53,19 @@ def mix(key: int, number: int) -> int:
 
 @entry
 def draw(seed: int, agent: int, step: int, purpose: int) -> int:
-    """64 random bits."""
+    """Return 64 random bits."""
     return mix(mix(mix(seed, agent), step), purpose)
 
 
 @entry
 def uniform(seed: int, agent: int, step: int, purpose: int) -> float:
-    """A float32 from 0 up to, and without, 1."""
+    """Return a float32 in [0, 1)."""
     return np.float32(draw(seed, agent, step, purpose) >> _40) * _UNIT
 
 
 @entry
 def normal(seed: int, agent: int, step: int, purpose: int) -> float:
-    """A float32 of mean 0 and deviation 1 (Box and Muller)."""
+    """Return a float32 with mean 0 and standard deviation 1 (Box and Muller)."""
     bits = draw(seed, agent, step, purpose)
     first = np.float32(bits >> _40) * _UNIT + _TINY
     second = np.float32(mix(bits, purpose) >> _40) * _UNIT
@@ -75,5 +75,5 @@ def normal(seed: int, agent: int, step: int, purpose: int) -> float:
 
 @entry
 def choose(seed: int, agent: int, step: int, purpose: int, count: int) -> int:
-    """A whole number from 0 up to, and without, count (int64)."""
+    """Return an integer in [0, count) (int64)."""
     return np.int64(draw(seed, agent, step, purpose) % np.uint64(count))

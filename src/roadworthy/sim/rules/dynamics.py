@@ -1,15 +1,15 @@
-"""How road users move: what an action asks for, and what a step makes of it.
+"""Dynamics: what an action requests, and how agents move.
 
-An action asks for something along and something across. What, depends on the model and on the type of agent:
+An action requests one longitudinal and one lateral quantity, which depend on the model and the type of agent:
 
     agent               model     along                     across
     vehicle, cyclist    bicycle   acceleration, m/s2        angle of the front wheels, rad
     vehicle, cyclist    jerk      jerk, m/s3                jerk to the left, m/s3
     pedestrian          either    acceleration, m/s2        yaw rate, rad/s: it may turn on the spot
 
-Agents of type `other` are vehicles. Nobody goes backwards: braking ends at a standstill and keeps the agent there, and
-one that starts in reverse, as real recordings have it, stands from the first step on. There is no slip: the middle of
-the box moves along the heading, on a circular arc in each step, while the speed changes linearly.
+Agents of type `other` are vehicles. No agent drives in reverse: braking ends at a standstill, and an agent that starts
+in reverse, as in some recordings, stands from the first step on. There is no slip: the center of the box moves along
+the heading, on a circular arc in each step, while the speed changes linearly.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ Block = NDArray[Any]
 
 
 def _by_type(vehicle: Any, pedestrian: Any, cyclist: Any) -> Floats:
-    """A table with a line for each AgentType."""
+    """Return a table with a line for each AgentType."""
     table = {
         AgentType.OTHER: vehicle,
         AgentType.VEHICLE: vehicle,
@@ -60,11 +60,11 @@ def _by_type(vehicle: Any, pedestrian: Any, cyclist: Any) -> Floats:
     return np.array([table[kind] for kind in AgentType], np.float32)
 
 
-# How many choices a discrete action has, along and across.
+# Numbers of longitudinal and lateral choices of a discrete action.
 ACTION_CHOICES = {Model.BICYCLE: (7, 13), Model.JERK: (4, 3)}
 
-# What each choice asks for, (types, choices), in the units above. Small angles lie close together: at 30 m/s a car's
-# smallest makes a lateral acceleration of 1 m/s2, and at 3 m/s its largest makes a tight turn.
+# What each choice requests, (types, choices), in the units above. Small angles lie close together: at 30 m/s a car's
+# smallest angle gives a lateral acceleration of 1 m/s2, and at 3 m/s its largest angle gives a tight turn.
 _ANGLES = (0.0, 0.003, 0.012, 0.04, 0.11, 0.26, 0.6)
 _YAW_RATES = (0.0, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0)
 _BOTH_WAYS = [-6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6]
@@ -77,24 +77,24 @@ BICYCLE_ACROSS = np.sign(_BOTH_WAYS).astype(np.float32) * _by_type(_ANGLES, _YAW
 JERK_ALONG = _by_type((-15.0, -4.0, 0.0, 4.0), (-8.0, -1.0, 0.0, 1.0), (-10.0, -3.0, 0.0, 3.0))
 JERK_ACROSS = _by_type((-6.0, 0.0, 6.0), (-1.5, 0.0, 1.5), (-6.0, 0.0, 6.0))
 
-# The choices that ask for nothing, of every type of agent.
+# The choices that request nothing, for every type of agent.
 IDLE_CHOICES = {Model.BICYCLE: (4, 6), Model.JERK: (2, 1)}
 
-# What a continuous action of -1 or 1 asks for, (models, types): bicycle, jerk. 0 asks for nothing.
+# What a continuous action of -1 or 1 requests, (models, types): bicycle, jerk. 0 requests nothing.
 LOWEST_ALONG = np.stack([_by_type(-9.0, -8.0, -6.0), _by_type(-20.0, -8.0, -20.0)])
 HIGHEST_ALONG = np.stack([_by_type(5.0, 4.0, 2.5), _by_type(20.0, 4.0, 20.0)])
 HIGHEST_ACROSS = np.stack([_by_type(0.6, 4.0, 0.6), _by_type(20.0, 4.0, 20.0)])
 
-# What agents can do, (types,).
+# Limits of agents, (types,).
 TOP_SPEED = _by_type(50.0, 6.0, 15.0)  # m/s
 FULL_LOCK = _by_type(0.6, 0.0, 0.6)  # rad, the largest angle of the front wheels
-# The jerk model keeps accelerations within these, m/s2.
+# The jerk model keeps accelerations within these limits, m/s2.
 LOWEST_ACCELERATION = _by_type(-7.5, -8.0, -6.0)
 HIGHEST_ACCELERATION = _by_type(4.0, 4.0, 2.5)
 HIGHEST_LATERAL = _by_type(4.0, 4.0, 4.0)
 WHEELBASE_SHARE = np.float32(0.6)  # of the length
-SHORTEST_WHEELBASE = np.float32(0.3)  # m; boxes of no length must not divide by 0
-DRY_GRIP = np.float32(0.9 * 9.81)  # m/s2, along and across together
+SHORTEST_WHEELBASE = np.float32(0.3)  # m; prevents division by 0 for boxes without length
+DRY_GRIP = np.float32(0.9 * 9.81)  # m/s2, longitudinal and lateral together
 
 _FULL_LOCK_TANGENT = np.tan(FULL_LOCK)
 PEDESTRIAN = int(AgentType.PEDESTRIAN)
@@ -111,19 +111,19 @@ def _clamp(value: np.float32, low: np.float32, high: np.float32) -> np.float32:
 
 @inlined
 def row_of(kind: int) -> int:
-    """The line of a table for an AgentType."""
+    """Return the line of a table for an AgentType."""
     return kind if 0 <= kind <= _LAST_TYPE else 0
 
 
 @inlined
 def wheelbase_of(length: np.float32) -> np.float32:
-    """Metres from the rear axle to the front one."""
+    """Return the distance between the axles, in m."""
     return max(WHEELBASE_SHARE * length, SHORTEST_WHEELBASE)
 
 
 @inlined
 def _choice(value: np.float32, count: int) -> int:
-    """A choice from its number as a float; always valid: others get the nearest, NaN gets 0."""
+    """Return a choice from its number as a float. It is always valid: the nearest choice, and 0 for NaN."""
     if not value > _0:
         return 0
     return min(int(min(value, np.float32(count))), count - 1)
@@ -131,7 +131,7 @@ def _choice(value: np.float32, count: int) -> int:
 
 @inlined
 def decode(first: np.float32, second: np.float32, kind: int, p: Params) -> tuple[np.float32, np.float32]:
-    """What an action asks for, along and across. first, second: choices as whole numbers, or -1 to 1."""
+    """Return what an action requests along and across. first, second: numbers of choices, or -1 to 1."""
     row = row_of(kind)
     if p.is_continuous:
         first, second = _clamp(first, -_1, _1), _clamp(second, -_1, _1)
@@ -145,7 +145,7 @@ def decode(first: np.float32, second: np.float32, kind: int, p: Params) -> tuple
 
 @inlined
 def is_allowed(action: Floats, p: Params) -> bool:
-    """Whether an action is two numbers; where actions are choices, whether it is one."""
+    """Return whether an action is two finite numbers, or two valid choices."""
     along, across = action[0], action[1]
     if p.is_continuous:
         return bool(abs(along) < _INFINITE and abs(across) < _INFINITE)
@@ -156,7 +156,7 @@ def is_allowed(action: Floats, p: Params) -> bool:
 
 @inlined
 def _nearest(table: Block, row: int, value: np.float32) -> np.float32:
-    """The number of the choice that asks for what is nearest to a value."""
+    """Return the number of the choice that requests the value nearest to a given one."""
     best, least = 0, abs(table[row, 0] - value)
     for choice in range(1, table.shape[1]):
         off = abs(table[row, choice] - value)
@@ -167,7 +167,7 @@ def _nearest(table: Block, row: int, value: np.float32) -> np.float32:
 
 @inlined
 def encode(along: np.float32, across: np.float32, kind: int, p: Params) -> tuple[np.float32, np.float32]:
-    """The action that asks for what is nearest to this: the inverse of `decode`."""
+    """Return the action that requests the values nearest to the given ones: the inverse of `decode`."""
     row = row_of(kind)
     if p.is_continuous:
         model = 1 if p.is_jerk else 0
@@ -180,7 +180,7 @@ def encode(along: np.float32, across: np.float32, kind: int, p: Params) -> tuple
 
 @inlined
 def _changed(value: np.float32, change: np.float32, low: np.float32, high: np.float32) -> np.float32:
-    """An acceleration after a change, within limits. It passes through 0: choices could never find back there else."""
+    """Return an acceleration after a change, within limits. It stops at 0, which choices could not reach otherwise."""
     result = _clamp(value + change, low, high)
     return _0 if result * value < _0 else result
 
@@ -198,7 +198,7 @@ def _drive(
     is_jerk: np.int32,
     dt: np.float32,
 ) -> tuple[np.float32, np.float32, np.float32]:
-    """What somebody on wheels does in a step: acceleration, turn, angle of the front wheels."""
+    """Return the acceleration, turn and wheel angle of a step of a vehicle or cyclist."""
     top = TOP_SPEED[row]
     wheelbase = wheelbase_of(length)
     if is_jerk:
@@ -240,7 +240,7 @@ def _step(
     is_jerk: np.int32,
     dt: np.float32,
 ) -> tuple[np.float32, np.float32, np.float32, np.float32, np.float32]:
-    """What comes of what is asked: speed, acceleration, distance, turn, angle of the front wheels."""
+    """Return the speed, acceleration, distance, turn and wheel angle of a step."""
     top = TOP_SPEED[row]
     speed = _clamp(speed, _0, top)
     if row == PEDESTRIAN or not is_jerk:
@@ -255,7 +255,7 @@ def _step(
         )
     wanted = speed + along * dt
     reached = _clamp(wanted, _0, top)
-    # Where a standstill or the top speed cuts it short, the acceleration is what came of it.
+    # Where a standstill or the top speed limits the change, the acceleration is the one that results.
     acceleration = along if reached == wanted else (reached - speed) / dt
     return reached, acceleration, _HALF * (speed + reached) * dt, turn, angle
 
@@ -264,7 +264,7 @@ def _step(
 def _along_arc(
     x: np.float32, y: np.float32, cos: np.float32, sin: np.float32, distance: np.float32, turn: np.float32
 ) -> tuple[np.float32, np.float32]:
-    """Where a circular arc ends that begins in a direction."""
+    """Return the end of a circular arc that begins in a direction."""
     half = _HALF * turn
     half_sin, half_cos = sine_cosine(half)
     chord = distance if half == _0 else distance * half_sin / half
@@ -273,11 +273,12 @@ def _along_arc(
 
 @inlined
 def move(agents: Block, flags: Block, a: int, dt: np.float32, hidden: Block, p: Params) -> None:
-    """One step of an agent's own dynamics from what is asked in ALONG and ACROSS.
+    """Move an agent by its own dynamics, as ALONG and ACROSS request.
 
-    Who has wheels is subject to the hidden factors. Gains apply to what is asked: the steering's to the across part, up
-    to full lock, the brake's to a negative along part. Grip limits acceleration along and across together: where tyres
-    can't hold both, both shrink by the same factor, so that braking takes longer and bends become wider.
+    Hidden factors apply to vehicles and cyclists. Gains multiply what is requested: the steering gain the lateral
+    request, up to full lock, the brake gain a negative longitudinal request. Grip limits longitudinal and lateral
+    acceleration together: where the tires cannot hold both, both shrink by the same factor, so braking takes longer and
+    turns widen.
     """
     before = agents[ACCELERATION, a]
     speed, acceleration, distance, turn, angle = _step(

@@ -1,16 +1,10 @@
-"""Figures: what an attempt and an episode come to, and each row's moving average over its episodes.
+"""Figures of trials and episodes, and each row's moving average over its episodes.
 
-The score, in words: an attempt is a success (1, else 0) if at least the config's share of the agent's goals was
-reached, and it had no collision that counts and did not leave the road. `score.collisions` says which collisions count:
-those that the agent is at fault for (at_fault.py), or all. The share comes from `score.goal_shares`, a ladder by
-number of goals. With `new_goal` only as many goals are asked for as it started with: further ones that it reaches count
-in the place of these, and are never demanded. An episode's score is the mean over its trials.
+Rates of an episode are over its trials. Comfort and lane centering are shares of the steps driven; alignment and wrong
+way are shares of the steps on a lane and moving. A share of nothing is NaN, and every mean leaves NaN out.
 
-Rates of an episode are over its trials. Comfort and centring are shares of the steps driven; alignment and wrong way of
-those on a lane and moving. A share of nothing is NaN, which is left out of every mean.
-
-An agent that starts at its goal (`starts_at_goal`) has shown nothing by reaching it: its score, whether it reached its
-goals and whether it was timed out are NaN. So is what a road user of its kind is not judged by (see kinds.py).
+An agent that starts at its goal (`starts_at_goal`) shows nothing by reaching it: its score, its goals and its timeouts
+are NaN. So are the figures of rules that do not apply to its type (applicable_rules.py).
 """
 
 from __future__ import annotations
@@ -20,6 +14,7 @@ import numpy as np
 from roadworthy.kernels.compile import inlined, rule
 from roadworthy.scenario.schema import Floats
 from roadworthy.sim.rules.applicable_rules import keeps_to_road, uses_lanes
+from roadworthy.sim.rules.score import score
 from roadworthy.sim.state import (
     ALIGNED,
     AT_FAULT_COLLISIONS,
@@ -75,18 +70,48 @@ TRIAL_FIGURES = (
     _AT_FAULT,
 ) = range(len(TRIAL_FIGURES))
 
-# Figures of an episode; those of its trials follow where there are several.
+# Figures of an episode; figures of its trials follow if there are several.
 EPISODE_FIGURES = (
     "score goal_rate completion_rate collision_rate off_road_rate red_light_rate collisions departures red_lights "
     "stop_signs comfort lane_aligned lane_centred wrong_way distance_m infractions return length timed_out_rate "
     "starts_at_goal at_fault_collision_rate at_fault_collisions"
 ).split()
-_EPISODE_FIGURES = len(EPISODE_FIGURES)
+(
+    _MEAN_SCORE,
+    _GOAL_RATE,
+    _COMPLETION_RATE,
+    _COLLISION_RATE,
+    _OFF_ROAD_RATE,
+    _RED_LIGHT_RATE,
+    _ALL_COLLISIONS,
+    _ALL_DEPARTURES,
+    _ALL_RED_LIGHTS,
+    _ALL_STOP_SIGNS,
+    _COMFORT,
+    _LANE_ALIGNED,
+    _LANE_CENTERED,
+    _WRONG_WAY_SHARE,
+    _DISTANCE_M,
+    _INFRACTIONS,
+    _ALL_RETURN,
+    _ALL_STEPS,
+    _TIMED_OUT_RATE,
+    _STARTED_AT_GOAL,
+    _AT_FAULT_RATE,
+    _ALL_AT_FAULT,
+    # With several trials these follow, then the score of each trial and the gains over the first one.
+    _COMPLETED,
+    _GOALS_REACHED_IN,
+    _TIMED_OUT_IN,
+    _MEAN_LENGTH,
+    _REACH_RATE,
+    _TRIAL_SCORES,
+) = range(len(EPISODE_FIGURES) + 6)
 _ZERO, _ONE, _NONE = np.float32(0.0), np.float32(1.0), np.float32(np.nan)
 
 
 def figure_names(trials: int) -> tuple[str, ...]:
-    """The figures of an episode of so many trials."""
+    """Return the names of the figures of an episode with this many trials."""
     if trials == 1:
         return tuple(EPISODE_FIGURES)
     return (
@@ -102,21 +127,8 @@ def figure_names(trials: int) -> tuple[str, ...]:
 
 
 @rule
-def score(goals_reached: int, goals: int, collisions: int, departures: int, p: Params) -> float:
-    """1 if at least the config's share of the goals was reached without collision and off-road, else 0.
-
-    collisions: how many that count.
-    """
-    needed = p.goal_shares[min(goals, len(p.goal_shares) - 1)]
-    is_success = (
-        goals > 0 and collisions == 0 and departures == 0 and np.float32(goals_reached) >= needed * np.float32(goals)
-    )
-    return _ONE if is_success else _ZERO
-
-
-@rule
 def write_trial_figures(worlds: Worlds, logs: Logs, w: int, a: int, trial: int, is_timed_out: bool, p: Params) -> None:
-    """Write down the attempt of row a that ends now, as trial number `trial` of its episode."""
+    """Write the figures of row a's trial that ends now."""
     agents, flags, clock = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w]
     out = logs.trials[w, a, trial]
     reached, goals = flags[GOALS_REACHED, a], flags[GOALS_REQUIRED, a]
@@ -151,52 +163,51 @@ def write_trial_figures(worlds: Worlds, logs: Logs, w: int, a: int, trial: int, 
 
 @rule
 def write_episode_figures(logs: Logs, w: int, a: int, trials: int, p: Params) -> None:
-    """Work out the figures of row a's episode from its ended trials."""
+    """Write the figures of row a's episode from its ended trials."""
     ended = logs.trials[w, a, :trials]
     out = logs.episodes[w, a]
     count = np.float32(trials)
     driven, on_lane = _total(ended, _LENGTH), _total(ended, _ON_LANE)
     collisions, departures = _total(ended, _COLLISIONS), _total(ended, _DEPARTURES)
     red_lights = _total(ended, _RED_LIGHTS)
-    out[0] = _total(ended, _SCORE) / count
-    out[1] = _goal_rate(ended)
-    out[2] = _total(ended, _GOAL_REACHED) / count
-    out[3] = _how_many(ended, _COLLISIONS) / count
-    out[4] = _how_many(ended, _DEPARTURES) / count
-    out[5] = _how_many(ended, _RED_LIGHTS) / count
-    out[6] = collisions
-    out[7] = departures
-    out[8] = red_lights
-    out[9] = _total(ended, _STOP_SIGNS)
-    out[10] = _share(_total(ended, _COMFORTABLE), driven)
-    out[11] = _share(_total(ended, _ALIGNED), on_lane)
-    out[12] = _share(_total(ended, _CENTERED), driven)
-    out[13] = _share(_total(ended, _WRONG_WAY), on_lane)
-    out[14] = _total(ended, _DISTANCE)
+    out[_MEAN_SCORE] = _total(ended, _SCORE) / count
+    out[_GOAL_RATE] = _goal_rate(ended)
+    out[_COMPLETION_RATE] = _total(ended, _GOAL_REACHED) / count
+    out[_COLLISION_RATE] = _how_many(ended, _COLLISIONS) / count
+    out[_OFF_ROAD_RATE] = _how_many(ended, _DEPARTURES) / count
+    out[_RED_LIGHT_RATE] = _how_many(ended, _RED_LIGHTS) / count
+    out[_ALL_COLLISIONS] = collisions
+    out[_ALL_DEPARTURES] = departures
+    out[_ALL_RED_LIGHTS] = red_lights
+    out[_ALL_STOP_SIGNS] = _total(ended, _STOP_SIGNS)
+    out[_COMFORT] = _share(_total(ended, _COMFORTABLE), driven)
+    out[_LANE_ALIGNED] = _share(_total(ended, _ALIGNED), on_lane)
+    out[_LANE_CENTERED] = _share(_total(ended, _CENTERED), driven)
+    out[_WRONG_WAY_SHARE] = _share(_total(ended, _WRONG_WAY), on_lane)
+    out[_DISTANCE_M] = _total(ended, _DISTANCE)
     counted = collisions if p.scores_all_collisions else _total(ended, _AT_FAULT)
-    out[15] = counted + _or_zero(departures) + _or_zero(red_lights)
-    out[16] = _total(ended, _RETURN)
-    out[17] = driven
-    out[18] = _total(ended, _TIMED_OUT) / count
-    out[19] = ended[0, _STARTS_AT_GOAL]
-    out[20] = _how_many(ended, _AT_FAULT) / count
-    out[21] = _total(ended, _AT_FAULT)
+    out[_INFRACTIONS] = counted + _or_zero(departures) + _or_zero(red_lights)
+    out[_ALL_RETURN] = _total(ended, _RETURN)
+    out[_ALL_STEPS] = driven
+    out[_TIMED_OUT_RATE] = _total(ended, _TIMED_OUT) / count
+    out[_STARTED_AT_GOAL] = ended[0, _STARTS_AT_GOAL]
+    out[_AT_FAULT_RATE] = _how_many(ended, _AT_FAULT) / count
+    out[_ALL_AT_FAULT] = _total(ended, _AT_FAULT)
     if p.trials > 1:
-        out[_EPISODE_FIGURES] = count
-        out[_EPISODE_FIGURES + 1] = _total(ended, _GOAL_REACHED)
-        out[_EPISODE_FIGURES + 2] = _total(ended, _TIMED_OUT)
-        out[_EPISODE_FIGURES + 3] = driven / count
-        out[_EPISODE_FIGURES + 4] = _total(ended, _GOAL_REACHED) / count
-        scores = _EPISODE_FIGURES + 5
+        out[_COMPLETED] = count
+        out[_GOALS_REACHED_IN] = _total(ended, _GOAL_REACHED)
+        out[_TIMED_OUT_IN] = _total(ended, _TIMED_OUT)
+        out[_MEAN_LENGTH] = driven / count
+        out[_REACH_RATE] = _total(ended, _GOAL_REACHED) / count
         for k in range(p.trials):
-            out[scores + k] = ended[k, _SCORE] if k < trials else _NONE
+            out[_TRIAL_SCORES + k] = ended[k, _SCORE] if k < trials else _NONE
         for k in range(1, p.trials):
-            out[scores + p.trials + k - 1] = out[scores + k] - out[scores]
+            out[_TRIAL_SCORES + p.trials + k - 1] = out[_TRIAL_SCORES + k] - out[_TRIAL_SCORES]
 
 
 @rule
 def average_episode(logs: Logs, w: int, a: int, p: Params) -> None:
-    """Let the episode that just ended enter the row's moving average; the first one seeds it."""
+    """Update the row's moving average with the episode that just ended; the first one initializes it."""
     for f in range(logs.episodes.shape[2]):
         average_figure(logs, w, a, f, p)
     logs.episode_counts[w, a] += 1
@@ -204,7 +215,7 @@ def average_episode(logs: Logs, w: int, a: int, p: Params) -> None:
 
 @inlined
 def average_figure(logs: Logs, w: int, a: int, f: int, p: Params) -> None:
-    """Let one figure of the episode enter its average; NaN, which is no data, leaves it as it was."""
+    """Update the moving average of one figure; NaN leaves it unchanged."""
     figure, average = logs.episodes[w, a, f], logs.averages[w, a, f]
     if np.isnan(average):
         logs.averages[w, a, f] = figure
@@ -222,7 +233,7 @@ def _total(trials: Floats, figure: int) -> float:
 
 @rule
 def _how_many(trials: Floats, figure: int) -> float:
-    """In how many trials it happened at all; NaN where that is not known."""
+    """Return in how many trials it happened at least once; NaN where that is unknown."""
     count = _ZERO
     for k in range(trials.shape[0]):
         if np.isnan(trials[k, figure]):
@@ -239,7 +250,7 @@ def _share(part: float, whole: float) -> float:
 
 @rule
 def _goal_rate(trials: Floats) -> float:
-    """Which share of the goals that were asked for was reached; NaN for an agent that starts at its goal."""
+    """Return the share of the required goals that was reached; NaN for an agent that starts at its goal."""
     if trials[0, _STARTS_AT_GOAL] > _ZERO:
         return _NONE
     reached = _ZERO
@@ -250,7 +261,7 @@ def _goal_rate(trials: Floats) -> float:
 
 @inlined
 def _if_known(is_known: bool, value: float) -> float:
-    """A figure, or NaN for no data."""
+    """Return a figure, or NaN without data."""
     return np.float32(value) if is_known else _NONE
 
 

@@ -1,4 +1,4 @@
-"""How episodes, trials and single agents start: always from the same code, and a trial from the episode's own start."""
+"""Starts of episodes, trials and agents. A trial starts from a copy of its episode's start."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ from roadworthy.sim.state import (
     Worlds,
 )
 
-TRAFFIC_RETURNS_EVERY = 10  # steps: reactive traffic that left an open world is spawned again
+TRAFFIC_RETURNS_EVERY = 10  # steps after which reactive traffic that left an open world is spawned again
 _TERMS, _FACTORS = len(REWARD_TERMS), len(HIDDEN_FACTORS)
 _VEHICLE = int(AgentType.VEHICLE)
 _ZERO, _HALF, _ONE = np.float32(0.0), np.float32(0.5), np.float32(1.0)
@@ -82,7 +82,7 @@ _ZERO, _HALF, _ONE = np.float32(0.0), np.float32(0.5), np.float32(1.0)
 
 @rule
 def start_episode(worlds: Worlds, starts: Starts, maps: Maps, scenarios: Scenarios, w: int, p: Params) -> None:
-    """Begin the episode of world w; its clock's SCENARIO and MAP and its seed are set."""
+    """Start the episode of world w, whose SCENARIO, MAP and seed are set."""
     agents, flags, clock = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w]
     agents[:] = _ZERO
     flags[:] = 0
@@ -105,7 +105,7 @@ def start_episode(worlds: Worlds, starts: Starts, maps: Maps, scenarios: Scenari
 
 @rule
 def set_clock(worlds: Worlds, scenarios: Scenarios, w: int, p: Params) -> None:
-    """The clock at the start of an episode, its hidden factors and how many agents it has."""
+    """Initialize the clock, the hidden factors and the number of agents of an episode."""
     clock, seed = worlds.clocks[w], worlds.seeds[w]
     clock[STEP] = clock[TRIAL] = clock[EPISODE_STEP] = clock[TRIAL_ENDED] = clock[EPISODE_ENDED] = clock[
         FAILED_SPAWNS
@@ -124,7 +124,7 @@ def set_clock(worlds: Worlds, scenarios: Scenarios, w: int, p: Params) -> None:
 
 @rule
 def place_recorded(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int) -> None:
-    """Let agent a start where its recording does."""
+    """Place agent a at the start of its recording."""
     agents, flags = worlds.agents[w], worlds.agent_flags[w]
     replay(agents, flags, a, scenarios, worlds.clocks[w, SCENARIO], 0)
     _init_accelerations(agents, flags, a, scenarios, worlds.clocks[w, SCENARIO])
@@ -136,7 +136,7 @@ def place_recorded(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: 
 
 @rule
 def start_agents(worlds: Worlds, starts: Starts, maps: Maps, scenarios: Scenarios, w: int, p: Params) -> None:
-    """Start those for whom it is time, one after another: each needs a place that those before have left free."""
+    """Start the agents that are due, one after another: each needs a place that those before it left free."""
     for a in range(worlds.clocks[w, AGENT_COUNT]):
         if _is_due(worlds, w, a, p):
             _start_agent(worlds, starts, maps, scenarios, w, a, p)
@@ -144,7 +144,7 @@ def start_agents(worlds: Worlds, starts: Starts, maps: Maps, scenarios: Scenario
 
 @rule
 def _is_due(worlds: Worlds, w: int, a: int, p: Params) -> bool:
-    """Whether agent a is to start now: all are when an open world begins, then who waits, and traffic that has left."""
+    """Return whether agent a starts now: all agents at the start, then waiting agents and traffic that left."""
     flags, clock = worlds.agent_flags[w], worlds.clocks[w]
     if clock[IS_STARTING] != 0:
         return True
@@ -155,7 +155,7 @@ def _is_due(worlds: Worlds, w: int, a: int, p: Params) -> bool:
 
 @rule
 def _start_agent(worlds: Worlds, starts: Starts, maps: Maps, scenarios: Scenarios, w: int, a: int, p: Params) -> None:
-    """Give agent a a start, if its place is free (replay) or a free place is found (open); else it stays away."""
+    """Start agent a if its place is free (replay) or a free place is found (open)."""
     agents, flags, clock = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w]
     if flags[IS_WAITING, a] != 0:
         spawns = flags[SPAWNS, a]
@@ -183,7 +183,7 @@ def _start_agent(worlds: Worlds, starts: Starts, maps: Maps, scenarios: Scenario
 
 @rule
 def start_trial(worlds: Worlds, starts: Starts, w: int) -> None:
-    """Begin a trial: every line of every agent as it was at the start of the episode."""
+    """Start a trial: copy every line of every agent from the start of the episode."""
     _copy(starts.agents[w], worlds.agents[w])
     _copy(starts.agent_flags[w], worlds.agent_flags[w])
     worlds.clocks[w, STEP] = 0
@@ -198,13 +198,13 @@ def _copy(lines: NDArray[Any], lines_out: NDArray[Any]) -> None:
 
 @rule
 def stop_motion(agents: Floats, a: int) -> None:
-    """Let an agent stand where it is."""
+    """Stop an agent where it is."""
     agents[SPEED, a] = agents[ACCELERATION, a] = agents[LATERAL, a] = agents[JERK, a] = agents[STEERING, a] = _ZERO
 
 
 @rule
 def init_agent(worlds: Worlds, scenarios: Scenarios, w: int, a: int, p: Params) -> None:
-    """What agent a is, wherever it starts."""
+    """Set the type, role, size, goal and reward weights of agent a."""
     agents, flags, clock, seed = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w], worlds.seeds[w]
     s, driven = clock[SCENARIO], clock[DRIVEN_COUNT]
     flags[LANE, a] = flags[SIGN_AHEAD, a] = -1
@@ -232,9 +232,9 @@ def init_agent(worlds: Worlds, scenarios: Scenarios, w: int, a: int, p: Params) 
 
 @rule
 def _init_accelerations(agents: Floats, flags: Ints, a: int, scenarios: Scenarios, s: int) -> None:
-    """Let agent a start with the accelerations of its recording's first step: from none, the first jerk would be wrong.
+    """Give agent a the accelerations of its recording's first step; starting at 0 would make the first jerk wrong.
 
-    Speed and heading are all that is recorded, so they are what changes from the first frame to the second.
+    Recordings have only speed and heading, so the accelerations are the changes from the first frame to the second.
     """
     if flags[IS_PRESENT, a] == 0 or scenarios.counts[s, FRAME_COUNT] < 2 or scenarios.valid[s, 1, a] == 0:
         return
@@ -247,7 +247,7 @@ def _init_accelerations(agents: Floats, flags: Ints, a: int, scenarios: Scenario
 
 @rule
 def _is_ego(a: int, driven: int, seed: int, p: Params) -> bool:
-    """Whether a driven agent is an ego: a share of them is, and at least one."""
+    """Return whether a driven agent is an ego: a share of them are, at least one."""
     egos = max(int(np.float32(driven) * p.ego_share + _HALF), 1)
     if egos >= driven:
         return True

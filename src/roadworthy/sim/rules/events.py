@@ -1,8 +1,8 @@
-"""What happened to an agent in a step: contacts, departures, lights, lanes, comfort, goals.
+"""Events of a step: contacts, departures, red lights, stop signs, lanes, comfort, goals.
 
-Everything here reads where all agents are and writes only what concerns the agent itself, so that the order of agents
-does not matter. An infraction is counted when it begins. One that is there at the start of an attempt (recordings hold
-parked cars across a kerb) begins no later, so it is not counted.
+Every function reads the state of all agents and writes only its own agent's, so the order of agents does not matter. An
+infraction counts when it begins. An infraction that exists at the start of an attempt (recordings have parked cars
+across a curb) does not count.
 """
 
 from __future__ import annotations
@@ -48,25 +48,25 @@ from roadworthy.sim.state import (
     Scenarios,
 )
 
-# Comfort as nuPlan bounds it (Karnchanachari et al. 2024, table of metrics): m/s2 and m/s3.
+# Comfort limits of nuPlan (Karnchanachari et al. 2024, table of metrics), m/s2 and m/s3.
 MOST_ACCELERATION = np.float32(2.40)
 MOST_BRAKING = np.float32(4.05)
 MOST_LATERAL = np.float32(4.89)
 MOST_JERK = np.float32(8.37)
-MOVING = np.float32(0.5)  # m/s; slower agents are not judged by their direction
+MOVING = np.float32(0.5)  # m/s; the direction of slower agents is not judged
 CENTERED_WITHIN = np.float32(0.5)  # m
 ALIGNED_COS = np.float32(np.cos(np.pi / 6))
 WRONG_WAY_COS = np.float32(-0.5)
 
 
-# What was found about an agent, as bits; `classify_events` makes events of it.
+# Findings about an agent, as bits, which `classify_events` turns into events.
 COLLIDES, TOUCHES, LEFT, CAME_BACK, RAN_RED, PASSED_SIGN, AT_FAULT = 1, 2, 4, 8, 16, 32, 64
-FOLLOWS_LANE = 128  # the direction of its lane is for such as it
+FOLLOWS_LANE = 128  # the direction of its lane applies to it
 
 
 @inlined
 def detect_collision(agents: Floats, flags: Ints, a: int, count: int, maps: Maps, m: int) -> int:
-    """Whether agent a's box touches another's, and whether it is at fault for a first contact, which is tallied."""
+    """Return whether agent a's box touches another, and whether it is at fault for a first contact."""
     touches, at_fault = record_contacts(agents, flags, a, count, maps, m)
     if at_fault > 0:
         flags[AT_FAULT_COLLISIONS, a] += at_fault
@@ -75,9 +75,9 @@ def detect_collision(agents: Floats, flags: Ints, a: int, count: int, maps: Maps
 
 @inlined
 def detect_off_road(agents: Floats, flags: Ints, a: int, maps: Maps, m: int) -> int:
-    """Whether agent a's box touches an edge of the road, and whether its last move led across one, out or back in.
+    """Return whether agent a's box touches a road edge, and whether its last move crossed one outward or inward.
 
-    Nothing is found about agents that need not keep to the road.
+    Return nothing for agents to which road edges do not apply.
     """
     if not keeps_to_road(flags, a):
         return 0
@@ -99,7 +99,7 @@ def detect_line_crossings(
     seed: int,
     p: Params,
 ) -> int:
-    """Whether agent a has just run a red light or passed a stop sign, if those are for it."""
+    """Return whether agent a has just run a red light or passed a stop sign, if these apply to it."""
     if not uses_lanes(flags, a):
         return 0
     found = RAN_RED if runs_red_light(agents, a, scenarios, s, step, seed, p) else 0
@@ -108,15 +108,15 @@ def detect_line_crossings(
 
 @inlined
 def detect_lane(agents: Floats, flags: Ints, a: int, maps: Maps, m: int) -> int:
-    """Find the lane that agent a is on (`locate_on_lane`), and whether its direction is for such as it."""
+    """Find agent a's lane (`locate_on_lane`), and return whether the direction of the lane applies to it."""
     locate_on_lane(maps, m, agents, flags, a)
     return FOLLOWS_LANE if follows_lane(flags, a, maps, m) else 0
 
 
 @inlined
 def classify_events(agents: Floats, flags: Ints, a: int, found: int, p: Params) -> None:
-    """Write EVENTS of agent a, whose lane is known (`detect_lane`), from what was found about it."""
-    # All is read before anything is written: a GPU would wait for each number in turn.
+    """Write EVENTS of agent a, whose lane is up to date (`detect_lane`), from the findings about it."""
+    # Read everything before writing anything: a GPU would wait for each number in turn.
     was_colliding, was_outside, was_off_road = flags[IS_COLLIDING, a], flags[IS_OUTSIDE, a], flags[IS_OFF_ROAD, a]
     offset, lane_cos, speed = agents[LANE_OFFSET, a], agents[LANE_COS, a], agents[SPEED, a]
     is_centered = abs(offset) <= CENTERED_WITHIN and keeps_to_road(flags, a)
@@ -162,12 +162,12 @@ def classify_events(agents: Floats, flags: Ints, a: int, found: int, p: Params) 
 
 @inlined
 def judge_start(agents: Floats, flags: Ints, a: int, count: int, maps: Maps, m: int, dt: float, p: Params) -> None:
-    """Write what is true of agent a where it starts; none of it counts as an infraction or as a goal reached."""
+    """Write what is true of agent a at its start. None of it counts as an infraction or as a goal reached."""
     flags[IS_COLLIDING, a] = start_contacts(agents, flags, a, count)
     touches, _ = edge_contact(maps, m, agents, a)
     flags[IS_OFF_ROAD, a] = touches
     flags[IS_OUTSIDE, a] = 0
-    passes_stop_sign(agents, flags, a, maps, m)  # who starts standing at a line has stopped there
+    passes_stop_sign(agents, flags, a, maps, m)  # an agent that starts standing at a line has stopped there
     locate_on_lane(maps, m, agents, flags, a)
     agents[GOAL_DISTANCE, a] = distance_to_goal(agents, flags, a, p)
     flags[STARTS_AT_GOAL, a] = starts_at_goal(agents, flags, a, dt, p)

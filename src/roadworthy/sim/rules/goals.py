@@ -1,6 +1,6 @@
-"""Goals: when one is reached, and which comes next. A goal is counted once, by the first step that reaches it.
+"""Goals: when one is reached, and which is next. The first step that reaches a goal counts it once.
 
-Goals are numbered from 0 on. There is room for the last `Params.goal_count` of them: goal k is in place k modulo that.
+Goals are numbered from 0. There is room for the last `Params.goal_count` of them: goal k is in place k modulo that.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _NOWHERE = np.float32(0.0)
 
 @inlined
 def goal_line(goal: Any, p: Params) -> Any:
-    """The line of `agents` that has the x of a goal, by the goal's number; the next line has its y."""
+    """Return the line of `agents` with the x of a goal; the next line has its y."""
     return GOALS + 2 * (goal % p.goal_count)
 
 
 @inlined
 def distance_to_goal(agents: Floats, flags: Ints, a: int, p: Params) -> float:
-    """Metres to the next goal; 0 where there is none."""
+    """Return the distance to the next goal in m, 0 without one."""
     if flags[GOAL, a] >= flags[GOAL_COUNT, a]:
         return _NOWHERE
     line = goal_line(flags[GOAL, a], p)
@@ -35,7 +35,7 @@ def distance_to_goal(agents: Floats, flags: Ints, a: int, p: Params) -> float:
 
 @inlined
 def goal_event(agents: Floats, flags: Ints, a: int, p: Params) -> int:
-    """EVENT_GOAL if the step just made reached the next goal (GOAL_DISTANCE is up to date), else 0."""
+    """Return EVENT_GOAL if the last step reached the next goal (GOAL_DISTANCE is up to date), else 0."""
     has_goal = flags[GOAL, a] < flags[GOAL_COUNT, a]
     if has_goal and agents[GOAL_DISTANCE, a] <= p.goal_radius and abs(agents[SPEED, a]) <= p.goal_speed:
         return EVENT_GOAL
@@ -44,10 +44,10 @@ def goal_event(agents: Floats, flags: Ints, a: int, p: Params) -> int:
 
 @inlined
 def starts_at_goal(agents: Floats, flags: Ints, a: int, dt: float, p: Params) -> bool:
-    """Whether agent a, where it starts, reaches all its goals without driving.
+    """Return whether agent a reaches all its goals without driving.
 
-    That is: at no more than the goals' speed, all of them lie within their radius of where it starts, or of where its
-    speed and heading bring it in the first step, before any action tells.
+    At no more than the speed of the goal condition, all goals lie within their radius of where the agent starts, or of
+    where its speed and heading bring it in the first step, before any action has an effect.
     """
     speed = agents[SPEED, a]
     if flags[GOAL_COUNT, a] < 1 or abs(speed) > p.goal_speed:

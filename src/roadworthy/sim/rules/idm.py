@@ -1,8 +1,8 @@
-"""Reactive traffic: the intelligent driver model on the lanes of a route, with lights, bends and right of way.
+"""Reactive traffic: the intelligent driver model (IDM) on a route, with lights, curves and right of way.
 
-`wanted_acceleration` is the judgement: what an agent on its route should do about its speed. Reactive agents (role idm)
-act on it on rails, by `plan` and `move`; anybody else who has a route may ask for it after `place_on_route`.
-The model: Treiber, Hennecke and Helbing (2000), as the lesser of the free and the following acceleration.
+`wanted_acceleration` is the model: the acceleration for an agent on its route. Reactive agents (role idm) apply it on
+rails, by `plan` and `move`; other agents with a route can ask for it after `place_on_route`. The model is that of
+Treiber, Hennecke and Helbing (2000), as the lesser of the free and the following acceleration.
 """
 
 from __future__ import annotations
@@ -55,37 +55,37 @@ from roadworthy.sim.state import (
     Y,
 )
 
-ACCELERATION_MPS2 = np.float32(1.6)  # the most that is asked for
+ACCELERATION_MPS2 = np.float32(1.6)  # the maximum request
 BRAKING_MPS2 = np.float32(2.2)  # comfortable
 HARDEST_MPS2 = np.float32(8.0)  # in an emergency
 HEADWAY_S = np.float32(1.2)
 STANDING_GAP_M = np.float32(2.0)
-LATERAL_MPS2 = np.float32(2.5)  # in bends
-UNKNOWN_LIMIT_MPS = np.float32(11.2)  # where the map names no limit
-NO_BOX = (FAR, -FAR, FAR, -FAR)  # of who has no route: nobody is near it
+LATERAL_MPS2 = np.float32(2.5)  # in curves
+UNKNOWN_LIMIT_MPS = np.float32(11.2)  # where the map has no limit
+NO_BOX = (FAR, -FAR, FAR, -FAR)  # of an agent without a route: nobody is near it
 
 _LINE_GAP_M = np.float32(0.7)  # from the front to a line, when standing
-_URGENT = np.float32(3.0)  # m/s2 needed, from which the model's own braking is not relied on
+_URGENT = np.float32(3.0)  # m/s2; if more is needed, the model's own braking is not relied on
 _REACH_M, _LONGEST_REACH_M = np.float32(12.0), np.float32(150.0)
 _SIDE_M = np.float32(0.2)  # kept free beside the own box
-_BEND_M = np.float32(3.0)  # over which a bend is measured, since single pieces are noisy
+_BEND_M = np.float32(3.0)  # over which a curve is measured, since single lane points are noisy
 _LEAST_CURVATURE = np.float32(1.0e-4)
-_BEND_BRAKING = np.float32(1.6)  # m/s2 before bends and lower limits
+_BEND_BRAKING = np.float32(1.6)  # m/s2 before curves and lower limits
 _SETTLING_S = np.float32(0.8)
-_LOOK_S = np.float32(2.5)  # for which who is on no route is expected to go straight on
+_LOOK_S = np.float32(2.5)  # for which an agent off its route is expected to go straight ahead
 _ON_ROUTE_M, _ON_ROUTE_COS = np.float32(1.0), np.float32(0.9)
 _CROSSING_SIN = np.float32(0.5)
 _AFTER_S = np.float32(0.5)
 _LEAST_MPS = np.float32(0.5)
 _SLOW_MPS = np.float32(2.0)
-_RETURN_PER_M = np.float32(0.12)  # share of its offset that an agent on rails loses per metre
+_RETURN_PER_M = np.float32(0.12)  # share of its offset that an agent on rails loses per meter
 _ZERO, _HALF, _ONE, _TWO = np.float32(0.0), np.float32(0.5), np.float32(1.0), np.float32(2.0)
 _TENTH = np.float32(0.1)
 
 
 @rule
 def idm_acceleration(speed: Real, gap: Real, their_speed: Real, headway: Real, standing_gap: Real) -> Real:
-    """The model's acceleration behind something at a gap ahead; harder where that alone would not avoid it."""
+    """Return the model's acceleration behind something at a gap ahead, or more braking where necessary."""
     gap = max(gap, _TENTH)
     approach = speed * (speed - their_speed) / (_TWO * np.sqrt(ACCELERATION_MPS2 * BRAKING_MPS2))
     ratio = (standing_gap + max(speed * headway + approach, _ZERO)) / gap
@@ -100,7 +100,7 @@ def idm_acceleration(speed: Real, gap: Real, their_speed: Real, headway: Real, s
 
 @rule
 def wanted_acceleration(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int, p: Params) -> Real:
-    """m/s2 that suits agent a, whose place on its route is up to date, from where everybody is."""
+    """Return the acceleration (m/s2) for agent a, whose place on its route is up to date."""
     wanted, reach, stop, box = plan_alone(worlds, maps, scenarios, w, a, p)
     for b in range(worlds.clocks[w, AGENT_COUNT]):
         if may_interact(worlds.agents[w], worlds.agent_flags[w], a, b, box):
@@ -112,7 +112,7 @@ def wanted_acceleration(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int
 def plan_alone(
     worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int, p: Params
 ) -> tuple[Real, Real, Real, Box]:
-    """What suits agent a while nobody else is there, in m/s2; its reach, its `stop_ahead` and the way that it minds."""
+    """Return agent a's acceleration without other agents, its braking range, `stop_ahead` and `route_box`."""
     agents, flags, m = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w, MAP]
     if flags[ROUTE_LENGTH, a] == 0:
         return -BRAKING_MPS2, _ZERO, FAR, NO_BOX
@@ -126,7 +126,7 @@ def plan_alone(
 
 @rule
 def may_interact(agents: Floats, flags: Ints, a: int, b: int, box: Box) -> bool:
-    """Whether agent b is there, and its surroundings, as far as it looks ahead, are not beside all of agent a's way."""
+    """Return whether agent b is present and its surroundings overlap the box of agent a's route."""
     west, east, south, north = box
     x, y, around = agents[X, b], agents[Y, b], conflict_range(agents, b) + agents[RADIUS, b]
     is_near = (x > west - around) & (x < east + around) & (y > south - around) & (y < north + around)
@@ -135,7 +135,7 @@ def may_interact(agents: Floats, flags: Ints, a: int, b: int, box: Box) -> bool:
 
 @rule
 def solo_acceleration(road: Road, agents: Floats, flags: Ints, a: int, reach: Real, stop: Real, haste: Real) -> Real:
-    """m/s2 that suits agent a while nobody else is there. `stop`: its `stop_ahead`."""
+    """Return the acceleration (m/s2) for agent a without other agents. `stop`: its `stop_ahead`."""
     wanted = _free_acceleration(road, agents, flags, a, reach, haste)
     if stop < FAR:
         speed = max(agents[SPEED, a], _ZERO)
@@ -156,9 +156,9 @@ def reaction(
     box: Box,
     p: Params,
 ) -> Real:
-    """m/s2 that suits agent a because of agent b alone, FAR if b does not matter.
+    """Return the acceleration (m/s2) for agent a because of agent b only, FAR if b does not matter.
 
-    stop, way: a's own `stop_ahead`, and its `route_box` as far as its reach and its outlook.
+    stop, box: a's own `stop_ahead`, and its `route_box` over its braking range and conflict range.
     """
     agents, flags, m = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w, MAP]
     road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
@@ -175,13 +175,13 @@ def reaction(
         if gap >= FAR:
             return FAR
         if their_speed <= _ZERO:
-            standing_gap = _LINE_GAP_M  # a place where to wait, with room to spare before it
+            standing_gap = _LINE_GAP_M  # a waiting place, with room to spare before it
     return idm_acceleration(max(agents[SPEED, a], _ZERO), gap, their_speed, headway, standing_gap)
 
 
 @rule
 def braking_range(agents: Floats, a: int, haste: Real) -> Real:
-    """Metres ahead of its middle that matter to an agent: enough to stop in comfort."""
+    """Return how far ahead of its center an agent reacts, in m: far enough to stop in comfort."""
     speed = max(agents[SPEED, a], _ZERO)
     reach = _HALF * agents[LENGTH, a] + _REACH_M + speed * HEADWAY_S / haste + speed * speed / (_TWO * BRAKING_MPS2)
     return min(reach, _LONGEST_REACH_M)
@@ -189,11 +189,11 @@ def braking_range(agents: Floats, a: int, haste: Real) -> Real:
 
 @rule
 def _free_acceleration(road: Road, agents: Floats, flags: Ints, a: int, reach: Real, haste: Real) -> Real:
-    """On an empty road: towards the limit, and down in time for bends and lower limits ahead."""
+    """Return the acceleration on an empty road: up to the limit, and down in time for curves and lower limits."""
     points = road.points
     speed, half = max(agents[SPEED, a], _ZERO), _HALF * agents[LENGTH, a]
     limit_here = UNKNOWN_LIMIT_MPS
-    allowed, slowing = FAR * FAR, _ZERO  # the square of the speed, and the braking that goes with it
+    allowed, slowing = FAR * FAR, _ZERO  # the squared speed, and the braking that goes with it
     is_first = True
     bend_cos, bend_sin, bend_at = _ONE, _ZERO, _ZERO
     start = -agents[PATH_ARC, a]
@@ -217,7 +217,8 @@ def _free_acceleration(road: Road, agents: Floats, flags: Ints, a: int, reach: R
                 at = start + points[POINT_ARC, i]
                 if at - bend_at >= _BEND_M:
                     cos = points[POINT_COS, i] * bend_cos + points[POINT_SIN, i] * bend_sin
-                    # The chord between two directions is as good as the angle, in what cars can turn over this length.
+                    # The chord between two directions replaces the angle: they are close for what cars can turn over
+                    # this length.
                     turn = np.sqrt(max(_TWO - _TWO * cos, _ZERO))
                     curvature = max(turn / (at - bend_at), _LEAST_CURVATURE)
                     ahead = max(bend_at, _ZERO)
@@ -235,9 +236,9 @@ def _free_acceleration(road: Road, agents: Floats, flags: Ints, a: int, reach: R
 
 @rule
 def _leader_gap(road: Road, agents: Floats, flags: Ints, a: int, b: int, reach: Real) -> tuple[Real, Real]:
-    """The gap from agent a's front to agent b's box, if it is in a's corridor, and its speed along it; FAR if not.
+    """Return the gap from agent a's front to agent b's box in a's corridor and b's speed along it; FAR if outside.
 
-    Somebody who crosses and will be gone in time is not in the way.
+    An agent that crosses and will be gone in time does not count.
     """
     place, arc, half = flags[ROUTE_PLACE, a], agents[PATH_ARC, a], _HALF * agents[LENGTH, a]
     side = _HALF * agents[WIDTH, a] + _SIDE_M
@@ -253,7 +254,7 @@ def _leader_gap(road: Road, agents: Floats, flags: Ints, a: int, b: int, reach: 
     across = sin * path_cos - cos * path_sin
     speed, their_speed = agents[SPEED, a], agents[SPEED, b]
     if abs(across) > _CROSSING_SIN and their_speed > _LEAST_MPS and gap > _ZERO:
-        # How far its rear has to go until it is beside the corridor.
+        # How far its rear has to move until it has left the corridor.
         offset = (y - path_y) * path_cos - (x - path_x) * path_sin
         to_go = side + their_half * abs(across) + their_side * abs(along)
         to_go = to_go - offset if across > _ZERO else to_go + offset
@@ -265,7 +266,7 @@ def _leader_gap(road: Road, agents: Floats, flags: Ints, a: int, b: int, reach: 
 
 @rule
 def _gap_before_full_junction(road: Road, agents: Floats, flags: Ints, a: int, gap: Real, their_speed: Real) -> Real:
-    """Where to wait for somebody slow behind a junction: before it, if there is no room to leave it; FAR otherwise."""
+    """Return the gap to a waiting place before a junction that a slow agent behind it blocks; FAR if there is none."""
     place, lanes, lengths = flags[ROUTE_PLACE, a], road.lanes, road.lengths
     if their_speed > _SLOW_MPS or place + 1 >= flags[ROUTE_LENGTH, a]:
         return FAR
@@ -282,7 +283,7 @@ def _gap_before_full_junction(road: Road, agents: Floats, flags: Ints, a: int, g
 
 @rule
 def is_on_route(road: Road, agents: Floats, flags: Ints, b: int) -> bool:
-    """Whether an agent follows its route, so that the route tells where it goes."""
+    """Return whether an agent follows its route, so that the route predicts where it goes."""
     if flags[ROUTE_LENGTH, b] == 0:
         return False
     if flags[ROLE, b] == IDM:
@@ -295,7 +296,7 @@ def is_on_route(road: Road, agents: Floats, flags: Ints, b: int) -> bool:
 
 @rule
 def _crossing_gap(road: Road, agents: Floats, flags: Ints, a: int, b: int, reach: Real) -> Real:
-    """The gap to where agent b, going straight on, will be in agent a's way at about the same time; FAR for none."""
+    """Return the gap to where agent b, going straight ahead, crosses agent a's way at about its time; FAR if none."""
     their_speed = agents[SPEED, b]
     if not their_speed > _LEAST_MPS:
         return FAR
@@ -317,27 +318,27 @@ def _crossing_gap(road: Road, agents: Floats, flags: Ints, a: int, b: int, reach
     gap = contact - half
     speed = max(agents[SPEED, a], _LEAST_MPS)
     offset = (agents[Y, b] - path_y) * path_cos - (agents[X, b] - path_x) * path_sin
-    offset = -offset if across > _ZERO else offset  # to go to the middle of the corridor
+    offset = -offset if across > _ZERO else offset  # to the middle of the corridor
     wide = side + their_half * abs(across)
     their_in = (offset - wide) / (their_speed * abs(across))
     their_out = (offset + wide) / (their_speed * abs(across))
     passes = (gap + _TWO * half + _TWO * their_side) / speed
     if their_out + _AFTER_S < gap / speed or their_in > passes + _AFTER_S:
         return FAR
-    if speed * speed > _TWO * HARDEST_MPS2 * gap:  # too late: the sooner past the better
+    if speed * speed > _TWO * HARDEST_MPS2 * gap:  # too late to stop, so it is better to pass quickly
         return FAR
     return gap
 
 
 @rule
 def plan(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int, p: Params) -> None:
-    """Write what reactive agent a wants to do to ALONG; nothing else changes."""
+    """Write the acceleration of reactive agent a to ALONG."""
     worlds.agents[w, ALONG, a] = wanted_acceleration(worlds, maps, scenarios, w, a, p)
 
 
 @rule
 def move(worlds: Worlds, maps: Maps, w: int, a: int, dt: Real, p: Params) -> None:
-    """Move reactive agent a along its route. At a dead end it leaves; without a route it stands."""
+    """Move reactive agent a along its route. It leaves the world at a dead end and stands still without a route."""
     agents, flags, m = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w, MAP]
     agents[PREVIOUS_X, a], agents[PREVIOUS_Y, a] = agents[X, a], agents[Y, a]
     if flags[ROUTE_LENGTH, a] == 0:
@@ -355,7 +356,7 @@ def move(worlds: Worlds, maps: Maps, w: int, a: int, dt: Real, p: Params) -> Non
     road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
     x, y, cos, sin = route_pose(road, flags, a, place, agents[PATH_ARC, a], _ZERO)
     offset = agents[PATH_OFFSET, a]
-    slope = -_RETURN_PER_M * offset  # at which it goes back to the route
+    slope = -_RETURN_PER_M * offset  # of the way back to the route
     offset += slope * min(distance, _ONE / _RETURN_PER_M)
     agents[PATH_OFFSET, a] = offset
     agents[X, a], agents[Y, a] = x - offset * sin, y + offset * cos

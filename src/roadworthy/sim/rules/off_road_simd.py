@@ -1,4 +1,4 @@
-"""Whether a box touches segments of road edges, and whether a move may cross them: eight at a time on the CPU."""
+"""Contacts of a box and a move with road edges, eight segments at a time on the CPU: part of off_road.py."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def one_contact(
     span_x: Real,
     span_y: Real,
 ) -> tuple[Any, Any]:
-    """Whether a segment touches a box, and whether a move may cross it: 1 or 0 each.
+    """Return 1 or 0 for whether a segment touches a box, and for whether a move may cross it.
 
-    length, width: half of the box's. twice_x, twice_y: the sum of the move's start and end; span: its size, rounded up.
+    length, width: half of the box's. twice_x, twice_y: the sum of the move's start and end. span: its size, rounded up.
     """
     x0, y0, x1, y1 = edges[0, number], edges[1, number], edges[2, number], edges[3, number]
     dx, dy = x1 - x0, y1 - y0
-    # In the box's own frame: the segment's start and course, along (u) and across (v) the box.
+    # In the box's own frame: the segment's start and extent, along (u) and across (v) the box.
     u, v = (x0 - x) * cos + (y0 - y) * sin, (y0 - y) * cos - (x0 - x) * sin
     du, dv = dx * cos + dy * sin, dy * cos - dx * sin
     touches = (
@@ -103,7 +103,7 @@ def _eight_contacts(
         several = ir.VectorType(numbers.data.type.pointee, EIGHT)
         place = builder.bitcast(builder.gep(numbers.data, [args[2]]), several.as_pointer())
         listed = builder.load(place, align=NUMBER_BYTES)
-        # Nobody waits for segments that are not meant.
+        # Lanes of the vector without a segment repeat the first one, so that they do not load anything else.
         one = spread(builder, builder.load(builder.gep(numbers.data, [args[3]])))
         listed = builder.select(is_meant, listed, one)
         entries = [builder.zext(builder.extract_element(listed, whole_number(i)), LONG) for i in range(EIGHT)]
@@ -151,9 +151,9 @@ def eight_contacts(
     span_x: Real,
     span_y: Real,
 ) -> Any:
-    """`one_contact` for the segments numbers[k : k + 8], of those at places from start up to stop.
+    """Test the segments numbers[k : k + 8] at places from start to stop - 1, as `one_contact` does.
 
-    edges: piece-major. Gives 1 if any touches, and bit i for a move that may cross the segment at place k + i.
+    edges: entry-major. Return 1 if any touches, and bit i for a move that may cross the segment at place k + i.
     """
     return _eight_contacts(
         edges, numbers, k, start, stop, x, y, cos, sin, length, width, twice_x, twice_y, span_x, span_y

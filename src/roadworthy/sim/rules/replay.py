@@ -1,4 +1,4 @@
-"""Agents that follow their recording: there at its valid frames, absent before, between and after them."""
+"""Replayed agents: present in the valid frames of their recording, absent in all others."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ _PER_METER_OFF_CENTER = np.float32(0.5)
 
 @inlined
 def reward(agents: Floats, flags: Ints, a: int) -> float:
-    """What the step just made is worth to agent a."""
+    """Return the reward of agent a for the last step."""
     events = flags[EVENTS, a]
     total = agents[_TIME, a] + agents[_PROGRESS, a] * agents[PROGRESS, a]
     if events & EVENT_GOAL:

@@ -1,10 +1,10 @@
-"""Right of way where two routes meet: who goes first, and what the other one does about it.
+"""Right of way where two routes meet: which agent goes first, and how the other one yields.
 
-Everything here is a function of a pair in a fixed order (the lower number first), so that both of them come to the same
-answer from the same numbers. Who goes first is, in this order: who is in the place where they meet; who can't stop
-before it; who moves before who stands; among those moving who would be there first, turning vehicles later; among those
-standing whoever the draw of the next seconds names. The last one changes, so no circle of waiting lasts. Who is held up
-by a light, a sign or a queue does not count.
+Every function takes a pair in a fixed order (the lower number first), so that both agents come to the same answer from
+the same numbers. Priority has, in this order: the agent inside the conflict zone; the agent that cannot stop before it;
+a moving agent before a standing one; among moving agents the one that arrives first, with a delay for turning; among
+standing agents the one that a draw names, which changes every few seconds so that no deadlock lasts. An agent that a
+light, a sign or a queue holds up does not count.
 """
 
 from __future__ import annotations
@@ -53,44 +53,44 @@ from roadworthy.sim.state import (
     Worlds,
 )
 
-# How far one looks for others that will cross: across a junction, and for some seconds.
+# How far ahead conflicts are searched: across a junction, and for some seconds.
 _JUNCTION_M, _OUTLOOK_M, _OUTLOOK_S = np.float32(27.0), np.float32(9.0), np.float32(3.5)
-_SPACING_M, _STRIDE_M = np.float32(2.0), np.float32(4.0)  # of the points of a route that are looked at
-_MARGIN_M = np.float32(0.4)  # between the sides of two that pass each other
+_SPACING_M, _STRIDE_M = np.float32(2.0), np.float32(4.0)  # of the points of a route that are compared
+_MARGIN_M = np.float32(0.4)  # between the sides of two agents that pass each other
 _FREEWAY = int(LaneType.FREEWAY)
 _PARALLEL = np.float32(0.8)  # cosine of the angle between routes that merge rather than cross
 _STANDING_MPS = np.float32(0.3)
-_QUEUE_M = np.float32(6.0)  # who stands farther than this from the end of its lane waits for something else
-_COMMITTED_BRAKING = np.float32(4.0)  # m/s2: who would have to brake harder can't stop
-_TURN_S = np.float32(4.0)  # later for who turns, times 1 - cos of the angle
-_TURN_STEPS = 40  # for which a draw among those standing holds
-_STARTING, _SPEEDING = np.float32(1.5), np.float32(0.8)  # m/s2 at which others are expected to pick up speed
-_PACE_MPS = np.float32(6.0)  # at which one crosses a junction at least, once moving
-_AFTER_S, _BEFORE_S = np.float32(0.5), np.float32(1.0)  # to keep behind and before another
+_QUEUE_M = np.float32(6.0)  # an agent that stands farther than this from its lane's end is held up by something else
+_COMMITTED_BRAKING = np.float32(4.0)  # m/s2; an agent that would have to brake harder cannot stop
+_TURN_S = np.float32(4.0)  # added for turning agents, times 1 - cosine of the angle
+_TURN_STEPS = 40  # for which a draw among standing agents holds
+_STARTING, _SPEEDING = np.float32(1.5), np.float32(0.8)  # m/s2 at which others are expected to accelerate
+_PACE_MPS = np.float32(6.0)  # minimum speed at which an agent crosses a junction, once moving
+_AFTER_S, _BEFORE_S = np.float32(0.5), np.float32(1.0)  # kept behind and before another agent
 _STOP_SHORT_M = np.float32(1.0)
 _SLACK_M = np.float32(1.0e-3)  # for the rounding of lengths
 _LEAST_SQUARE = np.float32(1.0e-6)
 _ZERO, _HALF, _ONE, _TWO = np.float32(0.0), np.float32(0.5), np.float32(1.0), np.float32(2.0)
 
-# How firmly an agent is going to use the place where two routes meet.
+# How firmly an agent is committed to using a conflict zone.
 _HELD_UP, _STANDING, _MOVING, _COMMITTED, _INSIDE = range(5)
 
 
 @rule
 def conflict_range(agents: Floats, a: int) -> Real:
-    """Metres ahead of its middle within which an agent's route counts for others."""
+    """Return how far ahead of its center an agent's route matters to others, in m."""
     return _HALF * agents[LENGTH, a] + max(_OUTLOOK_M + _OUTLOOK_S * agents[SPEED, a], _JUNCTION_M)
 
 
 @rule
 def route_box(road: Road, agents: Floats, flags: Ints, a: int, end: Real) -> Box:
-    """What holds agent a's route from its rear to so many metres ahead of its middle."""
+    """Return the bounding box of agent a's route from its rear to `end` meters ahead of its center."""
     return route_bounds(road, flags, a, flags[ROUTE_PLACE, a], agents[PATH_ARC, a], -_HALF * agents[LENGTH, a], end)
 
 
 @rule
 def travel_time(distance: Real, speed: Real, acceleration: Real, top: Real) -> Real:
-    """Seconds to cover a distance, speeding up to a top speed; 0 for none."""
+    """Return the seconds to cover a distance while accelerating to a top speed; 0 for no distance."""
     if distance <= _ZERO:
         return _ZERO
     top = max(top, speed)
@@ -104,9 +104,10 @@ def travel_time(distance: Real, speed: Real, acceleration: Real, top: Real) -> R
 def conflict_zone(
     road: Road, agents: Floats, flags: Ints, first: int, second: int, end: Real, their_end: Real
 ) -> tuple[Real, Real, Real, Real]:
-    """Where the routes of two agents come too close for both: from and to, ahead of the first and of the second.
+    """Return where the routes of two agents conflict: from and to, ahead of the first and of the second agent.
 
-    Counted from the middles of their boxes, from their rears to the ends given. FAR if they don't meet.
+    Distances count from the centers of their boxes and are searched from their rears to the given ends. FAR if the
+    routes do not conflict.
     """
     points = road.points
     margin = _HALF * (agents[WIDTH, first] + agents[WIDTH, second]) + _MARGIN_M
@@ -119,7 +120,7 @@ def conflict_zone(
         their_lane = flags[ROUTE + j, second]
         point = point_at(road, their_lane, their_begin - their_start)
         last = point_at(road, their_lane, their_end - their_start)
-        # Points of the first one's route, one after another, against this lane of the second one's.
+        # Compare the points of the first route, one after another, with this lane of the second route.
         ahead, start = begin, -agents[PATH_ARC, first]
         for k in range(flags[ROUTE_PLACE, first], flags[ROUTE_LENGTH, first]):
             if start > end:
@@ -135,7 +136,7 @@ def conflict_zone(
                     while ahead <= min(middle + points[POINT_HALF, i], end):
                         x = points[POINT_X, i] + (ahead - middle) * points[POINT_COS, i]
                         y = points[POINT_Y, i] + (ahead - middle) * points[POINT_SIN, i]
-                        # Points nearer to this one than it is to all of the lane can be left out.
+                        # Points nearer to this one than it is to the whole lane can be skipped.
                         idle = max(max(west - x, x - east), max(south - y, y - north))
                         if idle <= _ZERO:
                             if is_any_near(points, point, last, x, y, margin + _STRIDE_M):
@@ -155,16 +156,16 @@ def conflict_zone(
 
 @inlined
 def _are_apart(points: Floats, first: int, last: int, their_first: int, their_last: int, margin: Real) -> bool:
-    """Whether two rows of pieces are surely farther apart than a margin: so most lanes are told apart at little cost.
+    """Return whether two sequences of lane points are surely farther apart than a margin, which rules out most lanes.
 
-    A way of length l between two points a distance c apart stays within sqrt(l * l - c * c) / 2 of the straight line
+    A curve of length l between two points at a distance c stays within sqrt(l * l - c * c) / 2 of the straight line
     between them (an ellipse). So it is enough that these lines are far apart.
     """
     x, y, way_x, way_y, off = _chord(points, first, last)
     their_x, their_y, their_way_x, their_way_y, their_off = _chord(points, their_first, their_last)
     least = margin + off + their_off
     dx, dy = their_x - x, their_y - y
-    # They cross where the ends of each are on different sides of the other.
+    # The lines cross if the ends of each are on different sides of the other.
     side = way_x * dy - way_y * dx
     other_side = way_x * (dy + their_way_y) - way_y * (dx + their_way_x)
     their_side = their_way_y * dx - their_way_x * dy
@@ -183,7 +184,7 @@ def _are_apart(points: Floats, first: int, last: int, their_first: int, their_la
 
 @inlined
 def _chord(points: Floats, first: int, last: int) -> tuple[Real, Real, Real, Real, Real]:
-    """Where a row of pieces begins, the straight way to its end, and how far it strays from that at most."""
+    """Return the start of a sequence of lane points, the vector to its end, and how far it may deviate from that."""
     half, last_half = points[POINT_HALF, first], points[POINT_HALF, last]
     x = points[POINT_X, first] - half * points[POINT_COS, first]
     y = points[POINT_Y, first] - half * points[POINT_SIN, first]
@@ -195,7 +196,7 @@ def _chord(points: Floats, first: int, last: int) -> tuple[Real, Real, Real, Rea
 
 @inlined
 def _square_to(dx: Real, dy: Real, way_x: Real, way_y: Real) -> Real:
-    """The square of the distance from a point to a line that starts at the origin."""
+    """Return the squared distance from a point to a line segment that starts at the origin."""
     share = (dx * way_x + dy * way_y) / max(way_x * way_x + way_y * way_y, _LEAST_SQUARE)
     share = min(max(share, _ZERO), _ONE)
     dx, dy = dx - share * way_x, dy - share * way_y
@@ -206,9 +207,9 @@ def _square_to(dx: Real, dy: Real, way_x: Real, way_y: Real) -> Real:
 def _near_point(
     points: Floats, first: int, last: int, start: Real, begin: Real, end: Real, x: Real, y: Real, margin: Real
 ) -> tuple[Real, Real]:
-    """From and to where pieces of a lane that starts at `start` are within a margin of a point; FAR for none.
+    """Return from and to where points of a lane that begins at `start` are within a margin of a point; FAR if none.
 
-    Only what lies between `begin` and `end` counts.
+    Only the part between `begin` and `end` counts.
     """
     low, high = FAR, -FAR
     if is_any_near(points, first, last, x, y, margin):
@@ -227,7 +228,7 @@ def _near_point(
 
 @rule
 def _share_a_lane(road: Road, agents: Floats, flags: Ints, a: int, b: int) -> bool:
-    """Whether a lane is on the routes of both, within what counts for others."""
+    """Return whether a lane is on the routes of both agents within their conflict ranges."""
     start, end = -agents[PATH_ARC, a], conflict_range(agents, a)
     for k in range(flags[ROUTE_PLACE, a], flags[ROUTE_LENGTH, a]):
         if start > end:
@@ -246,7 +247,7 @@ def _share_a_lane(road: Road, agents: Floats, flags: Ints, a: int, b: int) -> bo
 
 @rule
 def _commitment(agents: Floats, a: int, to_zone: Real, to_end: Real) -> Any:
-    """How firmly an agent is going to use a place so far from its front; `to_end`: where its lane ends."""
+    """Return how firmly an agent is committed to a conflict zone this far ahead. to_end: to its lane's end."""
     speed = agents[SPEED, a]
     if to_zone <= _ZERO:
         return _INSIDE
@@ -266,9 +267,9 @@ def _can_stop(speed: Real, room: Real) -> Any:
 def give_way(
     worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int, b: int, stop: Real, p: Params
 ) -> tuple[Real, Real]:
-    """What agent b's right of way means for agent a: a gap ahead of its front, and the speed of what is behind the gap.
+    """Return how agent a yields to agent b: the gap ahead of its front, and the speed of what is behind the gap.
 
-    Both are on their routes. `stop` is a's own `stop_ahead`. FAR if a need not mind b.
+    Both are on their routes. `stop` is a's own `stop_ahead`. The gap is FAR if a need not yield.
     """
     agents, flags, clock = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w]
     m = clock[MAP]
@@ -279,9 +280,9 @@ def give_way(
         return FAR, _ZERO  # one follows the other
     if lanes[LANE_TYPE, lane] == _FREEWAY and lanes[LANE_TYPE, their_lane] == _FREEWAY:
         if not _share_a_lane(road, agents, flags, a, b):
-            return FAR, _ZERO  # lanes of a freeway merge but don't cross
+            return FAR, _ZERO  # lanes of a freeway merge but do not cross
     half, their_half = _HALF * agents[LENGTH, a], _HALF * agents[LENGTH, b]
-    # What lies behind a line at which one has to stop does not count.
+    # A route ends at a line where its agent has to stop.
     their_stop = stop_ahead(worlds, maps, scenarios, w, b, conflict_range(agents, b), p)
     end, their_end = (
         min(conflict_range(agents, a), half + stop),
@@ -328,7 +329,7 @@ def give_way(
 
     alike = cos * their_cos + sin * their_sin
     if alike > _PARALLEL:
-        # They merge: keep behind the other one as if it were ahead already; while it is beside, wait for it to pass.
+        # They merge: keep behind the other one as if it were ahead already; while it is alongside, let it pass.
         gap = own_in - their_in - _TWO * their_half
         if gap > _ZERO:
             return gap, their_speed * alike
@@ -337,6 +338,6 @@ def give_way(
     their_departure = travel_time(their_to + their_half, their_speed, _SPEEDING, max(their_speed, _PACE_MPS))
     if arrival > their_departure + _AFTER_S or departure + _BEFORE_S < their_arrival:
         return FAR, _ZERO
-    # Who is not in the junction yet waits before it, where nobody else has to pass.
+    # An agent that has not entered the junction waits before it, where nobody else has to pass.
     room = min(own_in, to_end) if to_end > _ZERO and _can_stop(speed, to_end) else own_in
     return max(room - _STOP_SHORT_M, _ZERO), _ZERO

@@ -1,7 +1,7 @@
-"""Geometry along a route: where a distance ahead leads, what stands in the way, where a point is beside it.
+"""Geometry along a route: poses ahead, contacts with the corridor, and the place beside a point.
 
-A place on a route is the number of one of its lanes and the metres from that lane's start. Distances "ahead" count from
-such a place along the route; they may be negative.
+A place on a route is the number of one of its lanes and the distance from that lane's start, in m. Distances "ahead"
+count from such a place along the route; they may be negative.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from roadworthy.sim.state import (
     ROUTE_LENGTH,
 )
 
-Real = np.float32  # what rules compute with
+Real = np.float32  # the number type of rules
 
 
 class Road(NamedTuple):
-    """What rules need to know of a map to go along its lanes: a few views, so that handing it on costs little.
+    """The parts of a map that rules need to move along its lanes: a few views, which are fast to pass on.
 
-    Made in place, as Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m]): rules don't count
+    Create it in place, as Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m]): rules do not count
     references, so they must not return views.
     """
 
     lanes: Ints  # as Maps.lanes of one map
-    points: Floats  # Maps.lane_points
-    lengths: Floats  # Maps.lane_lengths
+    points: Floats  # as Maps.lane_points
+    lengths: Floats  # as Maps.lane_lengths
 
 
-Box = tuple[Real, Real, Real, Real]  # least and greatest x, least and greatest y
+Box = tuple[Real, Real, Real, Real]  # minimum and maximum x, minimum and maximum y
 
-FAR = np.float32(1.0e6)  # m, in place of "nowhere"
+FAR = np.float32(1.0e6)  # m, for "nowhere"
 
 _ZERO, _HALF, _ONE = np.float32(0.0), np.float32(0.5), np.float32(1.0)
 _LEAST_NORM = np.float32(1.0e-3)
@@ -50,7 +50,7 @@ _NONE, _SOME = np.int32(0), np.int32(1)
 
 @inlined
 def point_at(road: Road, lane: int, arc: Real) -> Any:
-    """The piece of a lane so many metres from its start, the first or last one beyond its ends; -1 if it has none."""
+    """Return the point of a lane at a distance from its start, clamped to the lane; -1 if the lane has no points."""
     points, length = road.points, road.lengths[lane]
     first, last = road.lanes[LANE_POINT_START, lane], road.lanes[LANE_POINT_START, lane + 1] - 1
     if last < first:
@@ -59,7 +59,7 @@ def point_at(road: Road, lane: int, arc: Real) -> Any:
         return np.int64(first)
     if arc >= length:
         return np.int64(last)
-    # Most pieces of a lane are about as long as the others, so a guess is at most a few pieces off.
+    # The points of a lane have about the same length, so a guess is off by a few points at most.
     point = min(first + np.int32(np.float32(last + 1 - first) * (arc / length)), last)
     while point < last and points[POINT_ARC, point + 1] - points[POINT_HALF, point + 1] <= arc:
         point += 1
@@ -82,7 +82,7 @@ def _last_point(road: Road, lane: int) -> Any:
 
 @rule
 def seek(road: Road, flags: Ints, a: int, place: int, arc: Real) -> tuple[Any, Real]:
-    """The same place, told by the lane that it is on: the first or last one beyond the ends of the route."""
+    """Return the same place on the lane that contains it, or on the first or last lane beyond the ends of the route."""
     lengths = road.lengths
     last = flags[ROUTE_LENGTH, a] - 1
     while place < last and arc > lengths[flags[ROUTE + place, a]]:
@@ -96,9 +96,9 @@ def seek(road: Road, flags: Ints, a: int, place: int, arc: Real) -> tuple[Any, R
 
 @rule
 def route_pose(road: Road, flags: Ints, a: int, place: int, arc: Real, ahead: Real) -> tuple[Real, Real, Real, Real]:
-    """x, y and the cosine and sine of the direction, a distance ahead on agent a's route (which has lanes).
+    """Return x, y and the cosine and sine of the direction at a distance ahead on agent a's route (which has lanes).
 
-    The direction changes evenly from the middle of one piece to the middle of the next.
+    The direction changes linearly from the middle of one lane point to the middle of the next.
     """
     lanes, points = road.lanes, road.points
     place, arc = seek(road, flags, a, place, arc + ahead)
@@ -148,9 +148,9 @@ def first_contact(
     half_length: Real,
     half_breadth: Real,
 ) -> Real:
-    """How far ahead a box begins to overlap the corridor along the route, from `begin` to `end`; FAR if it does not.
+    """Return how far ahead a box begins to overlap the corridor along the route, from `begin` to `end`; FAR if nowhere.
 
-    Box and piece of the corridor are both rectangles, compared along the sides of either. NaN overlaps nothing.
+    The box and each segment of the corridor are rectangles, compared along the sides of both. NaN overlaps nothing.
     """
     points = road.points
     around = half_width + half_length + half_breadth
@@ -159,11 +159,11 @@ def first_contact(
         if start > end:
             break
         lane = flags[ROUTE + k, a]
-        low, high = begin - start, end - start  # in metres from the lane's start
+        low, high = begin - start, end - start  # in m from the lane's start
         first, last = point_at(road, lane, low), point_at(road, lane, high)
         if first >= 0 and road.lengths[lane] >= low and is_any_near(points, first, last, x, y, around):
             for i in range(first, last + 1):
-                # The part of the piece that lies within the corridor's ends.
+                # The part of the segment between the corridor's ends.
                 middle, half = points[POINT_ARC, i], points[POINT_HALF, i]
                 near, far = max(middle - half, low), min(middle + half, high)
                 half, shift = _HALF * (far - near), _HALF * (far + near) - middle
@@ -188,10 +188,10 @@ def first_contact(
 
 @inlined
 def is_any_near(points: Floats, first: int, last: int, x: Real, y: Real, around: Real) -> Any:
-    """Whether a position is around any of the pieces from first to last: a quick look that saves many exact ones."""
+    """Return whether a position is around any of the points from first to last: a rough test that saves exact ones."""
     xs, ys, halves = points[POINT_X], points[POINT_Y], points[POINT_HALF]
     count = _NONE
-    for i in range(first, last + 1):  # counting and no branch, so that it becomes vector instructions
+    for i in range(first, last + 1):  # counting without a branch, so that the compiler vectorizes the loop
         dx, dy, reach = x - xs[i], y - ys[i], around + halves[i]
         count += _SOME if dx * dx + dy * dy <= reach * reach else _NONE
     return count > _NONE
@@ -209,10 +209,10 @@ def nearest_place(
     x: Real,
     y: Real,
 ) -> tuple[Any, Real, Real, Real]:
-    """Where a point is beside agent a's route, from `begin` to `end` ahead of a place.
+    """Return the place of a point beside agent a's route, from `begin` to `end` ahead of a place.
 
-    Gives the lane's number in the route, the metres along it, the metres that the point is to the left of it, and its
-    distance (FAR where there is nothing to measure to).
+    Return the lane's number in the route, the distance along it, the offset of the point to its left, and its distance
+    from the route (FAR without lanes), in m.
     """
     points = road.points
     best, best_place, best_arc, best_offset = FAR * FAR, place, arc, _ZERO
@@ -239,7 +239,7 @@ def nearest_place(
 
 @inlined
 def are_close(one: Box, other: Box, margin: Real) -> bool:
-    """Whether two boxes are less than a margin apart, in x and in y."""
+    """Return whether two boxes are less than a margin apart, in x and in y."""
     west, east, south, north = one
     other_west, other_east, other_south, other_north = other
     return bool(
@@ -252,7 +252,7 @@ def are_close(one: Box, other: Box, margin: Real) -> bool:
 
 @inlined
 def bounds(points: Floats, first: int, last: int) -> Box:
-    """Least and greatest x, least and greatest y of the pieces from first to last; inside out if first is -1."""
+    """Return the bounds of the points from first to last: minimum and maximum x and y; inverted if first is -1."""
     west, east, south, north = FAR, -FAR, FAR, -FAR
     for i in range(first, last + 1 if first >= 0 else first):
         x, y, half = points[POINT_X, i], points[POINT_Y, i], points[POINT_HALF, i]
@@ -264,7 +264,7 @@ def bounds(points: Floats, first: int, last: int) -> Box:
 
 @rule
 def route_bounds(road: Road, flags: Ints, a: int, place: int, arc: Real, begin: Real, end: Real) -> Box:
-    """What holds agent a's route from `begin` to `end` ahead of a place."""
+    """Return the bounding box of agent a's route from `begin` to `end` ahead of a place."""
     points = road.points
     west, east, south, north = FAR, -FAR, FAR, -FAR
     start = -arc

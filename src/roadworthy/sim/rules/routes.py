@@ -1,7 +1,7 @@
-"""Routes: the lanes that an agent is going to follow, drawn at forks or traced along a recording.
+"""Routes: the lanes that an agent will follow, drawn at forks or traced along a recording.
 
-A route has room for ROUTE_LANES lanes. Whoever follows it moves its place on, and lanes that were passed make room for
-further ones: a route ends at a dead end and nowhere else.
+A route has room for ROUTE_LANES lanes. As its agent advances, passed lanes make room for new ones, so a route ends only
+at a dead end.
 """
 
 from __future__ import annotations
@@ -52,32 +52,32 @@ from roadworthy.sim.state import (
     Y,
 )
 
-# A route with fewer lanes than this ahead draws further ones; the lane before the present one is kept.
+# A route with fewer lanes than this ahead is extended; the lane behind the current one is kept.
 _LANES_AHEAD = 12
 _KEPT_BEHIND = 1
 _LANES_FIRST = 2
-_WAYS, _PATIENCE = 12, 3  # to look for a way that goes on; of these at one fork
+_WAYS, _PATIENCE = 12, 3  # tries to find a way without a dead end, and how many of them at one fork
 _BIKE_LANE, _PEDESTRIAN, _CYCLIST = int(LaneType.BIKE_LANE), int(AgentType.PEDESTRIAN), int(AgentType.CYCLIST)
-# How far from a lane, and from its direction, an agent may start that is to follow it.
-_STANDING_OFF_M = np.float32(1.2)  # who never moves and is further off is parked
+# How far from a lane and from its direction an agent may start that is to follow it.
+_STANDING_OFF_M = np.float32(1.2)  # an agent that never moves and is farther off is parked
 _MOVING_OFF_M = np.float32(3.0)
 _MOVED_M = np.float32(2.0)
 _LEAST_COS = np.float32(0.7)
-_DIRECTION_M2 = np.float32(8.0)  # weight of 1 - cos in the choice of the lane to start on, in square metres
-_FITTING_M2 = np.float32(16.0)  # mean square distance from a recording to a lane beyond which it went elsewhere
+_DIRECTION_M2 = np.float32(8.0)  # weight of 1 - cos in the choice of the first lane, in square meters
+_FITTING_M2 = np.float32(16.0)  # mean squared distance between a recording and a lane above which the recording left it
 _FRAME_STRIDE = 4
 _BEYOND_ENDS_M = np.float32(1.0)
-# Around its place on the route, an agent looks for its present one so far behind and ahead.
+# An agent searches its place on the route within this range behind and ahead of the last one.
 _BEHIND_M, _AHEAD_M = np.float32(-12.0), np.float32(25.0)
 _LOST_M = np.float32(12.0)
-_NEAR_LANE_M = np.float32(6.0)  # a lane farther away may be that of another road
-_AGAINST_M2 = np.float32(60.0)  # weight of 1 - cos against square metres, for a lane to go on with
+_NEAR_LANE_M = np.float32(6.0)  # a lane farther away may belong to another road
+_AGAINST_M2 = np.float32(60.0)  # weight of 1 - cos against square meters, for a lane to continue on
 _ZERO, _ONE = np.float32(0.0), np.float32(1.0)
 
 
 @inlined
 def is_lane_for(maps: Maps, m: int, lane: int, kind: int) -> bool:
-    """Whether an agent of a type may take a lane: bicycle lanes are for cyclists; one without pieces is for nobody."""
+    """Return whether an agent of a type may use a lane: bicycle lanes are for cyclists; lanes need points."""
     lanes = maps.lanes[m]
     if lanes[LANE_POINT_START, lane + 1] <= lanes[LANE_POINT_START, lane]:
         return False
@@ -86,7 +86,7 @@ def is_lane_for(maps: Maps, m: int, lane: int, kind: int) -> bool:
 
 @inlined
 def _lanes_onward(maps: Maps, m: int, lane: int, kind: int) -> Any:
-    """How many lanes can follow a lane, counted up to 2: a junction's lane leads to a road, which may leave the map."""
+    """Return how many lanes can follow a lane, up to 2: a junction's lane leads to a road, which may leave the map."""
     lanes, successors = maps.lanes[m], maps.successors[m]
     onward = 0
     for i in range(lanes[LANE_SUCCESSOR_START, lane], lanes[LANE_SUCCESSOR_START, lane + 1]):
@@ -101,10 +101,10 @@ def _lanes_onward(maps: Maps, m: int, lane: int, kind: int) -> Any:
 
 @inlined
 def _draw_next(maps: Maps, m: int, lane: int, kind: int, key: int, a: int, step: int, number: int) -> Any:
-    """A lane that follows, drawn among those that lead on furthest; -1 at a dead end."""
+    """Return a following lane, drawn among those that lead on farthest; -1 at a dead end."""
     lanes, successors = maps.lanes[m], maps.successors[m]
     first, last = lanes[LANE_SUCCESSOR_START, lane], lanes[LANE_SUCCESSOR_START, lane + 1]
-    if last - first == 1:  # as it is in most places
+    if last - first == 1:  # the most common case
         return np.int64(successors[first]) if is_lane_for(maps, m, successors[first], kind) else np.int64(-1)
     furthest, count = -1, 0
     for i in range(first, last):
@@ -128,17 +128,16 @@ def _draw_next(maps: Maps, m: int, lane: int, kind: int, key: int, a: int, step:
 
 @rule
 def route_key(seed: int, spawns: int) -> Any:
-    """The key of a route's draws: whoever is spawned again gets another route."""
+    """Return the key of a route's draws: an agent that is spawned again gets another route."""
     return draws.mix(seed, spawns)
 
 
 @rule
 def extend_route(maps: Maps, m: int, flags: Ints, a: int, key: int, step: int, most: int) -> None:
-    """Draw lanes after the last one, until the route has `most` (up to ROUTE_LANES) or the road ends.
+    """Draw lanes after the last one until the route has `most` lanes (up to ROUTE_LANES) or the road ends.
 
-    Where the road ends before that, it is drawn anew from the last fork on, some times, and then from the fork before:
-    who is to drive on and on leaves the map only where hardly a way leads on. The first lanes stay, since a spawn looks
-    at these alone.
+    If the road ends earlier, draw again from the last fork, a few times, and then from the fork before it, so that
+    routes leave the map only where hardly any way continues. The first lanes stay, because a spawn checks only them.
     """
     if flags[ROUTE_LENGTH, a] == 0:
         return
@@ -165,7 +164,7 @@ def extend_route(maps: Maps, m: int, flags: Ints, a: int, key: int, step: int, m
 
 @rule
 def _draw_lanes(maps: Maps, m: int, flags: Ints, a: int, key: int, step: int, most: int, way: int) -> None:
-    """Draw lanes after the last one of agent a's route, in one of several ways."""
+    """Draw lanes after the last one of agent a's route. way: number of the try, a key of the draws."""
     length = flags[ROUTE_LENGTH, a]
     while length < most:
         number = length + ROUTE_LANES * way
@@ -179,9 +178,9 @@ def _draw_lanes(maps: Maps, m: int, flags: Ints, a: int, key: int, step: int, mo
 
 @rule
 def draw_route(maps: Maps, m: int, flags: Ints, a: int, lane: int, key: int, step: int, most: int) -> None:
-    """A route of at most so many lanes, from a lane on. `key` is that of `route_key`, `step` the world's.
+    """Start a route of at most `most` lanes at a lane. `key` is that of `route_key`, `step` the world's.
 
-    `extend_route` with the same key and step makes it longer: the result is the same in one go or in several.
+    `extend_route` with the same key and step makes it longer: the result is the same in one call or in several.
     """
     flags[ROUTE, a] = lane
     flags[ROUTE_LENGTH, a] = 1
@@ -191,7 +190,7 @@ def draw_route(maps: Maps, m: int, flags: Ints, a: int, lane: int, key: int, ste
 
 @rule
 def _refill_route(maps: Maps, m: int, flags: Ints, a: int, key: int, step: int) -> None:
-    """Where few lanes are left ahead, drop those that were passed and draw further ones."""
+    """Drop passed lanes and draw new ones if few lanes are left ahead."""
     length, passed = flags[ROUTE_LENGTH, a], flags[ROUTE_PLACE, a] - _KEPT_BEHIND
     if length - flags[ROUTE_PLACE, a] > _LANES_AHEAD or passed <= 0:
         return
@@ -204,7 +203,7 @@ def _refill_route(maps: Maps, m: int, flags: Ints, a: int, key: int, step: int) 
 
 @rule
 def advance_place(worlds: Worlds, maps: Maps, w: int, a: int, distance: Real) -> bool:
-    """Move agent a's place on its route forward; False where that is beyond the route's end."""
+    """Advance agent a's place on its route; return False if that is past the route's end."""
     agents, flags, clock = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w]
     m = clock[MAP]
     road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
@@ -225,9 +224,10 @@ def advance_place(worlds: Worlds, maps: Maps, w: int, a: int, distance: Real) ->
 
 @rule
 def place_on_route(worlds: Worlds, maps: Maps, w: int, a: int) -> Real:
-    """Find the place of an agent that drives freely, near where it was; gives its distance from the route.
+    """Find the place of a freely driving agent on its route, near its last one, and return its distance from the route.
 
-    Sets ROUTE_PLACE, PATH_ARC and PATH_OFFSET, and draws further lanes as needed. An agent too far off keeps its place.
+    Update ROUTE_PLACE, PATH_ARC and PATH_OFFSET, and draw further lanes as needed. An agent that is too far off keeps
+    its place.
     """
     agents, flags, clock = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w]
     m = clock[MAP]
@@ -255,7 +255,7 @@ def place_on_route(worlds: Worlds, maps: Maps, w: int, a: int) -> Real:
 
 @rule
 def length_ahead(road: Road, flags: Ints, a: int, place: int, arc: Real) -> Real:
-    """Metres from a place to the end of agent a's route."""
+    """Return the distance from a place to the end of agent a's route, in m."""
     total = -arc
     for k in range(place, flags[ROUTE_LENGTH, a]):
         total += road.lengths[flags[ROUTE + k, a]]
@@ -264,7 +264,7 @@ def length_ahead(road: Road, flags: Ints, a: int, place: int, arc: Real) -> Real
 
 @rule
 def lane_list(maps: Maps, m: int, x: Any, y: Any) -> Any:
-    """The list (of maps.lane_lists) with the lane pieces nearest to the cell of a position."""
+    """Return the list (of maps.lane_lists) with the lane points nearest to the cell of a position."""
     column = cell_along(x, maps.origins[m, 0], maps.sizes[m, COLUMNS])
     row = cell_along(y, maps.origins[m, 1], maps.sizes[m, ROWS])
     return np.int64(maps.cell_lists[m, row * maps.sizes[m, COLUMNS] + column])
@@ -274,10 +274,7 @@ def lane_list(maps: Maps, m: int, x: Any, y: Any) -> Any:
 def nearest_lane(
     maps: Maps, m: int, x: Real, y: Real, cos: Real, sin: Real, kind: int, least: Real
 ) -> tuple[Any, Real]:
-    """A lane near a position that goes about the same way, for at least so many metres; -1 for none.
-
-    Gives the metres along it too.
-    """
+    """Return a lane near a position in about its direction with enough length left, and the place on it, or -1."""
     points = maps.lane_points[m]
     entries = maps.lane_lists[m, lane_list(maps, m, x, y)]
     best, best_lane, best_arc = _NEAR_LANE_M * _NEAR_LANE_M, np.int64(-1), _ZERO
@@ -301,10 +298,10 @@ def nearest_lane(
 
 @rule
 def _misfit(maps: Maps, m: int, scenarios: Scenarios, s: int, a: int, lane: int) -> Real:
-    """Mean square distance to a lane of the recorded positions along it; FAR where there are none.
+    """Return the mean squared distance of recorded positions to a lane; FAR without any.
 
-    These are the positions from the first one within _NEAR_LANE_M, for as long as they lie beside the lane. Others may
-    lie beside it on another road, as those on the far side of a roundabout do.
+    The positions are those from the first one within _NEAR_LANE_M, as long as they lie beside the lane. Later ones may
+    lie beside it on another road, such as the far side of a roundabout.
     """
     lanes, points, motion = maps.lanes[m], maps.lane_points[m], scenarios.motion[s]
     first, last = lanes[LANE_POINT_START, lane], lanes[LANE_POINT_START, lane + 1]
@@ -334,10 +331,10 @@ def _misfit(maps: Maps, m: int, scenarios: Scenarios, s: int, a: int, lane: int)
 
 @rule
 def _start_lane(maps: Maps, m: int, scenarios: Scenarios, s: int, worlds: Worlds, w: int, a: int) -> Any:
-    """The lane on which agent a's recording begins, -1 for none.
+    """Return the lane on which agent a's recording begins, -1 for none.
 
-    Among the lanes beside which it stands, the one of least square distance, weighed direction and misfit of what
-    follows in the recording: where lanes lie on top of each other, what comes next tells which one it is.
+    Among the lanes beside the agent it is the one with the lowest cost: squared distance, weighted direction, and
+    misfit of the rest of the recording, which tells apart lanes that overlap.
     """
     agents, flags, points, motion = worlds.agents[w], worlds.agent_flags[w], maps.lane_points[m], scenarios.motion[s]
     x, y, cos, sin = agents[X, a], agents[Y, a], agents[COS, a], agents[SIN, a]
@@ -369,10 +366,10 @@ def _start_lane(maps: Maps, m: int, scenarios: Scenarios, s: int, worlds: Worlds
 
 @rule
 def trace_route(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int) -> None:
-    """The route along which agent a's recording goes, and further ones drawn after its end.
+    """Trace the route of agent a's recording, and draw further lanes after its end.
 
-    At each fork the lane nearest to the recorded future is taken. Who is on no lane (pedestrians, parked cars, absent
-    agents) gets none.
+    At each fork take the lane nearest to the recorded future. Agents on no lane (pedestrians, parked cars, absent
+    agents) get no route.
     """
     agents, flags, clock = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w]
     m, s, kind = clock[MAP], clock[SCENARIO], flags[TYPE, a]

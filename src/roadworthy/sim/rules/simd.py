@@ -1,6 +1,6 @@
-"""Vectors of eight numbers, from which `pieces.py` and others build code for the CPU.
+"""Vectors of eight numbers: building blocks of vectorized code for the CPU.
 
-These functions write LLVM's instructions; intrinsics are such instructions for rules to use.
+The functions emit LLVM instructions. The intrinsics are such instructions for rules to call.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ def eight_of(value: float) -> ir.Constant:
 
 
 def load_entries(builder: ir.IRBuilder, data: Any, entries: list[Any]) -> list[Any]:
-    """The lines of eight entries, each of which is a vector in memory: line f holds number f of each entry.
+    """Load eight entries, each one a vector in memory, and return their lines: line f holds number f of each entry.
 
-    Halves of entries four apart are loaded into one vector. Then each vector holds what belongs to one half of a line,
-    and two rounds of shuffles within halves, which are the cheap ones, put it in order.
+    Halves of entries four apart are loaded into one vector. Then each vector holds the numbers of one half of a line,
+    and two rounds of cheap shuffles within halves sort them.
     """
     places = [builder.gep(data, [builder.mul(entry, long_number(EIGHT))]) for entry in entries]
     lines = []
@@ -62,7 +62,7 @@ def load_entries(builder: ir.IRBuilder, data: Any, entries: list[Any]) -> list[A
 
 
 def load_lines(builder: ir.IRBuilder, table: Any, k: Any, count: int) -> list[Any]:
-    """The numbers k to k + 7 of the first lines of a table (lines, entries), each line contiguous."""
+    """Load the numbers k to k + 7 of the first lines of a table (lines, entries), each line contiguous."""
     start, stride = builder.ptrtoint(table.data, LONG), builder.extract_value(table.strides, 0)
     start = builder.add(start, builder.mul(k, long_number(NUMBER_BYTES)))
     lines = []
@@ -73,30 +73,30 @@ def load_lines(builder: ir.IRBuilder, table: Any, k: Any, count: int) -> list[An
 
 
 def size_of(builder: ir.IRBuilder, value: Any) -> Any:
-    """A vector without its signs."""
+    """Return a vector without its signs."""
     without_sign = ir.Constant(WHOLES, [0x7FFFFFFF] * EIGHT)
     return builder.bitcast(builder.and_(builder.bitcast(value, WHOLES), without_sign), FLOATS)
 
 
 def shuffled(builder: ir.IRBuilder, a: Any, b: Any, places: Sequence[int]) -> Any:
-    """A vector of the numbers at these places of a and then, counted on, of b."""
+    """Return a vector of the numbers at these places of a followed by b."""
     return builder.shuffle_vector(a, b, ir.Constant(WHOLES, list(places)))
 
 
 def spread(builder: ir.IRBuilder, value: Any) -> Any:
-    """A vector of one number."""
+    """Return a vector with one number in all places."""
     kind = ir.VectorType(value.type, EIGHT)
     first = builder.insert_element(ir.Constant(kind, ir.Undefined), value, whole_number(0))
     return shuffled(builder, first, first, [0] * EIGHT)
 
 
 def bits_of(builder: ir.IRBuilder, flags: Any) -> Any:
-    """Eight flags as the low bits of an int64."""
+    """Return eight flags as the low bits of an int64."""
     return builder.zext(builder.bitcast(flags, ir.IntType(EIGHT)), LONG)
 
 
 def prefetch(builder: ir.IRBuilder, place: Any) -> None:
-    """Begin to bring what is at a place into the nearest cache, to be read."""
+    """Prefetch an address into the nearest cache, for reading."""
     byte, whole = ir.IntType(8).as_pointer(), ir.IntType(32)
     kind = ir.FunctionType(ir.VoidType(), [byte, whole, whole, whole])
     instruction = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
@@ -105,7 +105,7 @@ def prefetch(builder: ir.IRBuilder, place: Any) -> None:
 
 @intrinsic
 def prefetch_entry(typing_context, array, k):
-    """Begin to bring array[k] into the cache; k may be any number."""
+    """Prefetch array[k]; k may be any number."""
 
     def generate(context, builder, signature, args):
         data = context.make_array(signature.args[0])(context, builder, args[0]).data
@@ -117,7 +117,7 @@ def prefetch_entry(typing_context, array, k):
 
 @intrinsic
 def prefetch_eight(typing_context, table, numbers, k):
-    """Begin to bring the entries numbers[k : k + 8] of a piece-major table into the cache."""
+    """Prefetch the entries numbers[k : k + 8] of an entry-major table."""
 
     def generate(context, builder, signature, args):
         table, numbers = (context.make_array(signature.args[i])(context, builder, args[i]) for i in (0, 1))
@@ -148,13 +148,13 @@ def _lowest_bit_by_bit(bits: Any) -> Any:
 @on_gpu(_lowest_bit_by_bit)
 @inlined
 def lowest_bit(bits: Any) -> Any:
-    """The place of the lowest bit that is set in an int64; there has to be one."""
+    """Return the place of the lowest set bit of an int64 that is not 0."""
     return _lowest_bit(bits)
 
 
 @intrinsic
 def count_below(typing_context, keys, k, key):
-    """How many of the int32 keys[k : k + 8] are below a key."""
+    """Return how many of the int32 keys[k : k + 8] are below a key."""
 
     def generate(context, builder, signature, args):
         data = context.make_array(signature.args[0])(context, builder, args[0]).data

@@ -1,6 +1,6 @@
-"""Open worlds: free places on the road network, and goals along the routes that start there.
+"""Spawning in open worlds: free places on the road network, and goals along routes from there.
 
-Everything is drawn from the episode's seed, the agent and how often it was spawned: same seed, same places.
+All draws depend on the episode's seed, the agent and the number of its spawns: the same seed gives the same places.
 """
 
 from __future__ import annotations
@@ -85,14 +85,14 @@ from roadworthy.sim.state import (
 )
 
 ATTEMPTS = 96
-# Length and width in m: the shortest, and by how much the longest is longer.
+# Minimum length and range of lengths, minimum width and range of widths, in m.
 _CAR = (np.float32(4.2), np.float32(1.0), np.float32(1.8), np.float32(0.3))
 _BICYCLE = (np.float32(1.6), np.float32(0.3), np.float32(0.5), np.float32(0.2))
 _CYCLIST, _BIKE_LANE = int(AgentType.CYCLIST), int(LaneType.BIKE_LANE)
-_LONGEST_HALF_M = np.float32(2.0)  # of a piece of a lane
-_APART_M = np.float32(2.0)  # within which of another lane a place is in a junction
+_LONGEST_HALF_M = np.float32(2.0)  # of a lane point
+_APART_M = np.float32(2.0)  # a place this close to another lane is in a junction
 _SHORTEST_ROUTE_M = np.float32(12.0)
-_BEFORE_END_M = np.float32(1.0)  # from the front of who stands on a goal to the end of its route, at least
+_BEFORE_END_M = np.float32(1.0)  # at least, from the front of an agent standing on a goal to the end of its route
 _SLOWEST_PACE = np.float32(0.75)
 _GOAL_BACK_M, _GOAL_FORTH_M = np.float32(-30.0), np.float32(1500.0)
 _GOAL_OFF_M = np.float32(15.0)
@@ -103,10 +103,10 @@ _ZERO, _HALF, _ONE, _TWO = np.float32(0.0), np.float32(0.5), np.float32(1.0), np
 
 @rule
 def spawn(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int, p: Params) -> bool:
-    """Give agent a a place on the road, a size, a speed, a route and goals; False if no free place was found.
+    """Give agent a a place on the road, a size, a speed, a route and goals; return False if no free place was found.
 
-    Of the places tried the best is taken: with room for all its goals on the route, and not in a junction. The boxes of
-    others are at least p.spawn_gap away, and nobody has to brake hard for who appears.
+    It takes the best of the places tried: with room for all goals on the route, and outside junctions. The boxes of
+    others are at least p.spawn_gap away, and nobody has to brake hard because of the new agent.
     """
     agents, flags, m = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w, MAP]
     road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
@@ -128,14 +128,13 @@ def spawn(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int, p: P
 
 @rule
 def _find_place(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int, key: int, p: Params) -> bool:
-    """Put agent a on the first of the best places that are tried; False if none can be used.
+    """Put agent a on the first of the best places that are tried; return False if none is usable.
 
-    What the traffic says to a place costs far more than its score, so it is asked only about places that would be
-    taken: first about the perfect ones, of which most agents soon find one, then about any that beats those before. The
-    best of these is taken in the end.
+    Checking a place against traffic costs far more than its score, so only places that would be taken are checked:
+    first perfect ones, which most agents find soon, then any that beats those before.
 
-    On a GPU, threads for several worlds run this together: all look for a place that may do, and then all rate theirs,
-    and so on. And each rule is called in one place, since the compiler copies it there.
+    On a GPU, threads of several worlds run this together: all search for a candidate, then all rate theirs, and so on.
+    Each rule is called in one place only, because the compiler inlines it there.
     """
     perfect = int(2 + 2 * p.goal_count)
     best, best_attempt, turn, end = 0, -1, 0, 2 * ATTEMPTS
@@ -160,7 +159,7 @@ def _find_place(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int
 
 @rule
 def _draw_pace(key: int, a: int, attempt: int) -> Real:
-    """The share of the limit that agent a drives at where its way is free."""
+    """Return the share of the speed limit at which agent a drives where its way is free."""
     return _SLOWEST_PACE + (_ONE - _SLOWEST_PACE) * draws.uniform(key, a, attempt, draws.SPAWN + 3 * draws.PURPOSES)
 
 
@@ -182,9 +181,9 @@ def _clear_motion(agents: Floats, flags: Ints, a: int) -> None:
 
 @rule
 def _try_place(worlds: Worlds, maps: Maps, w: int, a: int, key: int, attempt: int, least: int, p: Params) -> Any:
-    """Put agent a on the place of an attempt, on the first lanes of a route: 1 or 0 if it is not in a junction or is.
+    """Put agent a on the place of an attempt, with the first lanes of a route; return 1, or 0 if it is in a junction.
 
-    -1 if the place can't be used, or will score less than `least`.
+    Return -1 if the place is unusable or will score less than `least`.
     """
     agents, flags, clock = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w]
     m, nothing = clock[MAP], np.int64(-1)
@@ -195,7 +194,7 @@ def _try_place(worlds: Worlds, maps: Maps, w: int, a: int, key: int, attempt: in
     point = draws.choose(key, a, attempt, draws.SPAWN, count)
     half = points[POINT_HALF, point]
     lane = maps.lane_point_lanes[m, point]
-    # Pieces are short in bends: a long one is taken more often, so that every metre of road is as likely.
+    # Lane points are shorter in curves: accept long ones more often, so that every meter of road is equally likely.
     if draws.uniform(key, a, attempt, draws.SPAWN + draws.PURPOSES) * _LONGEST_HALF_M > half:
         return nothing
     if not is_lane_for(maps, m, lane, flags[TYPE, a]):
@@ -203,8 +202,8 @@ def _try_place(worlds: Worlds, maps: Maps, w: int, a: int, key: int, attempt: in
     share = _TWO * draws.uniform(key, a, attempt, draws.SPAWN + 2 * draws.PURPOSES) - _ONE
     arc = points[POINT_ARC, point] + half * share
     agents[PATH_ARC, a] = arc
-    # The lane that follows tells the direction at the end of this one, and whether it is a junction. The rest of the
-    # route is drawn where these have not spoken against the place.
+    # The following lane gives the direction at the end of this one, and tells whether it is a junction. The rest of the
+    # route is drawn only if these do not rule out the place.
     draw_route(maps, m, flags, a, lane, key, clock[STEP], 2)
     agents[X, a], agents[Y, a], agents[COS, a], agents[SIN, a] = route_pose(road, flags, a, 0, arc, _ZERO)
     if _is_crowded(agents, flags, a, clock[AGENT_COUNT], p.spawn_gap):
@@ -218,10 +217,10 @@ def _try_place(worlds: Worlds, maps: Maps, w: int, a: int, key: int, attempt: in
 
 @rule
 def _rate_place(worlds: Worlds, maps: Maps, w: int, a: int, key: int, is_clear: Any, p: Params) -> Any:
-    """Draw the rest of the route of agent a, who was put on a place, and give the place's score.
+    """Draw the rest of the route of agent a, which is on a candidate place, and return the place's score.
 
-    That is 1, plus 2 for each goal that the route has room for, plus 1 if it is not in a junction; 0 if the route is
-    too short.
+    The score is 1, plus 2 for each goal that the route has room for, plus 1 outside junctions; 0 if the route is too
+    short.
     """
     agents, flags, clock = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w]
     m = clock[MAP]
@@ -235,7 +234,7 @@ def _rate_place(worlds: Worlds, maps: Maps, w: int, a: int, key: int, is_clear: 
 
 @rule
 def _is_crowded(agents: Floats, flags: Ints, a: int, count: int, gap: Real) -> bool:
-    """Whether somebody's box comes into agent a's box widened by the gap on all sides."""
+    """Return whether any box overlaps agent a's box widened by the gap on all sides."""
     x, y, radius = agents[X, a], agents[Y, a], agents[RADIUS, a] + _TWO * gap
     for b in range(count):
         dx, dy, reach = agents[X, b] - x, agents[Y, b] - y, agents[RADIUS, b] + radius
@@ -260,7 +259,7 @@ def _is_crowded(agents: Floats, flags: Ints, a: int, count: int, gap: Real) -> b
 
 @rule
 def _is_in_junction(maps: Maps, m: int, flags: Ints, a: int, x: Real, y: Real) -> bool:
-    """Whether a lane other than that of agent a's route and its next one comes close to a position."""
+    """Return whether a lane other than that of agent a's route and its next one is close to a position."""
     points = maps.lane_points[m]
     lane, following_lane = flags[ROUTE, a], flags[ROUTE + 1, a] if flags[ROUTE_LENGTH, a] > 1 else np.int32(-1)
     entries, reach = maps.lane_lists[m, lane_list(maps, m, x, y)], _APART_M + _LONGEST_HALF_M + _SLACK_M
@@ -270,7 +269,7 @@ def _is_in_junction(maps: Maps, m: int, flags: Ints, a: int, x: Real, y: Real) -
             break
         dx, dy = x - points[POINT_X, i], y - points[POINT_Y, i]
         if dx * dx + dy * dy > reach * reach:
-            # Entries come in the order of their distance from the middle of the cell, which is within its diagonal.
+            # Entries are sorted by their distance from the middle of the cell, which is within its diagonal.
             if dx * dx + dy * dy > (reach + _CELL_DIAGONAL_M) * (reach + _CELL_DIAGONAL_M):
                 break
             continue
@@ -287,7 +286,7 @@ def _is_in_junction(maps: Maps, m: int, flags: Ints, a: int, x: Real, y: Real) -
 
 @rule
 def _set_goals(agents: Floats, flags: Ints, a: int, road: Road, p: Params) -> None:
-    """Goals along the route, as many as fit before it ends; one at its end, if not even one does."""
+    """Set as many goals along the route as fit before its end; one at its end if none fits."""
     place, arc = flags[ROUTE_PLACE, a], agents[PATH_ARC, a]
     room = _room_for_goals(road, agents, flags, a, place, arc)
     count, ahead = 0, _ZERO
@@ -306,9 +305,9 @@ def _set_goals(agents: Floats, flags: Ints, a: int, road: Road, p: Params) -> No
 
 @rule
 def _room_for_goals(road: Road, agents: Floats, flags: Ints, a: int, place: int, arc: Real) -> Real:
-    """Metres from a place to the last one on agent a's route where all of its box, and some more, is before the end.
+    """Return the distance from a place to the last one on agent a's route where its box is clear of the route's end.
 
-    A route ends where the road leaves the map, and there is an edge across it.
+    A route ends where the road leaves the map, and a road edge crosses it there.
     """
     return length_ahead(road, flags, a, place, arc) - _HALF * agents[LENGTH, a] - _BEFORE_END_M
 
@@ -323,9 +322,9 @@ def _describe_lane(agents: Floats, flags: Ints, a: int, road: Road) -> None:
 
 @rule
 def new_goal(worlds: Worlds, maps: Maps, w: int, a: int, p: Params) -> bool:
-    """One more goal for agent a, p.goal_spacing further along its route than its last one; False if the road ends.
+    """Add a goal for agent a, p.goal_spacing past its last one along its route; return False if the road ends.
 
-    Who has no route, or is no longer near it, gets one from a lane near its last goal that goes about the same way.
+    An agent without a route, or far from it, gets one from a lane near its last goal in about its direction.
     """
     agents, flags, m = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w, MAP]
     road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
@@ -359,7 +358,7 @@ def new_goal(worlds: Worlds, maps: Maps, w: int, a: int, p: Params) -> bool:
 
 @rule
 def _go_on_from(worlds: Worlds, maps: Maps, w: int, a: int, x: Real, y: Real, spacing: Real) -> bool:
-    """Give agent a a route that starts on a lane near a position, at that place; False if no lane there leads on."""
+    """Give agent a a route that starts on a lane near a position; return False if no lane there leads on."""
     agents, flags, clock = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w]
     m, key = clock[MAP], route_key(worlds.seeds[w], flags[SPAWNS, a])
     lane, arc = nearest_lane(maps, m, x, y, agents[COS, a], agents[SIN, a], flags[TYPE, a], spacing)

@@ -1,4 +1,4 @@
-"""Joining the traffic: at what speed somebody may appear on the road, and whether others can live with it."""
+"""Spawning in traffic: the speed of a new agent, and whether others would have to brake for it."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ from roadworthy.sim.state import (
     Y,
 )
 
-_EASY_BRAKING = np.float32(1.5)  # m/s2 that whoever joins may have to brake with at once
-_THEIR_BRAKING = np.float32(2.5)  # ... and that it may ask of others
+_EASY_BRAKING = np.float32(1.5)  # m/s2 that the new agent may need at once
+_THEIR_BRAKING = np.float32(2.5)  # m/s2 that it may require of others
 _SLOWER, _SPEEDS = np.float32(0.75), 10
-_AROUND_M = np.float32(200.0)  # more than the reach of two together
-_BESIDE_M = np.float32(1.0)  # more than is kept free between the sides of two
+_AROUND_M = np.float32(200.0)  # more than the range of two agents together
+_BESIDE_M = np.float32(1.0)  # more than is kept free between the sides of two agents
 _LEAST_HASTE = np.float32(0.1)
 _ZERO, _HALF, _ONE, _TWO = np.float32(0.0), np.float32(0.5), np.float32(1.0), np.float32(2.0)
 
 
 @rule
 def join_traffic(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int, share: Real, p: Params) -> bool:
-    """Choose the speed of agent a, who is on its route; False if somebody present would have to brake firmly for it.
+    """Choose the speed of agent a, which is on its route; return False if another agent would have to brake firmly.
 
-    It is a share of the limit, or as much as needs no more than easy braking for what is ahead.
+    The speed is a share of the limit, or lower if easy braking would not be enough for what is ahead.
     """
     agents, flags, m = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w, MAP]
     road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
@@ -66,7 +66,7 @@ def join_traffic(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: in
 
 @rule
 def _find_driven(worlds: Worlds, maps: Maps, w: int, a: int) -> None:
-    """Find where those around agent a that policies drive are on their routes, which isn't known in every step."""
+    """Update the places on their routes of policy-driven agents around agent a, which are not updated in every step."""
     agents, flags, clock = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w]
     if clock[STEP] == 0:
         return  # they are where they were spawned
@@ -79,11 +79,7 @@ def _find_driven(worlds: Worlds, maps: Maps, w: int, a: int) -> None:
 
 @rule
 def list_neighbors(road: Road, agents: Floats, flags: Ints, a: int, count: int, haste: Real, order_out: Ints) -> Any:
-    """List those present who may have to mind agent a, or it them; gives how many. None that matters is left out.
-
-    Two mind each other where one stands, or heads off its route, on the other's way, or where their routes meet within
-    the outlook of both.
-    """
+    """List the present agents that may interact with agent a, and return how many. None that matters is left out."""
     x, y, range_a = agents[X, a], agents[Y, a], conflict_range(agents, a)
     view = route_box(road, agents, flags, a, range_a)
     box = route_box(road, agents, flags, a, max(braking_range(agents, a, haste), range_a))
@@ -100,7 +96,7 @@ def list_neighbors(road: Road, agents: Floats, flags: Ints, a: int, count: int, 
         margin = agents[RADIUS, a] + agents[RADIUS, b] + _BESIDE_M
         here = (x_b, x_b, y_b, y_b)
         is_neighbor = are_close(here, box, margin)
-        # How far a route can lead at most is quicker to tell than where it leads.
+        # Bounding how far a route can lead is faster than following it.
         if not is_neighbor and are_close(here, view, margin + range_b):
             is_neighbor = are_close(route_box(road, agents, flags, b, range_b), view, margin)
         if not is_neighbor and are_close(here, (x, x, y, y), margin + reach_b):
@@ -119,10 +115,10 @@ def list_neighbors(road: Road, agents: Floats, flags: Ints, a: int, count: int, 
 def _slow_down(
     worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int, count: int, haste: Real, p: Params
 ) -> None:
-    """Lower agent a's speed until it needs no more than easy braking for what is ahead."""
+    """Lower agent a's speed until easy braking is enough for what is ahead."""
     agents, flags, m, neighbors = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w, MAP], worlds.order[w]
     road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
-    # Standing, every line with a red light or a sign counts, also one too close for somebody faster.
+    # At a standstill every line with a red light or a sign counts, also one that is too close at a higher speed.
     speed, agents[SPEED, a] = agents[SPEED, a], _ZERO
     room = stop_ahead(worlds, maps, scenarios, w, a, _ONE + speed * speed / (_TWO * _EASY_BRAKING), p)
     speed = min(speed, np.sqrt(_TWO * _EASY_BRAKING * max(room - _ONE, _ZERO)))
@@ -135,7 +131,7 @@ def _slow_down(
         while is_slow_enough and k < count:
             b = neighbors[k]
             is_slow_enough = reaction(worlds, maps, scenarios, w, a, b, reach, stop, box, p) >= -_EASY_BRAKING
-            if not is_slow_enough:  # who was in the way is asked first about the next speed
+            if not is_slow_enough:  # test the agent that was in the way first at the next speed
                 neighbors[0], neighbors[k] = b, neighbors[0]
             k += 1
         if is_slow_enough:
@@ -148,7 +144,7 @@ def _slow_down(
 def _disturbs(
     worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int, count: int, haste: Real, p: Params
 ) -> bool:
-    """Whether one of the neighbours that were listed would have to brake firmly because agent a appears."""
+    """Return whether one of the listed neighbors would have to brake firmly because of agent a."""
     agents, flags, m, neighbors = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w, MAP], worlds.order[w]
     road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
     for k in range(count):

@@ -1,4 +1,4 @@
-"""Where an agent has to stop on its route: at lights that are red or about to be, and at stop signs."""
+"""Stops ahead: where an agent has to stop on its route, at red or amber lights and at stop signs."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ from roadworthy.sim.state import (
 
 _ARROW_STOP, _STOP, _FLASHING_STOP = int(LightState.ARROW_STOP), int(LightState.STOP), int(LightState.FLASHING_STOP)
 _ARROW_CAUTION, _CAUTION = int(LightState.ARROW_CAUTION), int(LightState.CAUTION)
-# Who would have to brake harder than this drives on.
+# An agent that would have to brake harder than this does not stop.
 _RED_BRAKING = np.float32(6.5)  # m/s2
 _AMBER_BRAKING = np.float32(3.0)
 _STOPPED_MPS = np.float32(0.5)
-# At a flashing red light it is enough to come to the line this slowly.
+# At a flashing red light it is enough to approach the line this slowly.
 _CREEPING_MPS, _AT_LINE_M = np.float32(2.0), np.float32(2.5)
 _NONE, _SOME = np.int32(0), np.int32(1)
 _ZERO, _HALF, _TWO = np.float32(0.0), np.float32(0.5), np.float32(2.0)
@@ -52,11 +52,11 @@ _ZERO, _HALF, _TWO = np.float32(0.0), np.float32(0.5), np.float32(2.0)
 
 @rule
 def stop_ahead(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int, reach: Real, p: Params) -> Real:
-    """Metres from agent a's front to the nearest line on its route at which it has to stop; FAR if none is in reach."""
+    """Return the distance from agent a's front to the nearest line on its route where it has to stop; FAR if none."""
     agents, flags, clock = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w]
     m, s = clock[MAP], clock[SCENARIO]
     speed = max(agents[SPEED, a], _ZERO)
-    start = -agents[PATH_ARC, a] - _HALF * agents[LENGTH, a]  # of the lane, as seen from the front
+    start = -agents[PATH_ARC, a] - _HALF * agents[LENGTH, a]  # of the lane, relative to the front
     sign_lanes, light_lanes = maps.sign_lanes[m], scenarios.light_lanes[s]
     light_count, sign_count = scenarios.counts[s, LIGHT_COUNT], maps.sizes[m, SIGN_COUNT]
     nearest = FAR
@@ -82,7 +82,7 @@ def stop_ahead(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int,
 
 @inlined
 def _is_listed(lanes: Ints, count: int, lane: int) -> Any:
-    """Whether a lane is among the first `count`: counting and no branch becomes vector instructions; most are not."""
+    """Return whether a lane is among the first `count`, without a branch so that the compiler vectorizes the loop."""
     found = _NONE
     for k in range(count):
         found += _SOME if lanes[k] == lane else _NONE
@@ -106,7 +106,7 @@ def _has_stopped(slowest: Real, flags: Ints, a: int, sign: int) -> Any:
 
 @rule
 def _line_on_lane(maps: Maps, m: int, scenarios: Scenarios, s: int, light: int, lane: int) -> Real:
-    """Metres from the start of the lane that a light controls to its stop line; it may lie before the start."""
+    """Return the distance from the start of the lane that a light controls to its stop line; it may be negative."""
     points, i = maps.lane_points[m], maps.lanes[m, LANE_POINT_START, lane]
     if i >= maps.lanes[m, LANE_POINT_START, lane + 1]:
         return _ZERO

@@ -1,15 +1,15 @@
-"""What a step's events lead to: tallies, rewards, who is done, when a trial and an episode end.
+"""The end of a step: statistics, rewards, termination of agents, and the ends of trials and episodes.
 
 With one trial (k = 1):
-  an agent reached its last goal, or was stopped or removed: trial_ended and episode_ended for it, there and then. It is
-  inactive until the world's next episode; with `respawn` it is active again as soon as a place is free.
-  The time is up, or every ego is done: both for all that were still driving; timed_out if it was the time.
-With several (k > 1):
-  an agent is done: no signal; it is inactive ("in limbo") until the trial ends.
-  The time is up, or every ego is done: trial_ended for all rows, timed_out for those that were not done; after the last
-  trial episode_ended too.
+  An agent reaches its last goal, or is stopped or removed: trial_ended and episode_ended for it at once. It is
+  inactive until the world's next episode; with `respawn` it is active again as soon as its place is free.
+  The time is up, or every ego is done: both signals for all agents that were still driving; timed_out if time is up.
+With several trials (k > 1):
+  An agent is done: no signal; it is inactive until the trial ends.
+  The time is up, or every ego is done: trial_ended for all rows, timed_out for those that were not done;
+  episode_ended too after the last trial.
 With `continue` nothing ends at a goal: an agent that has reached all its goals drives until the time is up, and is not
-timed_out then. It is done only where an infraction stops or removes it.
+timed_out then. It is done only if an infraction stops or removes it.
 """
 
 from __future__ import annotations
@@ -89,11 +89,11 @@ _ZERO, _ONE, _NAN = np.float32(0.0), np.float32(1.0), np.float32(np.nan)
 
 @inlined
 def update_rewards_and_stats(agents: Floats, flags: Ints, a: int, p: Params) -> float:
-    """Tally this step's events for a driving agent, decide its TERMINATION and return its reward."""
+    """Update the statistics of a driving agent with this step's events, set its TERMINATION and return its reward."""
     events = flags[EVENTS, a]
     gained = reward(agents, flags, a)
     dx, dy = agents[X, a] - agents[PREVIOUS_X, a], agents[Y, a] - agents[PREVIOUS_Y, a]
-    # All is read before anything is written: a GPU would wait for each number in turn.
+    # Read everything before writing anything: a GPU would wait for each number in turn.
     returned, distance, driven, on_lane = agents[RETURN, a], agents[DISTANCE, a], agents[DRIVEN, a], agents[ON_LANE, a]
     aligned, centred, wrong_way = agents[ALIGNED, a], agents[CENTERED, a], agents[WRONG_WAY, a]
     uncomfortable = agents[UNCOMFORTABLE, a]
@@ -126,7 +126,7 @@ def update_rewards_and_stats(agents: Floats, flags: Ints, a: int, p: Params) -> 
     if events & EVENT_GOAL:
         goal += 1
         flags[GOAL, a] = goal
-    # Who was to get another goal and has none a step later came to the end of the road.
+    # An agent that should have got another goal, and has none a step later, is at the end of the road.
     is_done = 0 < goal_count <= goal and (p.at_goal != NEW_GOAL or not events & EVENT_GOAL)
     if is_done and p.at_goal != CONTINUE:
         termination = max(termination, STOPPED if p.at_goal == STOP else REMOVED)
@@ -141,7 +141,7 @@ def _one_if(bits: int) -> float:
 
 @rule
 def finish_step(worlds: Worlds, logs: Logs, rows: Rows, w: int, p: Params) -> None:
-    """Find out whether the trial and the episode of world w end with this step; write signals and figures."""
+    """Detect whether the trial and the episode of world w end with this step, and write signals and figures."""
     flags, clock = worlds.agent_flags[w], worlds.clocks[w]
     row_count = logs.trials.shape[1]
     is_ego_left = False
@@ -151,7 +151,7 @@ def finish_step(worlds: Worlds, logs: Logs, rows: Rows, w: int, p: Params) -> No
     for a in range(row_count):
         row = w * row_count + a
         write_row_results(worlds, logs, rows, w, a, row, is_over, p)
-        # Roles are drawn anew for each episode: what a row did as a co-player is no figure of an ego.
+        # Roles are drawn again for each episode: an episode as a co-player enters no figure of an ego.
         if rows.episode_ended[row] and flags[ROLE, a] == EGO:
             average_episode(logs, w, a, p)
     update_clock(clock, is_over, p)
@@ -159,13 +159,13 @@ def finish_step(worlds: Worlds, logs: Logs, rows: Rows, w: int, p: Params) -> No
 
 @inlined
 def keeps_trial_running(flags: Ints, a: int) -> bool:
-    """Whether agent a keeps its trial going."""
+    """Return whether agent a keeps its trial running."""
     return flags[ROLE, a] == EGO and flags[IS_DRIVING, a] != 0 and flags[TERMINATION, a] == NOT_TERMINATED
 
 
 @inlined
 def is_trial_over(clock: Ints, is_ego_left: bool, p: Params) -> bool:
-    """Whether a trial ends with this step: the time is up, or no ego is left (who respawns, always is)."""
+    """Return whether the trial ends with this step: the time is up, or no ego is left (with respawn one always is)."""
     return clock[STEP] >= p.trial_steps or (p.at_goal != RESPAWN and not is_ego_left)
 
 
@@ -173,14 +173,14 @@ def is_trial_over(clock: Ints, is_ego_left: bool, p: Params) -> bool:
 def write_row_results(
     worlds: Worlds, logs: Logs, rows: Rows, w: int, a: int, row: int, is_over: bool, p: Params
 ) -> None:
-    """Write the signals of a row, and what its trial and its episode come to if they end."""
+    """Write the signals of a row, and the figures of its trial and episode if they end."""
     flags, clock = worlds.agent_flags[w], worlds.clocks[w]
     has_ended, is_timed_out = False, False
     is_last_trial = clock[TRIAL] + 1 >= p.trials
     if a < clock[DRIVEN_COUNT]:
         is_driving = flags[IS_DRIVING, a] != 0
         is_done = flags[IS_DONE, a] != 0 or flags[TERMINATION, a] != NOT_TERMINATED
-        # With one trial, who is done ends there and then and is out of the rest; with several, all end at once.
+        # With one trial, an agent that is done ends at once; with several, all end together.
         if p.trials == 1:
             has_ended = is_driving and (is_done or is_over)
         else:
@@ -197,20 +197,20 @@ def write_row_results(
 
 @inlined
 def has_arrived(flags: Ints, a: int, p: Params) -> bool:
-    """Whether agent a has reached all its goals and continues: the end of the time is then not a failure."""
+    """Return whether agent a has reached all its goals and continues; then the end of the time is not a failure."""
     return p.at_goal == CONTINUE and 0 < flags[GOAL_COUNT, a] <= flags[GOAL, a]
 
 
 @inlined
 def update_clock(clock: Ints, is_over: bool, p: Params) -> None:
-    """Note whether the trial is over, and whether it was the last."""
+    """Write whether the trial ended, and whether it was the last one."""
     clock[TRIAL_ENDED] = is_over
     clock[EPISODE_ENDED] = is_over and clock[TRIAL] + 1 >= p.trials
 
 
 @rule
 def cut_row(worlds: Worlds, logs: Logs, w: int, a: int, p: Params) -> bool:
-    """Close the episode of row a before its time; False if none is under way."""
+    """Cut short the episode of row a; return False if there is none in progress."""
     flags, clock = worlds.agent_flags[w], worlds.clocks[w]
     if a >= clock[DRIVEN_COUNT] or clock[EPISODE_STEP] == 0:
         return False
@@ -226,7 +226,7 @@ def cut_row(worlds: Worlds, logs: Logs, w: int, a: int, p: Params) -> bool:
 
 @rule
 def advance_trial(worlds: Worlds, starts: Starts, maps: Maps, scenarios: Scenarios, w: int, p: Params) -> None:
-    """Let the fates come true, and start the next trial, or whoever waits for another start."""
+    """Apply terminations, and start the next trial, or the agents that wait for a start."""
     clock = worlds.clocks[w]
     for a in range(clock[DRIVEN_COUNT]):
         apply_termination(worlds, maps, w, a, p)
@@ -239,7 +239,7 @@ def advance_trial(worlds: Worlds, starts: Starts, maps: Maps, scenarios: Scenari
 
 @rule
 def apply_termination(worlds: Worlds, maps: Maps, w: int, a: int, p: Params) -> None:
-    """Let come true what this step means for agent a."""
+    """Apply what this step's events mean for agent a: its termination or its next goal."""
     agents, flags = worlds.agents[w], worlds.agent_flags[w]
     if flags[IS_DRIVING, a] == 0:
         return
