@@ -1,4 +1,4 @@
-"""The simulator on the CPU: steps, stages, larger worlds, exchange of scenarios, memory, time to the first step."""
+"""The simulator on the CPU: steps, stages, larger worlds, new scenarios, memory, time to the first step."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def sim_cpu_large(found: Measurements, sizes: Sizes) -> None:
 
 
 def write_towns(path: Path, count: int, streets: tuple[int, int]) -> Path:
-    """A pack of towns with some traffic."""
+    """Write a pack of towns with some traffic."""
     with PackWriter(path) as writer:
         seed = 0
         while count:
@@ -108,7 +108,7 @@ def _random_actions(env: DriveEnv, count: int) -> NDArray[np.float32]:
 
 
 def _steps(found: Measurements, path: Path, worlds: int, agents: int, steps: int) -> None:
-    """Whole steps with one and two threads in turn, then stage by stage."""
+    """Time whole steps with one and two threads in turn, then stage by stage."""
     envs = {threads: _open_env(path, worlds, agents, threads) for threads in (1, 2)}
     actions = _random_actions(envs[1], 16)
     for env in envs.values():
@@ -150,7 +150,7 @@ def _steps(found: Measurements, path: Path, worlds: int, agents: int, steps: int
 
 
 def _exchange(found: Measurements, path: Path, worlds: int, agents: int, exchanges: int) -> None:
-    """All worlds get another scenario at once: maps never seen, then maps known."""
+    """Give all worlds another scenario at once: unseen maps, then known maps."""
     for _ in range(exchanges):
         with Pack(path) as pack:
             env = _open_env(pack, worlds, agents, threads=1, sampling=False)
@@ -162,7 +162,7 @@ def _exchange(found: Measurements, path: Path, worlds: int, agents: int, exchang
 
 
 def first_step(found: Measurements, sizes: Sizes) -> None:
-    """A new process, from the import to the end of the first step: nothing compiled, then everything."""
+    """Start a process and time it from the import to the end of the first step: nothing compiled, then everything."""
     with tempfile.TemporaryDirectory() as cache:
         path = write_towns(Path(cache) / "towns.pack", sizes["maps"], (3, 3))
         for name in ("first step, nothing compiled", "first step, compiled"):

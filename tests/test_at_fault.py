@@ -1,4 +1,4 @@
-"""The rule that attributes collisions, in cases worked out on paper, and against shapely.
+"""The at-fault rule in cases worked out on paper, and compared with shapely.
 
 In the cases the ego is 5 m by 2 m, at the origin and heads east: its front bumper is the line x = 2.5, y = -1 to 1, and
 its rear axle is at x = -1.5.
@@ -26,7 +26,7 @@ Doubles = NDArray[np.float64]
 
 
 def kind_of(x: float, y: float, heading: float = EAST, speed: float = 3.0, ego_speed: float = 5.0, **more: Any) -> int:
-    """The type of the contact with a track at a place."""
+    """Return the type of the contact with a track at a place."""
     length, width, is_static = (more.get(name, usual) for name, usual in (("length", 5), ("width", 2), ("static", 0)))
     track = [x, y, np.cos(heading), np.sin(heading), length, width, speed]
     return collision_type(*np.float64([0, 0, 1, 0, 5, 2, ego_speed, *track]), is_static=bool(is_static))
@@ -81,7 +81,7 @@ def test_everything_else_is_a_lateral_collision():
     assert kind_of(-0.5, 1.9) == LATERAL, "side by side"
     assert kind_of(0.0, -3.4, NORTH) == LATERAL, "one that crosses drives into the ego's side"
     assert kind_of(-3.0, 1.9) == LATERAL, "beside, further back"
-    # A long truck at 45 degrees behind whose side touches the rear left corner: its middle is ahead of the axle.
+    # A long truck behind at 45 degrees, whose side touches the rear left corner: its center is ahead of the axle.
     assert kind_of(-0.5, 4.0, np.pi / 4, length=14.0, width=2.6) == LATERAL
 
 
@@ -98,7 +98,7 @@ def test_who_is_at_fault_is_what_the_definition_says():
 
 
 def touching_pairs(seed: int, count: int) -> Doubles:
-    """(n, 14) pairs of boxes that touch, with speeds; some stand."""
+    """Return pairs of boxes that touch, with speeds, (n, 14); some stand."""
     rng = np.random.default_rng(seed)
     ego, track = rng.uniform(-1, 1, (2, count, 7))
     for boxes in (ego, track):
@@ -128,7 +128,7 @@ def polygons(boxes: Doubles) -> NDArray[np.object_]:
 
 
 def by_definition(pairs: Doubles) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """The type of each contact, and whether it is clear: not within rounding of another type."""
+    """Return the type of each contact, and whether it is clear: not within rounding of another type."""
     ego, track = pairs[:, :7], pairs[:, 7:]
     bumper = shapely.linestrings(corners(ego)[:, :2])
     axle = ego[:, :2] - 0.3 * ego[:, 4:5] * ego[:, 2:4]

@@ -1,4 +1,4 @@
-"""Maps, stop lines and agents in the simulator's arrays, put there by plain NumPy for tests of single rules."""
+"""Maps, stop lines and agents in the simulator's arrays, built with plain NumPy for tests of single rules."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from roadworthy.sim.state import FLAG_LINES, GOALS, Maps, Params, Scenarios
 
 
 def maps_of(*road_maps: RoadMap) -> Maps:
-    """One slot per map, padded with garbage to the largest."""
+    """Return one slot per map, padded with garbage to the largest."""
     return maps_of_tables([(road_map, prepare(road_map)) for road_map in road_maps])
 
 
 def maps_of_tables(prepared: Sequence[tuple[RoadMap, MapTables]]) -> Maps:
-    """As maps_of, of maps whose tables were worked out before."""
+    """Return the same as maps_of for maps whose tables exist already."""
     slots = [_map_arrays(road_map, tables) for road_map, tables in prepared]
     return Maps(**{name: _stacked([slot[name] for slot in slots]) for name in Maps._fields})
 
@@ -30,7 +30,7 @@ def _map_arrays(road_map: RoadMap, tables: MapTables) -> dict[str, NDArray[Any]]
     t = tables
     lanes, lane_points, edge_points = len(t.lane_lengths), len(t.lane_point_x), len(t.edge_point_x)
     limits, types = np.nan_to_num(road_map.speed_limits), road_map.types[:lanes]
-    # A sign names the lane that ends at its line, or those that begin there.
+    # A sign names the lane that ends at its line, or the lanes that begin there.
     stopped = set(road_map.stop_signs[:, 1].tolist())
     stopped |= {lane for lane, idm_acceleration in road_map.successors.tolist() if idm_acceleration in stopped}
     signs = [k for k, lane in enumerate(road_map.stop_line_lanes.tolist()) if lane in stopped]
@@ -85,7 +85,7 @@ def _map_arrays(road_map: RoadMap, tables: MapTables) -> dict[str, NDArray[Any]]
 
 
 def _lane_boxes(road_map: RoadMap) -> Floats:
-    """(5, lanes) bounds of what is within half a lane's width of its center line, and that half width."""
+    """Return the bounds of the area within half a lane's width of its center line, and that half width, (5, lanes)."""
     lanes = road_map.lane_count
     half = np.where(np.isfinite(road_map.lane_widths), road_map.lane_widths, 3.5) / 2
     parts = [road_map.points[a:b, :2] for a, b in pairwise(road_map.starts[: lanes + 1])]
@@ -95,7 +95,7 @@ def _lane_boxes(road_map: RoadMap) -> Floats:
 
 
 def lines_between(ends: ArrayLike) -> Floats:
-    """(5, k) stop lines from their left and right ends, (k, 2, 2)."""
+    """Return stop lines (5, k) from their left and right ends (k, 2, 2)."""
     left, right = np.moveaxis(np.asarray(ends, np.float64).reshape(-1, 2, 2), 1, 0)
     x, y = ((left + right) / 2).T
     across_x, across_y = (right - left).T
@@ -111,7 +111,7 @@ def scenarios_of(
     lanes: ArrayLike = (),
     dt: float = 0.1,
 ) -> Scenarios:
-    """One slot with lights alone. lines: (5, lights); light_states: (frames, lights); the others one per light."""
+    """Return one slot with lights only. lines: (5, lights); light_states: (frames, lights); the others one per light."""
     stop_lines = np.asarray(lines, np.float32).reshape(5, -1)
     count = stop_lines.shape[1]
     states = np.asarray(light_states, np.uint8).reshape(-1, count) if count else np.zeros((0, 0), np.uint8)
@@ -139,12 +139,12 @@ def scenarios_of(
 
 
 def constant_lights(lines: ArrayLike, *shown: LightState, frames: int = 1) -> Scenarios:
-    """Lights that show the same all the time, one state per light."""
+    """Return lights with constant states, one state per light."""
     return scenarios_of(lines, np.tile(np.array(shown, np.uint8), (frames, 1)))
 
 
 def params(**given: Any) -> Params:
-    """Settings, 0 where not given."""
+    """Return settings that are 0 unless given."""
     kinds = {name: np.float32 if "float" in str(kind) else np.int32 for name, kind in Params.__annotations__.items()}
     return Params(**{name: kinds[name](given.get(name, 0)) for name in Params._fields})
 
@@ -159,9 +159,9 @@ def agents_at(
     speed: ArrayLike = 0.0,
     goals: int = 1,
 ) -> tuple[Floats, Ints]:
-    """Blocks `agents` and `flags` of a world: present, `move` metres along the heading from where they were before.
+    """Return blocks `agents` and `flags` of a world: present agents that moved `move` meters along their heading.
 
-    Lines that aren't named here hold NaN and garbage.
+    Lines that are not given hold NaN and garbage.
     """
     x, y, heading, length, width, move, speed = np.broadcast_arrays(
         *(np.atleast_1d(np.asarray(given, np.float64)) for given in (x, y, heading, length, width, move, speed))
@@ -188,7 +188,7 @@ def agents_at(
 
 
 def _stacked(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """(slots, ...) arrays of different sizes, garbage behind the smaller ones."""
+    """Stack arrays of different sizes, (slots, ...), with garbage behind the smaller ones."""
     shape = np.max([array.shape for array in arrays], axis=0)
     garbage = np.nan if arrays[0].dtype.kind == "f" else np.iinfo(arrays[0].dtype).max
     stacked = np.full((len(arrays), *shape), garbage, arrays[0].dtype)

@@ -1,7 +1,7 @@
 """Run every rule in all combinations of mode, goal behavior and infraction behavior: `python -m tests.sim.bounds PACK`.
 
-With NUMBA_BOUNDSCHECK=1 an index beyond an array is an error. All settings are data, so the kernels compile once.
-The last line is JSON: how many combinations ran, and the most goals that an agent has reached.
+With NUMBA_BOUNDSCHECK=1 an index beyond an array is an error. All settings are data, so the kernels compile once. The
+last line is JSON: how many combinations ran, and the most goals that an agent reached.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ WORLDS, STEPS = 2, 24
 
 
 def combinations() -> Iterator[SimConfig]:
-    """All modes, goal behaviors and infraction behaviors; models, actions, traffic and trials take turns."""
+    """Return all combinations of modes, goals and infractions, with varying models, actions and traffic."""
     words = itertools.product(Mode, AtGoal, OnInfraction)
     for number, (mode, at_goal, on_infraction) in enumerate(words):
         yield SimConfig(
@@ -57,7 +57,7 @@ def combinations() -> Iterator[SimConfig]:
 
 
 def run(pack: Pack, config: SimConfig, rng: np.random.Generator) -> int:
-    """A few episodes, in which some drive straight on and others anywhere; returns the most goals reached."""
+    """Run a few episodes in which some agents drive straight and others randomly; return the most goals reached."""
     env = DriveEnv(pack, WORLDS, config, seed=int(rng.integers(1000)))
     env.reset()
     most = 0
@@ -74,7 +74,7 @@ def run(pack: Pack, config: SimConfig, rng: np.random.Generator) -> int:
 
 
 def main(path: str) -> None:
-    """Run all combinations, in turn."""
+    """Run all combinations."""
     pack, rng, counts = Pack(Path(path)), np.random.default_rng(0), []
     for config in combinations():
         try:

@@ -1,4 +1,4 @@
-"""Agents on an empty plane, and drivers that put them through the dynamics: what several tests of rules share."""
+"""Agents on an empty plane, and kernels that move them by the dynamics, for several tests of rules."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def move_all(agents, flags, dt, hidden, p, steps):
 
 @kernel
 def decode_all(actions, kinds, p, asked_out, again_out):
-    """Decode each action for each kind, and encode what it asks for."""
+    """Decode each action for each type, and encode what it requests."""
     for k in range(len(kinds)):
         for i in range(len(actions)):
             along, across = dynamics.decode(actions[i, 0], actions[i, 1], kinds[k], p)
@@ -50,7 +50,7 @@ def params_of(model, actions=Actions.CONTINUOUS):
 
 
 def agents_of(kinds, **lines):
-    """Agents, marks and hidden factors that change nothing; what is not given is 0, what a step only writes is NaN."""
+    """Return agents, flags and neutral hidden factors: 0 unless given, NaN in lines that a step only writes."""
     n = len(kinds)
     agents, flags = np.zeros((GOALS + 2, n), np.float32), np.zeros((FLAG_LINES, n), np.int32)
     agents[[JERK, STEERING, PREVIOUS_X, PREVIOUS_Y]] = np.nan

@@ -1,4 +1,4 @@
-"""Hand-made scenes for tests of whole simulations: a straight road, agents that drive along it as told."""
+"""Hand-made scenes for tests of whole simulations: a straight road, and agents that drive along it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HALF_LANE = 1.75
 
 @dataclass(frozen=True)
 class Actor:
-    """An agent that moves at a constant speed along its heading, there from step `first` to before step `last`."""
+    """An agent that moves at a constant speed along its heading, present from step `first` to before step `last`."""
 
     x: float
     y: float = -HALF_LANE
@@ -60,7 +60,7 @@ def scene(
     road_map: RoadMap | None = None,
     light: LightState | None = None,
 ) -> Scenario:
-    """A scenario of these actors; a light, where given, stands at the end of lane 0 and never changes."""
+    """Return a scenario of these actors. A light, if given, stands at the end of lane 0 and never changes."""
     count = len(actors)
     time = np.arange(steps) * DT
     positions, headings = np.zeros((count, steps, 3), np.float32), np.zeros((count, steps), np.float32)
@@ -96,7 +96,7 @@ def scene(
 
 
 def pack_of(path: Path, *scenarios: Scenario) -> Pack:
-    """A pack of these scenarios."""
+    """Return a pack of these scenarios."""
     with PackWriter(path) as writer:
         for scenario in scenarios:
             writer.add(scenario)

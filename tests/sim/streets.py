@@ -25,7 +25,7 @@ _TRACKED = np.array(TRACKED)
 
 
 def streets(*lanes: ArrayLike, successors: Sequence[tuple[int, int]] = (), **others: Any) -> RoadMap:
-    """A map of lanes given by their points; `types` may name their LaneTypes."""
+    """Return a map of lanes given by their points; `types` may set their LaneTypes."""
     types = others.pop("types", [LaneType.SURFACE_STREET] * len(lanes))
     features = [(FeatureKind.LANE, kind, points) for kind, points in zip(types, lanes, strict=True)]
     return map_of(features, successors=pairs(*successors), **others)
@@ -50,7 +50,7 @@ def open_params(agents: int = 8, **settings: Any) -> Params:
 
 
 def worlds_of(agents: int, seeds: Sequence[int] = (7,), goals: int = 3, haste: float = 1.0) -> Worlds:
-    """Worlds with absent vehicles of role idm; every line that nobody has set yet holds NaN or garbage."""
+    """Return worlds with absent vehicles of role idm; lines that nobody has set yet hold NaN or garbage."""
     count = len(seeds)
     blocks = np.full((count, GOALS + 2 * goals, agents), np.nan, np.float32)
     flags = np.full((count, FLAG_LINES, agents), -1234567, np.int32)
@@ -81,7 +81,7 @@ def put(
     size: tuple[float, float] = (4.5, 2.0),
     w: int = 0,
 ) -> None:
-    """Put an agent on the first lane of a route, so many metres along it."""
+    """Put an agent on the first lane of a route, at a distance along it."""
     agents, flags = worlds.agents[w], worlds.agent_flags[w]
     x, y, heading = along(maps, worlds.clocks[w, state.MAP], [route[0]], arc)
     pose = {state.X: x - offset * np.sin(heading), state.Y: y + offset * np.cos(heading), state.HEADING: heading}
@@ -97,7 +97,7 @@ def put(
 
 
 def along(maps: Maps, m: int, route: Sequence[int], arc: float) -> tuple[float, float, float]:
-    """x, y and the direction of the piece there, in float64."""
+    """Return x, y and the direction of the lane point there, in float64."""
     for lane in route[:-1]:
         length = float(maps.lane_lengths[m, lane])
         if arc <= length:
@@ -121,9 +121,9 @@ def route_of(worlds: Worlds, a: int, w: int = 0) -> list[int]:
 def drive(
     worlds: Worlds, maps: Maps, scenarios: Scenarios, p: Params, steps: int, script: NDArray[np.float64] | None = None
 ) -> tuple[NDArray[np.float32], NDArray[np.bool_], NDArray[np.bool_]]:
-    """Let world 0 run. script: (steps, k, 3) x, y and speed of the first k agents, which drive straight as told.
+    """Run world 0. script: (steps, k, 3) x, y and speed of the first k agents, which drive straight.
 
-    Gives (steps, len(TRACKED), agents) what agents did, (steps, agents) who was present, and who collided.
+    Return (steps, len(TRACKED), agents) what agents did, (steps, agents) who was present, and who collided.
     """
     count = worlds.agents.shape[2]
     track = np.full((steps, len(TRACKED), count), np.nan, np.float32)
@@ -159,7 +159,7 @@ def _run(worlds, maps, scenarios, p, told, track, present, collided):
 
 @entry
 def spawn_all(worlds, maps, scenarios, p):
-    """Spawn every agent of every world, one after another; gives how many found a place."""
+    """Spawn every agent of every world, one after another; return how many found a place."""
     placed = 0
     for w in range(len(worlds.clocks)):
         for a in range(worlds.clocks[w, state.AGENT_COUNT]):

@@ -1,4 +1,4 @@
-"""The simulator's document says what the code says."""
+"""The simulator's document has every setting and figure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A million random steps of agents with random settings: no crash, no NaN, no growth of memory, no company noticed."""
+"""A million random steps with random settings: no crash, no NaN, no growth of memory, no influence of other worlds."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ WORLDS, SLOT = 6, 3
 
 
 def wander(towns: Pack, rng: np.random.Generator, steps: int) -> int:
-    """Random driving under random settings; returns how many agent-steps were made.
+    """Drive randomly with random settings; return how many agent-steps were made.
 
-    One of the worlds runs a second time, alone: what it returns is the same to the bit.
+    One of the worlds runs a second time, alone: its results are equal to the bit.
     """
     config, seed = random_config(rng), int(rng.integers(1 << 40))
     env = DriveEnv(towns, WORLDS, config, seed=seed)

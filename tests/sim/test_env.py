@@ -1,4 +1,4 @@
-"""DriveEnv: rows, roles, determinism, going back, and what it says to wrong input."""
+"""DriveEnv: rows, roles, determinism, snapshots, and errors for wrong input."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from tests.sim.scenes import Actor, pack_of, road, scene
 
 
 def drive(env: DriveEnv, steps: int, seed: int = 0) -> bytes:
-    """Random steps; all that came out of them."""
+    """Make random steps and return all outputs."""
     rng = np.random.default_rng(seed)
     out = [env.reset().tobytes()]
     for _ in range(steps):
@@ -114,7 +114,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_one_others(towns: Pack) 
     assert one.reset(seed=3).tobytes() == first[: one.observations.nbytes]
 
 
-def test_a_snapshot_goes_on_exactly(towns: Pack) -> None:
+def test_a_snapshot_continues_exactly(towns: Pack) -> None:
     settings = SimConfig(episode=EpisodeConfig(2, 15), control=ControlConfig(others=Others.IDM))
     env = DriveEnv(towns, 3, settings, seed=2)
     drive(env, 20)
@@ -129,7 +129,7 @@ def test_a_snapshot_goes_on_exactly(towns: Pack) -> None:
     assert futures[0] == futures[1] == futures[2]
 
 
-def test_a_watcher_sees_the_last_state_of_a_trial_and_changes_nothing(towns: Pack) -> None:
+def test_a_callback_sees_the_last_state_of_a_trial_and_changes_nothing(towns: Pack) -> None:
     settings = SimConfig(mode=Mode.OPEN, episode=EpisodeConfig(2, 6), control=ControlConfig(rows=4), open=OpenConfig(4))
     plain = DriveEnv(towns, 2, settings, seed=3)
     watched = DriveEnv(towns, 2, settings, seed=3)
@@ -140,14 +140,14 @@ def test_a_watcher_sees_the_last_state_of_a_trial_and_changes_nothing(towns: Pac
     assert [trials for trials, _ in seen[4:7]] == [[0, 0], [0, 0], [1, 1]], (
         "step 6 ends the trial and is seen as its last"
     )
-    # Cars move by less than 4 m in a step, but a trial's start is further from its end.
+    # Cars move by less than 4 m in a step, but a trial's start is farther from its end.
     assert np.abs(seen[5][1] - seen[4][1]).max() < 4.0
     watched.set_pre_reset_callback(None)
     watched.step(np.zeros((watched.row_count, 2)))
     assert len(seen) == 14
 
 
-def test_some_worlds_begin_anew_and_the_others_go_on(towns: Pack) -> None:
+def test_some_worlds_restart_and_the_others_continue(towns: Pack) -> None:
     settings = SimConfig(
         mode=Mode.OPEN, episode=EpisodeConfig(1, 50), control=ControlConfig(rows=4), open=OpenConfig(4)
     )
@@ -192,7 +192,7 @@ def test_a_world_holds_256_agents(tmp_path: Path) -> None:
 
 @pytest.mark.row("SIM-3")
 @pytest.mark.parametrize("sdc", [0, 1, 2])
-def test_replayed_traffic_moves_wherever_it_stands_in_the_list(tmp_path: Path, sdc: int) -> None:
+def test_replayed_traffic_moves_whatever_its_slot(tmp_path: Path, sdc: int) -> None:
     pack = pack_of(tmp_path / "p.pack", scene(Actor(10), Actor(40), Actor(70, 1.75), sdc=sdc))
     env = DriveEnv(pack, 1, SimConfig(control=ControlConfig(who=Control.SDC)), sampling=False)
     env.assign(0, 0, 0)
@@ -218,7 +218,7 @@ def test_replayed_agents_are_absent_outside_their_valid_frames(tmp_path: Path) -
 
 
 @pytest.mark.row("SIM-3")
-def test_control_modes_choose_who_is_driven(tmp_path: Path) -> None:
+def test_control_modes_select_the_driven_agents(tmp_path: Path) -> None:
     actors = (
         Actor(10),
         Actor(40),
@@ -340,7 +340,7 @@ def test_hidden_factors_are_drawn_per_episode_and_recorded(towns: Pack) -> None:
 
 
 @pytest.mark.row("SIM-12")
-def test_wrong_input_says_what_was_given_and_what_is_allowed(tmp_path: Path) -> None:
+def test_errors_name_the_input_and_what_is_allowed(tmp_path: Path) -> None:
     pack = pack_of(tmp_path / "p.pack", scene(Actor(10)))
     env = DriveEnv(pack, 1)
     with pytest.raises(UsageError, match="reset"):
@@ -387,7 +387,7 @@ def test_inactive_rows_may_hold_anything(tmp_path: Path) -> None:
 
 
 @pytest.mark.row("SIM-12")
-def test_packs_that_nobody_can_drive_are_errors(tmp_path: Path) -> None:
+def test_packs_without_drivable_scenarios_are_errors(tmp_path: Path) -> None:
     parked = pack_of(
         tmp_path / "parked.pack", scene(Actor(10, speed=0.0), Actor(20, kind=AgentType.PEDESTRIAN), sdc=-1)
     )
@@ -402,7 +402,7 @@ def test_packs_that_nobody_can_drive_are_errors(tmp_path: Path) -> None:
 
 
 @pytest.mark.row("SIM-12")
-def test_settings_that_contradict_each_other_are_errors() -> None:
+def test_contradictory_settings_are_errors() -> None:
     with pytest.raises(ConfigError, match="respawn"):
         SimConfig(goal=GoalConfig(AtGoal.RESPAWN), episode=EpisodeConfig(2, 10))
     with pytest.raises(ConfigError, match=r"open\.agents is 33"):
@@ -414,7 +414,7 @@ def test_settings_that_contradict_each_other_are_errors() -> None:
 
 
 @pytest.mark.row("SIM-12")
-def test_choices_may_be_given_as_words_and_unknown_words_are_errors() -> None:
+def test_choices_accept_words_and_unknown_words_are_errors() -> None:
     config = SimConfig(mode="open", model="jerk", goal=GoalConfig("stop"))  # type: ignore[arg-type]
     assert (config.mode, config.model, config.goal.at_goal) == (Mode.OPEN, Model.JERK, AtGoal.STOP)
     with pytest.raises(ConfigError, match=r"mode is 'opn', expected one of: replay, open"):
@@ -423,7 +423,7 @@ def test_choices_may_be_given_as_words_and_unknown_words_are_errors() -> None:
         InfractionConfig(collision="stopp")  # type: ignore[arg-type]
 
 
-def test_nothing_is_allocated_for_what_a_step_returns(towns: Pack) -> None:
+def test_a_step_allocates_nothing(towns: Pack) -> None:
     env = DriveEnv(towns, 2, SimConfig(mode=Mode.OPEN))
     first = env.reset()
     observations, rewards, signals = env.step(np.zeros((env.row_count, 2)))
@@ -452,7 +452,7 @@ def test_random_configs_run_without_nan(towns: Pack, number: int) -> None:
 
 
 def random_config(rng: np.random.Generator) -> SimConfig:
-    """Any settings that go together."""
+    """Return any valid combination of settings."""
 
     def pick(choices: Any) -> Any:
         return list(choices)[rng.integers(len(list(choices)))]

@@ -1,4 +1,4 @@
-"""An episode is the same bits alone, in any slot and in any batch, in every trial, whatever happens at the goal."""
+"""An episode is the same bits alone, in any slot, in any batch and in every trial, whatever happens at the goal."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ STEPS, TRIALS, SCENARIO, SEED = 40, 2, 1, 77
 
 
 class Seen(NamedTuple):
-    """What the rows of one world got, step by step, as bytes; and their figures."""
+    """The outputs of the rows of one world, step by step, as bytes; and their figures."""
 
     steps: list[bytes]  # observations, rewards and signals
     starts: list[bytes]  # observations before the first step, and after each step that ended a trial
@@ -42,7 +42,7 @@ class Seen(NamedTuple):
 
 
 def settings(at_goal: AtGoal, mode: Mode) -> SimConfig:
-    """Goals so near that an agent reaches more of them than there is room for."""
+    """Goals so close that an agent reaches more of them than there is room for."""
     return SimConfig(
         mode=mode,
         init_steps=60,  # recordings, whose ends are the goals, last 30 more steps
@@ -56,7 +56,7 @@ def settings(at_goal: AtGoal, mode: Mode) -> SimConfig:
 
 
 def actions_of(pack: Pack, config: SimConfig) -> NDArray[np.float32]:
-    """(steps, rows, 2) what an expert does in a trial of the episode, but for one agent that steers off the road."""
+    """Return what an expert does in a trial, except for one agent that leaves the road, (steps, rows, 2)."""
     env = DriveEnv(pack, 1, config, sampling=False)
     env.assign(0, SCENARIO, SEED)
     env.reset()

@@ -1,4 +1,4 @@
-"""How fast an env is: `measure`, and `roadworthy bench sim` that shows it."""
+"""The speed of an env: `measure`, and `roadworthy bench sim`, which shows it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from roadworthy.sim.env import DriveEnv
 from roadworthy.sim.speed import measure
 
 
-def test_a_measured_env_tells_every_stage_and_counts_active_agents_only(towns: Pack) -> None:
+def test_a_measurement_has_every_stage_and_counts_active_agents_only(towns: Pack) -> None:
     env = DriveEnv(towns, 2, SimConfig(mode=Mode.OPEN, open=OpenConfig(agents=3)), threads=1)
     steps: list[int] = []
     speed = measure(env, 20, lambda done, total: steps.append(done))

@@ -1,4 +1,4 @@
-"""The adapters keep Gymnasium's and PettingZoo's rules, and what they say is what the simulator did."""
+"""The adapters keep the rules of Gymnasium and PettingZoo and report what the simulator did."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ ROLL = np.array([4, 6])  # neither faster nor slower, straight on
 
 @pytest.fixture(scope="module")
 def pack(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two scenarios with 2 vehicles that move, and one with 4."""
+    """Two scenarios with two moving vehicles, and one with four."""
     path = tmp_path_factory.mktemp("packs") / "adapters.pack"
     with PackWriter(path) as writer:
         writer.add(example_scenario("near"))
@@ -73,7 +73,7 @@ def arrays_in(value: Any) -> list[np.ndarray]:
     return [array for part in parts for array in arrays_in(part)]
 
 
-# One agent, for Gymnasium
+# One agent: Gymnasium
 
 
 @pytest.mark.row("SIM-13")
@@ -133,7 +133,7 @@ def test_an_episode_out_of_time_is_truncated_and_its_last_observation_is_that_of
 
 @pytest.mark.row("SIM-13")
 def test_an_episode_that_reaches_its_goal_is_terminated(pack: Path) -> None:
-    # The car of scenario 0 goes at 3 m/s, its goal is 24 m away: within 20 m of it after 4 m.
+    # The car of scenario 0 drives at 3 m/s toward a goal 24 m away, so it is within 20 m of it after 4 m.
     env = DriveGymEnv(pack, config(trial_steps=50, radius_m=20.0))
     env.reset(options={"scenario": 0})
     for _ in range(13):
@@ -160,7 +160,7 @@ def test_an_episode_of_several_trials_ends_with_the_last(pack: Path) -> None:
 
 
 @pytest.mark.row("SIM-13")
-def test_a_seed_starts_the_run_over_and_without_one_it_goes_on(pack: Path) -> None:
+def test_a_seed_restarts_the_run_and_without_one_it_continues(pack: Path) -> None:
     env = DriveGymEnv(pack, config(trial_steps=3))
 
     def episodes(count: int, seed: int | None) -> list[tuple[int, int]]:
@@ -188,7 +188,7 @@ def test_envs_without_a_seed_differ_and_an_episode_left_early_is_not_repeated(pa
     assert len(set(seeds)) == 6
 
 
-def test_what_a_reset_is_told_wrongly_is_refused_and_harms_nothing(pack: Path) -> None:
+def test_wrong_reset_options_are_refused_and_harm_nothing(pack: Path) -> None:
     env = DriveGymEnv(pack, config(), seed=1)
     env.reset()
     for options, message in (
@@ -205,7 +205,7 @@ def test_what_a_reset_is_told_wrongly_is_refused_and_harms_nothing(pack: Path) -
     assert observation.any()
 
 
-def test_a_single_env_says_what_it_can_not_do(pack: Path) -> None:
+def test_a_single_env_refuses_what_it_cannot_do(pack: Path) -> None:
     with pytest.raises(UsageError, match=r"up to 4 agents.*DriveVectorEnv"):
         DriveGymEnv(pack, config(who=Control.VEHICLES))
     with pytest.raises(UsageError, match="render_mode is 'human'"):
@@ -241,7 +241,7 @@ def test_gymnasium_can_make_both_kinds(pack: Path) -> None:
         gymnasium.make_vec(ENV_ID, num_envs=3, pack=str(pack), config=config(who=Control.VEHICLES))
 
 
-# Many, for Gymnasium
+# Many agents: Gymnasium
 
 
 @pytest.mark.row("SIM-13")
@@ -254,7 +254,7 @@ def test_gymnasium_can_make_both_kinds(pack: Path) -> None:
     ],
     ids=["one trial", "three trials", "respawn"],
 )
-def test_the_vector_env_does_as_gymnasiums_own_over_single_envs(pack: Path, settings: SimConfig) -> None:
+def test_the_vector_env_equals_gymnasiums_own_over_single_envs(pack: Path, settings: SimConfig) -> None:
     count, scenarios = 5, [0, 1]
     ours = DriveVectorEnv(pack, count, settings, scenarios=scenarios)
     theirs = SyncVectorEnv(
@@ -278,7 +278,7 @@ def test_the_vector_env_does_as_gymnasiums_own_over_single_envs(pack: Path, sett
 
 
 @pytest.mark.row("SIM-13")
-def test_a_row_without_an_agent_is_inactive_and_says_so(pack: Path) -> None:
+def test_a_row_without_an_agent_is_inactive(pack: Path) -> None:
     envs = DriveVectorEnv(
         pack, 3, config(who=Control.VEHICLES, trial_steps=15, radius_m=21.0), scenarios=[0, 2], seed=2
     )
@@ -309,9 +309,9 @@ def test_a_row_without_an_agent_is_inactive_and_says_so(pack: Path) -> None:
 
 
 @pytest.mark.row("SIM-13")
-def test_a_row_in_limbo_is_inactive_and_saw_nothing_at_the_end(pack: Path) -> None:
+def test_a_row_that_is_done_early_is_inactive_and_has_no_final_observation(pack: Path) -> None:
     envs = DriveVectorEnv(pack, 1, config(who=Control.VEHICLES, trials=2, trial_steps=10, radius_m=20.0), seed=2)
-    # Both cars of scenario 0 start 24 m from their goals; the second hurries.
+    # Both cars of scenario 0 start 24 m from their goals; the second one is faster.
     _, info = envs.reset(options={"scenario": [0]})
     envs.drive.final_observation[:] = np.nan
     go = np.tile(ROLL, (4, 1))
@@ -335,7 +335,7 @@ def test_a_row_in_limbo_is_inactive_and_saw_nothing_at_the_end(pack: Path) -> No
     assert not info["final_obs"][1].any()
 
 
-def test_the_vector_env_refuses_what_it_can_not_do(pack: Path) -> None:
+def test_the_vector_env_refuses_what_it_cannot_do(pack: Path) -> None:
     envs = DriveVectorEnv(pack, 2, config(), seed=2)
     for arguments, message in (
         ({"seed": [1, 2]}, "one whole number"),
@@ -362,7 +362,7 @@ def test_gymnasiums_wrappers_count_our_episodes(pack: Path) -> None:
     assert lengths == [5] * 6
 
 
-# All agents of a world, for PettingZoo
+# All agents of a world: PettingZoo
 
 
 @pytest.mark.row("SIM-13")
@@ -371,7 +371,7 @@ def test_pettingzoos_tests_pass(pack: Path, trials: int, capsys: pytest.CaptureF
     settings = config(who=Control.VEHICLES, trials=trials, radius_m=20.0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        # Scenario 2 has an agent for every slot; PettingZoo warns where possible agents never come.
+        # Scenario 2 has an agent for every slot; PettingZoo warns if possible agents never appear.
         parallel_api_test(DriveParallelEnv(pack, settings, scenarios=[2]), num_cycles=100)
         parallel_seed_test(lambda: DriveParallelEnv(pack, settings), num_cycles=100)
     assert "Passed" in capsys.readouterr().out
@@ -412,7 +412,7 @@ def test_agents_leave_when_their_episode_has_ended(pack: Path, trials: int) -> N
         env.step({})
 
 
-def test_the_parallel_env_refuses_what_it_can_not_do(pack: Path) -> None:
+def test_the_parallel_env_refuses_what_it_cannot_do(pack: Path) -> None:
     with pytest.raises(UsageError, match="can't come back"):
         DriveParallelEnv(pack, config(goal=GoalConfig(at_goal=AtGoal.RESPAWN)))
     env = DriveParallelEnv(pack, config(who=Control.VEHICLES), seed=0)
@@ -431,7 +431,7 @@ def test_the_parallel_env_refuses_what_it_can_not_do(pack: Path) -> None:
         env.reset()
 
 
-def test_co_players_are_told_apart(pack: Path) -> None:
+def test_co_players_and_egos_are_distinguished(pack: Path) -> None:
     settings = config(control=ControlConfig(who=Control.VEHICLES, rows=4, ego_share=0.5))
     env = DriveParallelEnv(pack, settings, scenarios=[2], seed=0)
     _, infos = env.reset()
@@ -440,12 +440,12 @@ def test_co_players_are_told_apart(pack: Path) -> None:
     assert sorted(info["role"] for info in infos.values()) == ["coplayer", "coplayer", "ego", "ego"]
 
 
-# All of them
+# All adapters
 
 
 @pytest.mark.row("SIM-13")
 @pytest.mark.parametrize("kind", ["single", "vector", "parallel"])
-def test_a_caller_may_keep_what_it_got(pack: Path, kind: str) -> None:
+def test_returned_arrays_are_copies(pack: Path, kind: str) -> None:
     settings = config(Control.SDC if kind == "single" else Control.VEHICLES, trial_steps=3)
     env: Any = {"single": DriveGymEnv, "vector": DriveVectorEnv, "parallel": DriveParallelEnv}[kind](
         pack, **({"worlds": 2} if kind == "vector" else {}), config=settings, seed=4

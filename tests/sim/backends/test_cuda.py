@@ -1,4 +1,4 @@
-"""The simulator on a GPU, which Python plays here: the same kernels run line by line on tiny worlds."""
+"""The CUDA simulator runs the same kernels line by line on tiny worlds, with the results of the CPU."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from roadworthy.sim.rules.episode_figures import EPISODE_FIGURES
 from tests.sim.scenes import Actor, pack_of, scene
 
 ROOT = Path(__file__).parents[3]
-# These two run every kernel; the others of tools/parity.py are parts of them.
+# These two cases run every kernel; the others of tools/parity.py are parts of them.
 CASES = (
     "replay with idm",
     "open, disturbed",
@@ -30,7 +30,7 @@ CASES = (
 
 
 def played(code: str, *arguments: str) -> dict[str, object]:
-    """What a script that ends with a line of JSON says, where Python plays the GPU."""
+    """Run a script in the CUDA simulator and return its last line, which is JSON."""
     paths = os.pathsep.join([str(ROOT / "src"), str(ROOT), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1", "PYTHONPATH": paths, "PYTHONWARNINGS": "ignore"}
     done = subprocess.run(
@@ -59,7 +59,7 @@ print(json.dumps({"equal": bool(np.array_equal(*seen)), "empty": int((seen[1] ==
 
 
 @pytest.mark.row("SIM-10")
-def test_more_worlds_than_a_grid_counts_in_one_direction_are_all_seen(towns: Pack) -> None:
+def test_more_worlds_than_a_grid_dimension_allows_are_all_observed(towns: Pack) -> None:
     assert played(MANY, str(towns.path)) == {"equal": True, "empty": 0}
 
 
@@ -200,7 +200,7 @@ print(json.dumps(answer))
 @pytest.mark.row("SIM-6")
 @pytest.mark.row("SIM-10")
 @pytest.mark.row("CL-4")
-def test_both_devices_judge_kinds_of_road_users_and_free_successes_alike(tmp_path: Path) -> None:
+def test_both_devices_judge_types_and_starts_at_goals_equally(tmp_path: Path) -> None:
     actors = (
         Actor(10, speed=0.0),  # starts at its goal
         Actor(30, -4.0, 5.0, np.pi / 2),  # leaves the road
@@ -227,7 +227,7 @@ def test_an_env_without_a_gpu_says_what_is_missing(towns: Pack) -> None:
         DriveEnv(towns, 2, device="cuda")
 
 
-def test_too_little_memory_on_the_gpu_says_what_needs_less(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_little_gpu_memory_names_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     torch, device = pytest.importorskip("torch"), pytest.importorskip("roadworthy.sim.backends.cuda_memory")
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (2**30, 2**31))
     device.require_memory(torch.device("cuda"), 2**30, "")
@@ -251,7 +251,7 @@ except DeviceError as error:
 """
 
 
-def test_too_little_memory_on_the_host_says_what_needs_less(towns: Pack) -> None:
+def test_too_little_host_memory_names_a_remedy(towns: Pack) -> None:
     said = str(played(HUGE, str(towns.path))["said"])
     assert "Unable to allocate 2 TiB" in said
     assert "fewer than 2 worlds" in said

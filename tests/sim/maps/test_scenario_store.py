@@ -1,4 +1,4 @@
-"""Scenarios and maps in the simulator's arrays, against what the pack says."""
+"""Scenarios and maps in the simulator's arrays equal the pack."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Pack:
 
 
 def crowd(tmp_path: Path, changes: dict[str, Any] | None = None, agents: int = 6) -> Pack:
-    """A pack of one scenario. Agent k drives k m/s to the east (0 is parked), starting 10 k m to the east of agent 0.
+    """A pack of one scenario. Agent k drives k m/s to the east (0 is parked) and starts 10 k m to the east of agent 0.
 
-    Of six, agent 3 is a pedestrian, 4 goes away before INIT, 5 comes later; 2 is the self-driving car.
+    Of six agents, agent 3 is a pedestrian, 4 leaves before INIT, 5 comes later, and 2 is the self-driving car.
     """
     base = example_scenario()
     steps = base.steps
@@ -98,7 +98,7 @@ def loaded(pack: Pack, config: SimConfig | None = None, number: int = 0) -> Scen
 
 
 def sources(store: ScenarioStore, slot: int = 0) -> tuple[list[int], list[int]]:
-    """Which agents are driven, and which others are there, by their number in the recording."""
+    """Return which agents are driven and which others are present, by their number in the recording."""
     counts = store.scenarios.counts[slot]
     order = store.scenarios.agent_sources[slot, : counts[SELECTED_COUNT]].tolist()
     return order[: counts[SELECTED_DRIVEN]], order[counts[SELECTED_DRIVEN] :]
@@ -109,7 +109,7 @@ def controlled(who: Control, **others: object) -> SimConfig:
 
 
 @pytest.mark.row("SIM-1")
-def test_a_slot_holds_what_the_map_says(town: Pack) -> None:
+def test_a_slot_holds_the_map(town: Pack) -> None:
     store = MapStore(town, holders=3)
     for number in range(3):
         store.acquire(number)
@@ -155,7 +155,7 @@ def test_a_slot_holds_what_the_map_says(town: Pack) -> None:
 
 
 @pytest.mark.row("SIM-6")
-def test_a_stop_sign_guards_the_line_at_the_end_of_each_lane_that_it_stops(town: Pack) -> None:
+def test_a_stop_sign_has_a_line_at_the_end_of_each_lane_that_it_controls(town: Pack) -> None:
     store = MapStore(town, holders=3)
     found = 0
     for number in range(3):
@@ -193,7 +193,7 @@ def test_a_stop_sign_without_a_line_stops_beside_itself(tmp_path: Path) -> None:
 @pytest.mark.row("SIM-3")
 @pytest.mark.row("SIM-4")
 @pytest.mark.parametrize("number", range(3))
-def test_a_slot_holds_what_was_recorded(town: Pack, number: int) -> None:
+def test_a_slot_holds_the_recording(town: Pack, number: int) -> None:
     store = ScenarioStore(town, SimConfig(init_steps=INIT), 3)
     store.load(1, number)
     for array in store.scenarios:
@@ -235,7 +235,7 @@ def test_a_slot_holds_what_was_recorded(town: Pack, number: int) -> None:
     assert store.maps.sizes[m, 2] == scenario.map.lane_count
 
 
-def test_headings_outside_of_one_turn_are_brought_back(tmp_path: Path) -> None:
+def test_headings_outside_of_one_turn_are_wrapped(tmp_path: Path) -> None:
     angles = np.array([0.0, np.pi, -np.pi, 3.5, -9.0, 100.0], np.float32)
     headings = np.repeat(angles[:, None], 91, axis=1)
     velocities = np.repeat(np.array([[[3.0, -4.0]]], np.float32), 91, axis=1).repeat(6, axis=0)
@@ -258,7 +258,9 @@ def test_headings_outside_of_one_turn_are_brought_back(tmp_path: Path) -> None:
         (Control.PREDICT, [1, 2, 3], [0, 5]),
     ],
 )
-def test_a_control_mode_says_who_is_driven(tmp_path: Path, who: Control, driven: list[int], others: list[int]) -> None:
+def test_a_control_mode_selects_the_driven_agents(
+    tmp_path: Path, who: Control, driven: list[int], others: list[int]
+) -> None:
     assert sources(loaded(crowd(tmp_path), controlled(who))) == (driven, others)
 
 
@@ -271,31 +273,31 @@ def test_a_parked_self_driving_car_is_driven_and_other_parked_cars_are_not(tmp_p
 
 
 @pytest.mark.row("SIM-3")
-def test_of_too_many_the_self_driving_car_and_those_nearest_to_it_are_driven(tmp_path: Path) -> None:
+def test_the_self_driving_car_and_its_nearest_candidates_are_driven(tmp_path: Path) -> None:
     many = crowd(tmp_path, {"sdc": 20}, agents=40)
     assert sources(loaded(many, controlled(Control.VEHICLES, rows=1)))[0] == [20]
-    # Agent k stands at 10 k + k m at INIT: those to both sides are equally far, and the first of equals goes first.
+    # Agent k stands at 10 k + k m at INIT: agents on both sides are equally far, and the first of equals comes first.
     assert sources(loaded(many, controlled(Control.VEHICLES, rows=4)))[0] == [18, 19, 20, 21]
     driven, others = sources(loaded(many, controlled(Control.VEHICLES, rows=39)))
     assert (driven, others) == (list(range(1, 40)), [0])
 
 
 @pytest.mark.row("SIM-3")
-def test_of_too_many_the_first_are_driven_where_there_is_no_self_driving_car(tmp_path: Path) -> None:
+def test_without_a_self_driving_car_the_first_candidates_are_driven(tmp_path: Path) -> None:
     many = crowd(tmp_path, {"sdc": -1}, agents=40)
     assert sources(loaded(many, controlled(Control.VEHICLES, rows=3)))[0] == [1, 2, 3]
 
 
 @pytest.mark.row("SIM-3")
 @pytest.mark.parametrize(("others", "role"), [(Others.REPLAY, REPLAYED), (Others.IDM, IDM), (Others.STATIC, STATIC)])
-def test_the_rest_have_the_role_that_the_config_gives(tmp_path: Path, others: Others, role: int) -> None:
+def test_undriven_agents_have_the_configured_role(tmp_path: Path, others: Others, role: int) -> None:
     store = loaded(crowd(tmp_path), controlled(Control.VEHICLES, others=others))
     assert store.scenarios.agent_roles[0, :5].tolist() == [EGO, EGO, role, role, role]
     assert COPLAYER not in store.scenarios.agent_roles
 
 
 @pytest.mark.row("SIM-12")
-def test_a_scenario_in_which_nobody_can_be_driven_says_who_is_there(tmp_path: Path) -> None:
+def test_a_scenario_without_drivable_agents_lists_who_is_present(tmp_path: Path) -> None:
     pack = crowd(tmp_path, {"agent_types": np.full(6, AgentType.PEDESTRIAN, np.uint8), "sdc": -1})
     store = ScenarioStore(pack, SimConfig(init_steps=INIT), 1)
     with pytest.raises(
@@ -328,7 +330,7 @@ def test_256_agents_fit_and_more_are_an_error(tmp_path: Path) -> None:
         loaded(crowd(tmp_path, agents=257))
 
 
-def test_a_scenario_that_can_not_be_driven_leaves_the_world_as_it_was(tmp_path: Path, town: Pack) -> None:
+def test_an_undrivable_scenario_leaves_the_world_as_it_was(tmp_path: Path, town: Pack) -> None:
     pack = written(tmp_path / "two.pack", [town[0], replace(town[1], predict=town[1].predict[:0], sdc=-1)])
     store = ScenarioStore(pack, controlled(Control.PREDICT), 1)
     place = store.load(0, 0)
@@ -384,7 +386,7 @@ def test_a_scenario_is_copied_once_however_many_worlds_run_it(town: Pack) -> Non
 
 
 @pytest.mark.parametrize("keeps", [False, True])
-def test_a_scenario_that_nobody_runs_makes_room_and_is_read_again(tmp_path: Path, keeps: bool) -> None:
+def test_an_unused_scenario_makes_room_and_is_read_again(tmp_path: Path, keeps: bool) -> None:
     scenarios = [example_scenario(f"s{n}", steps=30 + n) for n in range(5)]
     store = ScenarioStore(written(tmp_path / "five.pack", scenarios), SimConfig(init_steps=INIT), 2, keeps)
     held = store.load(0, 0).scenario
@@ -397,7 +399,7 @@ def test_a_scenario_that_nobody_runs_makes_room_and_is_read_again(tmp_path: Path
             assert store.scenarios.counts[held, FRAME_COUNT] == 30 - INIT
 
 
-def test_a_slot_is_reused_only_when_nobody_needs_its_map(tmp_path: Path) -> None:
+def test_only_the_slot_of_an_unused_map_is_reused(tmp_path: Path) -> None:
     count = 3 + SPARE_SLOTS + 2
     pack = written(
         tmp_path / "many.pack",
@@ -423,7 +425,7 @@ def test_a_slot_is_reused_only_when_nobody_needs_its_map(tmp_path: Path) -> None
     assert store._map_store.loads > loads + 1
 
 
-def test_what_nobody_uses_stays_while_there_is_room_and_takes_no_memory_before_it_is_read(tmp_path: Path) -> None:
+def test_unused_maps_stay_while_there_is_room_and_take_no_memory_before(tmp_path: Path) -> None:
     scenarios = [example_scenario(f"s{n}", road_map=example_map(shift_m=5.0 * n)) for n in range(40)]
     store = ScenarioStore(written(tmp_path / "kept.pack", scenarios), SimConfig(init_steps=INIT), 2)
     places = [store.load(0, number) for number in range(10)]
@@ -438,7 +440,7 @@ def bytes_of_slot(array: NDArray[np.generic]) -> int:
     return array[:1].size * array.itemsize
 
 
-def test_a_map_that_cant_be_read_leaves_nothing_held(tmp_path: Path) -> None:
+def test_a_damaged_map_leaves_nothing_held(tmp_path: Path) -> None:
     scenarios = [example_scenario(f"s{n}", road_map=example_map(shift_m=5.0 * n)) for n in range(9)]
     path = tmp_path / "damaged.pack"
     pack = written(path, scenarios)
@@ -494,7 +496,7 @@ def test_lights_whose_lanes_cross_are_never_green_together_in_an_open_world(town
 
 @pytest.mark.row("SIM-4")
 @pytest.mark.parametrize("angle", [35.0, 60.0, 90.0, 130.0])
-def test_streets_that_cross_at_any_angle_have_phases_of_their_own(tmp_path: Path, angle: float) -> None:
+def test_crossing_streets_have_separate_phases_at_any_angle(tmp_path: Path, angle: float) -> None:
     lanes: list[Feature] = []
     for degrees in (4.0, 184.0, angle, angle + 180.0):
         along = np.array([np.cos(np.deg2rad(degrees)), np.sin(np.deg2rad(degrees))])
@@ -512,7 +514,7 @@ def test_streets_that_cross_at_any_angle_have_phases_of_their_own(tmp_path: Path
     assert phases[0] == phases[1] != phases[2] == phases[3]
 
 
-def test_numbers_that_lead_out_of_the_tables_are_refused(town: Pack, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_indices_outside_the_tables_are_refused(town: Pack, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, wrong in (
         ("cell_edges", 10**6),
         ("cell_edge_starts", -1),

@@ -1,4 +1,4 @@
-"""Pedestrians and cyclists are judged by what is for such as they: no data for the rest, and no influence of it."""
+"""Rules that do not apply to pedestrians and cyclists leave no data and have no influence."""
 
 from __future__ import annotations
 
@@ -65,13 +65,13 @@ ACTORS = {
 
 @pytest.fixture(scope="module")
 def figures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, float | None]]:
-    """The figures of everybody after driving on as recorded; who leaves the road would leave the world, if judged."""
+    """Return the figures of all agents after driving as recorded. Leaving the road would remove an agent if it applied."""
     pack = pack_of(tmp_path_factory.mktemp("kinds") / "p.pack", scene(*ACTORS.values(), road_map=street()))
     return drive(pack, RewardConfig(off_road=-1.0, comfort=0.0, progress=0.0))
 
 
 def drive(pack: Pack, reward: RewardConfig) -> dict[str, dict[str, float | None]]:
-    """The figures of all ACTORS, by name, with 'is present' after 78 of 80 steps."""
+    """Return the figures of all ACTORS by name, with 'is present' after 78 of 80 steps."""
     config = SimConfig(
         actions=Actions.CONTINUOUS,
         control=ControlConfig(who=Control.AGENTS),
@@ -99,7 +99,7 @@ def drive(pack: Pack, reward: RewardConfig) -> dict[str, dict[str, float | None]
 
 @pytest.mark.row("SIM-6")
 @pytest.mark.parametrize("name", [name for name, actor in ACTORS.items() if actor.kind == PEDESTRIAN])
-def test_pedestrians_are_judged_neither_by_lanes_nor_by_road_edges_nor_by_lines(
+def test_lanes_edges_and_lines_do_not_apply_to_pedestrians(
     name: str, figures: dict[str, dict[str, float | None]]
 ) -> None:
     found = figures[name]
@@ -112,7 +112,7 @@ def test_pedestrians_are_judged_neither_by_lanes_nor_by_road_edges_nor_by_lines(
 
 
 @pytest.mark.row("SIM-6")
-def test_cyclists_are_judged_by_bicycle_lanes_alone(figures: dict[str, dict[str, float | None]]) -> None:
+def test_only_bicycle_lanes_apply_to_cyclists(figures: dict[str, dict[str, float | None]]) -> None:
     on_car_lane = figures["a cyclist against a lane for cars"]
     against, along = figures["a cyclist against a bicycle lane"], figures["a cyclist along a bicycle lane"]
     assert [on_car_lane[figure] for figure in LANE_FIGURES] == [None, None]
@@ -130,7 +130,7 @@ def test_cyclists_may_leave_the_carriageway(figures: dict[str, dict[str, float |
 
 
 @pytest.mark.row("SIM-6")
-def test_cars_are_judged_by_all_of_it(figures: dict[str, dict[str, float | None]]) -> None:
+def test_every_rule_applies_to_cars(figures: dict[str, dict[str, float | None]]) -> None:
     keeps, leaves = figures["a car along the lane"], figures["a car that leaves the road"]
     assert [keeps[figure] for figure in (*DEPARTURE_FIGURES, *LANE_FIGURES)] == [0.0, 0.0, 1.0, 1.0, 0.0]
     assert [keeps[figure] for figure in LINE_FIGURES] == [0.0, 0.0, 0.0]
@@ -139,7 +139,7 @@ def test_cars_are_judged_by_all_of_it(figures: dict[str, dict[str, float | None]
 
 
 @pytest.mark.row("SIM-7")
-def test_rewards_of_lanes_are_for_those_whom_they_are_for(
+def test_lane_rewards_go_only_to_agents_that_lanes_apply_to(
     figures: dict[str, dict[str, float | None]], tmp_path: Path
 ) -> None:
     pack = pack_of(tmp_path / "p.pack", scene(*ACTORS.values(), road_map=street()))
@@ -156,10 +156,8 @@ def test_rewards_of_lanes_are_for_those_whom_they_are_for(
 
 @pytest.mark.row("SIM-6")
 @pytest.mark.parametrize(("kind", "expected"), [(VEHICLE, 1.0), (CYCLIST, 1.0), (PEDESTRIAN, None)])
-def test_lights_at_lanes_are_for_whoever_drives_or_rides(
-    kind: AgentType, expected: float | None, tmp_path: Path
-) -> None:
-    # The stop line is at x = 100; all of them cross it while the light is red.
+def test_lights_apply_to_vehicles_and_cyclists(kind: AgentType, expected: float | None, tmp_path: Path) -> None:
+    # The stop line is at x = 100; all agents cross it while the light is red.
     actor = Actor(90, speed=2.5, kind=kind, length=1.0, width=0.6)
     pack = pack_of(tmp_path / "p.pack", scene(actor, light=LightState.STOP))
     config = SimConfig(

@@ -1,4 +1,4 @@
-"""Boxes that touch, against shapely, and the laws of contact."""
+"""Boxes that touch, compared with shapely, and the laws of contact."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def who_collides(agents, flags, count, collides_out, is_free_out):
 
 
 def gaps(a: Doubles, b: Doubles) -> tuple[Doubles, Doubles]:
-    """Largest separation of boxes (n, 6) along a side's direction, negative if they overlap, and that direction."""
+    """Return the largest separation of boxes (n, 6) along a side, negative if they overlap, and its direction."""
     axes = np.stack([a[:, 2:4], a[:, [3, 2]] * [-1, 1], b[:, 2:4], b[:, [3, 2]] * [-1, 1]], axis=1)
 
     def extent(box: Doubles) -> Doubles:
@@ -61,7 +61,7 @@ def polygons(boxes: Doubles) -> NDArray[np.object_]:
 
 def random_boxes(rng: np.random.Generator, count: int, spread_m: float) -> Floats:
     heading = rng.uniform(-np.pi, np.pi, count)
-    # Half of them in whole eighths of a turn: parallel sides are the difficult case.
+    # Half of them in multiples of an eighth of a turn: parallel sides are the difficult case.
     heading[::2] = np.round(heading[::2] / (np.pi / 4)) * (np.pi / 4)
     place = rng.uniform(-spread_m, spread_m, (count, 2)) + rng.choice([0.0, 431.7, -2000.3], (count, 1))
     size = np.stack([rng.uniform(0.3, 18.0, count), rng.uniform(0.3, 3.0, count)], axis=1)
@@ -73,7 +73,7 @@ def test_boxes_touch_exactly_when_shapely_says_so():
     rng = np.random.default_rng(1)
     a, b = random_boxes(rng, 8000, 1.0), random_boxes(rng, 8000, 1.0)
     b[:, :2] = a[:, :2] + rng.uniform(-8, 8, (8000, 2)).astype(np.float32)
-    # Bring three quarters of them to within a centimetre of touching, on either side.
+    # Move three quarters of them to within a centimeter of touching, on either side.
     gap, axis = gaps(a.astype(np.float64), b.astype(np.float64))
     wanted = rng.uniform(-0.01, 0.01, len(gap))
     b[2000:, :2] += ((wanted - gap)[:, None] * axis)[2000:].astype(np.float32)
@@ -102,7 +102,7 @@ def random_world(rng: np.random.Generator, count: int, spread_m: float) -> tuple
 
 
 def judged(agents: Floats, flags: Ints, count: int | None = None) -> tuple[Bools, Bools]:
-    """Who collides, and whose place is free."""
+    """Return which agents collide, and whose place is free."""
     count = agents.shape[1] if count is None else count
     result, free = np.full(agents.shape[1], 7, np.int8), np.full(agents.shape[1], 7, np.int8)
     who_collides(agents, flags, count, result, free)
@@ -142,7 +142,7 @@ def test_agents_beyond_the_count_are_not_hit():
 
 
 @pytest.mark.row("SIM-12")
-def test_an_agent_at_no_place_touches_nothing():
+def test_an_agent_with_nan_position_touches_nothing():
     for bad in (np.nan, np.inf, -np.inf, 3e38):
         for line in (X, Y):
             agents, flags = agents_at([0.0, 1.0, 100.0, 101.0], 0.0)
@@ -159,7 +159,7 @@ def test_boxes_keep_their_true_size():
     assert not judged(*agents_at(0.0, [0.0, 2.001]))[0].any()
 
 
-# Places in whole 1/1024 m, so that shifts and turns of the world are exact in float32.
+# Positions in multiples of 1/1024 m, so that shifts and turns of the world are exact in float32.
 places = st.integers(-6 * 1024, 6 * 1024).map(lambda k: k / 1024)
 sizes = st.integers(200, 12 * 1024).map(lambda k: k / 1024)
 headings = st.one_of(st.floats(-3.14, 3.14), st.sampled_from(np.arange(-4, 5) * np.pi / 4))

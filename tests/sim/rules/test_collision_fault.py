@@ -1,7 +1,7 @@
-"""At-fault collisions in whole simulations, and the lanes that decide lateral ones, against shapely.
+"""At-fault collisions in whole simulations, and the lanes that decide lateral ones, compared with shapely.
 
-The scenes' road has two lanes to the east, 3.5 m wide, with centers at y = -1.75 and y = 1.75. A continuous action of
-(-1, 0) brakes at 9 m/s2, one of (0, 0) keeps speed and direction.
+The road of the scenes has two lanes to the east, 3.5 m wide, with centers at y = -1.75 and y = 1.75. A continuous
+action of (-1, 0) brakes at 9 m/s2, one of (0, 0) keeps speed and direction.
 """
 
 from __future__ import annotations
@@ -65,12 +65,12 @@ def cruise(env: DriveEnv) -> tuple[float, float]:
 
 
 def brake_to(speed: float) -> Policy:
-    """Brakes until it drives no faster."""
+    """Brake down to a speed."""
     return lambda env: (-1.0 if env.agents[0, SPEED, 0] > speed else 0.0, 0.0)
 
 
 class Drive:
-    """An episode of the first agent, step by step, and what came of it."""
+    """An episode of the first agent, step by step, and its results."""
 
     def __init__(
         self, path: Path, *actors: Actor, policy: Policy = cruise, config: SimConfig = CONFIG, steps: int = 60
@@ -89,7 +89,7 @@ class Drive:
 
     @property
     def collisions(self) -> tuple[int, int]:
-        """Collisions, and those that it is at fault for."""
+        """Return the collisions, and those for which it is at fault."""
         return self.tallies[-1]
 
     def steps_with(self, bit: int) -> list[int]:
@@ -101,7 +101,7 @@ def car_behind(gap_m: float, speed: float = 10.0) -> Actor:
 
 
 @pytest.mark.row("CL-1")
-def test_a_recorded_car_that_drives_into_a_standing_ego_never_counts_against_it(tmp_path: Path):
+def test_a_car_that_drives_into_a_standing_ego_does_not_count_against_it(tmp_path: Path):
     drive = Drive(tmp_path, Actor(40), car_behind(15.0), policy=brake_to(0.0))
     assert drive.env.agents[0, SPEED, 0] == 0.0
     assert drive.collisions == (1, 0)
@@ -110,7 +110,7 @@ def test_a_recorded_car_that_drives_into_a_standing_ego_never_counts_against_it(
 
 
 @pytest.mark.row("CL-1")
-def test_a_contact_that_is_not_its_fault_is_not_an_infraction(tmp_path: Path):
+def test_a_contact_without_fault_is_not_an_infraction(tmp_path: Path):
     config = replace(CONFIG, episode=EpisodeConfig(1, 60))
     drive = Drive(tmp_path, Actor(40), car_behind(15.0), policy=brake_to(0.0), config=config)
     (values,) = drive.env.ended_episodes().figures
@@ -119,7 +119,7 @@ def test_a_contact_that_is_not_its_fault_is_not_an_infraction(tmp_path: Path):
 
 
 @pytest.mark.row("CL-1")
-def test_a_car_that_hits_a_moving_ego_from_behind_does_not_count_against_it(tmp_path: Path):
+def test_a_rear_end_hit_does_not_count_against_the_ego(tmp_path: Path):
     drive = Drive(tmp_path, Actor(40), car_behind(5.0), policy=brake_to(6.0))
     assert drive.env.agents[0, SPEED, 0] > 4.0
     assert drive.collisions == (1, 0)
@@ -129,7 +129,7 @@ def test_a_car_that_hits_a_moving_ego_from_behind_does_not_count_against_it(tmp_
 def test_an_ego_that_drives_into_a_standing_car_is_at_fault(tmp_path: Path):
     drive = Drive(tmp_path, Actor(40), Actor(60, speed=0.0))
     assert drive.collisions == (1, 1)
-    # 15.5 m between the boxes at 10 m/s: they touch after 1.55 s, first seen after the 16th step.
+    # 15.5 m between the boxes at 10 m/s: they touch after 1.55 s, first detected after the 16th step.
     assert drive.steps_with(EVENT_AT_FAULT) == drive.steps_with(EVENT_COLLISION) == [15]
 
 
@@ -141,7 +141,7 @@ def test_an_ego_that_drives_into_a_slower_car_is_at_fault(tmp_path: Path):
 @pytest.mark.row("CL-1")
 @pytest.mark.parametrize(("y", "at_fault"), [(-1.75, 0), (-0.6, 1)])
 def test_a_lateral_contact_counts_only_for_an_ego_that_is_not_within_one_lane(tmp_path: Path, y: float, at_fault: int):
-    """A car that drifts from the left into the ego's side: the ego is in the middle of its lane, or across the line."""
+    """A car drifts from the left into the ego's side; the ego is in the middle of its lane, or across the line."""
     drive = Drive(tmp_path, Actor(40, y), Actor(38, y + 3.0, heading=-0.15))
     assert drive.collisions == (1, at_fault)
 
@@ -158,7 +158,7 @@ def test_a_lateral_contact_at_the_end_of_a_lane_does_not_count_within_it_and_its
 
 
 @pytest.mark.row("CL-1")
-def test_a_contact_that_is_there_at_the_start_does_not_count(tmp_path: Path):
+def test_a_contact_at_the_start_does_not_count(tmp_path: Path):
     drive = Drive(tmp_path, Actor(40), Actor(43, speed=0.0), Actor(60, speed=0.0))
     assert drive.steps_with(EVENT_AT_FAULT) == [15], "the one behind it does"
     assert drive.tallies[10] == (0, 0)
@@ -188,7 +188,7 @@ def test_two_tracks_count_twice_even_in_one_step(tmp_path: Path):
 
 
 @pytest.mark.row("CL-1")
-def test_agents_that_stand_by_their_role_are_static_objects(tmp_path: Path):
+def test_agents_of_role_static_are_static_objects(tmp_path: Path):
     config = replace(CONFIG, control=ControlConfig(who=Control.SDC, rows=1, others=Others.STATIC))
     drive = Drive(tmp_path, Actor(40), Actor(60, speed=10.0), config=config)
     assert drive.env.agent_flags[0, state.ROLE, 1] == STATIC
@@ -205,7 +205,7 @@ def test_egos_that_touch_are_judged_each_from_its_own_side(tmp_path: Path):
 
 
 @pytest.mark.row("CL-1")
-def test_every_trial_counts_for_itself(tmp_path: Path):
+def test_every_trial_counts_its_own_collisions(tmp_path: Path):
     config = replace(CONFIG, episode=EpisodeConfig(3, 20))
     drive = Drive(tmp_path, Actor(40), Actor(43, speed=0.0), Actor(60, speed=0.0), config=config, steps=60)
     ended = drive.env.ended_episodes()
@@ -218,7 +218,7 @@ def test_every_trial_counts_for_itself(tmp_path: Path):
 @pytest.mark.row("CL-1")
 @pytest.mark.parametrize(("scored", "score"), [(CollisionsScored.AT_FAULT, 1.0), (CollisionsScored.ALL, 0.0)])
 def test_the_score_counts_the_collisions_that_the_config_says(tmp_path: Path, scored: CollisionsScored, score: float):
-    """Touched from behind while it drives to its goal."""
+    """The ego is hit from behind while it drives to its goal."""
     config = replace(CONFIG, score=ScoreConfig(collisions=scored), goal=GoalConfig(radius_m=3.0))
     drive = Drive(tmp_path, Actor(40, speed=8.0, last=40), Actor(34, speed=10.0), config=config)
     ended = drive.env.ended_episodes()
@@ -241,8 +241,8 @@ def contacts_of_all(agents, flags, count, maps, touches_out, faults_out, is_star
 
 
 @pytest.mark.row("CL-1")
-def test_each_of_many_agents_is_told_apart():
-    """256 boxes in one place: each touches all others, which stand, and counts each of them once."""
+def test_many_touched_agents_are_kept_apart():
+    """256 boxes in one place: each one touches all others, which stand, and counts each of them once."""
     maps = maps_of(map_of([(FeatureKind.LANE, LaneType.SURFACE_STREET, straight(0, 0, 100, 0))]))
     agents, flags = agents_at(np.linspace(0, 1, 256), 0.0, speed=0.0)
     agents[SPEED, [7, 200]] = 5.0  # they drive, the others stand
@@ -268,7 +268,7 @@ def within_lanes(agents, maps, slot, within_out):
 
 
 def within_by_definition(road_map: RoadMap, agents: Floats) -> tuple[Bools, Bools, Ints]:
-    """Who is within lanes, where no corner is within a millimeter of a lane's border, and by how many lanes at least.
+    """Return which agents are within lanes, where no corner is within 1 mm of a lane's border, and by how many lanes.
 
     Returns: (n,) each; 0 lanes: not within any.
     """
@@ -301,7 +301,7 @@ def within_by_definition(road_map: RoadMap, agents: Floats) -> tuple[Bools, Bool
 
 
 def compare_lanes(road_map: RoadMap, agents: Floats) -> Ints:
-    """Checks who is within lanes; returns how many lanes each needs for that."""
+    """Compare which agents are within lanes, and return how many lanes each needs for that."""
     expected, is_clear, needed = within_by_definition(road_map, agents)
     within = np.full(agents.shape[1], 7, np.int8)
     other = map_of([(FeatureKind.LANE, LaneType.SURFACE_STREET, straight(-5, -5, 5, 5))])
@@ -312,7 +312,7 @@ def compare_lanes(road_map: RoadMap, agents: Floats) -> Ints:
 
 
 @pytest.mark.row("CL-1")
-def test_who_is_within_lanes_of_generated_towns_is_what_shapely_says(towns: Pack):
+def test_being_within_lanes_of_generated_towns_is_what_shapely_says(towns: Pack):
     rng = np.random.default_rng(5)
     counts = np.zeros(3, np.int64)
     for number in range(len(towns)):
@@ -332,7 +332,7 @@ def test_who_is_within_lanes_of_generated_towns_is_what_shapely_says(towns: Pack
 
 @pytest.mark.row("CL-1")
 def test_connected_lanes_are_those_that_lead_on_in_the_direction_of_the_car():
-    """A lane that forks: 0 leads into 1 (straight on) and 2 (to the left); 3 lies beside 0, and 4 behind 3."""
+    """A lane that forks: 0 leads into 1 (straight ahead) and 2 (to the left); 3 lies beside 0, and 4 behind 3."""
     lane, street = FeatureKind.LANE, LaneType.SURFACE_STREET
     road_map = map_of(
         [
@@ -368,7 +368,7 @@ def test_connected_lanes_are_those_that_lead_on_in_the_direction_of_the_car():
 
 
 def test_lanes_of_a_pack_have_bounds_and_widths_in_the_simulator(towns: Pack):
-    """The map store's own tables equal those that NumPy makes of the map; packs need no other version for them."""
+    """The map store's own tables equal those that NumPy computes from the map; packs need no new version for them."""
     config = replace(CONFIG, control=ControlConfig(who=Control.SDC, rows=1))
     env = DriveEnv(towns, len(towns), config, sampling=False)
     for world in range(len(towns)):

@@ -1,4 +1,4 @@
-"""Dynamics against a reference in double precision, and their laws."""
+"""Dynamics compared with a reference in double precision, and their laws."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def sines_and_cosines(angles, out):
 
 
 def random_agents(rng, n, model):
-    """All types, at all speeds, asking for everything within and somewhat beyond what they can do."""
+    """Agents of all types and speeds with requests within and beyond their limits."""
     reach = (10.0, 0.8) if model is Model.BICYCLE else (25.0, 25.0)
     agents, flags, hidden = agents_of(
         rng.integers(0, 4, n),
@@ -65,7 +65,7 @@ def random_agents(rng, n, model):
 
 
 def reference_step(before, kind, is_jerk, steering_gain, brake_gain, grip, dt):
-    """What a step makes of one agent, in double precision: a line number to value mapping."""
+    """Return the result of a step for one agent in double precision, by line."""
     line = {k: float(before[k]) for k in range(GOALS)}
     top = {AgentType.PEDESTRIAN: 6.0, AgentType.CYCLIST: 15.0}.get(kind, 50.0)
     v0 = min(max(line[SPEED], 0.0), top)
@@ -111,7 +111,7 @@ def reference_step(before, kind, is_jerk, steering_gain, brake_gain, grip, dt):
     v1 = speed_after(a)
     v, turn = (v0 + v1) / 2, yaw_rate * dt
     h0, h1 = line[HEADING], line[HEADING] + turn
-    # An exact arc: the integral of the direction, which turns evenly.
+    # An exact arc: the integral of the direction, which turns at a constant rate.
     straight = abs(turn) < 1e-9
     dx = v * dt * math.cos(h0) if straight else v * dt * (math.sin(h1) - math.sin(h0)) / turn
     dy = v * dt * math.sin(h0) if straight else v * dt * (math.cos(h0) - math.cos(h1)) / turn
@@ -174,7 +174,7 @@ def test_no_finite_state_gives_nan_or_leaves_its_range(model):
     np.testing.assert_allclose(agents[COS] ** 2 + agents[SIN] ** 2, 1.0, atol=1e-6)
 
 
-def test_a_nan_stays_with_its_agent():
+def test_nan_does_not_spread_to_other_agents():
     agents, flags, hidden = random_agents(np.random.default_rng(3), 4, Model.BICYCLE)
     alone = agents.copy()
     agents[X, 1] = agents[HEADING, 1] = agents[ALONG, 1] = np.nan
@@ -186,7 +186,7 @@ def test_a_nan_stays_with_its_agent():
 
 @pytest.mark.row("SIM-2")
 @pytest.mark.parametrize("model", MODELS)
-def test_who_brakes_to_a_stop_stays_there(model):
+def test_an_agent_that_brakes_to_a_stop_stays_there(model):
     kinds = [AgentType.VEHICLE, AgentType.PEDESTRIAN, AgentType.CYCLIST, AgentType.VEHICLE]
     agents, flags, hidden = agents_of(kinds, speed=[12.0, 1.5, 5.0, 0.01], along=-4.0, across=0.0)
     p = params_of(model)
@@ -206,7 +206,7 @@ def test_who_brakes_to_a_stop_stays_there(model):
     assert (agents[SPEED] > 1.0).all()  # and all set off again
 
 
-def test_who_starts_in_reverse_stands():
+def test_an_agent_that_starts_in_reverse_stands():
     agents, flags, hidden = agents_of([AgentType.VEHICLE], speed=-2.0, x=3.0)
     move_all(agents, flags, DT, hidden, params_of(Model.BICYCLE), 1)
     assert (agents[X, 0], agents[SPEED, 0], agents[ACCELERATION, 0]) == (3.0, 0.0, 0.0)
@@ -233,7 +233,7 @@ def test_a_circle_at_full_lock_closes(kind):
 
 
 @pytest.mark.row("TRIAL-9")
-def test_gains_apply_to_what_is_asked():
+def test_gains_multiply_the_request():
     kinds = [AgentType.VEHICLE, AgentType.VEHICLE, AgentType.PEDESTRIAN, AgentType.PEDESTRIAN]
     agents, flags, hidden = agents_of(kinds, speed=5.0, along=[-2.0, 2.0, -2.0, -2.0], across=0.1)
     hidden[0], hidden[1] = 1.3, [0.5, 0.5, 0.5, 1.0]
@@ -296,7 +296,7 @@ def test_turning_or_mirroring_the_world_turns_or_mirrors_the_motion(heading, spe
 
 @pytest.mark.row("SIM-2")
 @pytest.mark.parametrize("model", MODELS)
-def test_every_choice_asks_for_something_else_and_is_found_again(model):
+def test_every_choice_is_distinct_and_encoded_back(model):
     along, across = dynamics.ACTION_CHOICES[model]
     actions = np.array([(i, j) for i in range(along) for j in range(across)], np.float32)
     kinds = np.array(list(AgentType), np.int32)
@@ -317,7 +317,7 @@ def test_every_choice_asks_for_something_else_and_is_found_again(model):
 
 @pytest.mark.row("SIM-2")
 @pytest.mark.parametrize("model", MODELS)
-def test_numbers_from_minus_one_to_one_span_the_range(model):
+def test_continuous_actions_span_the_range(model):
     actions = np.array([(0, 0), (-1, -1), (1, 1), (-0.5, 0.25), (7, -7)], np.float32)
     kinds = np.array(list(AgentType), np.int32)
     asked, again = np.full((2, len(kinds), len(actions), 2), np.nan, np.float32)
@@ -332,7 +332,7 @@ def test_numbers_from_minus_one_to_one_span_the_range(model):
     np.testing.assert_allclose(again, np.broadcast_to(np.clip(actions, -1, 1), again.shape), rtol=1e-6)
 
 
-def test_a_choice_that_does_not_exist_is_read_as_one_that_does():
+def test_an_invalid_choice_becomes_a_valid_one():
     actions = np.array([(np.nan, np.nan), (-3, -1e9), (99, 1e30), (np.inf, -np.inf)], np.float32)
     asked, again = np.full((2, 1, len(actions), 2), np.nan, np.float32)
     decode_all(actions, np.array([1], np.int32), params_of(Model.BICYCLE, Actions.DISCRETE), asked, again)

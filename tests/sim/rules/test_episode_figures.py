@@ -1,4 +1,4 @@
-"""Figures: per row and not per finish, egos alone, cut episodes, the score's words."""
+"""Figures are per row, of egos only, with cut episodes and the score of the definition."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def idle(env: DriveEnv) -> np.ndarray:
 
 @pytest.fixture
 def crasher_and_cruiser(tmp_path: Path) -> Pack:
-    """One scenario whose car drives into a parked one after 13 steps, one whose car reaches its goal after 60."""
+    """One scenario whose car drives into a parked one after 13 steps, and one whose car reaches its goal after 60."""
     crash = scene(Actor(10), Actor(40, speed=0.0), id="crash")
     cruise = scene(Actor(10, last=71), id="cruise")
     return pack_of(tmp_path / "p.pack", crash, cruise)
@@ -98,7 +98,7 @@ def test_the_average_keeps_its_share_of_what_was(tmp_path: Path) -> None:
 
 
 @pytest.mark.row("LOG-1")
-def test_an_average_outlives_its_scenario_and_unused_rows_are_left_out(tmp_path: Path) -> None:
+def test_averages_outlast_scenarios_and_leave_out_unused_rows(tmp_path: Path) -> None:
     both = scene(Actor(10), Actor(60), id="both")
     one = scene(Actor(10), id="one")
     pack = pack_of(tmp_path / "p.pack", both, one)
@@ -115,7 +115,7 @@ def test_an_average_outlives_its_scenario_and_unused_rows_are_left_out(tmp_path:
 
 
 @pytest.mark.row("LOG-4")
-def test_ended_episodes_are_tagged_with_their_row_and_cut_ones_say_so(crasher_and_cruiser: Pack) -> None:
+def test_ended_episodes_have_their_row_and_say_whether_they_were_cut(crasher_and_cruiser: Pack) -> None:
     settings = SimConfig(
         actions=Actions.CONTINUOUS,
         control=ControlConfig(rows=2),
@@ -139,7 +139,7 @@ def test_ended_episodes_are_tagged_with_their_row_and_cut_ones_say_so(crasher_an
 
 
 @pytest.mark.row("LOG-2")
-def test_figures_are_of_egos_alone(towns: Pack) -> None:
+def test_figures_are_of_egos_only(towns: Pack) -> None:
     settings = SimConfig(
         mode=Mode.OPEN,
         open=OpenConfig(10),
@@ -183,7 +183,7 @@ def _score(reached: int, goals: int, collisions: int, departures: int, p: Params
 
 
 @pytest.mark.row("SIM-6")
-def test_the_score_asks_for_at_least_the_share_of_its_rung() -> None:
+def test_the_score_requires_the_share_for_its_number_of_goals() -> None:
     p = params(SimConfig(score=ScoreConfig(((1, 1.0), (2, 0.5), (4, 0.75)))))
     needed = {1: 1, 2: 1, 3: 2, 4: 3, 5: 4, 8: 6, 16: 12}
     for goals, least in needed.items():
@@ -207,7 +207,7 @@ def test_trials_have_figures_of_their_own_and_one_trial_has_none(tmp_path: Path)
     env.assign(0, 0, 0)
     env.reset()
     for step in range(55):
-        # In the first trial the car brakes and never arrives; in the others it drives on and is there after 15 steps.
+        # In the first trial the car brakes and never arrives; in the others it arrives after 15 steps.
         env.step([[-1.0 if step < 20 else 0.0, 0.0]])
     ended = env.ended_episodes()
     figures = dict(zip(env.figure_names, ended.figures[0].tolist(), strict=True))
@@ -226,8 +226,8 @@ def test_trials_have_figures_of_their_own_and_one_trial_has_none(tmp_path: Path)
 
 
 @pytest.mark.row("SIM-6")
-def test_shares_of_time_are_of_the_steps_they_speak_of(tmp_path: Path) -> None:
-    # Along the lane's centre, then another against it.
+def test_shares_are_of_the_steps_to_which_they_apply(tmp_path: Path) -> None:
+    # Along the lane's center, then another car against it.
     along, against = Actor(10, last=31), Actor(200, heading=np.pi, last=31)
     for actor, aligned, wrong in ((along, 1.0, 0.0), (against, 0.0, 1.0)):
         pack = pack_of(tmp_path / f"{wrong}.pack", scene(actor))

@@ -1,4 +1,4 @@
-"""How episodes start: what agents take over from their recordings."""
+"""Agents start with the state of their recordings."""
 
 from __future__ import annotations
 

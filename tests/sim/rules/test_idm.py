@@ -1,4 +1,4 @@
-"""Reactive traffic: it keeps its distance, obeys lights and signs, gives way, and keeps to its lanes."""
+"""Reactive traffic keeps its distance, obeys lights and signs, yields, and keeps to its lanes."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_nobody_rear_ends_a_leader_that_brakes_to_a_stop(braking):
 
 
 @pytest.mark.row("SIM-3")
-def test_a_red_light_stops_and_a_green_one_lets_go():
+def test_traffic_stops_at_red_and_goes_at_green():
     maps = maps_of(streets([[0, 0], [60, 0]], [[60, 0], [90, 0]], [[90, 0], [300, 0]], successors=[(0, 1), (1, 2)]))
     shown = np.full((300, 1), LightState.STOP)
     shown[150:] = LightState.GO
@@ -94,7 +94,7 @@ def test_a_red_light_stops_and_a_green_one_lets_go():
 
 @pytest.mark.row("SIM-3")
 @pytest.mark.parametrize(("start", "stops"), [(5.0, True), (48.0, False)])
-def test_amber_stops_only_who_can_stop_in_comfort(start, stops):
+def test_amber_stops_only_agents_that_can_stop_in_comfort(start, stops):
     maps = maps_of(streets([[0, 0], [60, 0]], [[60, 0], [300, 0]], successors=[(0, 1)]))
     lights = scenarios_of([[60.0], [0.0], [1.0], [0.0], [1.8]], np.full((200, 1), LightState.CAUTION), lanes=[1])
     worlds = worlds_of(1)
@@ -104,7 +104,7 @@ def test_amber_stops_only_who_can_stop_in_comfort(start, stops):
 
 
 @pytest.mark.row("SIM-3")
-def test_at_a_stop_sign_one_stops_and_then_goes():
+def test_traffic_stops_at_a_stop_sign_and_then_goes():
     road = streets([[0, 0], [60, 0]], [[60, 0], [90, 0]], [[90, 0], [300, 0]], successors=[(0, 1), (1, 2)])
     maps = maps_of(road)
     sizes = maps.sizes.copy()
@@ -175,7 +175,7 @@ def test_a_pedestrian_who_walks_onto_the_road_is_let_pass():
 
 @pytest.mark.row("SIM-3")
 @pytest.mark.parametrize("other", [60.0, 70.0, 78.0, 85.0])
-def test_two_that_would_meet_at_a_crossing_pass_one_after_the_other(other):
+def test_two_agents_pass_a_crossing_one_after_the_other(other):
     maps, worlds = maps_of(crossing()), worlds_of(2)
     put(worlds, maps, 0, [0, 1, 2], 78.0, speed=9.0)
     put(worlds, maps, 1, [3, 4, 5], other, speed=9.0)
@@ -186,7 +186,7 @@ def test_two_that_would_meet_at_a_crossing_pass_one_after_the_other(other):
 
 
 @pytest.mark.row("SIM-3")
-def test_nobody_waits_for_ever_where_four_queues_meet():
+def test_four_queues_at_a_crossing_do_not_deadlock():
     maps, worlds = maps_of(crossing()), worlds_of(8)
     for k in range(4):
         put(worlds, maps, 2 * k, [0, 1, 2], 104.0 - 7 * k)
@@ -197,8 +197,8 @@ def test_nobody_waits_for_ever_where_four_queues_meet():
 
 
 @pytest.mark.row("SIM-3")
-def test_room_is_made_in_time_for_an_ego_whose_route_merges():
-    """It is ahead but not in the way yet. Where nobody knows its route, it is minded only once it is in the way."""
+def test_traffic_makes_room_for_a_merging_ego():
+    """It is ahead but not in the way yet. Without a known route it matters only once it is in the way."""
     cos, sin = np.cos(np.deg2rad(25)), np.sin(np.deg2rad(25))
     ramp, limits = [[-100 * cos, -100 * sin], [0, 0]], np.full(3, 12.0, np.float32)
     road = streets([[-100, 0], [0, 0]], ramp, [[0, 0], [300, 0]], successors=[(0, 2), (1, 2)], speed_limits=limits)
@@ -220,7 +220,7 @@ def test_room_is_made_in_time_for_an_ego_whose_route_merges():
 
 
 @pytest.mark.row("TRIAL-9")
-def test_traffic_in_haste_is_faster_and_keeps_closer():
+def test_hasty_traffic_is_faster_and_keeps_smaller_gaps():
     gaps = []
     for haste in (0.7, 1.3):
         maps, worlds = long_street(), worlds_of(2, haste=haste)
@@ -238,7 +238,7 @@ def test_traffic_in_haste_is_faster_and_keeps_closer():
     assert track[-1, SPEED, 0] == pytest.approx(1.3 * 12.0, rel=0.05)
 
 
-def test_an_agent_at_no_place_disturbs_nobody():
+def test_an_agent_with_nan_position_disturbs_nobody():
     tracks = []
     for is_there in (False, True):
         maps, worlds = long_street(), worlds_of(2)

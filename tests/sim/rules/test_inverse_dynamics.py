@@ -1,4 +1,4 @@
-"""Actions found back from motion: their own, recorded, and from beside the recorded line."""
+"""Actions are recovered from motion: from their own, from recordings, and from beside the recorded path."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_random_actions_are_recovered_from_the_motion_that_they_cause(model):
 
 @pytest.fixture(scope="module")
 def recordings():
-    """Recorded road users of several behaviours that move: kinds, lengths, (4, frames, agents) motion, frame counts."""
+    """Return moving recorded agents of several behaviors: types, lengths, (4, frames, agents) motion, frame counts."""
     kinds, lengths, motions, frames = [], [], [], []
     for behavior in ("hard_stop", "roundabout", "pedestrian_crossing", "highway_straight"):
         scenario = produce(3, behavior, 0)
@@ -108,7 +108,7 @@ def test_recordings_can_be_followed(recordings, model, actions):
         assert off.max() < (0.02 if actions is Actions.CONTINUOUS else 0.1)
 
 
-def test_dry_roads_hold_every_recording(recordings):
+def test_dry_roads_have_enough_grip_for_every_recording(recordings):
     kinds, lengths, motion, frames = recordings
     p = params_of(Model.BICYCLE)
     shape = motion.shape[1:]
@@ -132,7 +132,7 @@ def straight_line(speed, frames, agents):
 
 @pytest.mark.parametrize("actions", WAYS)
 @pytest.mark.parametrize("model", MODELS)
-def test_who_starts_beside_the_line_comes_back_to_it(model, actions):
+def test_an_agent_that_starts_beside_the_line_returns_to_it(model, actions):
     frames, speed = 80, np.array([3.0, 8.0, 15.0, 30.0])
     motion = straight_line(speed, frames, 4)
     agents, flags, hidden = agents_of([AgentType.VEHICLE] * 4, x=-0.5, y=[0.6, -0.6, 0.6, -0.6], speed=speed)
@@ -146,7 +146,7 @@ def test_who_starts_beside_the_line_comes_back_to_it(model, actions):
 
 @pytest.mark.parametrize("actions", WAYS)
 @pytest.mark.parametrize("model", MODELS)
-def test_any_pose_can_be_aimed_at(model, actions):
+def test_any_pose_can_be_the_target(model, actions):
     rng = np.random.default_rng(9)
     n = 2000
     odd = np.array([0.0, 1e-20, -1e-3, 0.5, -3.0, np.pi, -np.pi, 40.0, -1e5])
@@ -160,7 +160,7 @@ def test_any_pose_can_be_aimed_at(model, actions):
     assert (np.abs(found) <= most).all()
 
 
-def test_who_should_stand_is_told_to_stand():
+def test_a_standing_target_gets_a_standing_action():
     agents, flags, hidden = agents_of([AgentType.VEHICLE, AgentType.PEDESTRIAN], x=7.0, y=-3.0, heading=1.0)
     motion = np.broadcast_to(agents[[X, Y, HEADING, SPEED], None], (4, 30, 2)).copy()
     off, found = np.full((29, 2), np.nan, np.float32), np.full((29, 2, 2), np.nan, np.float32)
@@ -170,7 +170,7 @@ def test_who_should_stand_is_told_to_stand():
     np.testing.assert_array_equal(off, 0.0)
 
 
-def test_who_is_past_the_pose_brakes_with_straight_wheels():
+def test_an_agent_past_the_pose_brakes_with_straight_wheels():
     agents, flags, hidden = agents_of([AgentType.VEHICLE, AgentType.CYCLIST], speed=5.0)
     motion = np.zeros((4, 2, 2), np.float32)
     motion[0, 1], motion[1, 1], motion[2, 1] = -2.0, 1.0, 0.2

@@ -1,4 +1,4 @@
-"""Lights, stop lines and stop signs, against plain NumPy and hand-made drives."""
+"""Lights, stop lines and stop signs, compared with plain NumPy and hand-made paths."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def red_lights(agents, scenarios, step, seed, p, runs_out):
 
 @entry
 def stop_signs(agents, flags, maps, passes_out):
-    """Columns are one agent step by step: LINE and SLOWEST are handed on from each to the next."""
+    """Columns are one agent step by step: SIGN_AHEAD and SLOWEST pass from each to the next."""
     for a in range(agents.shape[1]):
         if a > 0:
             flags[SIGN_AHEAD, a], agents[SLOWEST, a] = flags[SIGN_AHEAD, a - 1], agents[SLOWEST, a - 1]
@@ -54,7 +54,7 @@ def stop_signs(agents, flags, maps, passes_out):
 
 
 def shown(scenarios: Scenarios, steps: int, p=REPLAY, seed: int = 5) -> NDArray[np.int32]:
-    """(steps, lights) from step 0 on; before the trial nothing is known of recorded lights."""
+    """Return (steps, lights) from step 0 on; before the trial recorded lights are unknown."""
     found = np.full((steps + 1, scenarios.lights.shape[2]), 99, np.int32)
     states(scenarios, np.uint64(seed), p, found)
     if not p.is_open:
@@ -76,7 +76,7 @@ def passes(agents: Floats, flags: Ints, maps: Maps) -> list[bool]:
 
 
 def drive(fronts: list[float], y: float = 0.0, heading: float = 0.0) -> tuple[Floats, Ints]:
-    """A car of 4 m whose front is at these x, step after step, speed as the steps are 0.1 s long. It begins unmoved."""
+    """Return a car of 4 m whose front is at these x, step by step, with the speed of steps of 0.1 s. It starts at rest."""
     x = np.array(fronts) - 2.0
     before = np.concatenate([x[:1], x[:-1]])
     agents, flags = agents_at(x, y, heading, length=4.0, speed=(x - before) / 0.1)
@@ -89,7 +89,7 @@ def drive(fronts: list[float], y: float = 0.0, heading: float = 0.0) -> tuple[Fl
 LINE_EAST = lines_between([[[50, 1.75], [50, -1.75]]])
 
 
-def test_recorded_lights_show_their_frames_and_then_nothing_known():
+def test_recorded_lights_show_their_frames_and_then_unknown():
     recorded = np.random.default_rng(1).integers(0, 9, (6, 3)).astype(np.uint8)
     found = shown(scenarios_of(np.zeros((5, 3)), recorded), 9)
     np.testing.assert_array_equal(found[:6], recorded)
@@ -112,7 +112,7 @@ def test_lights_of_open_worlds_follow_a_program_of_two_phases():
             around = {program(step * 0.1 + rounding, offsets[junction], phase) for rounding in (-1e-3, 1e-3)}
             assert found[step, light] in around
     assert set(found.ravel().tolist()) == {LightState.GO, LightState.CAUTION, LightState.STOP}
-    # Crossing directions never go together.
+    # Crossing directions are never green together.
     for one, other in ((0, 1), (2, 3)):
         assert (np.isin(found[:, one], RED_STATES) | np.isin(found[:, other], RED_STATES)).all()
     assert (shown(scenarios, 700, OPEN, seed=6) != found).any()
@@ -140,7 +140,7 @@ def test_an_open_worlds_red_light_counts_too():
     assert 0 < expected.sum() < 400
 
 
-def test_who_stands_at_the_line_has_not_crossed_it():
+def test_an_agent_standing_at_the_line_has_not_crossed_it():
     red = constant_lights(LINE_EAST, RED)
     assert runs(drive([48, 50, 50, 50.5, 51])[0], red) == [False, False, False, True, False]
 
@@ -160,12 +160,12 @@ def test_only_the_front_within_the_width_and_along_the_direction_counts():
         assert runs(slanted, red)[0] == counts
 
 
-def test_a_light_that_lets_go_at_the_same_line_is_enough():
+def test_one_green_light_at_a_line_is_enough():
     both = np.concatenate([LINE_EAST, LINE_EAST], axis=1)
     agents, _ = drive([49, 51])
     assert runs(agents, constant_lights(both, RED, RED))[1]
     assert not runs(agents, constant_lights(both, RED, GREEN))[1]
-    # That of the lane beside it is not, even if the lines overlap.
+    # The light of the lane beside it is not enough, even if the lines overlap.
     beside = np.concatenate([LINE_EAST, lines_between([[[50, 4.5], [50, 0.9]]])], axis=1)
     agents, _ = drive([49, 51], y=1.0)
     assert runs(agents, constant_lights(beside, RED, GREEN))[1]
@@ -192,7 +192,7 @@ def test_red_lights_run_are_what_numpy_finds():
         now = (x - lx) * c + (y - ly) * s + length / 2
         before = (before_x - lx) * c + (before_y - ly) * s + length / 2
         cos, sin = agents[COS].astype(np.float64)[:, None], agents[SIN].astype(np.float64)[:, None]
-        # The front at the moment at which it is on the line, heading as at the end of the step.
+        # The front when it is on the line, with the heading at the end of the step.
         with np.errstate(divide="ignore", invalid="ignore"):
             share = -before / (now - before)
         front_x = before_x + share * (x - before_x) + cos * length / 2
@@ -213,8 +213,8 @@ def test_red_lights_run_are_what_numpy_finds():
 
 
 @given(st.lists(st.floats(0.0, 1.5), min_size=30, max_size=60), st.floats(-0.008, 0.008), st.floats(-0.25, 0.25))
-def test_a_drive_over_a_line_crosses_it_exactly_once_however_it_bends(lengths, bend, heading):
-    # Steps of any length, the heading turning all the while; the last one ends well beyond the line.
+def test_every_path_over_a_line_crosses_it_exactly_once(lengths, bend, heading):
+    # Steps of any length with a turning heading; the last one ends well beyond the line.
     steps = np.array([*lengths, 25.0, 25.0, 25.0])
     headings = heading + bend * np.arange(len(steps))
     agents, _ = agents_at(
@@ -245,7 +245,7 @@ LEFT = LANE_WIDTH_M / 2
         ([48, 48, 50.5, 49, 51], True),  # stopped, crossed, came back, crossed again without another stop
     ],
 )
-def test_a_stop_sign_wants_a_stop_close_before_its_line(fronts, is_fault):
+def test_a_stop_sign_requires_a_stop_close_before_its_line(fronts, is_fault):
     agents, flags = drive(fronts, LEFT)
     assert any(passes(agents, flags, SIGN_MAP)) == is_fault
 
@@ -258,7 +258,7 @@ def test_the_fault_falls_on_the_step_that_crosses_and_the_approach_is_kept():
     np.testing.assert_allclose(agents[SLOWEST, 1:4], 30, rtol=1e-5)
 
 
-def test_a_stop_sign_is_for_those_who_drive_over_its_line():
+def test_a_stop_sign_applies_to_agents_that_cross_its_line():
     right, flags = drive([46, 49, 52], -LEFT)  # in the lane beside it
     assert not any(passes(right, flags, SIGN_MAP))
     assert (flags[SIGN_AHEAD] == -1).all()
@@ -269,7 +269,7 @@ def test_a_stop_sign_is_for_those_who_drive_over_its_line():
 
 @pytest.mark.row("SIM-12")
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e30])
-def test_agents_at_no_place_cross_nothing(bad):
+def test_agents_with_nan_positions_cross_nothing(bad):
     for lines in ([X], [Y], [X, Y], [PREVIOUS_X], [X, Y, PREVIOUS_X, PREVIOUS_Y]):
         agents, flags = drive([51.0], LEFT)
         agents[lines] = bad

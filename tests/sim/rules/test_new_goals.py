@@ -1,4 +1,4 @@
-"""Worlds in which an agent gets another goal whenever it has reached its last one (`new_goal`)."""
+"""With `new_goal` an agent gets another goal whenever it has reached its last one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CONFIG = SimConfig(
 
 @pytest.fixture(scope="module")
 def driven(towns: Pack) -> tuple[list[float], DriveEnv]:
-    """What an expert does: how far it was from the goal that it saw last whenever it reached one; and its env."""
+    """Run an expert; return how far it was from its last goal whenever it reached one, and its env."""
     env = DriveEnv(towns, 3, CONFIG, seed=11)
     env.reset()
     expert = DriveExpert(env)
@@ -59,7 +59,7 @@ def test_the_goal_that_is_seen_is_the_one_that_is_reached_next(driven: tuple[lis
 
 @pytest.mark.row("SIM-5")
 @pytest.mark.row("SIM-6")
-def test_only_the_goals_that_an_agent_started_with_are_asked_for(driven: tuple[list[float], DriveEnv]) -> None:
+def test_only_the_goals_that_an_agent_started_with_are_required(driven: tuple[list[float], DriveEnv]) -> None:
     _, env = driven
     env.step(np.zeros((env.row_count, 2), np.int64))  # the last step of the episode
     ended = env.ended_episodes()

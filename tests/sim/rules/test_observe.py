@@ -1,4 +1,4 @@
-"""Observations against a plain NumPy version, the laws that they obey, and the layout that names their numbers."""
+"""Observations compared with plain NumPy, their laws, and the layout that names their numbers."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Scene(NamedTuple):
     scenarios: Scenarios
 
     def rows(self, config: SimConfig = CONFIG, step: int = 0, seed: int = 1, count: int = AGENTS) -> Floats:
-        """What each agent sees, written into poisoned rows."""
+        """Return what each agent observes, written to poisoned rows."""
         self.worlds.clocks[0, state.STEP] = step
         self.worlds.seeds[0] = seed
         self.worlds.order[:] = -99
@@ -81,7 +81,7 @@ class Scene(NamedTuple):
 
 @cache
 def town() -> Maps:
-    """A generated town with signs added at random; coordinates in 1/64 m, so that whole metres shift them exactly."""
+    """A generated town with random signs; coordinates in 1/64 m, so that whole meters shift them exactly."""
     road_map = produce(5, "unprotected_left", 0).map
     maps = arena.maps_of_tables([(road_map, prepare(road_map))])
     rng = np.random.default_rng(3)
@@ -99,13 +99,13 @@ def town() -> Maps:
 
 
 def random_lines(rng: np.random.Generator, points: Floats, count: int) -> Floats:
-    """(5, count) stop lines somewhere on lanes, across them."""
+    """Return stop lines somewhere on lanes, across them, (5, count)."""
     chosen = points[:, rng.integers(points.shape[1], size=count)]
     return np.stack([*chosen[:4], np.full(count, 1.8, np.float32)]).astype(np.float32)
 
 
 def random_scene(seed: int, agents: int = AGENTS) -> Scene:
-    """Agents of all kinds near lanes, some absent, coordinates in odd 1/128 m (so on no border of a cell)."""
+    """Agents of all types near lanes, some absent, coordinates in odd 1/128 m (so on no border of a cell)."""
     rng, maps = np.random.default_rng(seed), town()
     points = maps.lane_points[0]
     middle = points[:2, rng.integers(points.shape[1])]
@@ -121,7 +121,7 @@ def random_scene(seed: int, agents: int = AGENTS) -> Scene:
     block[GOALS:] = np.round(rng.normal(0, 150, (2 * GOAL_ROOM, agents)) * 64) / 64
     flags[state.TYPE] = rng.choice(list(AgentType), agents)
     flags[state.IS_PRESENT] = rng.random(agents) < 0.9
-    # There is room for the last goals alone: goal k is in place k modulo the room.
+    # There is room for the last goals only: goal k is in place k modulo the room.
     flags[state.GOAL_COUNT] = rng.integers(0, 3 * GOAL_ROOM + 1, agents)
     flags[state.GOAL] = rng.integers(np.maximum(flags[state.GOAL_COUNT] - GOAL_ROOM, 0), flags[state.GOAL_COUNT] + 1)
     lines = random_lines(rng, points, LIGHTS)
@@ -130,7 +130,7 @@ def random_scene(seed: int, agents: int = AGENTS) -> Scene:
 
 
 def world_of(agents: Floats, flags: NDArray[np.int32]) -> Worlds:
-    """One world; arrays that no observation reads are empty."""
+    """Return one world; arrays that no observation reads are empty."""
     clocks = np.zeros((1, state.CLOCK_COLUMNS), np.int32)
     clocks[0, state.AGENT_COUNT] = agents.shape[1]
     room = -(-agents.shape[1] // 32) * 32
@@ -151,13 +151,13 @@ def world_of(agents: Floats, flags: NDArray[np.int32]) -> Worlds:
 
 
 def in_frame(agent: Doubles, x: Doubles, y: Doubles) -> tuple[Doubles, Doubles]:
-    """Ahead and left, as a complex number turned back."""
+    """Return the position ahead and to the left, by a rotation of complex numbers."""
     turned = (x - agent[state.X] + 1j * (y - agent[state.Y])) * np.conj(agent[state.COS] + 1j * agent[state.SIN])
     return turned.real, turned.imag
 
 
 def expected_row(scene: Scene, a: int, config: SimConfig, step: int) -> Doubles:
-    """What an agent sees, from the words of layout.py, in float64."""
+    """Return what an agent observes, from the definitions in layout.py, in float64."""
     maps, plan = scene.maps, layout(config)
     row = np.zeros(plan.size)
     agents, flags = scene.worlds.agents[0].astype(np.float64), scene.worlds.agent_flags[0]
@@ -268,7 +268,7 @@ def test_rows_are_as_the_layout_says(config: SimConfig) -> None:
             np.testing.assert_allclose(rows[a], expected_row(scene, a, config, seed), atol=2e-5, err_msg=f"{seed} {a}")
 
 
-def test_the_reference_has_seen_everything_that_there_is_to_see() -> None:
+def test_the_random_scenes_cover_every_case() -> None:
     rows = np.concatenate([random_scene(seed).rows(step=seed) for seed in range(12)])
     columns = LAYOUT.columns()
     constant = [columns[k] for k in np.flatnonzero(np.ptp(rows, axis=0) == 0)]
@@ -276,11 +276,11 @@ def test_the_reference_has_seen_everything_that_there_is_to_see() -> None:
 
 
 @pytest.mark.parametrize("agents", [1, 2, 9, 48, 256])
-def test_partners_are_nearest_first_and_the_lower_number_where_two_are_level(agents: int) -> None:
+def test_partners_are_sorted_by_distance_then_number(agents: int) -> None:
     scene = random_scene(8, agents)
     block, flags = scene.worlds.agents[0], scene.worlds.agent_flags[0]
     flags[state.IS_PRESENT] = 1
-    # On a lattice, so that many are at the same distance; each length tells who it is.
+    # On a lattice, so that many are at the same distance; the length identifies each of them.
     block[state.X], block[state.Y] = np.divmod(np.random.default_rng(1).permutation(agents), 16)
     block[state.LENGTH] = np.arange(agents) / 10
     rows = scene.rows(count=agents)
@@ -294,7 +294,7 @@ def test_partners_are_nearest_first_and_the_lower_number_where_two_are_level(age
         assert round(rows[a, LAYOUT["counts"].column("partners")] * 31) == len(order)
 
 
-def test_who_is_absent_or_out_of_range_is_not_seen() -> None:
+def test_absent_and_distant_agents_are_not_observed() -> None:
     scene = random_scene(2, 3)
     block, flags = scene.worlds.agents[0], scene.worlds.agent_flags[0]
     flags[state.IS_PRESENT] = 1
@@ -307,7 +307,7 @@ def test_who_is_absent_or_out_of_range_is_not_seen() -> None:
 
 @pytest.mark.parametrize("line", [state.X, state.Y, state.COS, state.SIN], ids=["x", "y", "cos", "sin"])
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e30])
-def test_an_agent_that_is_nowhere_sees_zeros_and_is_not_seen_where_it_can_not_be(line: int, value: float) -> None:
+def test_an_agent_with_nan_position_observes_zeros_and_is_not_observed(line: int, value: float) -> None:
     scene = random_scene(3)
     scene.worlds.agent_flags[0, state.IS_PRESENT, 5] = 1
     scene.worlds.agents[0, line, 5] = value
@@ -332,7 +332,7 @@ def test_at_the_border_and_outside_of_the_map_the_nearest_cell_counts(where: str
         np.testing.assert_allclose(rows[a], expected_row(scene, a, CONFIG, 0), atol=2e-5)
 
 
-def test_a_map_with_few_pieces_fills_few_entries() -> None:
+def test_a_map_with_few_points_fills_few_entries() -> None:
     scene = random_scene(5)
     sizes = scene.maps.sizes.copy()
     for lanes, edges in ((0, 3), (5, 0), (8, 9), (17, 63)):
@@ -343,7 +343,7 @@ def test_a_map_with_few_pieces_fills_few_entries() -> None:
             np.testing.assert_allclose(rows[a], expected_row(few, a, CONFIG, 0), atol=2e-5)
 
 
-def test_it_does_not_matter_how_a_map_lies_in_memory() -> None:
+def test_the_memory_layout_of_a_map_does_not_matter() -> None:
     scene = random_scene(6)
 
     def spaced(points: Floats) -> Floats:
@@ -357,7 +357,7 @@ def test_it_does_not_matter_how_a_map_lies_in_memory() -> None:
 
 
 def moved(scene: Scene, turn: complex, mirrors: bool, shift: complex) -> Scene:
-    """The whole scene mirrored at the x axis, turned about the origin and shifted, grid and all."""
+    """Mirror the whole scene at the x axis, turn it about the origin and shift it, with its grid."""
 
     def to(x: Any, y: Any, by: complex) -> tuple[Any, Any]:
         # Quarter turns of float32 are exact, and so are sums of whole and 1/128 m.
@@ -409,7 +409,7 @@ def moved(scene: Scene, turn: complex, mirrors: bool, shift: complex) -> Scene:
 
 
 def mirrored_columns(plan: ObservationLayout) -> NDArray[np.bool_]:
-    """Which numbers of a row change their sign in a mirror."""
+    """Return which numbers of a row change their sign in a mirror."""
     ego = ("ego.lateral_acceleration", "ego.steering", "ego.lane_offset", "ego.lane_sin")
     names = [name.split("[")[0] for name in plan.columns()]
     return np.array([name in ego or name.split(".")[1] in ("y", "second_y", "sin") for name in names])
@@ -437,7 +437,7 @@ def disturbed(**given: Any) -> SimConfig:
 
 
 @pytest.mark.row("SIM-9")
-def test_dropout_hides_so_many_entries_and_changes_nothing_else() -> None:
+def test_dropout_hides_the_configured_share_of_entries_and_changes_nothing_else() -> None:
     scene = random_scene(7)
     hidden = filled = 0
     for step in range(20):
@@ -449,7 +449,7 @@ def test_dropout_hides_so_many_entries_and_changes_nothing_else() -> None:
             hidden, filled = hidden + is_hidden.sum(), filled + true.any(axis=1).sum()
         for name in ("ego", "goal", "conditioning", "counts"):
             assert np.array_equal(rows[:, LAYOUT[name].slice], clean[:, LAYOUT[name].slice])
-    # Unknown lights away from the place of the agent still show where they are, so every filled entry is counted.
+    # Unknown lights away from the agent's position still show where they are, so every filled entry counts.
     assert hidden / filled == pytest.approx(0.3, abs=5 * np.sqrt(0.3 * 0.7 / filled))
     assert filled > 100_000
 
@@ -479,7 +479,7 @@ def test_blind_agents_see_no_partners_for_the_time_that_is_set() -> None:
     plain = np.broadcast_to(clean, rows.shape)
     partners = LAYOUT["partners"].slice
     assert np.array_equal(rows[~is_blind][:, partners], plain[~is_blind][:, partners])
-    # After a while in the world, blind means: an onset in one of the last seven steps.
+    # After some steps, an agent is blind if an onset is in one of the last seven steps.
     assert is_blind[:, 7:].mean() == pytest.approx(1 - 0.95**7, abs=0.02)
     assert is_blind[:, 0].mean() == pytest.approx(0.05, abs=0.03)
     starts = ~is_blind[:, 1:-7] & is_blind[:, 2:-6]
@@ -520,7 +520,7 @@ def test_the_default_layout_is_compact_and_can_be_printed_and_stored() -> None:
     assert LAYOUT["lanes"].of(rows)[1, 2, 5] == rows[1, LAYOUT["lanes"].column("cos", 5)]
 
 
-def test_a_layout_names_what_it_has_when_asked_for_something_else() -> None:
+def test_a_layout_names_its_blocks_when_asked_for_an_unknown_one() -> None:
     with pytest.raises(UsageError, match=r"no block 'cars'; they have: ego, goal, partners"):
         LAYOUT["cars"]
     with pytest.raises(UsageError, match=r"no feature 'colour'; it has: x, y"):

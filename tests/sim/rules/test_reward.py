@@ -1,4 +1,4 @@
-"""Rewards, tallies and goals against plain NumPy on random states."""
+"""Rewards, statistics and goals compared with plain NumPy on random states."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_the_reward_is_the_weighted_sum_of_its_terms() -> None:
 
 
 @pytest.mark.row("SIM-6")
-def test_every_event_is_tallied_once() -> None:
+def test_every_event_counts_once() -> None:
     agents, flags, _ = random_state(1)
     old_agents, old_flags = agents.copy(), flags.copy()
     _settle_all(agents, flags, params(SimConfig()).packed(), np.empty(AGENTS, np.float32))
@@ -114,7 +114,7 @@ def test_every_event_is_tallied_once() -> None:
 
 
 @pytest.mark.row("SIM-5")
-def test_the_fate_is_the_hardest_of_what_the_words_say() -> None:
+def test_the_hardest_configured_termination_wins() -> None:
     fates = {OnInfraction.IGNORE: 0, OnInfraction.STOP: 1, OnInfraction.REMOVE: 2}
     for words in (
         (OnInfraction.IGNORE, OnInfraction.STOP, OnInfraction.REMOVE),

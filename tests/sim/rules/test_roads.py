@@ -1,4 +1,4 @@
-"""Contact with road edges, moves across them and lanes, against shapely and plain NumPy."""
+"""Contact with road edges, moves across them and lanes, compared with shapely and plain NumPy."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def locate_all(maps, m, agents, flags):
 
 
 def contact(maps: Maps, m: int, agents: Floats) -> Ints:
-    """(agents, 2) touches and crossing; the same whether edges lie line by line or piece by piece in memory."""
+    """Return touches and crossings, (agents, 2); the same whether edges lie line by line or entry by entry in memory."""
     edges = entry_major(maps.edges.shape)
     edges[...] = maps.edges
     found = np.full((2, agents.shape[1], 2), 77, np.int32)
@@ -71,7 +71,7 @@ def located(maps: Maps, m: int, agents: Floats, flags: Ints) -> None:
 
 @pytest.fixture(scope="module", params=["line by line", "piece by piece"])
 def towns(request: pytest.FixtureRequest) -> tuple[Maps, list[tuple[RoadMap, MapTables]]]:
-    """Road networks with roundabouts, crossings and a highway, their lane pieces in memory in either way."""
+    """Road networks with roundabouts, crossings and a highway, with lane points in either memory layout."""
     road_maps = [build_place(5, behavior, 0).road_map for behavior in ("roundabout", "unprotected_left", "merge")]
     prepared = [(road_map, prepare(road_map)) for road_map in road_maps]
     maps = maps_of_tables(prepared)
@@ -83,7 +83,7 @@ def towns(request: pytest.FixtureRequest) -> tuple[Maps, list[tuple[RoadMap, Map
 
 
 def around(rng: np.random.Generator, x: Floats, y: Floats, count: int, spread_m: float) -> Doubles:
-    """(2, count) places near given ones."""
+    """Return positions near given ones, (2, count)."""
     near = rng.integers(0, len(x), count)
     return np.stack([x[near], y[near]]).astype(np.float64) + rng.normal(0, spread_m, (2, count))
 
@@ -100,7 +100,7 @@ def box(agents: Floats, grow_m: float) -> NDArray[np.object_]:
 
 
 def crossings(tables: MapTables, agents: Floats) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Net crossings of each move, from where move and segment meet, and whether none of them is doubtful."""
+    """Return the net crossings of each move from the intersections with segments, and whether none of them is doubtful."""
     px, py, x, y = (agents[line].astype(np.float64)[:, None] for line in (PREVIOUS_X, PREVIOUS_Y, X, Y))
     ax, ay = tables.edge_x0.astype(np.float64), tables.edge_y0.astype(np.float64)
     dx, dy = tables.edge_x1 - ax, tables.edge_y1 - ay
@@ -155,7 +155,7 @@ def test_moves_across_road_edges_are_counted_by_direction(towns):
         assert min(np.count_nonzero(expected > 0), np.count_nonzero(expected < 0)) > 100
 
 
-# A road whose edge is one closed line with whole-numbered corners: sharp, blunt, along cell borders and across cells.
+# A road whose edge is one closed line with integer corners: sharp, blunt, along cell borders and across cells.
 RING = [(0, 0), (40, -5), (80, 0), (80, 35), (45, 30), (40, 60), (35, 30), (20, 30), (20, 45), (5, 45), (10, 20)]
 ROAD = shapely.Polygon(RING)
 
@@ -207,7 +207,7 @@ def test_a_move_through_a_corner_counts_once(corner):
     assert {1, -1} <= seen
 
 
-def test_who_stops_on_an_edge_has_not_left_until_it_goes_on():
+def test_an_agent_that_stops_on_an_edge_leaves_only_when_it_continues():
     assert contact(RING_MAPS, 0, moved((75.0, 20.0), (5.0, 0.0))).tolist() == [[1, 0]]
     assert contact(RING_MAPS, 0, moved((80.0, 20.0), (1.0, 0.0))).tolist() == [[1, 1]]
     assert contact(RING_MAPS, 0, moved((81.0, 20.0), (-1.0, 0.0))).tolist() == [[1, -1]]
@@ -215,7 +215,7 @@ def test_who_stops_on_an_edge_has_not_left_until_it_goes_on():
 
 
 def test_a_segment_listed_in_several_cells_counts_once():
-    # Two roads with a gap of half a metre between them; the first one's edge runs along a border of cells.
+    # Two roads with a gap of half a meter between them; the first one's edge runs along a border of cells.
     road_map = map_of(
         [
             (FeatureKind.ROAD_EDGE, EdgeType.MEDIAN, [[100, 10], [0, 10]]),
@@ -229,7 +229,7 @@ def test_a_segment_listed_in_several_cells_counts_once():
 
 @pytest.mark.row("SIM-12")
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e30, -1e30, 1e6])
-def test_agents_at_no_place_or_far_outside_touch_nothing_and_are_on_no_lane(bad):
+def test_agents_with_nan_or_far_positions_touch_nothing_and_are_on_no_lane(bad):
     for lines in ([X], [Y], [X, Y], [X, Y, PREVIOUS_X, PREVIOUS_Y]):
         agents, flags = agents_at(40.0, 15.0)
         agents[lines] = bad
@@ -296,7 +296,7 @@ def test_turning_or_mirroring_the_world_changes_nothing(before, step, heading, h
 
 
 def lane_costs(tables: MapTables, agents: Floats, was_on: Ints) -> tuple[Doubles, Doubles]:
-    """(agents, pieces) the measure of `locate_on_lane`, and the distances to the pieces."""
+    """Return the cost of `locate_on_lane`, and the distances to the lane points, (agents, points)."""
     x, y, heading = (agents[line].astype(np.float64)[:, None] for line in (X, Y, HEADING))
     cos, sin = tables.lane_point_cos.astype(np.float64), tables.lane_point_sin.astype(np.float64)
     dx, dy = x - tables.lane_point_x, y - tables.lane_point_y
@@ -308,7 +308,7 @@ def lane_costs(tables: MapTables, agents: Floats, was_on: Ints) -> tuple[Doubles
 
 
 @pytest.mark.row("SIM-6")
-def test_an_agent_is_on_the_lane_that_the_measure_picks_out_of_the_whole_map(towns):
+def test_an_agent_is_on_the_lane_with_the_lowest_cost_in_the_whole_map(towns):
     maps, prepared = towns
     rng = np.random.default_rng(3)
     for m, (road_map, tables) in enumerate(prepared):
@@ -328,7 +328,7 @@ def test_an_agent_is_on_the_lane_that_the_measure_picks_out_of_the_whole_map(tow
         own = np.where(on_lane, cost, np.inf)
         np.testing.assert_allclose(own.min(axis=1), least, atol=1e-3)
         point = own.argmin(axis=1)
-        # Where two pieces of the lane are as good, at their joint, either may have been taken.
+        # Where two points of the lane are equally good, at their joint, either one may be chosen.
         own[np.arange(count), point] = np.inf
         is_clear = own.min(axis=1) > least + 1e-3
         assert is_clear.mean() > 0.6
@@ -343,7 +343,7 @@ def test_an_agent_is_on_the_lane_that_the_measure_picks_out_of_the_whole_map(tow
 
 
 @pytest.mark.row("SIM-6")
-def test_off_the_lanes_the_measure_picks_out_of_the_whole_list_of_a_cell(towns):
+def test_off_the_lanes_the_lowest_cost_in_the_list_of_the_cell_wins(towns):
     maps, prepared = towns
     rng = np.random.default_rng(4)
     for m, (_, tables) in enumerate(prepared):
@@ -396,7 +396,7 @@ def two_way_street() -> RoadMap:
         (20, -9.8, 0.0, -1),  # 8.05 m away
     ],
 )
-def test_the_lane_one_drives_along_wins_unless_another_is_much_nearer(x, y, heading, lane):
+def test_the_lane_along_the_heading_wins_unless_another_is_much_nearer(x, y, heading, lane):
     agents, flags = agents_at(x, y, heading)
     located(maps_of(two_way_street()), 0, agents, flags)
     assert flags[LANE, 0] == lane

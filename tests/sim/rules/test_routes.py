@@ -67,14 +67,14 @@ def test_drawn_routes_are_connected_lanes_for_vehicles_that_lead_on_where_they_c
 
 
 @pytest.mark.row("SIM-4")
-def test_hardly_a_route_leaves_where_another_way_goes_on():
-    """A ring of four lanes. After the last one a way out begins, which ends only after three lanes."""
+def test_few_routes_leave_the_map_where_another_way_continues():
+    """A ring of four lanes. After the last one an exit begins, which ends only after three lanes."""
     ring = [[[0, 0], [50, 0]], [[50, 0], [50, 50]], [[50, 50], [0, 50]], [[0, 50], [0, 0]]]
     out = [[[0, -30 * k], [0, -30 * (k + 1)]] for k in range(3)]
     successors = [(0, 1), (1, 2), (2, 3), (3, 0), (3, 4), (4, 5), (5, 6)]
     maps = maps_of(streets(*ring, *out, successors=successors))
     routes = drawn_routes(maps, np.zeros(200, np.int64))
-    # At each of five forks every second draw leads out: without further tries one route of 32 would go on.
+    # At each of five forks every second draw leads out: without further tries one route of 32 would stay inside.
     assert np.mean([len(route) == ROUTE_LANES for route in routes]) > 0.5
     assert {route[-1] for route in routes if len(route) < ROUTE_LANES} <= {6}
     dead_end = drawn_routes(maps, [4])
@@ -117,7 +117,7 @@ def ask(worlds, maps, ahead, boxes, points, poses_out, contacts_out, places_out)
 
 @pytest.fixture(scope="module")
 def questions(town):
-    """Routes through a town, with answers of the rules about them, outputs poisoned before."""
+    """Routes through a town, with the rules' results, written to poisoned outputs."""
     road_map, maps = town
     rng = np.random.default_rng(3)
     starts = np.flatnonzero(road_map.types[: road_map.lane_count] != LaneType.BIKE_LANE)[:40]
@@ -139,7 +139,7 @@ def questions(town):
 
 
 @pytest.mark.row("SIM-3")
-def test_a_pose_on_the_route_lies_on_its_pieces_and_turns_evenly(questions):
+def test_a_pose_on_the_route_lies_on_its_points_and_turns_evenly(questions):
     maps, worlds, ahead, _, poses, _, _ = questions
     np.testing.assert_allclose(np.hypot(poses[:, :, 2], poses[:, :, 3]), 1.0, atol=1e-5)
     off_by = []
@@ -152,14 +152,14 @@ def test_a_pose_on_the_route_lies_on_its_pieces_and_turns_evenly(questions):
             x, y, heading = along(maps, 0, route, arc + distance)
             np.testing.assert_allclose(poses[a, k, :2], [x, y], atol=2e-3)
             off_by.append(abs(np.angle(np.exp(1j * (np.arctan2(poses[a, k, 3], poses[a, k, 2]) - heading)))))
-    # Halfway to the next piece's direction at most.
+    # At most halfway to the direction of the next point.
     assert len(off_by) > 500
     assert max(off_by) < 0.15
     assert max(off_by) > 1e-4
 
 
 @pytest.mark.row("SIM-3")
-def test_the_first_contact_with_a_box_is_where_shapely_sees_it(questions):
+def test_the_first_contact_with_a_box_is_where_shapely_finds_it(questions):
     maps, worlds, _, boxes, _, contacts, _ = questions
     points = maps.lane_points[0].astype(np.float64)
     hits, misses = 0, 0
@@ -215,7 +215,7 @@ def test_the_nearest_place_on_the_route_is_nearest_by_brute_force(questions):
 
 @entry
 def go(worlds, maps, steps, distance, on_it_out, poses_out):
-    """Advance agent 0 on rails, and let agent 1 be found beside where that is."""
+    """Advance agent 0 on rails, and find agent 1 beside the same place."""
     agents, flags = worlds.agents[0], worlds.agent_flags[0]
     road = Road(maps.lanes[0], maps.lane_points[0], maps.lane_lengths[0])
     for k in range(steps):
@@ -229,7 +229,7 @@ def go(worlds, maps, steps, distance, on_it_out, poses_out):
 
 
 @pytest.mark.row("SIM-4")
-def test_a_route_goes_on_as_long_as_the_road_does():
+def test_a_route_continues_as_long_as_the_road():
     angles = np.linspace(0, 2 * np.pi, 65)
     ring = np.stack([50 * np.cos(angles), 50 * np.sin(angles)], axis=-1)
     quarters = [ring[16 * k : 16 * k + 17] for k in range(4)]

@@ -1,4 +1,4 @@
-"""Open worlds: places that are free, goals along the way."""
+"""Open worlds: free places, and goals along routes."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_the_same_seed_gives_the_same_bytes_in_any_slot_and_another_seed_others(
 
 
 @pytest.mark.row("SIM-4")
-def test_spawned_again_an_agent_gets_another_place(spawned):
+def test_a_respawned_agent_gets_another_place(spawned):
     store, first, _ = spawned[0]
     worlds = worlds_of(COUNT, seeds=[11])
     p = open_params(COUNT)
@@ -136,7 +136,7 @@ def test_spawned_again_an_agent_gets_another_place(spawned):
 
 
 @pytest.mark.row("SIM-4")
-def test_where_the_road_is_full_an_agent_stays_away():
+def test_an_agent_without_a_free_place_stays_away():
     maps, worlds = maps_of(streets([[0, 0], [60, 0]])), worlds_of(12)
     placed = spawn_all(worlds, maps, NO_LIGHTS, open_params(12))
     present = worlds.agent_flags[0, state.IS_PRESENT]
@@ -146,7 +146,7 @@ def test_where_the_road_is_full_an_agent_stays_away():
 
 
 @pytest.mark.row("SIM-4")
-def test_nobody_has_to_brake_hard_for_who_was_spawned(spawned):
+def test_nobody_has_to_brake_hard_for_a_spawned_agent(spawned):
     for store, worlds, _ in spawned:
         copy = worlds._replace(
             agents=worlds.agents.copy(), agent_flags=worlds.agent_flags.copy(), clocks=worlds.clocks.copy()
@@ -174,7 +174,7 @@ def judge_pairs(worlds, maps, scenarios, p, settled, is_listed_out, reactions_ou
 
 
 @pytest.mark.row("SIM-4")
-def test_nobody_who_matters_to_somebody_spawned_is_left_out_of_its_neighbours(spawned):
+def test_the_neighbors_of_a_spawned_agent_include_everyone_that_matters(spawned):
     rng, settled = np.random.default_rng(3), 2 * COUNT // 3
     matter = spared = 0
     for store, spawned_worlds, _ in spawned:

@@ -1,4 +1,4 @@
-"""Episodes that start at their goal: marked, and in no figure of success."""
+"""Episodes that start at their goal are marked, and count in no figure of success."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STANDING = Actor(10, speed=0.0)  # at a red light, say: its recording ends where
 
 
 def run(path: Path, config: SimConfig, *actors: Actor, along: float = 0.0) -> DriveEnv:
-    """An env in which an episode of these actors was driven to its end by the same action all the time."""
+    """Return an env after an episode of these actors with a constant action."""
     env = DriveEnv(pack_of(path / "p.pack", scene(*actors)), 1, config, sampling=False)
     env.assign(0, 0, 1)
     env.reset()
@@ -64,7 +64,7 @@ def test_an_ego_that_starts_at_its_goal_is_marked_and_has_no_figures_of_success(
 
 @pytest.mark.row("CL-4")
 @pytest.mark.row("LOG-1")
-def test_averages_of_such_an_ego_have_no_success_either(tmp_path: Path) -> None:
+def test_averages_of_an_ego_that_starts_at_its_goal_have_no_success(tmp_path: Path) -> None:
     env = DriveEnv(pack_of(tmp_path / "p.pack", scene(STANDING)), 1, sdc_alone())
     env.reset()
     for _ in range(3):
@@ -75,7 +75,7 @@ def test_averages_of_such_an_ego_have_no_success_either(tmp_path: Path) -> None:
 
 
 @pytest.mark.row("CL-4")
-def test_trials_and_gains_of_such_an_ego_have_no_data_either(tmp_path: Path) -> None:
+def test_trials_of_an_ego_that_starts_at_its_goal_have_no_success(tmp_path: Path) -> None:
     env = run(tmp_path, sdc_alone(trials=2), STANDING)
     ended = env.ended_episodes()
     figures = dict(zip(env.figure_names, ended.figures[0].tolist(), strict=True))
@@ -90,8 +90,8 @@ def test_trials_and_gains_of_such_an_ego_have_no_data_either(tmp_path: Path) -> 
 
 
 @pytest.mark.row("CL-4")
-def test_what_else_happens_to_such_an_ego_is_counted(tmp_path: Path) -> None:
-    # It drives on and hits a parked car 20 m ahead.
+def test_other_figures_of_an_ego_that_starts_at_its_goal_are_counted(tmp_path: Path) -> None:
+    # It continues and hits a parked car 20 m ahead.
     env = run(tmp_path, sdc_alone(AtGoal.CONTINUE), STANDING, Actor(30, speed=0.0), along=1.0)
     figures = figures_of(env)
     assert np.isnan([figures[name] for name in SUCCESS]).all()
@@ -112,7 +112,7 @@ def test_what_else_happens_to_such_an_ego_is_counted(tmp_path: Path) -> None:
         (0.24, 0.2, False),  # too fast for the goal
     ],
 )
-def test_at_the_goal_is_within_its_radius_at_the_start_or_after_a_step_that_nobody_drives(
+def test_an_agent_starts_at_its_goal_if_it_is_there_now_or_after_one_step_without_action(
     tmp_path: Path, speed: float, goal_speed: float, is_free: bool
 ) -> None:
     env = run(tmp_path, sdc_alone(speed_mps=goal_speed), Actor(10, speed=speed))

@@ -1,4 +1,4 @@
-"""Trials: equal starts, ends for all at once, signals at each kind of end."""
+"""Trials start equally, end for all agents at once, and signal each kind of end."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ DRIVE_ON = 0.0  # continuous action: neither accelerate nor steer
 
 
 def config(**keys: Any) -> SimConfig:
-    """Continuous actions, everybody's goal is where the recording ends."""
+    """Continuous actions; the goal of every agent is where its recording ends."""
     return replace(SimConfig(actions=Actions.CONTINUOUS), **keys)
 
 
@@ -100,13 +100,13 @@ def test_every_trial_equals_the_first_bit_for_bit(towns: Pack, mode: str, thread
 
 @pytest.fixture
 def two_cars(tmp_path: Path) -> Pack:
-    """The first is at its goal after 11 steps from frame 10 on, the second after 41 and more; a third is parked."""
+    """The first car is at its goal after 11 steps from frame 10 on, the second after more than 41; a third is parked."""
     actors = (Actor(10, last=22), Actor(60, 1.75, last=62), Actor(200, speed=0))
     return pack_of(tmp_path / "two.pack", scene(*actors))
 
 
 def run(env: DriveEnv, steps: int) -> dict[str, NDArray[np.bool_]]:
-    """(steps, rows) every signal while nobody does anything but drive on."""
+    """Return every signal, (steps, rows), while all cars continue straight ahead."""
     env.reset()
     signals: dict[str, list[NDArray[np.bool_]]] = {}
     for _ in range(steps):
@@ -164,8 +164,8 @@ def test_time_ends_a_trial_for_all_and_says_so_for_those_not_done(two_cars: Pack
 
 
 @pytest.mark.row("TRIAL-3")
-def test_an_ego_in_limbo_is_neither_seen_nor_hit(tmp_path: Path) -> None:
-    # The second car follows the first through the place where the first one's goal is.
+def test_an_ego_that_is_done_is_neither_observed_nor_hit(tmp_path: Path) -> None:
+    # The second car follows the first through the place of the first one's goal.
     pack = pack_of(tmp_path / "p.pack", scene(Actor(40, last=22), Actor(25, last=80)))
     env = DriveEnv(pack, 1, config(goal=GoalConfig(radius_m=0.5), episode=EpisodeConfig(2, 60)), sampling=False)
     env.assign(0, 0, 1)
@@ -184,7 +184,7 @@ def test_an_ego_in_limbo_is_neither_seen_nor_hit(tmp_path: Path) -> None:
 
 
 @pytest.mark.row("TRIAL-4")
-def test_replayed_agents_start_anew_in_every_trial(tmp_path: Path) -> None:
+def test_replayed_agents_restart_in_every_trial(tmp_path: Path) -> None:
     pack = pack_of(tmp_path / "p.pack", scene(Actor(10), Actor(50, 1.75), sdc=0))
     settings = config(control=ControlConfig(who=Control.SDC), episode=EpisodeConfig(3, 20))
     env = DriveEnv(pack, 1, settings, sampling=False)
@@ -209,7 +209,7 @@ def test_a_start_beyond_the_recording_is_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.row("SIM-5")
-def test_respawn_starts_another_episode_there_and_then(two_cars: Pack) -> None:
+def test_respawn_starts_another_episode_at_once(two_cars: Pack) -> None:
     env = DriveEnv(two_cars, 1, config(goal=GoalConfig(AtGoal.RESPAWN, 0.5)), sampling=False)
     env.assign(0, 0, 1)
     seen = run(env, 80)
@@ -232,7 +232,7 @@ def test_stopping_at_the_goal_leaves_an_obstacle(tmp_path: Path) -> None:
 
 @pytest.mark.row("SIM-5")
 @pytest.mark.parametrize(("word", "is_there"), [(OnInfraction.REMOVE, 0), (OnInfraction.STOP, 1)])
-def test_an_infraction_has_the_consequence_of_its_word(tmp_path: Path, word: OnInfraction, is_there: int) -> None:
+def test_an_infraction_has_the_configured_consequence(tmp_path: Path, word: OnInfraction, is_there: int) -> None:
     pack = pack_of(tmp_path / "p.pack", scene(Actor(10), Actor(30, 1.75)))
     env = DriveEnv(pack, 1, config(infraction=InfractionConfig(off_road=word)), sampling=False)
     env.assign(0, 0, 1)
@@ -267,7 +267,7 @@ def test_final_observations_are_what_was_seen_before_the_reset(tmp_path: Path) -
 
 
 def figures_of(env: DriveEnv, row: int) -> dict[str, float]:
-    """The figures of the only episode that a row has ended."""
+    """Return the figures of the only episode that a row has ended."""
     ended = env.ended_episodes()
     (number,) = np.flatnonzero(ended.rows == row)
     return dict(zip(env.figure_names, ended.figures[number].tolist(), strict=True))
@@ -305,7 +305,7 @@ def test_an_ego_that_continues_is_timed_out_only_where_it_has_a_goal_left(two_ca
 
 
 @pytest.mark.row("SIM-6")
-def test_what_happens_after_the_goal_counts_where_an_ego_continues(tmp_path: Path) -> None:
+def test_events_after_the_last_goal_count_if_an_ego_continues(tmp_path: Path) -> None:
     # The goal is 11 m ahead; a parked car stands 40 m ahead in the same lane.
     pack = pack_of(tmp_path / "p.pack", scene(Actor(10, last=22), Actor(60, speed=0)))
     found = {}
@@ -320,7 +320,7 @@ def test_what_happens_after_the_goal_counts_where_an_ego_continues(tmp_path: Pat
 
 
 @pytest.mark.row("SIM-5")
-def test_an_ego_that_continues_sees_no_goal_and_is_paid_for_none_once_all_are_reached(two_cars: Pack) -> None:
+def test_an_ego_that_continues_has_no_goal_and_no_goal_reward_after_the_last(two_cars: Pack) -> None:
     reward = RewardConfig(goal=1.0, progress=1.0, comfort=0.0)
     env = DriveEnv(two_cars, 1, config(goal=GoalConfig(AtGoal.CONTINUE, 0.5), reward=reward), sampling=False)
     env.assign(0, 0, 1)
@@ -337,7 +337,7 @@ def test_an_ego_that_continues_sees_no_goal_and_is_paid_for_none_once_all_are_re
 
 @pytest.mark.row("SIM-3")
 def test_a_run_longer_than_its_recording_neither_loops_nor_freezes(tmp_path: Path) -> None:
-    # 8 s are left of the recording after frame 10; the run lasts 15 s. One agent is there to the end, one leaves early.
+    # 8 s are left of the recording after frame 10; the run lasts 15 s. One agent stays to the end, one leaves early.
     pack = pack_of(tmp_path / "p.pack", scene(Actor(10, speed=2.0), Actor(40), Actor(60, last=50)))
     settings = config(
         control=ControlConfig(who=Control.SDC),

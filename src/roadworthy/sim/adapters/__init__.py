@@ -1,7 +1,6 @@
-"""DriveEnv as others know environments: Gymnasium's Env and VectorEnv, PettingZoo's ParallelEnv.
+"""Adapters of DriveEnv to other interfaces: Gymnasium's Env and VectorEnv, PettingZoo's ParallelEnv.
 
-Both packages are optional, so each adapter is imported when it is asked for. Everything that an adapter returns is a
-copy, which the caller may keep.
+Both packages are optional, so adapters are imported on first use. Adapters return copies, which the caller may keep.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """DriveEnv for Gymnasium: one agent as an Env, many as a VectorEnv, and both as `roadworthy/Drive-v0`.
 
-Signals become Gymnasium's at this edge: terminated is episode_ended without timed_out, truncated is both. With several
-trials an episode is all of them: a trial's end is told by info alone. With `goal.at_goal = "continue"` an agent that
-has reached its goals is terminated, not truncated, when the time is up: its task is complete.
+Signals become Gymnasium's here: terminated is episode_ended without timed_out, truncated is both. An episode is all of
+its trials; only info reports the end of a trial. With `goal.at_goal = "continue"` an agent that has reached its goals
+is terminated, not truncated, when the time is up, because its task is complete.
 
-Every info has: `active` (whether the observation means something; if not, it is 0 and the action has no effect),
-`trial` (number of the trial that the observation belongs to), `trial_ended` and `timed_out` (of the step), `scenario`
-(number in the pack) and `episode_seed`.
+Every info has `active` (whether the observation is valid; if not, it is 0 and the action has no effect), `trial` (the
+number of the observation's trial), `trial_ended` and `timed_out` (of the step), `scenario` (its number in the pack) and
+`episode_seed`.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ ENV_ID = "roadworthy/Drive-v0"
 class DriveGymEnv(gymnasium.Env[Floats, NDArray[Any]]):
     """One agent in one world.
 
-    The step that ends an episode returns what was seen there; call `reset` then. With `goal.at_goal = "respawn"` the
-    next episode goes on in the same world while its agent finds a free place.
+    The step that ends an episode returns the last observation; then call `reset`. With `goal.at_goal = "respawn"` the
+    next episode continues in the same world if its agent finds a free place.
     """
 
     metadata = {"render_modes": []}  # noqa: RUF012 (Gymnasium declares it so)
@@ -64,10 +64,10 @@ class DriveGymEnv(gymnasium.Env[Floats, NDArray[Any]]):
     ) -> None:
         """Make the world.
 
-        config: by default the self-driving car is driven.
-        seed: of the run, until `reset` is given one; by default one that nobody chose, as is the custom in Gymnasium.
+        config: by default only the self-driving car is driven.
+        seed: of the run, until `reset` gets one; by default a random one, as usual in Gymnasium.
         scenarios: numbers of the pack's scenarios to draw from; all by default.
-        first_world, world_total: which world of a run this is, where a run is spread over several envs.
+        first_world, world_total: which world of a run this is, if several envs share the run.
         """
         if render_mode is not None:
             raise UsageError(f"render_mode is {render_mode!r}, but this env draws nothing; leave it None")
@@ -87,9 +87,9 @@ class DriveGymEnv(gymnasium.Env[Floats, NDArray[Any]]):
         self.action_space = action_space(self.drive)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Floats, dict[str, Any]]:
-        """Start the next episode; with a seed, the run starts over with it.
+        """Start the next episode. A seed restarts the run.
 
-        options: `scenario` (number in the pack) and `episode_seed` (0 by default) name the episode.
+        options: `scenario` (number in the pack) and `episode_seed` (0 by default) choose the episode.
         """
         super().reset(seed=seed)
         require_known_options(options)
@@ -97,7 +97,7 @@ class DriveGymEnv(gymnasium.Env[Floats, NDArray[Any]]):
         return observations[0], info
 
     def step(self, action: NDArray[Any]) -> tuple[Floats, float, bool, bool, dict[str, Any]]:
-        """One step of the world."""
+        """Make a step of the world."""
         outcome = self._world.step(np.asarray(action)[None])
         return (
             outcome.observations[0],
@@ -108,18 +108,17 @@ class DriveGymEnv(gymnasium.Env[Floats, NDArray[Any]]):
         )
 
     def close(self) -> None:
-        """Let go of the memory."""
+        """Release the memory."""
         self._world.close()
 
 
 class DriveVectorEnv(gymnasium.vector.VectorEnv[Floats, NDArray[Any], NDArray[Any]]):
-    """Every row of a DriveEnv as a sub-env: one per world where one agent of each is driven, else one per agent slot.
+    """Every row of a DriveEnv as a sub-env: one per world if each drives one agent, else one per agent slot.
 
-    A sub-env whose episode ended starts the next one in the same step; `final_obs` and `final_info` tell of the end.
-    Where several agents share a world, an agent whose episode ended waits for the next episode of the world, and a slot
-    that the scenario has no agent for waits too: such a sub-env is inactive, its observation 0, its reward 0, and
-    nothing ends for it. `info["active"]` tells; a learner should leave those steps out. `drive.roles` tells who is an
-    ego and who a co-player.
+    A sub-env whose episode ended starts the next one in the same step; `final_obs` and `final_info` describe the end.
+    If several agents share a world, an agent whose episode ended waits for the next episode of the world, and so does a
+    slot without an agent: such a sub-env is inactive, with observation 0 and reward 0, and nothing ends for it.
+    Learners should leave out steps that `info["active"]` marks as inactive. `drive.roles` tells egos from co-players.
     """
 
     metadata = {"render_modes": [], "autoreset_mode": AutoresetMode.SAME_STEP}  # noqa: RUF012
@@ -136,7 +135,7 @@ class DriveVectorEnv(gymnasium.vector.VectorEnv[Floats, NDArray[Any], NDArray[An
         first_world: int = 0,
         world_total: int | None = None,
     ) -> None:
-        """Make the worlds. Arguments are those of DriveEnv; without a seed, one that nobody chose is taken."""
+        """Make the worlds. Arguments are those of DriveEnv; the default seed is random."""
         self.drive = DriveEnv(
             pack,
             worlds,
@@ -154,9 +153,9 @@ class DriveVectorEnv(gymnasium.vector.VectorEnv[Floats, NDArray[Any], NDArray[An
         self.action_space = batch_space(self.single_action_space, self.num_envs)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Floats, dict[str, Any]]:
-        """Start a new episode in every world; with a seed, one for all, the run starts over with it.
+        """Start a new episode in every world. A seed, one for all worlds, restarts the run.
 
-        options: `scenario` and `episode_seed`, each with one number per world, name the episodes.
+        options: `scenario` and `episode_seed`, with one number per world, choose the episodes.
         """
         if seed is not None and not isinstance(seed, int | np.integer):
             raise UsageError(f"the seed is {seed!r}, expected one whole number: all worlds share a run's seed")
@@ -169,7 +168,7 @@ class DriveVectorEnv(gymnasium.vector.VectorEnv[Floats, NDArray[Any], NDArray[An
     def step(
         self, actions: NDArray[Any]
     ) -> tuple[Floats, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
-        """One step of every world."""
+        """Make a step of every world."""
         before = self._info()
         observations, rewards, signals = self.drive.step(actions)
         ended = signals.episode_ended.copy()
@@ -177,7 +176,7 @@ class DriveVectorEnv(gymnasium.vector.VectorEnv[Floats, NDArray[Any], NDArray[An
         if ended.any():
             final = np.full(self.num_envs, None, object)
             for row in np.flatnonzero(ended).tolist():
-                # A row that was in limbo saw nothing at the end either.
+                # A row that waited for its trial to end has no last observation.
                 last = self.drive.final_observation[row]
                 final[row] = last.copy() if before["active"][row] else np.zeros_like(last)
             of_ended = {name: np.where(ended, values, 0).astype(values.dtype) for name, values in before.items()}
@@ -191,7 +190,7 @@ class DriveVectorEnv(gymnasium.vector.VectorEnv[Floats, NDArray[Any], NDArray[An
         return observations.copy(), rewards.astype(np.float64), ended & ~timed_out, ended & timed_out, info
 
     def close_extras(self, **kwargs: Any) -> None:
-        """Let go of the memory."""
+        """Release the memory."""
         self.drive.close()
 
     def _assign(self, options: Mapping[str, Any]) -> None:
@@ -210,7 +209,7 @@ class DriveVectorEnv(gymnasium.vector.VectorEnv[Floats, NDArray[Any], NDArray[An
             self.drive.assign(world, scenario, episode_seed)
 
     def _info(self) -> dict[str, NDArray[Any]]:
-        """What there is to know about each row's observation."""
+        """Return the info of each row's observation."""
         drive = self.drive
         episodes = [episode for episode in drive.episodes if episode is not None]  # the env samples, so none is missing
         worlds = drive.world_of_row
@@ -222,37 +221,37 @@ class DriveVectorEnv(gymnasium.vector.VectorEnv[Floats, NDArray[Any], NDArray[An
         }
 
     def _flags(self, rows: NDArray[np.bool_]) -> dict[str, NDArray[Any]]:
-        """What the step was to these rows."""
+        """Return the signals of the step for some rows."""
         signals = self.drive.signals
         return {"trial_ended": signals.trial_ended & rows, "timed_out": signals.timed_out & rows}
 
     def _with_masks(
         self, info: dict[str, NDArray[Any]], rows: NDArray[np.bool_] | None = None
     ) -> dict[str, NDArray[Any]]:
-        """Say of each entry for which rows it is there, as Gymnasium does."""
+        """Add the masks that say which rows have each entry, as Gymnasium does."""
         has_value = np.ones(self.num_envs, np.bool_) if rows is None else rows
         return info | {f"_{name}": has_value.copy() for name in info}
 
 
 def one_ego() -> SimConfig:
-    """The config of an env that was given none: the self-driving car alone is driven."""
+    """Return the default config of an env: only the self-driving car is driven."""
     return SimConfig(control=ControlConfig(who=Control.SDC))
 
 
 def observation_space(drive: DriveEnv) -> spaces.Space[Any]:
-    """What one row may see."""
+    """Return the space of one row's observations."""
     bounds = observation_bounds(drive)
     return spaces.Box(-bounds, bounds, dtype=np.float32)
 
 
 def action_space(drive: DriveEnv) -> spaces.Space[Any]:
-    """What one row may do."""
+    """Return the space of one row's actions."""
     choices = drive.action_choices
     return spaces.Box(-1.0, 1.0, (2,), np.float32) if choices is None else spaces.MultiDiscrete(list(choices))
 
 
 def make_vector(num_envs: int, pack: Pack | str | Path, config: SimConfig | None = None, **rest: Any) -> DriveVectorEnv:
-    """What gymnasium.make_vec calls: a world per sub-env."""
+    """Make one sub-env per world, for gymnasium.make_vec."""
     envs = DriveVectorEnv(pack, num_envs, config or one_ego(), **rest)
     if envs.num_envs != num_envs:
         raise UsageError(

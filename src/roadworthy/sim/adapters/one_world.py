@@ -1,7 +1,7 @@
-"""One world of a DriveEnv, reset by hand: what the single-env adapters of Gymnasium and PettingZoo share.
+"""One world of a DriveEnv that is reset by hand: the common part of the single-env adapters.
 
-A DriveEnv starts the next episode of a world in the step that ends the last one. Here that step returns what was seen
-at the end, and `reset` hands out the start that is already made.
+A DriveEnv starts the next episode of a world in the step that ends the last one. Here that step returns the last
+observation, and `reset` returns the start that is already made.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from roadworthy.sim.layout import CLIP
 from roadworthy.sim.state import REWARD_TERMS
 
 RESET_OPTIONS = ("scenario", "episode_seed")
-_ATTEMPTS = 100  # episodes that start without an agent to drive, one after another, before giving up
+_ATTEMPTS = 100  # consecutive episodes that start without an agent to drive, before giving up
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a step came to, row by row, as copies."""
+    """The result of a step, by row, as copies."""
 
-    observations: Floats  # (rows, size) the last one where the row's episode ended; 0 where a row is inactive
+    observations: Floats  # (rows, size) the last one if the row's episode ended; 0 for inactive rows
     rewards: Floats  # (rows,)
-    terminated: NDArray[np.bool_]  # (rows,) the episode ended, and not for want of time
+    terminated: NDArray[np.bool_]  # (rows,) the episode ended, but not because the time was up
     truncated: NDArray[np.bool_]  # (rows,) the episode ended because the time was up
     infos: list[dict[str, Any]]
 
 
 class OneWorld:
-    """A DriveEnv of one world; rows leave when their episode has ended, and `reset` starts another."""
+    """A DriveEnv of one world. A row leaves when its episode has ended, and `reset` starts another episode."""
 
     def __init__(
         self,
@@ -67,10 +67,10 @@ class OneWorld:
         self._is_next_made = False
 
     def reset(self, seed: int | None, options: Mapping[str, Any] | None) -> tuple[Floats, list[dict[str, Any]]]:
-        """Start an episode: the run's next one, or the one that the options name. A seed starts the run over."""
+        """Start an episode: the run's next one, or the one that the options choose. A seed restarts the run."""
         drive, options = self.drive, options or {}
         is_named = "scenario" in options
-        self.is_left[:] = False  # nothing is under way if what follows fails
+        self.is_left[:] = False  # no episode is in progress if what follows fails
         if is_named:
             scenario, episode_seed = options["scenario"], options.get("episode_seed", 0)
             drive.assign(0, _whole("scenario", scenario), _whole("episode_seed", episode_seed))
@@ -92,14 +92,14 @@ class OneWorld:
         return drive.observations.copy(), infos
 
     def step(self, actions: ArrayLike) -> Outcome:
-        """One step; what it returns speaks of the episode that the actions belong to."""
+        """Make a step; the outcome belongs to the episode of the actions."""
         if not self.is_left.any():
             raise UsageError("the episode has ended, or none has begun; call reset()")
         drive, was_active, infos = self.drive, self.drive.signals.active.copy(), self._infos()
         observations, rewards, signals = drive.step(actions)
         observations = observations.copy()
         ended = signals.episode_ended
-        # A row that was in limbo saw nothing at the end either.
+        # A row that waited for its trial to end has no last observation.
         observations[ended] = np.where(was_active[ended, None], drive.final_observation[ended], 0)
         self.is_left &= ~ended
         has_world_ended = not self.is_left.any()
@@ -111,12 +111,12 @@ class OneWorld:
         return Outcome(observations, rewards.copy(), ended & ~signals.timed_out, ended & signals.timed_out, infos)
 
     def close(self) -> None:
-        """Let go of the memory; the start of the next episode is not handed out any more."""
+        """Release the memory. The start of the next episode is lost."""
         self.drive.close()
         self._is_next_made = False
 
     def _infos(self) -> list[dict[str, Any]]:
-        """What there is to know about each row's observation."""
+        """Return the info of each row's observation."""
         (episode,), (trial,) = self.drive.episodes, self.drive.trials.tolist()
         assert episode is not None  # the env samples
         return [
@@ -126,29 +126,29 @@ class OneWorld:
 
 
 def with_final_observations(config: SimConfig) -> SimConfig:
-    """The config with observe.final set."""
+    """Return the config with observe.final set."""
     return replace(config, observe=replace(config.observe, final=True))
 
 
 def any_seed() -> int:
-    """A seed that nobody chose."""
+    """Return a random seed."""
     return secrets.randbits(63)
 
 
 def observation_bounds(drive: DriveEnv) -> Floats:
-    """(size,) the largest absolute value that each number of an observation can have."""
+    """Return the largest absolute value that each number of an observation can have, (size,)."""
     bounds = np.full(drive.observation_layout.size, CLIP, np.float32)
     block = drive.observation_layout["conditioning"]
     for term, feature in zip(REWARD_TERMS, block.features, strict=True):
         weight = getattr(drive.config.reward, term)
         most = float(np.abs(weight).max()) / feature.scale
-        # A weight is drawn in float32, so it may lie beyond its range by a rounding error.
+        # Weights are drawn in float32, so rounding may exceed their range.
         bounds[block.column(feature.name)] = max(CLIP, most * (1 + 1e-6))
     return bounds
 
 
 def require_known_options(options: Mapping[str, Any] | None) -> None:
-    """Refuse options of `reset` that mean nothing."""
+    """Refuse unknown options of `reset`."""
     for name in options or {}:
         if name not in RESET_OPTIONS:
             near = get_close_matches(name, RESET_OPTIONS, 1)

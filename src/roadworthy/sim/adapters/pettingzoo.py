@@ -1,9 +1,9 @@
 """DriveEnv for PettingZoo: the driven agents of one world as a ParallelEnv.
 
-Agents are named by their slot, `agent_0` first: the self-driving car, where it is driven. An agent leaves `agents` when
-its episode has ended. With several trials nobody leaves before the last one ends; an agent that is done early stays
-with `active` False in its info, sees 0, and its actions have no effect. See gymnasium.py for how signals become
-terminated and truncated, and for what is in an info; `role` is there too, "ego" or "coplayer".
+Agents are named by their slot. `agent_0` is the self-driving car if it is driven. An agent leaves `agents` when its
+episode has ended. With several trials all agents stay until the last one ends; an agent that is done early has `active`
+False in its info, observes 0, and its actions have no effect. gymnasium.py says how signals become terminated and
+truncated, and what an info has; here it also has `role`, "ego" or "coplayer".
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class DriveParallelEnv(ParallelEnv[str, Floats, NDArray[Any]]):  # type: ignore[
     ) -> None:
         """Make the world.
 
-        seed: of the run, until `reset` is given one; by default one that nobody chose.
+        seed: of the run, until `reset` gets one; by default a random one.
         scenarios: numbers of the pack's scenarios to draw from; all by default.
         """
         config = config or SimConfig()
@@ -60,25 +60,25 @@ class DriveParallelEnv(ParallelEnv[str, Floats, NDArray[Any]]):  # type: ignore[
         self.possible_agents = [f"agent_{slot}" for slot in range(self.drive.row_count)]
         self.agents: list[str] = []
         self._rows = {agent: row for row, agent in enumerate(self.possible_agents)}
-        # Each agent has spaces of its own: whoever samples from one may have seeded it.
+        # Each agent has its own spaces, because a caller that samples from one may have seeded it.
         self.observation_spaces = {agent: drive_gymnasium.observation_space(self.drive) for agent in self._rows}
         self.action_spaces = {agent: drive_gymnasium.action_space(self.drive) for agent in self._rows}
 
     def observation_space(self, agent: str) -> spaces.Space[Floats]:
-        """What the agent may see."""
+        """Return the space of the agent's observations."""
         return self.observation_spaces[agent]
 
     def action_space(self, agent: str) -> spaces.Space[NDArray[Any]]:
-        """What the agent may do."""
+        """Return the space of the agent's actions."""
         return self.action_spaces[agent]
 
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Floats], dict[str, dict[str, Any]]]:
-        """Start the next episode; with a seed, the run starts over with it.
+        """Start the next episode. A seed restarts the run.
 
-        options: `scenario` (number in the pack) and `episode_seed` (0 by default) name the episode. Others are ignored,
-        as PettingZoo's own test expects.
+        options: `scenario` (number in the pack) and `episode_seed` (0 by default) choose the episode. Others are
+        ignored, as PettingZoo's own test expects.
         """
         observations, infos = self._world.reset(seed, options)
         self.agents = self._left()
@@ -87,7 +87,7 @@ class DriveParallelEnv(ParallelEnv[str, Floats, NDArray[Any]]):  # type: ignore[
     def step(
         self, actions: Mapping[str, NDArray[Any]]
     ) -> tuple[dict[str, Floats], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
-        """One step of the world; every agent in `agents` that is active needs an action."""
+        """Make a step of the world. Every active agent in `agents` needs an action."""
         roles = self.drive.roles
         outcome = self._world.step(self._in_rows(actions))
         results = (
@@ -101,14 +101,14 @@ class DriveParallelEnv(ParallelEnv[str, Floats, NDArray[Any]]):  # type: ignore[
         return results
 
     def close(self) -> None:
-        """Let go of the memory."""
+        """Release the memory."""
         self._world.close()
 
     def _left(self) -> list[str]:
         return [agent for agent, row in self._rows.items() if self._world.is_left[row]]
 
     def _by_agent(self, values: Any) -> dict[str, Any]:
-        """Each agent's own; arrays are copied, so that whoever keeps one row does not keep all."""
+        """Return the value of each agent; arrays are copied, so that keeping one row does not keep all."""
         rows = ((agent, values[self._rows[agent]]) for agent in self.agents)
         return {agent: value.copy() if isinstance(value, np.ndarray) else value for agent, value in rows}
 
@@ -116,7 +116,7 @@ class DriveParallelEnv(ParallelEnv[str, Floats, NDArray[Any]]):  # type: ignore[
         return {agent: infos[self._rows[agent]] | {"role": ROLES[roles[self._rows[agent]]]} for agent in self.agents}
 
     def _in_rows(self, actions: Mapping[str, NDArray[Any]]) -> NDArray[np.float64]:
-        """(rows, 2) the actions where the env wants them; rows that nobody drives get 0."""
+        """Return the actions by row, (rows, 2), with 0 for undriven rows."""
         strangers = [agent for agent in actions if agent not in self.agents]
         if strangers:
             raise UsageError(f"{strangers[0]!r} was given an action; agents are: {', '.join(self.agents) or 'none'}")

@@ -183,7 +183,7 @@ class ScenarioStore:
         present = ", ".join(f"{count} {name}" for name, count in sorted(counts.items())) or "none"
         sdc = f"agent {scenario.sdc}" if scenario.sdc >= 0 else "none"
         return (
-            f"control.who is {control.who.value!r}, but no agent can be driven so at frame {first} (init_steps); there "
+            f"control.who is {control.who.value!r}, but no agent can be driven at frame {first} (init_steps); there "
             f"at that frame: {present}; of {scenario.agent_count} in all; the self-driving car: {sdc}; vehicles that "
             f"end less than {control.min_distance_m:g} m from there count as parked (control.min_distance_m); choose "
             "another control.who or init_steps, or leave the scenario out"

@@ -1,4 +1,9 @@
-"""Helpers that several observation blocks share."""
+"""Helpers of the observation blocks.
+
+A block's count is the number of filled entries. An entry that dropout hides keeps its place and counts, and all its
+features are 0. No true entry looks like that: the cosine and sine of a direction are never both 0, and a stop line has
+a light or a sign. A blind agent observes no partners, and their count is 0.
+"""
 
 from __future__ import annotations
 
