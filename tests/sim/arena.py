@@ -111,7 +111,7 @@ def scenarios_of(
     lanes: ArrayLike = (),
     dt: float = 0.1,
 ) -> Scenarios:
-    """Return one slot with lights only. lines: (5, lights); light_states: (frames, lights); the others one per light."""
+    """Return one slot with lights only. lines: (5, lights); light_states: (frames, lights); others one per light."""
     stop_lines = np.asarray(lines, np.float32).reshape(5, -1)
     count = stop_lines.shape[1]
     states = np.asarray(light_states, np.uint8).reshape(-1, count) if count else np.zeros((0, 0), np.uint8)

@@ -65,7 +65,7 @@ ACTORS = {
 
 @pytest.fixture(scope="module")
 def figures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, float | None]]:
-    """Return the figures of all agents after driving as recorded. Leaving the road would remove an agent if it applied."""
+    """Return the figures of all agents after driving as recorded; where the rule applies, leaving the road removes."""
     pack = pack_of(tmp_path_factory.mktemp("kinds") / "p.pack", scene(*ACTORS.values(), road_map=street()))
     return drive(pack, RewardConfig(off_road=-1.0, comfort=0.0, progress=0.0))
 

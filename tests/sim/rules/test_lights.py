@@ -76,7 +76,7 @@ def passes(agents: Floats, flags: Ints, maps: Maps) -> list[bool]:
 
 
 def drive(fronts: list[float], y: float = 0.0, heading: float = 0.0) -> tuple[Floats, Ints]:
-    """Return a car of 4 m whose front is at these x, step by step, with the speed of steps of 0.1 s. It starts at rest."""
+    """Return a car of 4 m whose front is at these x, in steps of 0.1 s. It starts at rest."""
     x = np.array(fronts) - 2.0
     before = np.concatenate([x[:1], x[:-1]])
     agents, flags = agents_at(x, y, heading, length=4.0, speed=(x - before) / 0.1)

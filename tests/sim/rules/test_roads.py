@@ -54,7 +54,7 @@ def locate_all(maps, m, agents, flags):
 
 
 def contact(maps: Maps, m: int, agents: Floats) -> Ints:
-    """Return touches and crossings, (agents, 2); the same whether edges lie line by line or entry by entry in memory."""
+    """Return touches and crossings, (agents, 2); the same for both memory layouts of edges."""
     edges = entry_major(maps.edges.shape)
     edges[...] = maps.edges
     found = np.full((2, agents.shape[1], 2), 77, np.int32)
@@ -100,7 +100,7 @@ def box(agents: Floats, grow_m: float) -> NDArray[np.object_]:
 
 
 def crossings(tables: MapTables, agents: Floats) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return the net crossings of each move from the intersections with segments, and whether none of them is doubtful."""
+    """Return the net crossings of each move by its intersections, and whether none of them is doubtful."""
     px, py, x, y = (agents[line].astype(np.float64)[:, None] for line in (PREVIOUS_X, PREVIOUS_Y, X, Y))
     ax, ay = tables.edge_x0.astype(np.float64), tables.edge_y0.astype(np.float64)
     dx, dy = tables.edge_x1 - ax, tables.edge_y1 - ay

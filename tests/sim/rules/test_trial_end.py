@@ -100,7 +100,7 @@ def test_every_trial_equals_the_first_bit_for_bit(towns: Pack, mode: str, thread
 
 @pytest.fixture
 def two_cars(tmp_path: Path) -> Pack:
-    """The first car is at its goal after 11 steps from frame 10 on, the second after more than 41; a third is parked."""
+    """The first car is at its goal after 11 steps from frame 10 on, the second after 41 or more; a third is parked."""
     actors = (Actor(10, last=22), Actor(60, 1.75, last=62), Actor(200, speed=0))
     return pack_of(tmp_path / "two.pack", scene(*actors))
 
