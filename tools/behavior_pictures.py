@@ -21,7 +21,7 @@ from roadworthy.scenario.exams.junctions import recorded_turn, yielded_to
 from roadworthy.scenario.exams.lanes import cutting_in, recorded_change
 from roadworthy.scenario.exams.pace import HARD_STOP_END_MPS, braking_leader
 from roadworthy.scenario.generate.config import EXAM_STEPS
-from roadworthy.scenario.generate.producer import produce
+from roadworthy.scenario.generate.scenarios import generate_scenario
 from roadworthy.scenario.schema import Scenario
 
 SEED = 42
@@ -79,7 +79,7 @@ def main(folder: Path = FOLDER) -> None:
     """Draw a strip of three pictures for every class."""
     folder.mkdir(parents=True, exist_ok=True)
     for behavior in BEHAVIORS:
-        scenario = produce(SEED, behavior, 0, EXAM_STEPS)
+        scenario = generate_scenario(SEED, behavior, 0, EXAM_STEPS)
         picture = contact_sheet(tiles(behavior, scenario), columns=3, width=WIDTH_PX, tile_width_m=WIDTH_M)
         path = folder / f"{behavior}.png"
         Pillow.fromarray(picture).quantize(COLORS, dither=Pillow.Dither.NONE).save(path, optimize=True)

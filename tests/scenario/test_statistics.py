@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from roadworthy.scenario.generate import GenerateConfig, generate_pack
+from roadworthy.scenario.generate import GenerateConfig
+from roadworthy.scenario.generate.pack import generate_pack
 from roadworthy.scenario.pack import Pack
 from roadworthy.scenario.schema import AgentType, FeatureKind, LaneType, LightState, Scenario
 from roadworthy.scenario.statistics import QUANTITIES, Sample, critical_gap, measure

@@ -19,10 +19,11 @@ from roadworthy.scenario.validate import (
     PROFILES,
     RECORDED,
     RULES,
+    FaultCounts,
     Limits,
+    PackFault,
     Profile,
     Severity,
-    Tally,
     faults,
     profile_named,
     profile_of,
@@ -390,8 +391,8 @@ def test_profiles_are_found_by_name() -> None:
         profile_named("real")
 
 
-def test_a_tally_counts_by_kind_with_the_worst_first() -> None:
-    tally = Tally()
+def test_faults_are_counted_by_kind_with_the_most_severe_first() -> None:
+    counts = FaultCounts()
     for where, severity, rule in (
         ("a", Severity.NOTE, "jerk"),
         ("a", Severity.NOTE, "gap"),
@@ -399,14 +400,14 @@ def test_a_tally_counts_by_kind_with_the_worst_first() -> None:
         ("b", Severity.NOTE, "gap"),
         ("b", Severity.ERROR, "box"),
     ):
-        tally.add(where, severity, rule, f"{rule} in {where}")
-    assert [(kind.rule, kind.count, kind.places) for kind in tally.kinds] == [
+        counts.add(PackFault(where, severity, rule, f"{rule} in {where}"))
+    assert [(kind.rule, kind.count, kind.places) for kind in counts.kinds] == [
         ("box", 1, 1),
         ("gap", 3, 2),
         ("jerk", 1, 1),
     ]
-    assert tally.kinds[1].example == "a: gap in a"
-    assert tally.describe() == "1 error, 0 warnings, 4 notes"
+    assert counts.kinds[1].example == "a: gap in a"
+    assert counts.describe() == "1 error, 0 warnings, 4 notes"
 
 
 def test_neighbors_count_along_their_ranges_alone() -> None:

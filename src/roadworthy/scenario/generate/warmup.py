@@ -13,8 +13,8 @@ from threading import BrokenBarrierError
 import numpy as np
 
 from roadworthy.scenario.detect import BEHAVIORS, detect
-from roadworthy.scenario.generate.producer import Place, build_place
 from roadworthy.scenario.generate.recording import Recording, cut, record
+from roadworthy.scenario.generate.scenarios import Place, build_place
 from roadworthy.scenario.generate.signals import light_states
 from roadworthy.scenario.generate.stage import Stage
 from roadworthy.scenario.generate.traffic.simulate import DT, MOTION

@@ -11,13 +11,14 @@ import struct
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any, NamedTuple, cast
+from typing import IO, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from roadworthy.errors import UsageError
 from roadworthy.kernels.compile import kernel
+from roadworthy.scenario.importers.importer import Damage, Location, Record
 from roadworthy.scenario.importers.wire import MAX_BYTES
 from roadworthy.scenario.schema import Bytes
 
@@ -28,37 +29,12 @@ _POLYNOMIAL = 0x82F63B78  # Castagnoli's, the lowest bit first
 _MASK_DELTA = 0xA282EAD8
 
 
-class Place(NamedTuple):
-    """Where a record is."""
-
-    path: Path
-    number: int  # in its file, counted from 0
-    offset: int  # of its frame in the file, or in what a gzipped file holds
-
-    def __str__(self) -> str:
-        return f"{self.path}, record {self.number} at byte {self.offset}"
-
-
-class Record(NamedTuple):
-    """A sound record."""
-
-    place: Place
-    data: bytes
-
-
-class Damage(NamedTuple):
-    """A record that can't be used, and why."""
-
-    place: Place
-    what: str
-
-
 def records(path: Path) -> Iterator[Record | Damage]:
     """The records of a file in their order, gzipped if its name ends in .gz; for one that is damaged, the damage."""
     with _open(path) as file:
         number = offset = 0
         while True:
-            place = Place(path, number, offset)
+            location = Location(path, number, offset)
             try:
                 header = file.read(HEADER.size)
                 if not header:
@@ -71,17 +47,26 @@ def records(path: Path) -> Iterator[Record | Damage]:
             if not fault and len(body) < length + FOOTER.size:
                 fault = f"the file ends after {len(body)} of {length + FOOTER.size} bytes of data and checksum"
             if fault:
-                yield Damage(place, f"{fault}; whatever follows in this file is lost too")
+                yield Damage(location, f"{fault}; whatever follows in this file is lost too")
                 return
             data, expected = body[:length], FOOTER.unpack_from(body, length)[0]
             found = masked_crc32c(data)
             if found == expected:
-                yield Record(place, data)
+                yield Record(location, data)
             else:
                 what = f"the checksum of its {length} bytes is {found:#010x}, but {expected:#010x} is written there"
-                yield Damage(place, what)
+                yield Damage(location, what)
             number += 1
             offset += HEADER.size + len(body)
+
+
+def is_tfrecord(path: Path) -> bool:
+    """Return whether a file starts with a sound TFRecord header."""
+    with _open(path) as file:
+        try:
+            return not _header_fault(file.read(HEADER.size))
+        except (EOFError, OSError, zlib.error):
+            return False
 
 
 def _open(path: Path) -> IO[bytes]:

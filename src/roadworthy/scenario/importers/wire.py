@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roadworthy.errors import ScenarioError
-from roadworthy.scenario.importers.walk import FIXED32, FIXED64, LENGTH_DELIMITED, VARINT, Fault, Slot, walk
+from roadworthy.scenario.importers.wire_scan import FIXED32, FIXED64, LENGTH_DELIMITED, VARINT, Fault, Slot, scan
 from roadworthy.scenario.schema import Bools, Bytes, Longs
 
 Buffer = bytes | bytearray | memoryview | mmap
@@ -113,7 +113,7 @@ class MessageReader:
         octets.flags.writeable = False  # the kernel is compiled for such arrays alone
         # The first walk counts rows and finds whatever is wrong; the second fills the columns.
         starts = np.zeros(len(self.paths) + 1, np.int64)
-        counts = self._walk(octets, starts[:-1], starts, np.empty(0, np.int64))
+        counts = self._scan(octets, starts[:-1], starts, np.empty(0, np.int64))
         starts = np.concatenate([[0], np.cumsum(counts * self.widths)])
         if 8 * starts[-1] > MAX_TABLE_BYTES:
             raise ScenarioError(
@@ -121,13 +121,13 @@ class MessageReader:
                 f"{MAX_TABLE_BYTES / 1e9:.1f} GB; it is made of messages with hardly anything in them"
             )
         cells = np.zeros(starts[-1], np.int64)
-        self._walk(octets, counts, starts, cells)
+        self._scan(octets, counts, starts, cells)
         return Table(_Reading(self, data, counts, starts, cells), 0)
 
-    def _walk(self, octets: Bytes, totals: Longs, starts: Longs, cells: Longs) -> Longs:
+    def _scan(self, octets: Bytes, totals: Longs, starts: Longs, cells: Longs) -> Longs:
         """(tables,) how many rows there are."""
         counts = np.zeros(len(self.paths), np.int64)
-        fault, at, table, number = walk(octets, self._slot_of_number, self._slots, totals, starts, cells, counts)
+        fault, at, table, number = scan(octets, self._slot_of_number, self._slots, totals, starts, cells, counts)
         if fault:
             raise ScenarioError(f"byte {at}, {self._name(table, number)}: {Fault(fault).describe()}")
         return counts

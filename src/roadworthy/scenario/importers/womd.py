@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from roadworthy.errors import ScenarioError
+from roadworthy.scenario.importers.importer import Damage, Record
+from roadworthy.scenario.importers.tfrecord import is_tfrecord, records
 from roadworthy.scenario.importers.wire import Buffer, Table
 from roadworthy.scenario.importers.womd_map import coordinates, numbers_of, read_map
 from roadworthy.scenario.importers.womd_schema import SCENARIO_READER
@@ -36,6 +40,19 @@ AGENT_TYPES = np.array(
 SIZE_TOLERANCE_M = 0.01
 STEP_S = 0.1  # the dataset's
 STEP_TOLERANCE = 0.1  # of a step
+
+
+class WomdImporter:
+    """Import the Waymo Open Motion Dataset: the format `scenario`, TFRecord files, also gzipped."""
+
+    def matches(self, path: Path) -> bool:
+        return is_tfrecord(path)
+
+    def records(self, path: Path) -> Iterator[Record | Damage]:
+        return records(path)
+
+    def read(self, data: Buffer, omitted: Counter[str]) -> Iterator[Scenario]:
+        yield read_scenario(data, omitted)
 
 
 # What is too large for float32 becomes infinite, which encoding refuses.

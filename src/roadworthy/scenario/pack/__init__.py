@@ -8,9 +8,18 @@
 The file's layout is described in `layout`, that of its blocks in `bundle`.
 """
 
-from roadworthy.scenario.pack.blocks import encode_map, encode_scenario
+from roadworthy.scenario.pack.blocks import EncodedScenarios, encode_map, encode_scenario, encode_scenarios
 from roadworthy.scenario.pack.inspection import Fault, inspect
 from roadworthy.scenario.pack.reader import Pack
 from roadworthy.scenario.pack.writer import PackWriter
 
-__all__ = ["Fault", "Pack", "PackWriter", "encode_map", "encode_scenario", "inspect"]
+__all__ = [
+    "EncodedScenarios",
+    "Fault",
+    "Pack",
+    "PackWriter",
+    "encode_map",
+    "encode_scenario",
+    "encode_scenarios",
+    "inspect",
+]

@@ -9,7 +9,7 @@ to do.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,6 +108,24 @@ def encode_scenario(scenario: Scenario) -> bytes:
         "sdc": int(scenario.sdc),
     }
     return encode_bundle({"outline": outline_of(scenario), **arrays}, values)
+
+
+class EncodedScenarios(NamedTuple):
+    """Blocks for `PackWriter.add_all_encoded`: each map once."""
+
+    maps: tuple[bytes, ...]
+    scenarios: tuple[tuple[bytes, int], ...]  # block, number of the map among `maps`
+
+
+def encode_scenarios(scenarios: Iterable[Scenario]) -> EncodedScenarios:
+    """Encode scenarios and their maps; scenarios that share a map object share its block."""
+    maps: dict[RoadMap, bytes] = {}
+    blocks: list[tuple[bytes, int]] = []
+    for scenario in scenarios:
+        if scenario.map not in maps:
+            maps[scenario.map] = encode_map(scenario.map)
+        blocks.append((encode_scenario(scenario), list(maps).index(scenario.map)))
+    return EncodedScenarios(tuple(maps.values()), tuple(blocks))
 
 
 def _stored(item: RoadMap | Scenario, names: Iterable[str], optional: Iterable[str]) -> dict[str, NDArray[Any]]:

@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from roadworthy.errors import PackError, ScenarioError, UsageError
-from roadworthy.scenario.pack.blocks import decode_names, encode_map, encode_scenario
+from roadworthy.scenario.pack.blocks import EncodedScenarios, decode_names, encode_map, encode_scenario
 from roadworthy.scenario.pack.bundle import ALIGNMENT, Bundle
 from roadworthy.scenario.pack.checksum import checksum
 from roadworthy.scenario.pack.layout import HEADER_SIZE, Header, Index
@@ -41,16 +41,15 @@ class PackWriter:
         self._tags: list[tuple[str, ...]] = []
         self._numbers: dict[str, int] = {}  # id: scenario, in the order of scenarios
         self._maps_by_content: dict[bytes, int] = {}
+        self._new_folders: list[Path] = []
         self._maps_by_object: WeakKeyDictionary[RoadMap, int] = WeakKeyDictionary()
 
     def __enter__(self) -> PackWriter:
         if self.path.is_dir():
             raise PackError(f"{self.path}: can't be written: it is a folder; name a file in it")
-        if not self.path.parent.is_dir():
-            raise PackError(
-                f"{self.path}: can't be written: the folder {self.path.parent} doesn't exist; make it first"
-            )
+        self._new_folders = [folder for folder in self.path.parents if not folder.exists()]
         try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
             self._file = open(self._temporary, "xb")
         except OSError as error:
             raise self._failure(error) from error
@@ -108,6 +107,12 @@ class PackWriter:
         self._tags.append(tags)
         self._numbers[id] = len(self._scenarios) - 1
         return self._numbers[id]
+
+    def add_all_encoded(self, encoded: EncodedScenarios) -> None:
+        """Add what encode_scenarios returned."""
+        numbers = [self.add_encoded_map(block) for block in encoded.maps]
+        for block, number in encoded.scenarios:
+            self.add_encoded(block, numbers[number])
 
     def _append(self, block: bytes) -> tuple[int, int, int]:
         if not block or len(block) % ALIGNMENT:
@@ -178,6 +183,9 @@ class PackWriter:
             with contextlib.suppress(OSError):
                 file.close()
             self._temporary.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                for folder in self._new_folders:
+                    folder.rmdir()
 
     def _failure(self, error: OSError) -> PackError:
         return PackError(f"{self.path}: can't be written: {error.strerror or error}")

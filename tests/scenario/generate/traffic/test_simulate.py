@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from roadworthy.scenario.detect import BEHAVIORS
-from roadworthy.scenario.generate.producer import build_place
 from roadworthy.scenario.generate.roster import Roster, draw_cyclist, draw_driver, draw_pedestrian
+from roadworthy.scenario.generate.scenarios import build_place
 from roadworthy.scenario.generate.setups.street import cast_hard_stop, fill
 from roadworthy.scenario.generate.stage import Stage
 from roadworthy.scenario.generate.traffic.simulate import HARDEST_BRAKING

@@ -71,7 +71,7 @@ def _fixed(data: Bytes, at: int, size: int) -> Any:
 
 
 @kernel
-def walk(
+def scan(
     data: Bytes, slot_of_number: Ints, slots: Any, totals: Longs, starts: Longs, cells_out: Longs, counts_out: Longs
 ) -> Any:
     """Count the rows of every table and, where there are cells, fill them; returns fault, byte, table and field number.

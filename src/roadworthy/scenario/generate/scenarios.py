@@ -59,7 +59,7 @@ def build_place(seed: int, behavior: str, number: int) -> Place:
     raise GenerationError(f"no road network for {behavior!r} was found with seed {seed}, number {number}")
 
 
-class Producer:
+class ScenarioGenerator:
     """Makes scenarios of one class and seed; keeps the place that it used last."""
 
     def __init__(self, seed: int, behavior: str, steps: int = DEFAULT_STEPS) -> None:
@@ -126,9 +126,9 @@ class Producer:
                 yield first
 
 
-def produce(seed: int, behavior: str, index: int, steps: int = DEFAULT_STEPS) -> Scenario:
+def generate_scenario(seed: int, behavior: str, index: int, steps: int = DEFAULT_STEPS) -> Scenario:
     """The scenario of a class with an index, from 0: the same bytes every time."""
     GenerateConfig(seed=seed, steps=steps, classes=(behavior,))  # raises what is wrong with these
     if index < 0:
         raise ConfigError(f"index is {index}, expected 0 or more")
-    return Producer(seed, behavior, steps).scenario(index)
+    return ScenarioGenerator(seed, behavior, steps).scenario(index)
