@@ -92,7 +92,7 @@ def standing_in_the_way() -> Scenario:
     return with_agent(busy_crossing(), WAITING, positions=[20, -1.75, 0], headings=0.0)
 
 
-def standing_over_the_kerb() -> Scenario:
+def standing_over_the_curb() -> Scenario:
     scenario = busy_crossing()
     return with_agent(scenario, WAITING, positions=scenario.positions[WAITING] + np.float32([1.5, 0, 0]))
 
@@ -224,7 +224,7 @@ def far_away() -> Scenario:
 
 DAMAGES: list[tuple[Callable[[], Scenario], str]] = [
     (standing_in_the_way, "overlap"),
-    (standing_over_the_kerb, "off_road"),
+    (standing_over_the_curb, "off_road"),
     (driving_over_a_red_light, "red_light"),
     (green_for_all, "conflicting_greens"),
     (running, "speed"),
@@ -322,7 +322,7 @@ def test_a_map_without_lanes_and_a_scenario_without_agents_are_sound() -> None:
 CAR = AHEAD  # `play` makes the first actor the self-driving one
 NOISE = [
     (standing_in_the_way, "overlap", Severity.WARNING),
-    (standing_over_the_kerb, "off_road", Severity.NOTE),
+    (standing_over_the_curb, "off_road", Severity.NOTE),
     (driving_over_a_red_light, "red_light", Severity.WARNING),
     (green_for_all, "conflicting_greens", Severity.NOTE),
     (running, "speed", Severity.NOTE),

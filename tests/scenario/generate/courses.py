@@ -78,7 +78,7 @@ def crossing(control: JunctionControl, green_s: float = 40.0, limit: float = 12.
     """Four roads of one lane per direction that meet at the origin; east and west are the main street."""
     network = Network()
     section = Section(1, 3.5, limit)
-    roads = _arms(network, section, section.kerb + 10.5)
+    roads = _arms(network, section, section.curb + 10.5)
     arms = [Arm(roads[side], True, number // 2) for number, side in enumerate(SIDES)]
     build_junction(network, arms, control, (green_s,) * 4)
     return Course(network, roads)
@@ -127,12 +127,12 @@ class Film:
         return self.lights[self.light_numbers[lane]]
 
     def ahead_of(self, pose: Pose, user: int) -> Array:
-        """(T,) metres by which a road user's front bumper is beyond a pose, along its heading."""
+        """(T,) meters by which a road user's front bumper is beyond a pose, along its heading."""
         along = (self.x[user] - pose.x) * np.cos(pose.heading) + (self.y[user] - pose.y) * np.sin(pose.heading)
         return along + self.lengths[user] / 2
 
     def left_of(self, pose: Pose, user: int) -> Array:
-        """(T,) metres left of a pose's line of sight."""
+        """(T,) meters left of a pose's line of sight."""
         return (self.y[user] - pose.y) * np.cos(pose.heading) - (self.x[user] - pose.x) * np.sin(pose.heading)
 
     def step_at(self, place: shapely.Point, user: int) -> int:

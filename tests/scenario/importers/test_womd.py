@@ -160,7 +160,7 @@ def test_a_size_is_that_of_the_step_nearest_to_the_current_one(message: Any) -> 
     for step in range(5, 14):
         track.states[step].valid = False
     assert read(message).sizes[0, 0] == np.float32(4.14)
-    assert left_out(message) == {"agents whose size changes by more than a centimetre": 1}
+    assert left_out(message) == {"agents whose size changes by more than a centimeter": 1}
 
 
 def test_a_scenario_without_a_self_driving_car_has_none(message: Any) -> None:

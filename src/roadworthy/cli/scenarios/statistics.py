@@ -35,7 +35,7 @@ def statistics(
     from roadworthy.scenario.pack import Pack
     from roadworthy.scenario.statistics import measure
     from roadworthy.scenario.statistics.draw import draw
-    from roadworthy.scenario.statistics.summary import markdown, summarise
+    from roadworthy.scenario.statistics.summary import markdown, summarize
 
     if output.exists() and not output.is_dir():
         raise UsageError(f"{str(output)!r} is a file, expected a folder to write pictures into; name another one")
@@ -47,7 +47,7 @@ def statistics(
     table = output / "traffic_table.md"
     table.write_text(markdown(sample), encoding="utf-8")
     files = [str(path) for path in (*draw(sample, output), table)]
-    summary = summarise(sample)
+    summary = summarize(sample)
     if json:
         tell_json({"pack": str(pack), **summary, "files": files})
     else:

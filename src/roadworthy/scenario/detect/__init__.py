@@ -1,7 +1,7 @@
-"""Detectors of behaviour classes: what the self-driving car does, told from motion and map alone.
+"""Detectors of behavior classes: what the self-driving car does, told from motion and map alone.
 
 A detector is a function of `Tracks`. It never sees tags, ids or the source of a scenario. The definitions are meant to
-separate: where one behaviour contains another (a merge is also a change of lane), the docstrings say which one counts.
+separate: where one behavior contains another (a merge is also a change of lane), the docstrings say which one counts.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ BEHAVIORS: tuple[str, ...] = tuple(DETECTORS)
 
 
 def detect(scenario: Scenario) -> tuple[str, ...]:
-    """The names of all behaviour classes that are true of the self-driving car, in the order of BEHAVIORS."""
+    """The names of all behavior classes that are true of the self-driving car, in the order of BEHAVIORS."""
     if scenario.sdc < 0:
         return ()
     tracks = Tracks.of(scenario)

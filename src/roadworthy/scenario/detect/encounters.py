@@ -1,4 +1,4 @@
-"""Behaviours told by somebody in the car's way who isn't traffic: pedestrian_crossing, nudge_parked."""
+"""Behaviors told by somebody in the car's way who isn't traffic: pedestrian_crossing, nudge_parked."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _is_nudged(tracks: Tracks, stations: np.ndarray, offsets: np.ndarray) -> boo
     """Whether the car passes around a box with these corners in its path's terms."""
     sdc = tracks.sdc
     side = 1.0 if offsets.mean() >= 0.0 else -1.0
-    inner = float((side * offsets).min())  # how far from the lane's centre the box begins
+    inner = float((side * offsets).min())  # how far from the lane's center the box begins
     if inner > tracks.path.half_width_at(float(stations.mean())) - INTRUSION_M:
         return False
     half_length, half_width = 0.5 * float(tracks.sizes[sdc, 0]), 0.5 * float(tracks.sizes[sdc, 1])

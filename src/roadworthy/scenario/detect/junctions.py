@@ -1,4 +1,4 @@
-"""Behaviours told by the way across a junction: roundabout, unprotected_left, unprotected_right, protected_left."""
+"""Behaviors told by the way across a junction: roundabout, unprotected_left, unprotected_right, protected_left."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SMALLEST_TURN_RAD = np.radians(45.0)
 LARGEST_TURN_RAD = np.radians(135.0)
 TURN_SHARE = 0.6  # of the movement's length must be driven
 
-SAME_PLACE_M = 1.5  # two centres that come this near to one place cross or join there
+SAME_PLACE_M = 1.5  # two centers that come this near to one place cross or join there
 BEFORE_S = 6.0  # how long before the car a conflicting road user may have passed
 AFTER_S = 5.0  # how long after it
 CONFLICT_LEAST_SPEED_MPS = 1.0
@@ -44,8 +44,8 @@ def roundabout(tracks: Tracks) -> bool:
         return False
     steps = np.flatnonzero(tracks.network.is_ring[tracks.lane[tracks.sdc]] & (tracks.lane[tracks.sdc] >= 0))
     heading = np.unwrap(tracks.heading[tracks.sdc])[steps]
-    metres = float(tracks.speed[tracks.sdc, steps].sum()) * tracks.dt
-    return metres >= RING_DRIVE_M and abs(float(heading[-1] - heading[0])) >= RING_DRIVE_RAD
+    meters = float(tracks.speed[tracks.sdc, steps].sum()) * tracks.dt
+    return meters >= RING_DRIVE_M and abs(float(heading[-1] - heading[0])) >= RING_DRIVE_RAD
 
 
 def unprotected_left(tracks: Tracks) -> bool:
@@ -144,10 +144,10 @@ def _meets_traffic(x, y, heading, speed, valid, others, sdc, first, end, approac
                 dx, dy = x[agent, k] - x[sdc, i], y[agent, k] - y[sdc, i]
                 if dx * dx + dy * dy > SAME_PLACE_M * SAME_PLACE_M:
                     continue
-                come_from, metres = k, 0.0
-                while come_from > 0 and valid[agent, come_from - 1] and metres < APPROACH_M:
+                come_from, meters = k, 0.0
+                while come_from > 0 and valid[agent, come_from - 1] and meters < APPROACH_M:
                     come_from -= 1
-                    metres += np.hypot(
+                    meters += np.hypot(
                         x[agent, come_from + 1] - x[agent, come_from], y[agent, come_from + 1] - y[agent, come_from]
                     )
                 difference = (heading[agent, come_from] - approach_heading + np.pi) % (2.0 * np.pi) - np.pi

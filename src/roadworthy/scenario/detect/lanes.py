@@ -1,4 +1,4 @@
-"""Behaviours told by who moves from which lane to which: lane_change, merge, cut_in."""
+"""Behaviors told by who moves from which lane to which: lane_change, merge, cut_in."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Entry:
 def lane_change(tracks: Tracks) -> bool:
     """The car itself changes to the lane beside its own, both lanes going on.
 
-    The change is complete: the car was near the centre of the old lane (SETTLED_M) before it and is near that of the
+    The change is complete: the car was near the center of the old lane (SETTLED_M) before it and is near that of the
     new one after it. Leaving a lane that ends is a merge; lanes within a junction or a roundabout's ring don't count.
     """
     network = tracks.network
@@ -50,7 +50,7 @@ def merge(tracks: Tracks) -> bool:
 def cut_in(tracks: Tracks) -> bool:
     """Another vehicle moves in close before the car, which keeps its lane.
 
-    The vehicle comes from the lane beside, one that doesn't end, and as its centre crosses the line it is the next
+    The vehicle comes from the lane beside, one that doesn't end, and as its center crosses the line it is the next
     ahead of the car: at most CUT_IN_GAP_M from bumper to bumper, and at most CUT_IN_TIME_GAP_S at the car's speed.
     Both drive faster than CUT_IN_LEAST_SPEED_MPS. Its change of lane is complete, as in `lane_change`.
     """

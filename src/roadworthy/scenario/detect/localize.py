@@ -1,8 +1,8 @@
 """Which lane each road user is on at each step: the most plausible sequence of lanes for its whole motion.
 
-Where lanes cross or part, the nearest centre line at one instant says little. So the sequence is found with Viterbi's
+Where lanes cross or part, the nearest center line at one instant says little. So the sequence is found with Viterbi's
 algorithm: each step costs what position and heading deviate from the lane, each passage to a lane what that passage
-is worth: nothing to a successor, a little to a neighbour, a lot to a lane that can't be reached.
+is worth: nothing to a successor, a little to a neighbor, a lot to a lane that can't be reached.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def localize(
     valid: Bools,
     dt: float,
 ) -> tuple[Ints, Floats, Floats, Ints]:
-    """Lane (-1 for none), arc length, offset to the left of the centre, and lane shifts (+1 left, -1 right), (A, T)."""
+    """Lane (-1 for none), arc length, offset to the left of the center, and lane shifts (+1 left, -1 right), (A, T)."""
     grid = LaneGrid.of(network)
     vehicle_or_cyclist = (agent_types == AgentType.VEHICLE) | (agent_types == AgentType.CYCLIST)
     return _most_plausible(

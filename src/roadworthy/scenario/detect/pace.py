@@ -1,4 +1,4 @@
-"""Behaviours told by the car's speed: hard_stop, stop_and_go, highway_straight."""
+"""Behaviors told by the car's speed: hard_stop, stop_and_go, highway_straight."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ AHEAD_M = 60.0  # how far the path goes on beyond the last step
 
 @dataclass(frozen=True, eq=False)
 class Path:
-    """Lanes in the order of driving. A station counts metres from the start of the first lane."""
+    """Lanes in the order of driving. A station counts meters from the start of the first lane."""
 
     network: LaneNetwork
     lanes: tuple[int, ...]
@@ -40,8 +40,8 @@ class Path:
                 place = base[before] + network.length[before]
             else:
                 last = on_lane[np.searchsorted(on_lane, step) - 1]
-                travelled = np.hypot(x[step] - x[last], y[step] - y[last])
-                place = base[before] + arc[last] + travelled - arc[step]
+                traveled = np.hypot(x[step] - x[last], y[step] - y[last])
+                place = base[before] + arc[last] + traveled - arc[step]
             if after not in lanes:
                 base[after] = place
             lanes.append(after)
@@ -62,7 +62,7 @@ class Path:
         """x, y and station of the path's points."""
         if not self.lanes:
             return np.zeros(0), np.zeros(0), np.zeros(0)
-        pieces = [self.network.centre(lane) for lane in dict.fromkeys(self.lanes)]
+        pieces = [self.network.center(lane) for lane in dict.fromkeys(self.lanes)]
         stations = [arc + self.base[lane] for (_, _, arc), lane in zip(pieces, dict.fromkeys(self.lanes), strict=True)]
         return np.concatenate([p[0] for p in pieces]), np.concatenate([p[1] for p in pieces]), np.concatenate(stations)
 

@@ -13,7 +13,7 @@ from roadworthy.scenario.detect.path import Path
 from roadworthy.scenario.lanes.network import Doubles, LaneNetwork
 from roadworthy.scenario.schema import RED_STATES, AgentType, Bools, Bytes, FeatureKind, Floats, Ints, RoadMap, Scenario
 
-SETTLED_M = 0.5  # a driver this near to a lane's centre drives in that lane
+SETTLED_M = 0.5  # a driver this near to a lane's center drives in that lane
 PASSED_M = 1.0  # a car whose front is this far over a stop line may still count as waiting at it
 NEVER_MOVES_M = 0.3
 NEVER_MOVES_MPS = 0.1
@@ -49,8 +49,8 @@ class Tracks:
     speed: Floats  # (A, T) m/s
     acceleration: Floats  # (A, T) m/s2, change of speed over the two steps around
     lane: Ints  # (A, T) -1 for none
-    arc: Floats  # (A, T) metres from the lane's start
-    offset: Floats  # (A, T) metres to the left of the lane's centre
+    arc: Floats  # (A, T) meters from the lane's start
+    offset: Floats  # (A, T) meters to the left of the lane's center
     shift: Ints  # (A, T) +1 (-1) where the agent is on the lane to the left (right) of its last one
     light_lanes: Ints  # (L,)
     light_states: Bytes  # (L, T)
@@ -111,9 +111,9 @@ class Tracks:
 
     @cached_property
     def gap(self) -> Doubles:
-        """(A, T) metres from the car's front bumper to the rear of agents ahead in its path; infinite for others.
+        """(A, T) meters from the car's front bumper to the rear of agents ahead in its path; infinite for others.
 
-        Whoever has its centre outside the lane, as those parked at the kerb, isn't in the path.
+        Whoever has its center outside the lane, as those parked at the curb, isn't in the path.
         """
         own = self.station[self.sdc]
         half_lengths = 0.5 * (self.sizes[:, :1] + self.sizes[self.sdc, 0])
@@ -133,7 +133,7 @@ class Tracks:
 
     @cached_property
     def leader_gap(self) -> Doubles:
-        """(T,) metres from bumper to bumper to the next agent ahead in the car's path; infinite for none."""
+        """(T,) meters from bumper to bumper to the next agent ahead in the car's path; infinite for none."""
         return self.gap.min(axis=0)
 
     @cached_property
@@ -164,7 +164,7 @@ class Tracks:
         return [LaneChange(int(k), int(lanes[k - 1]), int(lanes[k])) for k in steps]
 
     def is_complete(self, agent: int, change: LaneChange) -> bool:
-        """Whether the agent drove near the old lane's centre before the change and near the new one's after it."""
+        """Whether the agent drove near the old lane's center before the change and near the new one's after it."""
         turning_points = [0, *(c.step for c in self.lane_changes(agent)), self.steps]
         here = turning_points.index(change.step, 1)
         near = (np.abs(self.offset[agent]) <= SETTLED_M) & (self.lane[agent] >= 0) & self.valid[agent]

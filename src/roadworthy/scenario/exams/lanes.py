@@ -47,15 +47,15 @@ def lanes_from(situation: Situation, lane: int) -> set[int]:
     """
     limit = float(situation.scenario.map.speed_limits[lane])
     reach = EXAM_S * FASTER * (limit if limit > 0.0 else UNKNOWN_LIMIT_MPS)
-    network, metres, waiting = situation.network, {lane: 0.0}, [lane]
+    network, meters, waiting = situation.network, {lane: 0.0}, [lane]
     while waiting:
         before = waiting.pop()
-        start = metres[before] + float(network.length[before])
+        start = meters[before] + float(network.length[before])
         for after in map(int, network.following(before)):
-            if start < min(reach, metres.get(after, np.inf)):
-                metres[after] = start
+            if start < min(reach, meters.get(after, np.inf)):
+                meters[after] = start
                 waiting.append(after)
-    return set(metres)
+    return set(meters)
 
 
 def _target_lanes(situation: Situation, change: Change) -> set[int]:

@@ -48,7 +48,7 @@ class Place:
 
 
 def build_place(seed: int, behavior: str, number: int) -> Place:
-    """The place with a number for a behaviour class."""
+    """The place with a number for a behavior class."""
     for attempt in range(ATTEMPTS_TO_BUILD):
         rng = np.random.default_rng([seed, BEHAVIORS.index(behavior), _NETWORK, number, attempt])
         try:
@@ -67,7 +67,7 @@ class ScenarioGenerator:
         self._place: tuple[int, Place] | None = None
 
     def scenario(self, index: int) -> Scenario:
-        """The scenario with an index. Neighbouring indices share their place unless nothing can happen there."""
+        """The scenario with an index. Neighboring indices share their place unless nothing can happen there."""
         for change in range(PLACES_PER_SCENARIO):
             # Places beyond the shared ones are numbered so that no two scenarios meet in the same one.
             shared = index // SCENARIOS_PER_PLACE
@@ -114,7 +114,7 @@ class ScenarioGenerator:
         return not self._is_exam or obstacle(self.behavior, situation_of(scenario, scenario.current_step)) is None
 
     def _windows(self, recording: Recording, road_map: RoadMap, rng: np.random.Generator) -> Iterator[int]:
-        """First steps of windows in which the self-driving car is there and shows the behaviour, in random order."""
+        """First steps of windows in which the self-driving car is there and shows the behavior, in random order."""
         there = recording.motion["there"][recording.stage.sdc]
         whole = cut(recording, road_map, 0, recording.stage.steps)
         tracks = Tracks.of(whole)

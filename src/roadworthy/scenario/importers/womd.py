@@ -152,7 +152,7 @@ def _sizes(states: Table, valid: Bools, current: int, omitted: Counter[str]) -> 
     nearest = np.where(valid, np.abs(steps - current), len(steps)).argmin(axis=1)
     kept = sizes[np.arange(len(valid)), nearest]
     strays = (np.abs(sizes - kept[:, None]) > SIZE_TOLERANCE_M).any(axis=2) & valid
-    omitted["agents whose size changes by more than a centimetre"] += int(strays.any(axis=1).sum())
+    omitted["agents whose size changes by more than a centimeter"] += int(strays.any(axis=1).sum())
     return kept.astype(np.float32)
 
 

@@ -34,9 +34,9 @@ TYPE_COUNTS = {
     FeatureKind.ROAD_EDGE: len(EdgeType),
 }
 AREAS = (FeatureKind.CROSSWALK, FeatureKind.SPEED_BUMP, FeatureKind.DRIVEWAY)
-# What else lies between its boundaries is not the width of a lane: a kerb may be beyond a parking lane.
+# What else lies between its boundaries is not the width of a lane: a curb may be beyond a parking lane.
 MIN_WIDTH_M, MAX_WIDTH_M = 1.0, 6.0
-# The dataset's points are half a metre to some tens of metres apart.
+# The dataset's points are half a meter to some tens of meters apart.
 MAX_SEGMENT_M = 1000.0
 
 
@@ -77,7 +77,7 @@ def read_map(features: Table, omitted: Counter[str]) -> RoadMap:
         raise ScenarioError("points of the map contain NaN or infinity")
     starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
     _require_no_strays(points, starts, ids)
-    # float32 is precise near the origin alone. Whole metres, so that the way back is exact.
+    # float32 is precise near the origin alone. Whole meters, so that the way back is exact.
     origin = np.array([np.round((axis.min() + axis.max()) / 2) if len(axis) else 0.0 for axis in points.T])
     local = (points - origin).astype(np.float32)
 

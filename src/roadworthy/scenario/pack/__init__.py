@@ -5,7 +5,7 @@
     pack = Pack("town.pack")
     pack[0], pack.scenario("town-00042"), pack.select("merge"), pack.tables(pack.map_number(0))
 
-The file's layout is described in `layout`, that of its blocks in `bundle`.
+`layout` describes the file, and `bundle` its blocks.
 """
 
 from roadworthy.scenario.pack.blocks import EncodedScenarios, encode_map, encode_scenario, encode_scenarios

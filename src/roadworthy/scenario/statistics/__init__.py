@@ -1,6 +1,6 @@
 """Traffic statistics: what people measure of human driving, measured in scenarios, from motion and map alone.
 
-`measure(pack)` gives every observation of every quantity; `summary.summarise` tells medians and spreads of them,
+`measure(pack)` gives every observation of every quantity; `summary.summarize` tells medians and spreads of them,
 `summary.markdown` sets them beside published figures of human driving, and `draw.draw` makes pictures of both.
 """
 

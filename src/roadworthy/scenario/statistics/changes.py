@@ -43,9 +43,9 @@ def _duration(tracks: Tracks, agent: int, change: LaneChange) -> float | None:
         return None
     sideways[k] = 0.5 * (sideways[k - 1] + sideways[k + 1])
     window = tracks.steps_of(SMOOTHING_S)
-    towards = np.convolve(sideways, np.full(window, 1.0 / window), "same") * tracks.shift[agent, change.step]
+    toward = np.convolve(sideways, np.full(window, 1.0 / window), "same") * tracks.shift[agent, change.step]
     usable = (tracks.lane[agent, 1:] >= 0) & tracks.valid[agent, 1:] & tracks.valid[agent, :-1]
-    moves = (towards >= SIDEWAYS_MPS) & usable
+    moves = (toward >= SIDEWAYS_MPS) & usable
     if not moves[k]:
         return None
     first, end = k, k + 1

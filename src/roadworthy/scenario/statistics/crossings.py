@@ -10,7 +10,7 @@ from roadworthy.scenario.detect import Tracks
 from roadworthy.scenario.schema import AgentType, Bools, LightState
 from roadworthy.scenario.statistics.sample import Doubles, stretches
 
-SAME_PLACE_M = 1.5  # lanes whose centres come this near cross or join there
+SAME_PLACE_M = 1.5  # lanes whose centers come this near cross or join there
 JOINS_M = 3.0  # lanes that meet this near to both their ends join
 
 # A gap is offered to a driver from when it waits near the line, or else drives over it.
@@ -131,9 +131,9 @@ def _offers(entry: Entry, decided_s: float, passages: list[float], end_s: float)
 
 
 def _meeting_place(tracks: Tracks, lane: int, other: int) -> tuple[float, float, bool] | None:
-    """Metres on both lanes to where they come together first, and whether they join there; None if they don't."""
-    x, y, arc = tracks.network.centre(lane)
-    other_x, other_y, other_arc = tracks.network.centre(other)
+    """Meters on both lanes to where they come together first, and whether they join there; None if they don't."""
+    x, y, arc = tracks.network.center(lane)
+    other_x, other_y, other_arc = tracks.network.center(other)
     apart = np.hypot(x[:, None] - other_x, y[:, None] - other_y)
     near = apart <= SAME_PLACE_M
     if not near.any():
@@ -147,19 +147,19 @@ def _meeting_place(tracks: Tracks, lane: int, other: int) -> tuple[float, float,
     return float(arc[i]), float(other_arc[j]), bool(joins)
 
 
-def _passage(tracks: Tracks, agent: int, lane: int, metres: float) -> float | None:
-    """When the centre of a vehicle passes a place on a lane, None if that isn't seen."""
+def _passage(tracks: Tracks, agent: int, lane: int, meters: float) -> float | None:
+    """When the center of a vehicle passes a place on a lane, None if that isn't seen."""
     on_lane = np.flatnonzero(tracks.lane[agent] == lane)
     if not len(on_lane):
         return None
     arc = tracks.arc[agent, on_lane]
-    beyond = np.flatnonzero(arc >= metres)
+    beyond = np.flatnonzero(arc >= meters)
     step = int(on_lane[beyond[0]]) if len(beyond) else int(on_lane[-1]) + 1
     if step == 0 or step >= tracks.steps or not (tracks.valid[agent, step] and tracks.valid[agent, step - 1]):
         return None
     if len(beyond) and tracks.lane[agent, step - 1] == lane:
         before = float(tracks.arc[agent, step - 1])
-        part = (metres - before) / max(float(arc[beyond[0]]) - before, 1e-6)
+        part = (meters - before) / max(float(arc[beyond[0]]) - before, 1e-6)
         return (step - 1 + part) * tracks.dt
     return step * tracks.dt
 

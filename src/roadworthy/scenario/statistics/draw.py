@@ -85,7 +85,7 @@ def _histogram(name: str, low: float, high: float, bins: int = 40, log: bool = F
 
 
 def _lane_changes(axes: Axes, sample: Sample) -> None:
-    """Durations of lane changes, and how many there are per kilometre."""
+    """Durations of lane changes, and how many there are per kilometer."""
     rate = lane_change_rate(sample, "freeway")
     if rate is not None:
         axes.plot([], [], " ", label=f"per freeway km: highD {HIGHD_LANE_CHANGES_PER_KM:.2f}, ours {rate:.2f}")
@@ -96,9 +96,9 @@ def _gaps_by_speed(axes: Axes, sample: Sample) -> None:
     """Gaps to the leader against speed, on both kinds of road, with lines of equal time."""
     counts = f"n = {len(sample.of('gap_freeway')):,} and {len(sample.of('gap_street')):,}"
     _frame(axes, "gap to the leader by speed", "speed, m/s", f"{counts}, one per follower and leader")
-    for road, colour in (("freeway", OURS_LINE), ("street", SECOND)):
+    for road, color in (("freeway", OURS_LINE), ("street", SECOND)):
         speed, gap = sample.of(f"gap_{road}_speed"), sample.of(f"gap_{road}")
-        axes.scatter(speed, gap, s=2, color=colour, alpha=0.25, lw=0, label=f"ours: {road}s")
+        axes.scatter(speed, gap, s=2, color=color, alpha=0.25, lw=0, label=f"ours: {road}s")
     fastest, widest = 38.0, 100.0
     for seconds in (1.0, 2.0, 3.0):
         end = min(fastest, widest / seconds)
@@ -153,14 +153,14 @@ def _gap_acceptance(kind: str) -> Panel:
 
 def _mark(axes: Axes, figure: Published, number: int, top: float, ours: str = "") -> None:
     """A published figure as a line, or as a band."""
-    colour = PUBLISHED[number % len(PUBLISHED)]
+    color = PUBLISHED[number % len(PUBLISHED)]
     size = f"{figure.low:.2f}" if figure.low == figure.high else f"{figure.low:.1f} to {figure.high:.1f}"
     what = figure.statistic.value if figure.share is None else f"{figure.share:.0%} above"
     label = f"{figure.source}: {what} {size}{'' if figure.is_checked else f' {UNCHECKED}'}{ours}"
     if figure.low == figure.high:
-        axes.axvline(figure.low, ymax=top, color=colour, lw=1.4, ls="--", label=label)
+        axes.axvline(figure.low, ymax=top, color=color, lw=1.4, ls="--", label=label)
     else:
-        axes.axvspan(figure.low, figure.high, ymax=top, color=colour, alpha=0.18, lw=0, label=label)
+        axes.axvspan(figure.low, figure.high, ymax=top, color=color, alpha=0.18, lw=0, label=label)
 
 
 def _leave_room(axes: Axes, lines: int) -> float:

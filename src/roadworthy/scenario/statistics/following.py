@@ -22,7 +22,7 @@ FOLLOWING_S = 1.0
 
 STANDING_MPS = 0.3
 QUEUE_GAP_M = 10.0  # further apart, the second car doesn't stand because of the first
-QUEUE_OFFSET_M = 0.8  # further from the lane's centre, a standing car is parked
+QUEUE_OFFSET_M = 0.8  # further from the lane's center, a standing car is parked
 
 # Free driving: nobody ahead, no junction near, not changing speed.
 FREE_HEADWAY_S = 5.0
@@ -37,7 +37,7 @@ class Following:
     """Leaders of A agents over T steps."""
 
     leader: Ints  # (A, T) the next vehicle ahead on the agent's way, -1 for none within REACH_M
-    gap: Doubles  # (A, T) metres from bumper to bumper, infinite for none
+    gap: Doubles  # (A, T) meters from bumper to bumper, infinite for none
     is_vehicle: Bools  # (A,)
 
     @staticmethod

@@ -28,7 +28,7 @@ CYCLING_MPS = 1.5
 
 
 def speeds(tracks: Tracks) -> dict[str, Doubles]:
-    """Speeds of moving vehicles by the type of their lane, once a second, and kilometres driven."""
+    """Speeds of moving vehicles by the type of their lane, once a second, and kilometers driven."""
     drives = _drives(tracks)
     freeway = np.append(tracks.network.is_freeway, False)[tracks.lane]
     found: dict[str, Doubles] = {}
@@ -135,6 +135,6 @@ def _drives(tracks: Tracks) -> Bools:
 
 
 def _each_second(tracks: Tracks, values: Doubles, flags: Bools) -> Doubles:
-    """The flagged values at every full second: neighbouring steps say the same thing twice."""
+    """The flagged values at every full second: neighboring steps say the same thing twice."""
     every = tracks.steps_of(1.0)
     return values[:, every - 1 :: every][flags[:, every - 1 :: every]]

@@ -81,7 +81,7 @@ FIGURES: tuple[Figure, ...] = (
     Figure("cycling_speed", Statistic.P85, 22 / 3.6, 22 / 3.6, "Parkin & Rotheram 2010"),
 )
 
-HIGHD_LANE_CHANGES_PER_KM = 5600 / 45000  # Krajewski et al. 2018: complete changes over kilometres driven
+HIGHD_LANE_CHANGES_PER_KM = 5600 / 45000  # Krajewski et al. 2018: complete changes over kilometers driven
 
 
 def figures_of(quantity: str) -> tuple[Figure, ...]:

@@ -11,11 +11,11 @@ from roadworthy.scenario.statistics.published import HIGHD_LANE_CHANGES_PER_KM, 
 from roadworthy.scenario.statistics.sample import QUANTITIES, Sample
 
 PERCENTILES = (5, 15, 50, 85, 95)
-GAP_KINDS = {"roundabout": "roundabout entries", "junction": "unsignalised turns and crossings"}
+GAP_KINDS = {"roundabout": "roundabout entries", "junction": "unsignalized turns and crossings"}
 UNCHECKED = "†"
 
 
-def summarise(sample: Sample) -> dict[str, Any]:
+def summarize(sample: Sample) -> dict[str, Any]:
     """Everything in numbers; no observations give null, not 0."""
     quantities = {}
     for name, quantity in QUANTITIES.items():
@@ -97,9 +97,9 @@ def compare(figure: Figure, sample: Sample) -> str:
 
 
 def lane_change_rate(sample: Sample, road: str) -> float | None:
-    """Lane changes per kilometre driven, None without driving."""
-    kilometres = sample.totals[f"{road}_km"]
-    return sample.totals[f"{road}_lane_changes"] / kilometres if kilometres > 0.0 else None
+    """Lane changes per kilometer driven, None without driving."""
+    kilometers = sample.totals[f"{road}_km"]
+    return sample.totals[f"{road}_lane_changes"] / kilometers if kilometers > 0.0 else None
 
 
 def _rounded(value: Any) -> float | None:

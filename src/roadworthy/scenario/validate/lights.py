@@ -85,16 +85,16 @@ def _line_crossings(positions, headings, sizes, valid, is_red, stop_x, stop_y, c
 
 
 def _way_error(scenario: Scenario, network: LaneNetwork, agent: int, step: int, lane: int) -> float:
-    """How far, on average, a vehicle was from a lane's centre after it had passed the lane's start."""
+    """How far, on average, a vehicle was from a lane's center after it had passed the lane's start."""
     steps = np.flatnonzero(scenario.valid[agent, step:]) + step
     places = scenario.positions[agent, steps, :2].astype(np.float64)
-    x, y, _ = network.centre(lane)
+    x, y, _ = network.center(lane)
     cosine, sine = np.cos(network.start_heading[lane]), np.sin(network.start_heading[lane])
-    travelled = np.concatenate([[0], np.cumsum(np.hypot(*np.diff(places, axis=0).T))])
+    traveled = np.concatenate([[0], np.cumsum(np.hypot(*np.diff(places, axis=0).T))])
     behind_start = (places[:, 0] - x[0]) * cosine + (places[:, 1] - y[0]) * sine < 0
     behind_start[np.argmin(behind_start) :] = False
     half_length = 0.5 * float(scenario.sizes[agent, 0])
-    places = places[~behind_start & (travelled < FOLLOWED_M + half_length)]
+    places = places[~behind_start & (traveled < FOLLOWED_M + half_length)]
     if not len(places):
         return 0.0
     ax, ay = places[:, :1] - x[:-1], places[:, 1:] - y[:-1]

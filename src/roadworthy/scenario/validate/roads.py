@@ -1,4 +1,4 @@
-"""The rule that the map fits together: lanes go over into their successors, and run beside their neighbours."""
+"""The rule that the map fits together: lanes go over into their successors, and run beside their neighbors."""
 
 from __future__ import annotations
 

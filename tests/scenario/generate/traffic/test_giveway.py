@@ -20,7 +20,7 @@ LINE_M = 0.2  # what a painted line is wide: a bumper above it has not passed it
 
 
 def send(course: Course, stage: Stage, side: str, turn: Turn, before: float, speed: float | None = None) -> int:
-    """Put a car so many metres before the junction."""
+    """Put a car so many meters before the junction."""
     lane = course.approach(side)
     return stage.put_car(lane, course.lanes[lane].path.length - before, speed, plan=(course.movement(side, turn),))
 
@@ -157,8 +157,8 @@ def zebra_scene(seed: int, before: float, arrives_s: float, speed: float = 11.0)
     course = straight_road(crosswalk_at=ZEBRA_AT_M)
     stage = course.stage(25.0, seed)
     stage.sdc = stage.put_car(course.roads["road"].forward[0], ZEBRA_AT_M - before, speed)
-    near = int(np.argmin(course.network.crosswalks[0].kerbs[:, 1]))  # the right side, seen by the car
-    stage.put_walker(0, arrives_s=arrives_s, kerb_number=near)
+    near = int(np.argmin(course.network.crosswalks[0].curbs[:, 1]))  # the right side, seen by the car
+    stage.put_walker(0, arrives_s=arrives_s, curb_number=near)
     return play(stage)
 
 
@@ -183,7 +183,7 @@ def test_a_pedestrian_on_a_crosswalk_is_let_pass(seed: int) -> None:
 def test_nobody_steps_before_a_car_that_can_not_stop_any_more(seed: int) -> None:
     film = zebra_scene(seed, before=16.0, arrives_s=1.0, speed=13.0)
     passed = int(np.flatnonzero(film.x[0] - film.lengths[0] / 2 > ZEBRA_AT_M + 1.5)[0])
-    assert (film.y[1, :passed][film.there[1, :passed]] < -3.5).all(), "waits at the kerb"
+    assert (film.y[1, :passed][film.there[1, :passed]] < -3.5).all(), "waits at the curb"
     assert np.diff(film.v[0, :passed]).min() / 0.1 > -2.0, "the driver need not brake hard"
     assert (film.y[1][film.there[1]] > 0.0).any(), "and crosses behind it"
 

@@ -34,9 +34,9 @@ def test_a_change_leads_from_the_middle_of_one_lane_to_the_middle_of_the_other(s
     assert film.y[0, :10] == pytest.approx(np.full(10, MIDDLE_M[here]), abs=WANDER_M)
     assert film.y[0, 100:130] == pytest.approx(np.full(30, MIDDLE_M[there]), abs=WANDER_M)
     # Straight over: never back by more than the wandering, never beyond the middle of the other lane.
-    towards = (film.y[0] - MIDDLE_M[here]) * np.sign(MIDDLE_M[there] - MIDDLE_M[here])
-    assert (towards - np.maximum.accumulate(towards)).min() > -2 * WANDER_M
-    assert towards.max() < 3.5 + WANDER_M
+    toward = (film.y[0] - MIDDLE_M[here]) * np.sign(MIDDLE_M[there] - MIDDLE_M[here])
+    assert (toward - np.maximum.accumulate(toward)).min() > -2 * WANDER_M
+    assert toward.max() < 3.5 + WANDER_M
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -178,7 +178,7 @@ def _move(tables, users, state, target, step, i):
     along = 0.5 * (v + faster) * DT / np.hypot(1.0 - curvature * d, slope)
     me.v, me.a = faster, a
     me.s += along
-    me.travelled += along
+    me.traveled += along
     finish_change(state, i)
     on_map = step_route(tables, users, state, i)
     if on_map and me.route_length == 1 and tables.lanes[me.lane].ends == 0:
