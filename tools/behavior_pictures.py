@@ -16,7 +16,7 @@ from PIL import Image as Pillow
 from roadworthy.render.sheet import Tile, contact_sheet
 from roadworthy.scenario.detect import BEHAVIORS
 from roadworthy.scenario.exams import Situation, situation_of
-from roadworthy.scenario.exams.encounters import parked_in_the_way, walkers
+from roadworthy.scenario.exams.encounters import parked_in_the_way, crossing_pedestrians
 from roadworthy.scenario.exams.junctions import recorded_turn, yielded_to
 from roadworthy.scenario.exams.lanes import cutting_in, recorded_change
 from roadworthy.scenario.exams.pace import HARD_STOP_END_MPS, braking_leader
@@ -56,9 +56,11 @@ def event(behavior: str, situation: Situation) -> int:
         turn = recorded_turn(situation, 1.0 if behavior.endswith("left") else -1.0)
         agents = [] if turn is None else yielded_to(situation, turn)
     else:
-        agents = walkers(situation) or parked_in_the_way(situation)
+        agents = crossing_pedestrians(situation) or parked_in_the_way(situation)
     car = recorded.car
-    away = [np.where(o.there, np.hypot(o.x - car.x, o.y - car.y), np.inf) for o in (recorded.others[n] for n in agents)]
+    away = [
+        np.where(o.present, np.hypot(o.x - car.x, o.y - car.y), np.inf) for o in (recorded.others[n] for n in agents)
+    ]
     return int(np.argmin(np.min(away, axis=0)))
 
 

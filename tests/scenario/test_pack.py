@@ -150,7 +150,7 @@ def test_an_unknown_id_names_the_nearest(path: Path) -> None:
 
 
 def test_an_unknown_tag_names_those_that_are_there(path: Path) -> None:
-    with pytest.raises(UsageError, match="no scenario has the tag 'mergee'; tags that are there: merge, roundabout"):
+    with pytest.raises(UsageError, match="no scenario has the tag 'mergee'; its tags are: merge, roundabout"):
         Pack(path).select("mergee")
 
 

@@ -114,7 +114,7 @@ class Film:
     y: Array
     heading: Array
     v: Array
-    there: NDArray[np.bool_]
+    present: NDArray[np.bool_]
     lights: NDArray[np.uint8]
     light_numbers: NDArray[np.int64]  # of each lane
 
@@ -137,14 +137,14 @@ class Film:
 
     def step_at(self, place: shapely.Point, user: int) -> int:
         """The step at which somebody's middle comes closest to a place; it must come within 3 m."""
-        away = np.where(self.there[user], np.hypot(self.x[user] - place.x, self.y[user] - place.y), np.inf)
+        away = np.where(self.present[user], np.hypot(self.x[user] - place.x, self.y[user] - place.y), np.inf)
         assert away.min() < 3.0, f"road user {user} stays {away.min():.1f} m away"
         return int(away.argmin())
 
     def boxes(self, step: int) -> list[shapely.Polygon]:
         """The outlines of all who are there."""
         outlines = []
-        for i in np.flatnonzero(self.there[:, step]):
+        for i in np.flatnonzero(self.present[:, step]):
             person, pose = self.stage.roster.people[i], Pose(self.x[i, step], self.y[i, step], self.heading[i, step])
             corners = [
                 pose.shifted(ahead=a * person.length / 2, left=b * person.width / 2)
@@ -167,5 +167,5 @@ def play(stage: Stage) -> Film:
     """Let traffic run on a stage."""
     recording = record(stage)
     motion = recording.motion
-    x, y, heading, v = (np.where(motion["there"], motion[name], np.nan) for name in ("x", "y", "heading", "v"))
-    return Film(stage, x, y, heading, v, motion["there"], recording.lights, recording.tables.lanes["light"])
+    x, y, heading, v = (np.where(motion["present"], motion[name], np.nan) for name in ("x", "y", "heading", "v"))
+    return Film(stage, x, y, heading, v, motion["present"], recording.lights, recording.tables.lanes["light"])

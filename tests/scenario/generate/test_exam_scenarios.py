@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from roadworthy.scenario.detect import BEHAVIORS, detect
-from roadworthy.scenario.exams import obstacle, situation_of
+from roadworthy.scenario.exams import disqualification, situation_of
 from roadworthy.scenario.generate.config import EXAM_STEPS
 from roadworthy.scenario.generate.scenarios import ScenarioGenerator
 from roadworthy.scenario.pack import encode_scenario
@@ -28,7 +28,7 @@ def test_every_long_scenario_qualifies_for_the_exam_of_its_class(behavior: str, 
         where = f"generate_scenario({seed}, {behavior!r}, {index}, {EXAM_STEPS})"
         situation = situation_of(scenario, scenario.current_step)
         assert situation is not None, where
-        assert obstacle(behavior, situation) is None, where
+        assert disqualification(behavior, situation) is None, where
         assert detect(scenario) == (behavior,), where
         assert faults(scenario) == [], where
         assert scenario.steps == EXAM_STEPS, where

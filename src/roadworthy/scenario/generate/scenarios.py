@@ -13,7 +13,7 @@ import numpy as np
 
 from roadworthy.errors import ConfigError, GenerationError
 from roadworthy.scenario.detect import BEHAVIORS, DETECTORS, Tracks, detect
-from roadworthy.scenario.exams import obstacle, situation_of
+from roadworthy.scenario.exams import disqualification, situation_of
 from roadworthy.scenario.generate.assemble import assemble
 from roadworthy.scenario.generate.config import DEFAULT_STEPS, EXAM_STEPS, GenerateConfig
 from roadworthy.scenario.generate.network import Network
@@ -111,11 +111,13 @@ class ScenarioGenerator:
 
     def _qualifies(self, scenario: Scenario) -> bool:
         """Whether a recording is long enough for no exam, or qualifies for one."""
-        return not self._is_exam or obstacle(self.behavior, situation_of(scenario, scenario.current_step)) is None
+        return (
+            not self._is_exam or disqualification(self.behavior, situation_of(scenario, scenario.current_step)) is None
+        )
 
     def _windows(self, recording: Recording, road_map: RoadMap, rng: np.random.Generator) -> Iterator[int]:
         """First steps of windows in which the self-driving car is there and shows the behavior, in random order."""
-        there = recording.motion["there"][recording.stage.sdc]
+        there = recording.motion["present"][recording.stage.sdc]
         whole = cut(recording, road_map, 0, recording.stage.steps)
         tracks = Tracks.of(whole)
         needed = min(self.steps, EXAM_STEPS)

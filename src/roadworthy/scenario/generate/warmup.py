@@ -52,7 +52,7 @@ def _judge(stage: Stage, place: Place) -> None:
     """Show detectors and validation a car that stands."""
     tables = road_tables(place.layout, [], [])
     motion = np.zeros((1, STEPS), MOTION)
-    motion["there"] = True
+    motion["present"] = True
     start = place.network.lanes[0].start
     motion["x"], motion["y"], motion["heading"] = start.x, start.y, start.heading
     lights = light_states(place.network, tables, stage.offsets, STEPS, DT)

@@ -98,7 +98,9 @@ class Pack:
         except KeyError:
             near = difflib.get_close_matches(str(id), self.ids, n=3, cutoff=0.3)
             nearest = f"; the nearest are {', '.join(map(repr, near))}" if near else ""
-            raise UsageError(f"{self.path}: no scenario has the id {id!r} ({len(self)} are there){nearest}") from None
+            raise UsageError(
+                f"{self.path}: no scenario has the id {id!r} (it has {len(self)} scenarios){nearest}"
+            ) from None
 
     @cached_property
     def ids(self) -> tuple[str, ...]:
@@ -125,7 +127,7 @@ class Pack:
         index = self._index
         if tag not in index.tag_names:
             known = ", ".join(index.tag_names) or "none"
-            raise UsageError(f"{self.path}: no scenario has the tag {tag!r}; tags that are there: {known}")
+            raise UsageError(f"{self.path}: no scenario has the tag {tag!r}; its tags are: {known}")
         places = np.flatnonzero(index.tag_numbers == index.tag_names.index(tag))
         return np.unique(np.searchsorted(index.tag_starts, places, side="right") - 1).astype(np.int64)
 

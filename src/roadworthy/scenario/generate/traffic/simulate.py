@@ -36,7 +36,7 @@ _STANDING_STEPS = 40  # after a scripted stop
 
 # What a road user did at a step.
 MOTION = np.dtype(
-    [("x", np.float64), ("y", np.float64), ("heading", np.float64), ("v", np.float64), ("there", np.bool_)]
+    [("x", np.float64), ("y", np.float64), ("heading", np.float64), ("v", np.float64), ("present", np.bool_)]
 )
 
 
@@ -116,7 +116,7 @@ def _record(tables, users, state, motion, step, i):
     frame.y = y + d * np.cos(heading)
     frame.heading = heading + np.arctan2(slope, 1.0 - curvature * d)
     frame.v = state[i].v
-    frame.there = True
+    frame.present = True
 
 
 @kernel
