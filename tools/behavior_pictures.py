@@ -16,7 +16,7 @@ from PIL import Image as Pillow
 from roadworthy.render.sheet import Tile, contact_sheet
 from roadworthy.scenario.detect import BEHAVIORS
 from roadworthy.scenario.exams import Situation, situation_of
-from roadworthy.scenario.exams.encounters import parked_in_the_way, crossing_pedestrians
+from roadworthy.scenario.exams.encounters import crossing_pedestrians, parked_in_the_way
 from roadworthy.scenario.exams.junctions import recorded_turn, yielded_to
 from roadworthy.scenario.exams.lanes import cutting_in, recorded_change
 from roadworthy.scenario.exams.pace import HARD_STOP_END_MPS, braking_leader

@@ -75,7 +75,7 @@ def with_field(change: Callable[[object], None]) -> bytes:
     [
         (GOOD[:-7], "byte [0-9]+, Scenario"),
         (b"", "no scenario_id"),
-        (b"\x0a\xff\xff\xff\xff\x0f", "longer than what is left"),
+        (b"\x0a\xff\xff\xff\xff\x0f", "longer than the rest of the enclosing message"),
         (GOOD + b"\x11\x00", "ends in the middle of a value"),
         (GOOD + b"\x10\x05", "the wire type is not that of the field's kind"),
         (with_field(lambda m: m.tracks[0].states.add()), "track 0 has 92 states, but there are 91 time stamps"),

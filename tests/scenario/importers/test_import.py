@@ -88,7 +88,7 @@ def test_damaged_records_are_skipped_by_choice_and_listed(tmp_path: Path, output
     report = import_womd([path], output, skip_damaged=True, processes=1)
     assert [damage.location.number for damage in report.damages] == [1, 2]
     assert report.damages[1].location.offset == third
-    assert "Scenario.tracks_to_predict: it is longer than what is left" in report.damages[1].reason
+    assert "Scenario.tracks_to_predict: it is longer than the rest of the enclosing message" in report.damages[1].reason
     with Pack(output) as pack:
         assert list(pack.ids) == ["one", "four"]
 

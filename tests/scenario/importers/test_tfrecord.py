@@ -123,7 +123,7 @@ def test_after_a_damaged_length_the_rest_is_told_to_be_lost(tmp_path: Path) -> N
     assert found[1].location == (tmp_path / "x", 1, second)
     assert isinstance(found[1], Damage)
     assert "the checksum of its length" in found[1].reason
-    assert "follows in this file is lost" in found[1].reason
+    assert "the rest of this file is lost" in found[1].reason
 
 
 def test_a_record_that_no_message_could_fill_is_damaged(tmp_path: Path) -> None:

@@ -273,7 +273,7 @@ def test_time_stamps_may_jitter(message: Any) -> None:
     for step in range(len(message.timestamps_seconds)):
         message.timestamps_seconds[step] += 0.002 * step
     message.timestamps_seconds[-1] += 0.05
-    assert left_out(message) == {"time steps that are a tenth longer or shorter than the others": 1}
+    assert left_out(message) == {"time steps that differ by a tenth from the others": 1}
 
 
 def test_a_scenario_with_objects_of_interest_is_tagged(message: Any) -> None:
@@ -316,12 +316,12 @@ def name_difficulty(message: Any) -> None:
 @pytest.mark.parametrize(
     ("change", "what"),
     [
-        (add_lane_of_one_kind_unknown, "map features of a kind that is not known"),
+        (add_lane_of_one_kind_unknown, "map features of an unknown kind"),
         (add_empty_line, "map features without points"),
-        (set_strange_type, "types of map features that are not known"),
+        (set_strange_type, "unknown types of map features"),
         (link_to_nowhere, "links to lanes that are not on the map"),
         (light_nowhere, "states of lights on lanes that are not on the map"),
-        (show_strange_light, "states of lights that are not known"),
+        (show_strange_light, "unknown states of lights"),
         (add_lidar, "frames of lidar"),
         (name_difficulty, "difficulties of tracks to predict"),
     ],

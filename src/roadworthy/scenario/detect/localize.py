@@ -36,7 +36,7 @@ def localize(
     valid: Bools,
     dt: float,
 ) -> tuple[Ints, Floats, Floats, Ints]:
-    """Return (A, T) lane (-1 for none), arc length, offset to the left of its center, lane shift (+1 left, -1 right)."""
+    """Return (A, T) lane (-1 for none), arc length, offset to the left of its center, shift (+1 left, -1 right)."""
     grid = LaneGrid.of(network)
     vehicle_or_cyclist = (agent_types == AgentType.VEHICLE) | (agent_types == AgentType.CYCLIST)
     return _most_plausible(

@@ -85,7 +85,7 @@ class Header:
     def size_fault(self, actual: int) -> str | None:
         """Return what is wrong with the size of the file, if anything."""
         if actual < self.file_size:
-            return f"the file is truncated: {actual} of {self.file_size} bytes are there"
+            return f"the file is truncated: {actual} of {self.file_size} bytes"
         if actual > self.file_size:
             return f"the file continues after its end: {actual} bytes instead of {self.file_size}"
         return None
