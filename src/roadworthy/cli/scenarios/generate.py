@@ -52,7 +52,7 @@ def generate(
     Flags win over --set, and --set over the file.
     """
     from roadworthy.config import Layer, parse_overrides, read, resolve
-    from roadworthy.kernels.compile import cache_folder
+    from roadworthy.kernels import cache_folder
     from roadworthy.scenario.generate import GenerateConfig, generate_pack
     from roadworthy.scenario.pack import Pack
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 from roadworthy.scenario.pack.bundle import ALIGNMENT
 from roadworthy.scenario.schema import SCENARIO_ARRAYS, Ints, Longs, Scenario
 
@@ -72,7 +72,7 @@ def read_scenario(words: Ints) -> PackedScenario | None:
     )
 
 
-@kernel
+@kernel(plain=True)
 def _find_arrays(words: Ints, starts_out: Longs) -> bool:
     """Work out where the arrays begin. False: the words begin with no outline, or are fewer than it says."""
     if len(words) < OUTLINE_WORDS or words[0] != SIGN:

@@ -50,7 +50,7 @@ def womd(
     Ends with exit code 3, and writes nothing, when a record is damaged; with --skip-damaged the exit code is 0 as long
     as there is any scenario.
     """
-    from roadworthy.kernels.compile import cache_folder
+    from roadworthy.kernels import cache_folder
     from roadworthy.scenario.importers import import_womd
 
     paths = _expand(files)
