@@ -2,7 +2,7 @@
 
 Numba's own cache looks only at the file of the function that is compiled, not at the files of the functions it calls.
 So the kernels of each part of the package (scenario, render, sim, policy) are cached in a folder named by a hash of the
-sources of that part, of the parts that it calls, and of this package.
+sources of that part, of the parts that it calls, and of what decides how they compile.
 """
 
 from __future__ import annotations
@@ -12,11 +12,14 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from roadworthy.kernels.installed import has_numba, load_linking, load_numba, numba_version
 
+_COMPILER = ("kernels/cuda.py", "kernels/decorators.py", "kernels/linking.py", "kernels/vectors.py")
+_RULES = ("at_fault.py",)  # outside of the parts
 # The parts that each part's kernels call.
 _CALLED: dict[str, tuple[str, ...]] = {"policy": ("scenario", "sim")}
 
@@ -29,10 +32,9 @@ def cache_folder(part: str) -> Path:
     )
     root = Path(__file__).parents[1]
     digest = hashlib.sha256(numba_version().encode())
-    digest.update((root / "at_fault.py").read_bytes())  # a rule outside of these parts
-    for folder in sorted({*_CALLED.get(part, ("scenario",)), part, "kernels"}):
-        for path in sorted((root / folder).rglob("*.py")):
-            digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
+    parts = (sorted((root / folder).rglob("*.py")) for folder in sorted({*_CALLED.get(part, ("scenario",)), part}))
+    for path in chain((root / name for name in _COMPILER + _RULES), *parts):
+        digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
     variant = ""
     if has_numba():
         variant = "-checked" if load_numba().config.BOUNDSCHECK else ""  # Numba's own index mixes these up
