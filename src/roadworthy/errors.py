@@ -8,7 +8,8 @@ RoadworthyError             1
 ├── CheckpointError         3   a checkpoint is damaged, foreign or does not fit
 ├── RecordError             3   a file of a run folder is damaged, foreign or too new
 ├── GenerationError         4   no scenario with the properties asked for was found
-└── DeviceError             5   a GPU, its driver, its libraries or its memory is missing
+├── DeviceError             5   a GPU, its driver, its libraries or its memory is missing
+└── MissingExtraError       5   an optional dependency is not installed
 """
 
 from __future__ import annotations
@@ -66,3 +67,18 @@ class DeviceError(RoadworthyError):
     """A GPU was asked for, and it, its driver, a library or enough of its memory is missing."""
 
     exit_code = 5
+
+
+class MissingExtraError(RoadworthyError):
+    """An optional dependency is not installed.
+
+    Args:
+        reason: what needs which dependency.
+        extra: the extra of this package that installs it.
+    """
+
+    exit_code = 5
+
+    def __init__(self, reason: str, extra: str) -> None:
+        super().__init__(f"{reason}; install it with: pip install 'roadworthy[{extra}]'")
+        self.extra = extra

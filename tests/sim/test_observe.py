@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from roadworthy.errors import UsageError
-from roadworthy.kernels.compile import entry
+from roadworthy.kernels import entry
 from roadworthy.scenario.generate.scenarios import generate_scenario
 from roadworthy.scenario.prepare import prepare
 from roadworthy.scenario.schema import AgentType, Floats, LightState

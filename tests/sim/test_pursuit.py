@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 from roadworthy.scenario.generate.scenarios import generate_scenario
 from roadworthy.scenario.schema import AgentType
 from roadworthy.sim.config import Actions, Model

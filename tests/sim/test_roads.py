@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.typing import ArrayLike, NDArray
 
-from roadworthy.kernels.compile import entry
+from roadworthy.kernels import entry
 from roadworthy.scenario.generate.scenarios import build_place
 from roadworthy.scenario.grid import CELL_M
 from roadworthy.scenario.prepare import LISTED_M, MapTables, prepare

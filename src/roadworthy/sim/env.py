@@ -8,11 +8,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from roadworthy.errors import DeviceError, UsageError
+from roadworthy.kernels.threads import MAX_THREADS
 from roadworthy.scenario.pack import Pack
 from roadworthy.sim.backends.cpu_batch import CpuBatch
 from roadworthy.sim.config import Actions, SimConfig
@@ -337,11 +337,10 @@ def _at_least_one(name: str, value: int) -> int:
 
 
 def _threads(threads: int | None) -> int:
-    most = numba.config.NUMBA_NUM_THREADS
     if threads is None:
-        return most
-    if _at_least_one("threads", threads) > most:
-        raise UsageError(f"threads is {threads}, but there are {most}; NUMBA_NUM_THREADS can raise that")
+        return MAX_THREADS
+    if _at_least_one("threads", threads) > MAX_THREADS:
+        raise UsageError(f"threads is {threads}, but there are {MAX_THREADS}; NUMBA_NUM_THREADS can raise that")
     return threads
 
 

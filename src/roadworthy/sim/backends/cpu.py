@@ -7,10 +7,10 @@ agents before the next one begins, so that nobody sees half of a step.
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 from numpy.typing import NDArray
 
-from roadworthy.kernels.compile import inlined, kernel, parallel, rule
+from roadworthy.kernels import entry, kernel, rule
+from roadworthy.kernels.threads import prange
 from roadworthy.scenario.schema import Floats, Ints
 from roadworthy.sim.rules import traffic
 from roadworthy.sim.rules.disturb import obey
@@ -61,7 +61,7 @@ STAGES = {"plan": PLAN, "move": MOVE, "judge": JUDGE, "settle": SETTLE, "carry o
 _ZERO = np.float32(0.0)
 
 
-@parallel
+@entry(parallel=True)
 def step(
     worlds: Worlds,
     starts: Starts,
@@ -94,7 +94,7 @@ def step(
             _observe(worlds, rows, maps, scenarios, w, p, False)
 
 
-@parallel
+@entry(parallel=True)
 def begin(
     numbers: Ints,
     worlds: Worlds,
@@ -240,14 +240,14 @@ def _observe(worlds: Worlds, rows: Rows, maps: Maps, scenarios: Scenarios, w: in
             look_at_lights(agents, a, maps, m, scenarios, s, step, seed, p, rows_out[first + a])
 
 
-@inlined
+@rule(inline=True)
 def _is_looking(agents: Floats, marks: Ints, rows: Rows, a: int, row: int, is_last: bool) -> bool:
     """Whether a driven agent's row is to be written."""
     is_asked = marks[IS_DRIVING, a] != 0 and (rows.trial_ended[row] or not is_last)
     return is_asked and is_somewhere(agents, a)
 
 
-@inlined
+@rule(inline=True)
 def _rest(rows: Rows, w: int, row_count: int) -> None:
     """An idle world: nothing happens."""
     for row in range(w * row_count, (w + 1) * row_count):
@@ -255,6 +255,6 @@ def _rest(rows: Rows, w: int, row_count: int) -> None:
         rows.trial_ended[row] = rows.episode_ended[row] = rows.timed_out[row] = False
 
 
-@inlined
+@rule(inline=True)
 def rows_per_world(worlds: Worlds, rows: Rows) -> int:
     return len(rows.active) // len(worlds.clocks)

@@ -9,11 +9,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import float32, int32
 from numpy.typing import NDArray
 
-from roadworthy.kernels.compile import gpu_kernel, gpu_kernel_with, gpu_part
-from roadworthy.kernels.gpu import cuda, natural
+from roadworthy.kernels import cuda_kernel
+from roadworthy.kernels.cuda import cuda, float32, int32, natural
 from roadworthy.scenario.schema import Floats, Ints, Longs
 from roadworthy.sim.backends.agenda import Agenda, Seeds, take_episode
 from roadworthy.sim.maps.store import MOST_AGENTS
@@ -89,7 +88,7 @@ class Ended(NamedTuple):
     trials: Floats  # (n, K, len(TRIAL_FIGURES))
 
 
-@gpu_kernel
+@cuda_kernel
 def place_driven(worlds: Worlds, maps: Maps, settings: Settings) -> None:
     """Where those whom policies drive are on their routes: traffic judges them by that."""
     w, a = natural(cuda.blockIdx.x), natural(cuda.threadIdx.x)
@@ -98,7 +97,7 @@ def place_driven(worlds: Worlds, maps: Maps, settings: Settings) -> None:
         place_on_route(worlds, maps, w, a)
 
 
-@gpu_kernel_with(registers=_REGISTERS)
+@cuda_kernel(registers=_REGISTERS)
 def plan_traffic(worlds: Worlds, maps: Maps, scenarios: Scenarios, settings: Settings) -> None:
     """What reactive agents want to do, from where all are.
 
@@ -141,7 +140,7 @@ def plan_traffic(worlds: Worlds, maps: Maps, scenarios: Scenarios, settings: Set
             agents[ALONG, a] = max(wanted[a], -traffic.HARDEST_MPS2)
 
 
-@gpu_kernel
+@cuda_kernel
 def move(worlds: Worlds, rows: Rows, scenarios: Scenarios, ended: Ended, settings: Settings) -> None:
     """Everybody but reactive agents moves, those that policies drive as they were told."""
     w, a = natural(cuda.blockIdx.x), natural(cuda.threadIdx.x)
@@ -169,7 +168,7 @@ def move(worlds: Worlds, rows: Rows, scenarios: Scenarios, ended: Ended, setting
         clock[EPISODE_STEP] += 1
 
 
-@gpu_kernel
+@cuda_kernel
 def move_traffic(worlds: Worlds, maps: Maps, scenarios: Scenarios, settings: Settings) -> None:
     """Reactive agents move."""
     w, a = natural(cuda.blockIdx.x), natural(cuda.threadIdx.x)
@@ -177,7 +176,7 @@ def move_traffic(worlds: Worlds, maps: Maps, scenarios: Scenarios, settings: Set
         traffic.move(worlds, maps, w, a, scenarios.dt[worlds.clocks[w, SCENARIO]], settings[0])
 
 
-@gpu_kernel
+@cuda_kernel
 def judge_all(worlds: Worlds, maps: Maps, scenarios: Scenarios, settings: Settings) -> None:
     """What the step has brought to each: what is found becomes bits of EVENTS, from which `close` concludes.
 
@@ -202,7 +201,7 @@ def judge_all(worlds: Worlds, maps: Maps, scenarios: Scenarios, settings: Settin
         cuda.atomic.or_(marks, (EVENTS, a), np.int32(found))
 
 
-@gpu_kernel
+@cuda_kernel
 def close(worlds: Worlds, logs: Logs, rows: Rows, agenda: Agenda, ended: Ended, settings: Settings) -> None:
     """Rewards, signals and figures; whether trials and episodes end."""
     w, a = natural(cuda.blockIdx.x), natural(cuda.threadIdx.x)
@@ -239,7 +238,7 @@ def close(worlds: Worlds, logs: Logs, rows: Rows, agenda: Agenda, ended: Ended, 
             _write_down(worlds, logs, agenda, ended, w, slot, a, False)
 
 
-@gpu_kernel
+@cuda_kernel
 def show(worlds: Worlds, settings: Settings) -> None:
     """What others see of each agent, for observations before anything is carried on."""
     w, a = natural(cuda.blockIdx.x), natural(cuda.threadIdx.x)
@@ -247,7 +246,7 @@ def show(worlds: Worlds, settings: Settings) -> None:
         show_agent(worlds.agents[w], worlds.marks[w, TYPE], worlds.looks[w], a)
 
 
-@gpu_kernel
+@cuda_kernel
 def carry_on(worlds: Worlds, starts: Starts, maps: Maps, settings: Settings) -> None:
     """Fates come true, and trials that ended are followed by others."""
     w, a = natural(cuda.blockIdx.x), natural(cuda.threadIdx.x)
@@ -263,7 +262,7 @@ def carry_on(worlds: Worlds, starts: Starts, maps: Maps, settings: Settings) -> 
         meet_fate(worlds, maps, w, a, settings[0])
 
 
-@gpu_kernel
+@cuda_kernel
 def begin(worlds: Worlds, maps: Maps, scenarios: Scenarios, agenda: Agenda, settings: Settings) -> None:
     """Set up the next episode where one has ended. Agents that are recorded start; others do in `start_all`."""
     w, a = natural(cuda.blockIdx.x), natural(cuda.threadIdx.x)
@@ -290,7 +289,7 @@ def begin(worlds: Worlds, maps: Maps, scenarios: Scenarios, agenda: Agenda, sett
             place_recorded(worlds, maps, scenarios, w, a)
 
 
-@gpu_kernel_with(is_small=True)
+@cuda_kernel(small=True)
 def start_all(
     worlds: Worlds, starts: Starts, maps: Maps, scenarios: Scenarios, settings: Settings, is_step: bool
 ) -> None:
@@ -307,7 +306,7 @@ def start_all(
             start_agents(worlds, starts, maps, scenarios, w, settings[0])
 
 
-@gpu_kernel
+@cuda_kernel
 def settle_in(worlds: Worlds, starts: Starts, maps: Maps, scenarios: Scenarios, settings: Settings) -> None:
     """What is true of agents where they start; the start that trials go back to; what others see of each."""
     w, a = natural(cuda.blockIdx.x), natural(cuda.threadIdx.x)
@@ -328,7 +327,7 @@ def settle_in(worlds: Worlds, starts: Starts, maps: Maps, scenarios: Scenarios, 
         clock[IS_BEGINNING] = 0
 
 
-@gpu_kernel
+@cuda_kernel
 def cut(worlds: Worlds, logs: Logs, agenda: Agenda, ended: Ended, settings: Settings, is_cut: Ints) -> None:
     """Close the episodes under way in some worlds before their time; these worlds begin another with `carry_on`."""
     w, a = natural(cuda.blockIdx.x), natural(cuda.threadIdx.x)
@@ -345,7 +344,7 @@ def cut(worlds: Worlds, logs: Logs, agenda: Agenda, ended: Ended, settings: Sett
         clock[HAS_ENDED] = 1
 
 
-@gpu_part
+@cuda_kernel(device=True)
 def _is_traffic(worlds: Worlds, w: int, a: int) -> bool:
     clock, marks = worlds.clocks[w], worlds.marks[w]
     if clock[SCENARIO] < 0 or a < clock[DRIVEN_COUNT] or a >= clock[AGENT_COUNT]:
@@ -353,7 +352,7 @@ def _is_traffic(worlds: Worlds, w: int, a: int) -> bool:
     return marks[ROLE, a] == IDM and marks[IS_PRESENT, a] != 0
 
 
-@gpu_part
+@cuda_kernel(device=True)
 def _copy_column(agents: Floats, marks: Ints, agents_out: Floats, marks_out: Ints, a: int) -> None:
     if a < agents.shape[1]:
         for line in range(agents.shape[0]):
@@ -362,7 +361,7 @@ def _copy_column(agents: Floats, marks: Ints, agents_out: Floats, marks_out: Int
             marks_out[line, a] = marks[line, a]
 
 
-@gpu_part
+@cuda_kernel(device=True)
 def _write_down(
     worlds: Worlds, logs: Logs, agenda: Agenda, ended: Ended, w: int, slot: int, thread: int, is_cut: bool
 ) -> None:

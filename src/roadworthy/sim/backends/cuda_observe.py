@@ -10,11 +10,12 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import float32, int32, int64
 from numpy.typing import NDArray
 
-from roadworthy.kernels.compile import gpu_kernel_with, gpu_part, on_gpu
-from roadworthy.kernels.gpu import IS_SIMULATED, cuda, load_eight, natural, store_four
+from roadworthy.kernels import cuda_kernel
+from roadworthy.kernels.cuda import IS_SIMULATED, cuda, float32, int32, int64, load_eight, natural, store_four
+from roadworthy.kernels.decorators import use_on_cuda
+from roadworthy.kernels.vectors import EIGHT
 from roadworthy.scenario.schema import Floats, Ints, Longs
 from roadworthy.sim.maps.pieces import EDGE_SCALES, LANE_SCALES, PARTNER_SCALES, load_entry, write_entry, write_one
 from roadworthy.sim.maps.store import MOST_AGENTS
@@ -39,7 +40,6 @@ from roadworthy.sim.rules.observe import (
     share,
 )
 from roadworthy.sim.rules.sightlines import is_ahead, write_line
-from roadworthy.sim.rules.vectors import EIGHT
 from roadworthy.sim.state import (
     AGENT_COUNT,
     COS,
@@ -82,7 +82,7 @@ _COUNTS = 4
 _FEW = EGO_SIZE + GOAL_SIZE + WEIGHT_COUNT + _COUNTS  # numbers of a row that are in no block of entries
 _FEW_EACH, _ONE_EACH = (WARPS, _FEW), (WARPS, 1)
 _AGENTS_EACH, _KEYS_EACH, _LINES_EACH = (WARPS, MOST_AGENTS), (WARPS, MOST_AGENTS + EIGHT), (WARPS, MOST_LINES)
-on_gpu(load_eight)(load_entry)  # an entry's numbers lie side by side
+use_on_cuda(load_entry, load_eight)  # an entry's numbers lie side by side
 
 
 class Observers(NamedTuple):
@@ -96,7 +96,7 @@ class Observers(NamedTuple):
 def observers(partners: int, lanes: int, edges: int, lights: int, is_clean: bool) -> Observers:
     """The kernels for blocks of so many entries. is_clean: nothing is hidden from anybody by chance."""
 
-    @gpu_kernel_with(registers=_REGISTERS)
+    @cuda_kernel(registers=_REGISTERS)
     def observe_all(worlds: Worlds, rows: Rows, maps: Maps, scenarios: Scenarios, settings: NDArray[np.void]) -> None:
         """Write every row; one that is not active is zero. Blocks (x, y, z) share the rows of a world: see `_world`."""
         w, warp, lane = _world(), natural(cuda.threadIdx.x) // WARP, natural(cuda.threadIdx.x) % WARP
@@ -120,7 +120,7 @@ def observers(partners: int, lanes: int, edges: int, lights: int, is_clean: bool
             for k in range(4 * lane, rows.observations.shape[1], 4 * WARP):
                 store_four(rows.observations[row], k, _ZERO, _ZERO, _ZERO, _ZERO)
 
-    @gpu_kernel_with(registers=_REGISTERS)
+    @cuda_kernel(registers=_REGISTERS)
     def observe_last(worlds: Worlds, rows: Rows, maps: Maps, scenarios: Scenarios, settings: NDArray[np.void]) -> None:
         """Keep what a row sees where its trial ends, before anything changes. Blocks as above."""
         w, warp, lane = _world(), natural(cuda.threadIdx.x) // WARP, natural(cuda.threadIdx.x) % WARP
@@ -136,13 +136,13 @@ def observers(partners: int, lanes: int, edges: int, lights: int, is_clean: bool
     return Observers(observe_all, observe_last)
 
 
-@gpu_part
+@cuda_kernel(device=True)
 def _world() -> int:
     """The block's world, which may be beyond the last: y does not count far enough for all, so z goes on."""
     return natural(cuda.blockIdx.z) * natural(cuda.gridDim.y) + natural(cuda.blockIdx.y)
 
 
-@gpu_part
+@cuda_kernel(device=True)
 def _wait() -> None:
     """Until all threads of the row have come so far."""
     if IS_SIMULATED:
@@ -151,12 +151,12 @@ def _wait() -> None:
         cuda.syncwarp()
 
 
-@gpu_part
+@cuda_kernel(device=True)
 def _rows_per_world(worlds: Worlds, rows: Rows) -> int:
     return natural(len(rows.active)) // natural(worlds.clocks.shape[0])
 
 
-@gpu_part
+@cuda_kernel(device=True)
 def _observe(
     worlds: Worlds,
     maps: Maps,
@@ -216,7 +216,7 @@ def _observe(
         _drop(key, 3, p.dropout, row_out, lights_at, LIGHT_SIZE, lights_seen, lights, lane)
 
 
-@gpu_part
+@cuda_kernel(device=True)
 def _see_roads(
     agents: Floats,
     a: int,
@@ -250,13 +250,13 @@ def _see_roads(
     return lanes_seen, edges_seen
 
 
-@gpu_part
+@cuda_kernel(device=True)
 def _listed(numbers: NDArray[np.uint16], k: int, count: int) -> int:
     """The k-th of the numbers; the first entry, which can be loaded too, if there are fewer."""
     return natural(numbers[k]) if k < count else natural(0)
 
 
-@gpu_part
+@cuda_kernel(device=True)
 def _write(
     entry: Any,
     scales: Any,
@@ -278,7 +278,7 @@ def _write(
             row_out[at + f * n + k] = _ZERO
 
 
-@gpu_part
+@cuda_kernel(device=True)
 def _see_partners(worlds: Worlds, w: int, a: int, warp: int, lane: int, reach: float, row_out: Floats, n: int) -> int:
     """The present agents within reach, nearest first; gives how many were written."""
     all_found = cuda.shared.array(_ONE_EACH, int32)
@@ -323,7 +323,7 @@ def _see_partners(worlds: Worlds, w: int, a: int, warp: int, lane: int, reach: f
     return seen
 
 
-@gpu_part
+@cuda_kernel(device=True)
 def _see_lights(
     worlds: Worlds,
     maps: Maps,
@@ -373,7 +373,7 @@ def _see_lights(
     return min(count, n)
 
 
-@gpu_part
+@cuda_kernel(device=True)
 def _list_lines(
     lines: Floats,
     count: int,
@@ -398,7 +398,7 @@ def _list_lines(
         k = natural(k + WARP)
 
 
-@gpu_part
+@cuda_kernel(device=True)
 def _see_few(
     worlds: Worlds,
     w: int,
@@ -428,7 +428,7 @@ def _see_few(
         row_out[k if k < _PARTNERS_AT else weights_at + k - _PARTNERS_AT] = few[k]
 
 
-@gpu_part
+@cuda_kernel(device=True)
 def _drop(
     key: int, block: int, chance: float, row_out: Floats, at: int, features: int, count: int, n: int, lane: int
 ) -> None:

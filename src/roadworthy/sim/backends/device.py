@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from roadworthy.errors import DeviceError
-from roadworthy.kernels.gpu import IS_SIMULATED, cuda
+from roadworthy.kernels.cuda import IS_SIMULATED, cuda
 
 Part = TypeVar("Part", bound=tuple[Any, ...])
 # What torch has no full support for travels as the signed number of the same size.

@@ -13,15 +13,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from llvmlite import ir  # type: ignore[import-untyped]
-from numba.core import types
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from roadworthy.kernels.compile import inlined, on_gpu
-from roadworthy.scenario.schema import Floats
-from roadworthy.sim.layout import CLIP, EDGE, LANE, PARTNER, Feature
-from roadworthy.sim.rules.vectors import (
+from roadworthy.kernels import rule
+from roadworthy.kernels.vectors import (
     EIGHT,
     FLOATS,
     LONG,
@@ -29,12 +24,17 @@ from roadworthy.sim.rules.vectors import (
     NUMBER_BYTES,
     WHOLES,
     eight_of,
+    intrinsic,
+    ir,
     load_entries,
     long_number,
     shuffled,
     spread,
+    types,
     whole_number,
 )
+from roadworthy.scenario.schema import Floats
+from roadworthy.sim.layout import CLIP, EDGE, LANE, PARTNER, Feature
 
 _PIECE_BYTES = NUMBER_BYTES * EIGHT
 _ZERO, _ONE, _INFINITE = np.float32(0.0), np.float32(1.0), np.float32(np.inf)
@@ -59,21 +59,20 @@ def _always(table: Floats) -> bool:
     return True
 
 
-@on_gpu(_always)
-@inlined
+@rule(inline=True, cuda=_always)
 def is_piece_major(table: Floats) -> bool:
     """Whether a table (lines, entries) lies entry by entry in memory, with room for eight numbers each."""
     return table.strides[0] == NUMBER_BYTES and table.strides[1] == _PIECE_BYTES
 
 
-@inlined
+@rule(inline=True)
 def clipped(value: Real) -> Any:
     """The value within -CLIP and CLIP; NaN becomes -CLIP."""
     value = value if value > _LOW else _LOW
     return value if value < _HIGH else _HIGH
 
 
-@inlined
+@rule(inline=True)
 def write_one(
     table: Floats,
     number: Whole,
@@ -93,7 +92,7 @@ def write_one(
     write_entry(load_entry(table, number), scales, x, y, cos, sin, row, at, n)
 
 
-@inlined
+@rule(inline=True)
 def write_entry(
     entry: tuple[Real, ...],
     scales: tuple[Real, ...],
@@ -115,7 +114,7 @@ def write_entry(
         row[at + f * n] = clipped(entry[f] * scales[f])
 
 
-@inlined
+@rule(inline=True)
 def load_entry(table: Floats, number: Whole) -> Any:
     """The numbers of an entry; lines that the table does not have are 0."""
     lines = table.shape[0]
@@ -184,7 +183,7 @@ def _in_frame(builder: ir.IRBuilder, lines: list[Any], pose: list[Any], scales: 
 
 @intrinsic
 def _nearest_of_eight(typing_context, table, numbers, k, x, y, cos, sin, own, own_count, most, angle, stay):
-    cost_and_place: Any = types.Tuple  # type: ignore[attr-defined]
+    cost_and_place: Any = types.Tuple
     signature = cost_and_place([types.float32, types.intp])(
         table, numbers, types.intp, *[types.float32] * 4, types.uint32, types.uint32, *[types.float32] * 3
     )
@@ -250,8 +249,7 @@ def _nearest_one_by_one(
     return least, found
 
 
-@on_gpu(_nearest_one_by_one)
-@inlined
+@rule(inline=True, cuda=_nearest_one_by_one)
 def nearest_of_eight(
     table: Floats,
     numbers: Numbers,
@@ -277,7 +275,7 @@ def nearest_of_eight(
 _eight_lanes, _eight_edges, _eight_partners = _write_eight(LANE), _write_eight(EDGE), _write_eight(PARTNER)
 
 
-@inlined
+@rule(inline=True)
 def write_lanes(
     table: Floats,
     numbers: Numbers,
@@ -300,7 +298,7 @@ def write_lanes(
         _eight_lanes(table, numbers, first, EIGHT, x, y, cos, sin, row, at + first, n)
 
 
-@inlined
+@rule(inline=True)
 def write_edges(
     table: Floats,
     numbers: Numbers,
@@ -323,7 +321,7 @@ def write_edges(
         _eight_edges(table, numbers, first, EIGHT, x, y, cos, sin, row, at + first, n)
 
 
-@inlined
+@rule(inline=True)
 def write_partners(
     table: Floats,
     numbers: Numbers,

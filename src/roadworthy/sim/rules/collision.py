@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadworthy.kernels.compile import inlined
+from roadworthy.kernels import rule
 from roadworthy.scenario.schema import Floats, Ints
 from roadworthy.sim.state import COS, IS_PRESENT, LENGTH, RADIUS, SIN, WIDTH, X, Y
 
@@ -14,7 +14,7 @@ _SLACK_M = np.float32(0.01)
 _NONE, _ONE = np.int32(0), np.int32(1)  # as wide as a float32, so that counting stays in the same vectors
 
 
-@inlined
+@rule(inline=True)
 def boxes_touch(
     ax: float,
     ay: float,
@@ -46,7 +46,7 @@ def boxes_touch(
     )
 
 
-@inlined
+@rule(inline=True)
 def _pair_touches(first: Floats, f: int, second: Floats, s: int) -> bool:
     """Whether the boxes in two columns touch."""
     return boxes_touch(
@@ -65,7 +65,7 @@ def _pair_touches(first: Floats, f: int, second: Floats, s: int) -> bool:
     )
 
 
-@inlined
+@rule(inline=True)
 def is_near_others(agents: Floats, marks: Ints, a: int, count: int) -> bool:
     """Whether agent a, if it is present, might touch any other agent among 0..count-1 that is."""
     x, y, radius = agents[X, a], agents[Y, a], agents[RADIUS, a] + _SLACK_M
@@ -79,7 +79,7 @@ def is_near_others(agents: Floats, marks: Ints, a: int, count: int) -> bool:
     return bool(near > _ONE and is_present[a] != _NONE)  # an agent that is present is near itself
 
 
-@inlined
+@rule(inline=True)
 def touches(agents: Floats, marks: Ints, a: int, b: int) -> bool:
     """Whether the box of agent a, which is present, touches that of another agent b, if that is."""
     dx, dy, reach = agents[X, b] - agents[X, a], agents[Y, b] - agents[Y, a], agents[RADIUS, b] + agents[RADIUS, a]
@@ -90,7 +90,7 @@ def touches(agents: Floats, marks: Ints, a: int, b: int) -> bool:
     return _pair_touches(agents, min(a, b), agents, max(a, b))
 
 
-@inlined
+@rule(inline=True)
 def collides(agents: Floats, marks: Ints, a: int, count: int) -> bool:
     """Whether agent a's box touches that of any other agent among 0..count-1; only agents that are present count."""
     if not is_near_others(agents, marks, a, count):
@@ -101,7 +101,7 @@ def collides(agents: Floats, marks: Ints, a: int, count: int) -> bool:
     return False
 
 
-@inlined
+@rule(inline=True)
 def is_free(agents: Floats, marks: Ints, a: int, places: Floats, count: int) -> bool:
     """Whether agent a's box, at its place in `places` (lines as of agents), touches none of the others present."""
     for b in range(count):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from roadworthy import at_fault
-from roadworthy.kernels.compile import inlined, rule
+from roadworthy.kernels import rule
 from roadworthy.scenario.prepare import PIECE_M
 from roadworthy.scenario.schema import Floats, Ints
 from roadworthy.sim.rules.collision import is_near_others, touches
@@ -56,7 +56,7 @@ _BITS = 32  # in a line of TOUCHED
 _PIECE_M = np.float32(PIECE_M + 0.02)  # the longest piece of a lane, rounded up
 
 
-@inlined
+@rule(inline=True)
 def note_contacts(agents: Floats, marks: Ints, a: int, count: int, maps: Maps, m: int) -> tuple[bool, int]:
     """Find whether agent a touches another, and how many it touches for the first time and is at fault for."""
     if not is_near_others(agents, marks, a, count):
@@ -89,7 +89,7 @@ def start_contacts(agents: Floats, marks: Ints, a: int, count: int) -> bool:
     return is_touching
 
 
-@inlined
+@rule(inline=True)
 def _is_first(marks: Ints, a: int, b: int) -> bool:
     """Whether agent a has not touched agent b before, and mark that it has by now."""
     line, bit = TOUCHED + b // _BITS, _BIT << np.int32(b % _BITS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadworthy.kernels.compile import inlined, rule
+from roadworthy.kernels import rule
 from roadworthy.scenario.schema import Floats, Ints
 from roadworthy.sim.rules import draws
 from roadworthy.sim.rules.dynamics import decode
@@ -13,7 +13,7 @@ from roadworthy.sim.state import ACCELERATION, ACROSS, ALONG, TYPE, Params
 _ZERO, _HALF, _ONE = np.float32(0.0), np.float32(0.5), np.float32(1.0)
 
 
-@inlined
+@rule(inline=True)
 def obey(agents: Floats, marks: Ints, a: int, action: Floats, seed: int, step: int, dt: float, p: Params) -> None:
     """Write what an action (two numbers) makes agent a do: ALONG and ACROSS."""
     first, second = action[0], action[1]

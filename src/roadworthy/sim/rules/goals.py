@@ -9,20 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from roadworthy.kernels.compile import inlined
+from roadworthy.kernels import rule
 from roadworthy.scenario.schema import Floats, Ints
 from roadworthy.sim.state import COS, EVENT_GOAL, GOAL, GOAL_COUNT, GOAL_DISTANCE, GOALS, SIN, SPEED, Params, X, Y
 
 _NOWHERE = np.float32(0.0)
 
 
-@inlined
+@rule(inline=True)
 def goal_line(goal: Any, p: Params) -> Any:
     """The line of `agents` that has the x of a goal, by the goal's number; the next line has its y."""
     return GOALS + 2 * (goal % p.goal_count)
 
 
-@inlined
+@rule(inline=True)
 def distance_to_goal(agents: Floats, marks: Ints, a: int, p: Params) -> float:
     """Metres to the next goal; 0 where there is none."""
     if marks[GOAL, a] >= marks[GOAL_COUNT, a]:
@@ -33,7 +33,7 @@ def distance_to_goal(agents: Floats, marks: Ints, a: int, p: Params) -> float:
     return np.sqrt(dx * dx + dy * dy)
 
 
-@inlined
+@rule(inline=True)
 def goal_event(agents: Floats, marks: Ints, a: int, p: Params) -> int:
     """EVENT_GOAL if the step just made reached the next goal (GOAL_DISTANCE is up to date), else 0."""
     has_goal = marks[GOAL, a] < marks[GOAL_COUNT, a]
@@ -42,7 +42,7 @@ def goal_event(agents: Floats, marks: Ints, a: int, p: Params) -> int:
     return 0
 
 
-@inlined
+@rule(inline=True)
 def starts_at_goal(agents: Floats, marks: Ints, a: int, dt: float, p: Params) -> bool:
     """Whether agent a, where it starts, reaches all its goals without driving.
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from roadworthy.kernels.compile import rule
+from roadworthy.kernels import rule
 from roadworthy.scenario.schema import Floats, Ints
 from roadworthy.sim.rules.path import Real, Road, are_close, piece_at
 from roadworthy.sim.rules.rightofway import outlook, way_ahead

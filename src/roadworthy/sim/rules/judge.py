@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadworthy.kernels.compile import inlined
+from roadworthy.kernels import rule
 from roadworthy.scenario.schema import Floats, Ints
 from roadworthy.sim.rules.contacts import note_contacts, start_contacts
 from roadworthy.sim.rules.goals import distance_to_goal, goal_event, starts_at_goal
@@ -62,7 +62,7 @@ COLLIDES, TOUCHES, LEFT, CAME_BACK, RAN_RED, PASSED_SIGN, AT_FAULT = 1, 2, 4, 8,
 FOLLOWS_LANE = 128  # the direction of its lane is for such as it
 
 
-@inlined
+@rule(inline=True)
 def find_contact(agents: Floats, marks: Ints, a: int, count: int, maps: Maps, m: int) -> int:
     """Whether agent a's box touches another's, and whether it is at fault for a first contact, which is tallied."""
     touches, at_fault = note_contacts(agents, marks, a, count, maps, m)
@@ -71,7 +71,7 @@ def find_contact(agents: Floats, marks: Ints, a: int, count: int, maps: Maps, m:
     return (COLLIDES if touches else 0) | (AT_FAULT if at_fault > 0 else 0)
 
 
-@inlined
+@rule(inline=True)
 def find_edges(agents: Floats, marks: Ints, a: int, maps: Maps, m: int) -> int:
     """Whether agent a's box touches an edge of the road, and whether its last move led across one, out or back in.
 
@@ -84,7 +84,7 @@ def find_edges(agents: Floats, marks: Ints, a: int, maps: Maps, m: int) -> int:
     return found | (LEFT if crossing > 0 else 0) | (CAME_BACK if crossing < 0 else 0)
 
 
-@inlined
+@rule(inline=True)
 def find_lines(
     agents: Floats,
     marks: Ints,
@@ -104,14 +104,14 @@ def find_lines(
     return found | (PASSED_SIGN if passes_stop_sign(agents, marks, a, maps, m) else 0)
 
 
-@inlined
+@rule(inline=True)
 def find_lane(agents: Floats, marks: Ints, a: int, maps: Maps, m: int) -> int:
     """Find the lane that agent a is on (`locate`), and whether its direction is for such as it."""
     locate(maps, m, agents, marks, a)
     return FOLLOWS_LANE if follows_lane(marks, a, maps, m) else 0
 
 
-@inlined
+@rule(inline=True)
 def conclude(agents: Floats, marks: Ints, a: int, found: int, p: Params) -> None:
     """Write EVENTS of agent a, whose lane is known (`find_lane`), from what was found about it."""
     # All is read before anything is written: a GPU would wait for each number in turn.
@@ -158,7 +158,7 @@ def conclude(agents: Floats, marks: Ints, a: int, found: int, p: Params) -> None
     marks[EVENTS, a] = events | goal_event(agents, marks, a, p)
 
 
-@inlined
+@rule(inline=True)
 def judge_start(agents: Floats, marks: Ints, a: int, count: int, maps: Maps, m: int, dt: float, p: Params) -> None:
     """Write what is true of agent a where it starts; none of it counts as an infraction or as a goal reached."""
     marks[IS_COLLIDING, a] = start_contacts(agents, marks, a, count)

@@ -14,7 +14,7 @@ ride. What a kind is not judged by has no data in its figures, and no influence 
 
 from __future__ import annotations
 
-from roadworthy.kernels.compile import inlined
+from roadworthy.kernels import rule
 from roadworthy.scenario.schema import AgentType, Ints, LaneType
 from roadworthy.sim.state import LANE, LANE_TYPE, TYPE, Maps
 
@@ -22,19 +22,19 @@ _PEDESTRIAN, _CYCLIST = int(AgentType.PEDESTRIAN), int(AgentType.CYCLIST)
 _BIKE_LANE = int(LaneType.BIKE_LANE)
 
 
-@inlined
+@rule(inline=True)
 def keeps_to_road(marks: Ints, a: int) -> bool:
     """Whether road edges and lane centers are for agent a: a vehicle, or something unknown."""
     return marks[TYPE, a] != _PEDESTRIAN and marks[TYPE, a] != _CYCLIST
 
 
-@inlined
+@rule(inline=True)
 def uses_lanes(marks: Ints, a: int) -> bool:
     """Whether there are lanes, with lights and stop signs, for such as agent a: whoever does not walk."""
     return marks[TYPE, a] != _PEDESTRIAN
 
 
-@inlined
+@rule(inline=True)
 def follows_lane(marks: Ints, a: int, maps: Maps, m: int) -> bool:
     """Whether the direction of the lane that agent a is on is for it; False where it is on none."""
     lane = marks[LANE, a]

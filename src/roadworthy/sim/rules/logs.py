@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadworthy.kernels.compile import inlined, rule
+from roadworthy.kernels import rule
 from roadworthy.scenario.schema import Floats
 from roadworthy.sim.rules.kinds import keeps_to_road, uses_lanes
 from roadworthy.sim.state import (
@@ -202,7 +202,7 @@ def average_episode(logs: Logs, w: int, a: int, p: Params) -> None:
     logs.episode_counts[w, a] += 1
 
 
-@inlined
+@rule(inline=True)
 def average_figure(logs: Logs, w: int, a: int, f: int, p: Params) -> None:
     """Let one figure of the episode enter its average; NaN, which is no data, leaves it as it was."""
     figure, average = logs.episodes[w, a, f], logs.averages[w, a, f]
@@ -248,12 +248,12 @@ def _goal_rate(trials: Floats) -> float:
     return _share(reached, _total(trials, _GOALS))
 
 
-@inlined
+@rule(inline=True)
 def _if_known(is_known: bool, value: float) -> float:
     """A figure, or NaN for no data."""
     return np.float32(value) if is_known else _NONE
 
 
-@inlined
+@rule(inline=True)
 def _or_zero(value: float) -> float:
     return _ZERO if np.isnan(value) else value

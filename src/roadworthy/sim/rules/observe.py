@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from roadworthy.kernels.compile import inlined
+from roadworthy.kernels import rule
+from roadworthy.kernels.vectors import EIGHT, count_below
 from roadworthy.scenario.grid import cell_along
 from roadworthy.scenario.schema import AgentType, Floats, Ints
 from roadworthy.sim.layout import (
@@ -34,7 +35,6 @@ from roadworthy.sim.maps.pieces import Real, Whole, clipped, write_edges, write_
 from roadworthy.sim.rules import draws
 from roadworthy.sim.rules.goals import goal_line
 from roadworthy.sim.rules.sightlines import see_lights
-from roadworthy.sim.rules.vectors import EIGHT, count_below
 from roadworthy.sim.state import (
     ACCELERATION,
     AGENT_COUNT,
@@ -87,7 +87,7 @@ NUMBER_BITS = np.int32(255)
 NO_KEY = np.int32(2**31 - 1)
 
 
-@inlined
+@rule(inline=True)
 def observe(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: Whole, a: Whole, p: Params, row_out: Floats) -> None:
     """Write every number of the row of agent a of world w. An agent that is nowhere (NaN, or lost) sees only zeros.
 
@@ -105,7 +105,7 @@ def observe(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: Whole, a: Whole
     look_at_lights(agents, a, maps, m, scenarios, s, step, seed, p, row_out)
 
 
-@inlined
+@rule(inline=True)
 def look_at_self(agents: Floats, marks: Ints, a: Whole, p: Params, row_out: Floats) -> None:
     """The agent itself, its goals and what it is rewarded for."""
     see_self(agents, marks, a, row_out, 0)
@@ -115,7 +115,7 @@ def look_at_self(agents: Floats, marks: Ints, a: Whole, p: Params, row_out: Floa
         row_out[weights_at + k] = agents[WEIGHTS + k, a]
 
 
-@inlined
+@rule(inline=True)
 def look_at_partners(
     agents: Floats,
     marks: Ints,
@@ -140,7 +140,7 @@ def look_at_partners(
         drop(draws.draw(seed, a, step, draws.DROPOUT), 0, p.dropout, row_out, at, PARTNER_SIZE, seen, p.partners)
 
 
-@inlined
+@rule(inline=True)
 def look_at_roads(
     agents: Floats, a: Whole, maps: Maps, m: Whole, step: Whole, seed: Any, p: Params, row_out: Floats
 ) -> None:
@@ -162,7 +162,7 @@ def look_at_roads(
         drop(key, 2, p.dropout, row_out, after, EDGE_SIZE, edges, p.edges)
 
 
-@inlined
+@rule(inline=True)
 def look_at_lights(
     agents: Floats,
     a: Whole,
@@ -184,48 +184,48 @@ def look_at_lights(
         drop(draws.draw(seed, a, step, draws.DROPOUT), 3, p.dropout, row_out, at, LIGHT_SIZE, seen, p.lights)
 
 
-@inlined
+@rule(inline=True)
 def lanes_at(p: Params) -> Any:
     """Where the block of lanes begins in a row; the others follow."""
     return EGO_SIZE + GOAL_SIZE + PARTNER_SIZE * p.partners
 
 
-@inlined
+@rule(inline=True)
 def edges_at(p: Params) -> Any:
     return lanes_at(p) + LANE_SIZE * p.lanes
 
 
-@inlined
+@rule(inline=True)
 def lights_at(p: Params) -> Any:
     return edges_at(p) + EDGE_SIZE * p.edges
 
 
-@inlined
+@rule(inline=True)
 def counts_at(p: Params) -> Any:
     """Where the counts of the four blocks begin, after the weights."""
     return lights_at(p) + LIGHT_SIZE * p.lights + WEIGHT_COUNT
 
 
-@inlined
+@rule(inline=True)
 def is_somewhere(agents: Floats, a: Whole) -> bool:
     """Whether the agent's place and heading are numbers, and not absurd ones."""
     is_placed = abs(agents[X, a]) < _NOWHERE_M and abs(agents[Y, a]) < _NOWHERE_M
     return is_placed and abs(agents[COS, a]) < _NO_DIRECTION and abs(agents[SIN, a]) < _NO_DIRECTION
 
 
-@inlined
+@rule(inline=True)
 def map_cell(sizes: Ints, origin: Floats, x: Real, y: Real) -> Any:
     """The number of the grid cell that a place is in, or the nearest one."""
     return cell_along(y, origin[1], sizes[ROWS]) * sizes[COLUMNS] + cell_along(x, origin[0], sizes[COLUMNS])
 
 
-@inlined
+@rule(inline=True)
 def share(count: Whole, most: Whole) -> Any:
     """A count as a part of the most that there may be."""
     return np.float32(count) / np.float32(max(most, 1))
 
 
-@inlined
+@rule(inline=True)
 def see_self(agents: Floats, marks: Ints, a: Whole, row_out: Floats, at: Whole) -> None:
     """The agent itself, and the lane that it is on."""
     row_out[at] = clipped(agents[SPEED, a] * _SPEED)
@@ -242,7 +242,7 @@ def see_self(agents: Floats, marks: Ints, a: Whole, row_out: Floats, at: Whole) 
     row_out[at + 11] = clipped(agents[LANE_LIMIT, a] * _SPEED)
 
 
-@inlined
+@rule(inline=True)
 def see_goals(agents: Floats, marks: Ints, a: Whole, p: Params, row_out: Floats, at: Whole) -> None:
     """The next goal and the one after it."""
     goal, goals = marks[NEXT_GOAL, a], marks[GOAL_COUNT, a]
@@ -259,7 +259,7 @@ def see_goals(agents: Floats, marks: Ints, a: Whole, p: Params, row_out: Floats,
     row_out[at + 5] = share(max(goals - goal, 0), goals)
 
 
-@inlined
+@rule(inline=True)
 def is_blind(seed: Whole, a: Whole, step: Whole, dt: Real, rate: Real, seconds: Real) -> bool:
     """Whether the agent sees no partners: that may begin at any step, by a rate per second, and lasts so long."""
     steps = max(int(seconds / dt + _HALF), 1)
@@ -270,7 +270,7 @@ def is_blind(seed: Whole, a: Whole, step: Whole, dt: Real, rate: Real, seconds: 
     return False
 
 
-@inlined
+@rule(inline=True)
 def show_agents(worlds: Worlds, w: Whole) -> None:
     """Write what others see of each agent of a world; once, before the first of them looks."""
     agents, types, looks = worlds.agents[w], worlds.marks[w, TYPE], worlds.looks[w]
@@ -278,7 +278,7 @@ def show_agents(worlds: Worlds, w: Whole) -> None:
         show_agent(agents, types, looks, b)
 
 
-@inlined
+@rule(inline=True)
 def show_agent(agents: Floats, types: Ints, looks: Floats, b: Whole) -> None:
     """Write what others see of agent b."""
     looks[b, 0], looks[b, 1], looks[b, 2], looks[b, 3] = agents[X, b], agents[Y, b], agents[COS, b], agents[SIN, b]
@@ -286,7 +286,7 @@ def show_agent(agents: Floats, types: Ints, looks: Floats, b: Whole) -> None:
     looks[b, 7] = _ONE if types[b] == _PEDESTRIAN else (_HALF if types[b] == _CYCLIST else _ZERO)
 
 
-@inlined
+@rule(inline=True)
 def see_partners(
     agents: Floats,
     marks: Ints,
@@ -323,7 +323,7 @@ def see_partners(
     return seen
 
 
-@inlined
+@rule(inline=True)
 def list_partners(agents: Floats, marks: Ints, a: Whole, count: Whole, range_2: Real, keys: Ints) -> Any:
     """Write the keys of all partners in sight, in the order of their numbers; returns how many there are."""
     xs, ys, is_present = agents[X], agents[Y], marks[IS_PRESENT]
@@ -339,7 +339,7 @@ def list_partners(agents: Floats, marks: Ints, a: Whole, count: Whole, range_2: 
     return n
 
 
-@inlined
+@rule(inline=True)
 def partner_key(dx: Real, dy: Real, is_present: Whole, b: Whole, range_2: Real) -> Any:
     """The key of agent b, so far away; NO_KEY if it can't be seen."""
     distance_2 = np.float32(dx * dx + dy * dy)
@@ -347,14 +347,14 @@ def partner_key(dx: Real, dy: Real, is_present: Whole, b: Whole, range_2: Real) 
     return key if (distance_2 <= range_2) & (is_present != 0) else NO_KEY
 
 
-@inlined
+@rule(inline=True)
 def zero(row_out: Floats, start: Whole, stop: Whole) -> None:
     """Zero a part of the row: in one go, which is faster than what is left of each feature in turn."""
     for k in range(start, stop):
         row_out[k] = _ZERO
 
 
-@inlined
+@rule(inline=True)
 def clear(row_out: Floats, at: Whole, features: Whole, count: Whole, n: Whole) -> None:
     """Zero the entries from count on of a block of n."""
     if count < n:
@@ -363,7 +363,7 @@ def clear(row_out: Floats, at: Whole, features: Whole, count: Whole, n: Whole) -
                 row_out[k] = _ZERO
 
 
-@inlined
+@rule(inline=True)
 def drop(
     key: Whole, block: Whole, chance: Real, row_out: Floats, at: Whole, features: Whole, count: Whole, n: Whole
 ) -> None:

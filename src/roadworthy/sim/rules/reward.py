@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadworthy.kernels.compile import inlined
+from roadworthy.kernels import rule
 from roadworthy.scenario.schema import Floats, Ints
 from roadworthy.sim.rules.kinds import keeps_to_road
 from roadworthy.sim.state import (
@@ -43,7 +43,7 @@ _NOTHING, _ONE = np.float32(0.0), np.float32(1.0)
 _PER_METRE_OFF_CENTRE = np.float32(0.5)
 
 
-@inlined
+@rule(inline=True)
 def reward(agents: Floats, marks: Ints, a: int) -> float:
     """What the step just made is worth to agent a."""
     events = marks[EVENTS, a]

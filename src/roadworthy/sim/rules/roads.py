@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from roadworthy.kernels.compile import inlined
+from roadworthy.kernels import rule
+from roadworthy.kernels.vectors import EIGHT, fetch, fetch_eight, lowest_bit
 from roadworthy.scenario.grid import CELL_M, cell_along
 from roadworthy.scenario.prepare import PIECE_M
 from roadworthy.scenario.schema import Floats, Ints
 from roadworthy.sim.maps.pieces import is_piece_major, nearest_of_eight
 from roadworthy.sim.rules.edges import eight_contacts, one_contact
-from roadworthy.sim.rules.vectors import EIGHT, fetch, fetch_eight, lowest_bit
 from roadworthy.sim.state import (
     COLUMNS,
     COS,
@@ -70,7 +70,7 @@ _NOTCHES_PER_M = np.float32(4096.0)
 _LONGEST_HALF_M = np.float32(PIECE_M / 2 + 0.01)  # of a piece, rounded up
 
 
-@inlined
+@rule(inline=True)
 def edge_contact(maps: Maps, m: int, agents: Floats, a: int) -> tuple[int, int]:
     """Whether agent a's box touches a road edge (1 or 0), and if its move left the road (1), came back (-1) or neither.
 
@@ -144,7 +144,7 @@ def edge_contact(maps: Maps, m: int, agents: Floats, a: int) -> tuple[int, int]:
     return int(touches), int(crossings > 0) - int(crossings < 0)
 
 
-@inlined
+@rule(inline=True)
 def _crossing(x0: float, y0: float, x1: float, y1: float, before_x: float, before_y: float, x: float, y: float) -> int:
     """+1 if a move crosses a segment from its left to its right, -1 from right to left, else 0.
 
@@ -161,19 +161,19 @@ def _crossing(x0: float, y0: float, x1: float, y1: float, before_x: float, befor
     return 1 if starts_left else -1
 
 
-@inlined
+@rule(inline=True)
 def _is_left(x0: float, y0: float, x1: float, y1: float, x: float, y: float) -> bool:
     """Whether a point is to the left of the line through two others, or on it."""
     ax, ay = _notches(x0), _notches(y0)
     return bool((_notches(x1) - ax) * (_notches(y) - ay) >= (_notches(y1) - ay) * (_notches(x) - ax))
 
 
-@inlined
+@rule(inline=True)
 def _notches(place: float) -> Any:
     return np.int64(np.rint(place * _NOTCHES_PER_M))
 
 
-@inlined
+@rule(inline=True)
 def _is_listed_before(
     starts: Ints, numbers: Ints, place: int, row: int, first_row: int, first_column: int, last_column: int, columns: int
 ) -> bool:
@@ -186,7 +186,7 @@ def _is_listed_before(
     return False
 
 
-@inlined
+@rule(inline=True)
 def locate(maps: Maps, m: int, agents: Floats, marks: Ints, a: int) -> None:
     """Write which lane agent a is on, and how it lies to it: LANE and the lines LANE_...
 
@@ -264,7 +264,7 @@ def locate(maps: Maps, m: int, agents: Floats, marks: Ints, a: int) -> None:
     agents[LANE_LIMIT, a] = points[POINT_LIMIT, k]
 
 
-@inlined
+@rule(inline=True)
 def fetch_roads(maps: Maps, m: int, agents: Floats, count: int, lists: Ints) -> None:
     """Bring into the cache what is about to be read of the map around the first agents.
 
@@ -301,7 +301,7 @@ def fetch_roads(maps: Maps, m: int, agents: Floats, count: int, lists: Ints) -> 
         fetch(segments, cell_edges[min(starts[corner + row_above], last)] * EIGHT)
 
 
-@inlined
+@rule(inline=True)
 def fetch_lists(maps: Maps, m: int, agents: Floats, count: int) -> None:
     """Bring into the cache which pieces of the map are around the first agents."""
     columns, rows = maps.sizes[m, COLUMNS], maps.sizes[m, ROWS]
@@ -317,7 +317,7 @@ def fetch_lists(maps: Maps, m: int, agents: Floats, count: int) -> None:
         fetch(edges, first + length // 2)
 
 
-@inlined
+@rule(inline=True)
 def _corner_cell(agents: Floats, a: int, west: float, south: float, columns: int, rows: int) -> int:
     """The cell that agent a's box reaches to in the south-west, in the last row but one at most."""
     x, y, radius = agents[X, a], agents[Y, a], agents[RADIUS, a]

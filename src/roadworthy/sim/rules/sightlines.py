@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba.core import types
-from numba.extending import intrinsic
 
-from roadworthy.kernels.compile import inlined
+from roadworthy.kernels import rule
+from roadworthy.kernels.vectors import EIGHT, bits_of, eight_of, intrinsic, load_lines, lowest_bit, spread, types
 from roadworthy.scenario.schema import GREEN_STATES, RED_STATES, Floats, LightState
 from roadworthy.sim.layout import FAR_M
 from roadworthy.sim.maps.pieces import Real, Whole
 from roadworthy.sim.rules.lights import light_state
-from roadworthy.sim.rules.vectors import EIGHT, bits_of, eight_of, load_lines, lowest_bit, spread
 from roadworthy.sim.state import (
     COS,
     LIGHT_COUNT,
@@ -44,7 +42,7 @@ _AMBER = sum(1 << s for s in (LightState.ARROW_CAUTION, LightState.CAUTION, Ligh
 _GREEN = sum(1 << state for state in GREEN_STATES)
 
 
-@inlined
+@rule(inline=True)
 def see_lights(
     agents: Floats,
     a: Whole,
@@ -79,7 +77,7 @@ def see_lights(
     return count
 
 
-@inlined
+@rule(inline=True)
 def write_line(ahead: Real, left: Real, state: Whole, is_sign: bool, row: Floats, at: Whole, n: Whole) -> None:
     """One stop line, so many metres ahead and to the left: feature f goes to row[at + f * n]."""
     row[at] = ahead * _FAR
@@ -90,7 +88,7 @@ def write_line(ahead: Real, left: Real, state: Whole, is_sign: bool, row: Floats
     row[at + 5 * n] = _ONE if is_sign else _ZERO
 
 
-@inlined
+@rule(inline=True)
 def list_lines(
     lines: Floats,
     line_count: Whole,
@@ -129,14 +127,14 @@ def list_lines(
     return count
 
 
-@inlined
+@rule(inline=True)
 def is_ahead(dx: Real, dy: Real, line_cos: Real, line_sin: Real, cos: Real, sin: Real) -> bool:
     """Whether a stop line, so far from an agent with this heading, is ahead of it, in range and crossed its way."""
     is_same_way = line_cos * cos + line_sin * sin > _SAME_WAY
     return bool((dx * cos + dy * sin > _ZERO) & is_same_way & (dx * dx + dy * dy <= _LINE_RANGE_2))
 
 
-@inlined
+@rule(inline=True)
 def enter_line(distance: Real, number: Whole, count: Whole, row_out: Floats, at: Whole, n: Whole) -> Any:
     """Enter a stop line at its place among those listed, unless n are nearer; returns how many there are."""
     distances, numbers = at + _LINE_DISTANCE * n, at + _LINE_NUMBER * n

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from roadworthy.kernels.compile import inlined, rule
+from roadworthy.kernels import rule
 from roadworthy.scenario.schema import Ints, LightState
 from roadworthy.sim.rules.lights import light_state
 from roadworthy.sim.rules.path import FAR, Real
@@ -80,7 +80,7 @@ def stop_ahead(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int,
     return nearest if nearest <= reach else FAR
 
 
-@inlined
+@rule(inline=True)
 def _is_listed(lanes: Ints, count: int, lane: int) -> Any:
     """Whether a lane is among the first `count`: counting and no branch becomes vector instructions; most are not."""
     found = _NONE

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadworthy.kernels.compile import rule
+from roadworthy.kernels import rule
 from roadworthy.scenario.schema import Floats, Ints
 from roadworthy.sim.rules.lights import passes_stop_sign
 from roadworthy.sim.rules.path import FAR, Box, Real, Road, are_close, first_contact, piece_at, route_pose

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadworthy.kernels.compile import inlined, rule
+from roadworthy.kernels import rule
 from roadworthy.scenario.schema import Floats, Ints
 from roadworthy.sim.rules.goals import distance_to_goal
 from roadworthy.sim.rules.logs import average_episode, close_episode, close_trial
@@ -87,7 +87,7 @@ from roadworthy.sim.state import (
 _ZERO, _ONE, _NAN = np.float32(0.0), np.float32(1.0), np.float32(np.nan)
 
 
-@inlined
+@rule(inline=True)
 def settle(agents: Floats, marks: Ints, a: int, p: Params) -> float:
     """Tally this step's events for a driving agent, decide its FATE and return its reward."""
     events = marks[EVENTS, a]
@@ -134,7 +134,7 @@ def settle(agents: Floats, marks: Ints, a: int, p: Params) -> float:
     return gained
 
 
-@inlined
+@rule(inline=True)
 def _one_if(bits: int) -> float:
     return _ONE if bits else _ZERO
 
@@ -157,19 +157,19 @@ def close(worlds: Worlds, logs: Logs, rows: Rows, w: int, p: Params) -> None:
     close_clock(clock, is_over, p)
 
 
-@inlined
+@rule(inline=True)
 def is_ego_driving_on(marks: Ints, a: int) -> bool:
     """Whether agent a keeps its trial going."""
     return marks[ROLE, a] == EGO and marks[IS_DRIVING, a] != 0 and marks[FATE, a] == DRIVES_ON
 
 
-@inlined
+@rule(inline=True)
 def is_trial_over(clock: Ints, is_ego_left: bool, p: Params) -> bool:
     """Whether a trial ends with this step: the time is up, or no ego is left (who respawns, always is)."""
     return clock[STEP] >= p.trial_steps or (p.at_goal != RESPAWN and not is_ego_left)
 
 
-@inlined
+@rule(inline=True)
 def close_row(worlds: Worlds, logs: Logs, rows: Rows, w: int, a: int, row: int, is_over: bool, p: Params) -> None:
     """Write the signals of a row, and what its trial and its episode come to if they end."""
     marks, clock = worlds.marks[w], worlds.clocks[w]
@@ -193,13 +193,13 @@ def close_row(worlds: Worlds, logs: Logs, rows: Rows, w: int, a: int, row: int, 
             close_episode(logs, w, a, clock[TRIAL] + 1, p)
 
 
-@inlined
+@rule(inline=True)
 def has_arrived(marks: Ints, a: int, p: Params) -> bool:
     """Whether agent a has reached all its goals and continues: the end of the time is then not a failure."""
     return p.at_goal == CONTINUE and 0 < marks[GOAL_COUNT, a] <= marks[GOAL, a]
 
 
-@inlined
+@rule(inline=True)
 def close_clock(clock: Ints, is_over: bool, p: Params) -> None:
     """Note whether the trial is over, and whether it was the last."""
     clock[IS_OVER] = is_over

@@ -1,6 +1,6 @@
-"""Vectors of eight numbers, from which `pieces.py` and others build code for the CPU.
+"""Vectors of eight numbers, from which rules build code for the CPU.
 
-These functions write LLVM's instructions; intrinsics are such instructions for rules to use.
+These functions write LLVM's instructions (`ir`); an `intrinsic` is a function of such instructions for rules to call.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from llvmlite import ir  # type: ignore[import-untyped]
-from numba.core import types
-from numba.extending import intrinsic
+from llvmlite import ir as ir  # type: ignore[import-untyped]
+from numba import types as types
+from numba.extending import intrinsic as intrinsic
 
-from roadworthy.kernels.compile import inlined, on_gpu
+from roadworthy.kernels.decorators import rule
 
 EIGHT = 8
 NUMBER_BYTES = 4  # of a float32
@@ -145,8 +145,7 @@ def _lowest_bit_by_bit(bits: Any) -> Any:
     return place
 
 
-@on_gpu(_lowest_bit_by_bit)
-@inlined
+@rule(inline=True, cuda=_lowest_bit_by_bit)
 def lowest_bit(bits: Any) -> Any:
     """The place of the lowest bit that is set in an int64; there has to be one."""
     return _lowest_bit(bits)
