@@ -80,9 +80,21 @@ def read(path: str | Path, section: str | None = None) -> Layer:
     return Layer(f"{path} [{section}]" if section else str(path), values)
 
 
-def parse_overrides(overrides: Iterable[str], source: str = "--set") -> Layer:
-    """`a.b=c` as TOML would read it; what is no TOML value is taken as text, so that words need no quotes."""
+def parse_overrides(overrides: Mapping[str, Any] | Iterable[str], source: str = "--set") -> Layer:
+    """Read overrides into a layer.
+
+    Args:
+        overrides: Strings `a.b=c`, read as TOML; what is not a TOML value is taken as text, so that words need no
+            quotes. Or a mapping of dotted keys to values, which gets the source "set".
+        source: What errors and origins call the strings.
+    """
     values: dict[str, Any] = {}
+    if isinstance(overrides, Mapping):
+        for key, value in overrides.items():
+            for name in reversed(key.split(".")):
+                value = {name: value}
+            values = _merged(values, value)
+        return Layer("set", values)
     for override in overrides:
         key, equals, text = override.partition("=")
         if not equals or "\n" in override or not key.strip():
@@ -202,6 +214,8 @@ class _Builder:
                 return float(value)
             elif kind is int and type(value) is float and value.is_integer():
                 return int(value)
+            elif kind is str and isinstance(value, Path):
+                return str(value)
             elif kind is Path and isinstance(value, (str, Path)):
                 return self.path(str(value), key)
             elif type(value) is kind:

@@ -21,6 +21,7 @@ from urllib.parse import parse_qsl
 from roadworthy.config import parse, plain
 from roadworthy.errors import ConfigError
 from roadworthy.kernels.compile import cache_folder
+from roadworthy.plugins import nearest
 from roadworthy.scenario.detect import BEHAVIORS
 from roadworthy.scenario.generate.config import GenerateConfig
 
@@ -63,6 +64,12 @@ class ScenarioSource:
     def is_there(self) -> bool:
         """Whether the pack exists, or has to be generated first."""
         return self.path.exists()
+
+    def require(self) -> None:
+        """Raise ConfigError if the pack is a file that does not exist."""
+        if self.file is not None and not self.file.is_file():
+            near = nearest(self.file.name, [path.name for path in self.file.parent.glob("*.pack")])
+            raise ConfigError(f"there is no pack {str(self.file)!r}; {near}")
 
     def fetch(self, progress: Callable[[int, int], None] | None = None) -> Path:
         """The pack, generated first where it has to be; `progress` is called with finished and all scenarios then."""

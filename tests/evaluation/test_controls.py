@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from roadworthy.evaluation.evaluate import evaluate_sections
 from roadworthy.evaluation.sections import read_sections
-from roadworthy.evaluation.suite import evaluate_sections
 from roadworthy.scenario.pack import Pack
 from tests.evaluation.built_in import declare
 from tests.plugin_package import install_own

@@ -12,13 +12,13 @@ import pytest
 
 from roadworthy.config import Layer
 from roadworthy.errors import UsageError
+from roadworthy.evaluation.evaluate import evaluate_sections
 from roadworthy.evaluation.evaluators.realism import FIXED, Realism
 from roadworthy.evaluation.explain import explain
 from roadworthy.evaluation.ledger import Ledger
 from roadworthy.evaluation.recorded import take_up
 from roadworthy.evaluation.rescore import rescore
 from roadworthy.evaluation.sections import Section, read_sections
-from roadworthy.evaluation.suite import evaluate_sections
 from roadworthy.metrics.realism import CHALLENGE_2024, FIGURES, score_rollouts, task_agents
 from roadworthy.metrics.realism.traced import traced_rollouts
 from roadworthy.policy.actor import load_actor

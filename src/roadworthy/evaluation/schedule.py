@@ -18,9 +18,10 @@ from types import TracebackType
 
 from roadworthy.errors import RoadworthyError
 from roadworthy.evaluation.config import Busy, Engine
+from roadworthy.evaluation.evaluate import Engines, evaluate_sections
 from roadworthy.evaluation.finish import finish
+from roadworthy.evaluation.runs import Outcome
 from roadworthy.evaluation.sections import Section
-from roadworthy.evaluation.suite import Engines, Outcome, evaluate_sections
 from roadworthy.policy.checkpoint import ABOUT, WEIGHTS
 from roadworthy.record.run import Run
 from roadworthy.sinks import Sinks

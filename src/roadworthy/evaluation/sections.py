@@ -64,7 +64,7 @@ def evaluator_class(type_name: str) -> Any:
 
 
 def read_sections(
-    source: str | Path, *, training: Layer | None = None, overrides: Iterable[str] = ()
+    source: str | Path, *, training: Layer | None = None, overrides: Mapping[str, Any] | Iterable[str] = ()
 ) -> tuple[Section, ...]:
     """All sections of a file or of a shipped suite, in its order.
 
