@@ -30,12 +30,12 @@ inherits = "base"
 [eval.below]
 type = "multi_scenario"
 inherits = "subject"
-remembers = "trial"
+memory = "trial"
 
 [eval.beside]
 type = "multi_scenario"
 inherits = "base"
-remembers = "trial"
+memory = "trial"
 engine = "inline"
 summary.weight = 0.0
 

@@ -339,7 +339,7 @@ def test_what_the_evaluator_stands_for_lies_above_the_training_and_is_explained(
     _, section = sections(tmp_path, scenes, training=Layer("policy.json", {"env": env, "episode": {"trials": 4}}))
     told = {setting.key: setting for setting in explain(section)}
     assert (told["env.mode"].value, told["env.mode"].source) == ("replay", "evaluator realism")
-    assert told["env.mode"].covered == (("policy.json (training)", "open"),)
+    assert told["env.mode"].overridden == (("policy.json (training)", "open"),)
     assert told["env.goal.radius_m"].value == FIXED["env"]["goal"]["radius_m"]
     assert told["episode.trials"].value == 1
     assert told["summary.figure"].value == "realism"

@@ -90,7 +90,11 @@ def explain(
                 "section": section.name,
                 "chain": list(section.chain),
                 "settings": {
-                    part.key: {"value": part.value, "source": part.source, "covered": [list(c) for c in part.covered]}
+                    part.key: {
+                        "value": part.value,
+                        "source": part.source,
+                        "covered": [list(c) for c in part.overridden],
+                    }
                     for part in settings
                 },
             }
@@ -150,7 +154,7 @@ def _lines(settings: list[Explained]) -> Iterator[Text]:
     told = [(f"{part.key} = {json_format.dumps(part.value)}", part) for part in settings]
     width = min(max(len(setting) for setting, _ in told), _WIDEST)
     for setting, part in told:
-        covered = "".join(f", over {json_format.dumps(value)} of {source}" for source, value in part.covered)
+        covered = "".join(f", over {json_format.dumps(value)} of {source}" for source, value in part.overridden)
         origin = f"  # {part.source}{covered}"
         is_default = part.source == DEFAULT
         yield Text.assemble(

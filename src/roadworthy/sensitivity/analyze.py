@@ -59,7 +59,7 @@ def analyze_sensitivity(
     Example:
         >>> import roadworthy as rw
         >>> found = rw.analyze_sensitivity("episodes.jsonl", factors="factors.yaml", report="report.html")
-        >>> [found.importance[number].factor.name for number in found.ranking]
+        >>> [found.importance[number].factor for number in found.ranking]
         ['light', 'friction']
     """
     suffixes = (".html", *FIGURE_SUFFIXES)
