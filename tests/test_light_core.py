@@ -105,8 +105,8 @@ def test_a_verb_that_needs_the_simulator_names_the_extra_and_writes_nothing(
     result = without_drive(COMMAND, *(str(run_folder) if word == "RUN" else word for word in words))
     assert result.returncode == 5, result.stderr
     (line,) = result.stderr.splitlines()
-    assert line.startswith(f"error: {words[0]} needs ")
-    assert line.endswith("which is not installed; install it with: pip install 'roadworthy[drive]'")
+    assert line.startswith("error: ")
+    assert line.endswith("; install it with: pip install 'roadworthy[drive]'")
     assert list(tmp_path.iterdir()) == []
 
 

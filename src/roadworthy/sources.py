@@ -20,7 +20,7 @@ from urllib.parse import parse_qsl
 
 from roadworthy.config import parse, plain
 from roadworthy.errors import ConfigError
-from roadworthy.kernels.compile import cache_folder
+from roadworthy.kernels import cache_folder
 from roadworthy.plugins import nearest
 from roadworthy.scenario.detect import BEHAVIORS
 from roadworthy.scenario.generate.config import GenerateConfig

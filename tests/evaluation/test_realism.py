@@ -128,8 +128,8 @@ def test_rollouts_are_what_the_simulator_did(tmp_path: Path, scenes: Pack) -> No
         for step in range(FUTURE):
             steps = np.full(env.row_count, step)
             watched: list[Any] = []
-            env.watch(lambda env=env, watched=watched: watched.append(env.batch.worlds.agents[0].copy()))  # type: ignore[misc]
-            sources = env.batch.worlds.marks[0, SOURCE].tolist()
+            env.set_pre_reset_callback(lambda env=env, watched=watched: watched.append(env.agents[0].copy()))  # type: ignore[misc]
+            sources = env.agent_flags[0, SOURCE].tolist()
             columns = [sources.index(agent) for agent in agents.tolist()]
             env.step(actor.act(env.observations, env.signals.active, seeds, steps))
             x, y, heading = (watched[0][line, columns] for line in (X, Y, HEADING))

@@ -18,7 +18,7 @@ from roadworthy.policy.coplayers import Coplayers
 from roadworthy.policy.network import Policy
 from roadworthy.sim.config import EpisodeConfig, ObserveConfig, SimConfig
 from roadworthy.sim.layout import layout
-from roadworthy.sim.state import CLOCK_COLUMNS, EGO, MARK_LINES, ROLE
+from roadworthy.sim.state import CLOCK_COLUMNS, EGO, FLAG_LINES, ROLE
 from roadworthy.training.config import PpoConfig
 from roadworthy.training.ppo import Learner
 from roadworthy.training.processes import Processes
@@ -42,9 +42,9 @@ class Doors:
         self.rewards = np.zeros(worlds, np.float32)
         flags = {name: np.zeros(worlds, bool) for name in ("active", "trial_ended", "episode_ended", "timed_out")}
         self.signals = SimpleNamespace(**flags)
-        marks, clocks = np.zeros((worlds, MARK_LINES, 1), np.int32), np.zeros((worlds, CLOCK_COLUMNS), np.int32)
-        marks[:, ROLE] = EGO
-        self.batch = SimpleNamespace(worlds=SimpleNamespace(marks=marks, clocks=clocks))
+        self.clocks = np.zeros((worlds, CLOCK_COLUMNS), np.int32)
+        self.agent_flags = np.zeros((worlds, FLAG_LINES, 1), np.int32)
+        self.agent_flags[:, ROLE] = EGO
         self.won: list[tuple[int, bool]] = []  # every choice: the number of its trial, and whether it was right
         self._generator = np.random.default_rng(seed)
         self._right, self._step, self._trial = (np.zeros(worlds, np.int64) for _ in range(3))

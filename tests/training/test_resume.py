@@ -304,7 +304,7 @@ def test_a_stage_of_the_curriculum_goes_on_with_the_next_episodes_and_draws(pack
     drawn = made.env.drawn_episodes
     traits = made.collector._traits()
     made.take_stage(2)
-    numbers = [episode.number for episode in made.env.batch.episodes if episode]
+    numbers = [episode.number for episode in made.env.episodes if episode]
     assert numbers == [world + int(drawn[world]) * made.env.world_count for world in range(made.env.world_count)]
     assert min(drawn) > 0
     later = made.collector._traits()

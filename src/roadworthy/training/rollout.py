@@ -12,7 +12,7 @@ from roadworthy.policy import noise
 from roadworthy.policy.coplayers import Coplayers
 from roadworthy.policy.network import Policy
 from roadworthy.sim.env import DriveEnv
-from roadworthy.sim.state import EGO, PARTNER, ROLE
+from roadworthy.sim.state import COPLAYER_POLICY, EGO, ROLE
 from roadworthy.training.config import PpoConfig, Precision
 from roadworthy.training.repeated import Repeated
 from roadworthy.training.segment import Cut, make_segment
@@ -125,7 +125,7 @@ class Collector:
     def _step(self) -> None:
         env, head = self.env, self.policy.head
         observations, active, traits = self._seen(), self._active().clone(), self._traits()
-        is_ego = self._marks()[ROLE] == EGO
+        is_ego = self._flags()[ROLE] == EGO
         with self._arithmetic():
             output = self.act(observations, active, self.memory, traits)
         drawn = noise.uniform(self._keys, self.clock, noise.ACTION)
@@ -141,7 +141,7 @@ class Collector:
         )
         driven = head.to_env(actions)
         if self.coplayers:
-            partner = self._clocks()[:, PARTNER].repeat_interleave(env.rows_per_world)
+            partner = self._clocks()[:, COPLAYER_POLICY].repeat_interleave(env.rows_per_world)
             told = noise.uniform(self._keys, self.episode_counts, noise.TRAIT)
             with self._arithmetic():
                 driven = self.coplayers.act(driven, observations, active & ~is_ego, partner, drawn, told)
@@ -194,13 +194,13 @@ class Collector:
             return None
         return noise.uniform(self._keys, self.episode_counts, noise.TRAIT, count)
 
-    def _marks(self) -> Tensor:
+    def _flags(self) -> Tensor:
         """(lines, R) of state.Worlds.marks."""
-        marks = torch.as_tensor(self.env.batch.worlds.marks)[:, :, : self.env.rows_per_world]
-        return marks.transpose(0, 1).reshape(marks.shape[1], -1)
+        flags = torch.as_tensor(self.env.agent_flags)[:, :, : self.env.rows_per_world]
+        return flags.transpose(0, 1).reshape(flags.shape[1], -1)
 
     def _clocks(self) -> Tensor:
-        return torch.as_tensor(self.env.batch.worlds.clocks)
+        return torch.as_tensor(self.env.clocks)
 
 
 def put(targets: Sequence[Tensor], columns: Sequence[Tensor], place: Tensor) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from roadworthy import __version__
 from roadworthy.evaluation.doctor.findings import Finding, State, look
 from roadworthy.folders import require_writable
-from roadworthy.kernels.compile import cache_folder
+from roadworthy.kernels import cache_folder
 
 _LIBRARIES = ("numpy", "numba", "torch", "pyarrow", "av")
 _FRAMES = 8
