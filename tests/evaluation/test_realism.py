@@ -12,13 +12,13 @@ import pytest
 
 from roadworthy.config import Layer
 from roadworthy.errors import UsageError
+from roadworthy.evaluation.evaluate import evaluate_sections
 from roadworthy.evaluation.evaluators.realism import FIXED, Realism
 from roadworthy.evaluation.explain import explain
 from roadworthy.evaluation.ledger import Ledger
 from roadworthy.evaluation.recorded import take_up
 from roadworthy.evaluation.rescore import rescore
 from roadworthy.evaluation.sections import Section, read_sections
-from roadworthy.evaluation.suite import evaluate_sections
 from roadworthy.metrics.realism import CHALLENGE_2024, FIGURES, score_rollouts, task_agents
 from roadworthy.metrics.realism.traced import traced_rollouts
 from roadworthy.policy.actor import load_actor
@@ -339,7 +339,7 @@ def test_what_the_evaluator_stands_for_lies_above_the_training_and_is_explained(
     _, section = sections(tmp_path, scenes, training=Layer("policy.json", {"env": env, "episode": {"trials": 4}}))
     told = {setting.key: setting for setting in explain(section)}
     assert (told["env.mode"].value, told["env.mode"].source) == ("replay", "evaluator realism")
-    assert told["env.mode"].covered == (("policy.json (training)", "open"),)
+    assert told["env.mode"].overridden == (("policy.json (training)", "open"),)
     assert told["env.goal.radius_m"].value == FIXED["env"]["goal"]["radius_m"]
     assert told["episode.trials"].value == 1
     assert told["summary.figure"].value == "realism"

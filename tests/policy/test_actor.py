@@ -284,7 +284,7 @@ def test_a_word_that_names_no_actor_is_an_error_that_says_what_would(word: str, 
 def test_evaluating_a_scripted_policy_does_not_wait_for_torch() -> None:
     code = """
 import sys
-import roadworthy.evaluation.engines.process, roadworthy.evaluation.finish, roadworthy.evaluation.suite
+import roadworthy.evaluation.engines.process, roadworthy.evaluation.finish, roadworthy.evaluation.evaluate
 from roadworthy.evaluation.subject import subject_of
 from roadworthy.policy.actor import load_actor
 for word in ("expert:drive", "expert:log", "zero", "random"):

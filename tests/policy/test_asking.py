@@ -13,9 +13,9 @@ from torch import Tensor
 
 from roadworthy.config import parse
 from roadworthy.errors import UsageError
+from roadworthy.evaluation.evaluate import evaluate_sections
 from roadworthy.evaluation.sections import chosen, read_sections
 from roadworthy.evaluation.subject import actor_maker, subject_of
-from roadworthy.evaluation.suite import evaluate_sections
 from roadworthy.evaluation.training import training_of
 from roadworthy.policy import noise
 from roadworthy.policy.actor import load_actor
