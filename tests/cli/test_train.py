@@ -16,7 +16,8 @@ import pytest
 from roadworthy.cli.learning import figures, line, run_facts, table
 from roadworthy.cli.main import main
 from roadworthy.cli.output import console
-from roadworthy.policy.checkpoint import WEIGHTS, load_policy, newest
+from roadworthy.policy.checkpoint import WEIGHTS, load_policy
+from roadworthy.policy.checkpoint_files import newest
 from roadworthy.scenario.pack import Pack
 from roadworthy.training.config import TrainConfig
 from roadworthy.training.loop import Progress

@@ -10,7 +10,7 @@ import pytest
 from roadworthy.cli.main import main
 from roadworthy.evaluation.schedule import Schedule
 from roadworthy.evaluation.sections import read_sections
-from roadworthy.policy.checkpoint import newest
+from roadworthy.policy.checkpoint_files import newest
 from roadworthy.record import Run
 from roadworthy.sinks import Sinks
 from roadworthy.training.resume import checkpoints_of

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import pickle
@@ -14,8 +15,8 @@ import torch
 from safetensors.torch import load_file
 
 from roadworthy.errors import CheckpointError
-from roadworthy.policy import checkpoint as files
-from roadworthy.policy.checkpoint import ABOUT, WEIGHTS, load_policy, newest, put_weights, save_policy, tidy
+from roadworthy.policy.checkpoint import ABOUT, WEIGHTS, load_policy, put_weights, save_policy
+from roadworthy.policy.checkpoint_files import newest, remove_partial_checkpoints, resolve_checkpoint
 from roadworthy.policy.config import ActionsAs, CoreKind, TraitConfig
 from roadworthy.policy.network import Policy
 from roadworthy.sim.config import ObserveConfig
@@ -95,7 +96,7 @@ def test_damaged_weights_are_named_and_the_last_whole_checkpoint_before_them_is_
     [
         (b'{"schema_version": 1, "weigh', "is damaged: Unterminated string"),
         (b"\xff\xfe\x00", "is damaged"),
-        (b"[]", "has no schema_version: it is not of a checkpoint"),
+        (b"[]", "has no schema_version, so it does not belong to a checkpoint"),
         (None, "can't read"),
     ],
 )
@@ -132,7 +133,7 @@ def test_where_there_is_no_other_checkpoint_none_is_offered(tmp_path: Path) -> N
         ({"observation_layout": {}}, "can't be read as a checkpoint"),
         ({"observation_layout": {"blocks": []}}, "can't be read as a checkpoint"),
         ({"action_choices": [7]}, "can't be read as a checkpoint"),
-        ({"schema_version": 99}, "schema version 99, .* which reads up to 1; update it"),
+        ({"schema_version": 99}, "has schema version 99; .* versions up to 1; update"),
     ],
 )
 def test_a_json_that_makes_no_sense_is_an_error_that_says_so(
@@ -191,7 +192,7 @@ def test_loading_runs_no_code_from_a_file(tmp_path: Path) -> None:
         other = shutil.copytree(folder, tmp_path / f"with_{name}")
         (other / name).write_bytes(pickled)
         if name == WEIGHTS:
-            edit(other, weights_sha256=files.hashlib.sha256(pickled).hexdigest())
+            edit(other, weights_sha256=hashlib.sha256(pickled).hexdigest())
         with pytest.raises(CheckpointError):
             load_policy(other)
     edit(folder, policy={"core": f"__import__('os').mkdir({str(mark)!r})"})
@@ -248,7 +249,7 @@ def test_what_a_writer_that_was_killed_has_left_is_tidied_up_and_what_it_was_rep
         save_policy(path, small_policy(CoreKind.LSTM), counters={"step": 1})
     monkeypatch.undo()
     assert newest(tmp_path) is None
-    tidy(tmp_path)
+    remove_partial_checkpoints(tmp_path)
     assert newest(tmp_path) == path
     assert load_policy(path).policy.config.core is CoreKind.MLP
     assert [left.name for left in tmp_path.iterdir()] == ["step_1"]
@@ -259,7 +260,7 @@ def test_a_checkpoint_of_a_newer_version_is_not_taken_for_a_damaged_one(tmp_path
     path = save_policy(tmp_path / "step_1", small_policy(CoreKind.MLP), counters={"step": 1})
     about = json.loads((path / ABOUT).read_text())
     (path / ABOUT).write_text(json.dumps({**about, "schema_version": 2}))
-    with pytest.raises(CheckpointError, match=r"is of schema version 2, .* update it"):
+    with pytest.raises(CheckpointError, match=r"has schema version 2; .* update Roadworthy"):
         newest(tmp_path)
 
 
@@ -269,3 +270,64 @@ def test_a_checkpoint_is_replaced_as_a_whole(tmp_path: Path) -> None:
     assert load_policy(folder).policy.config.core is CoreKind.LSTM
     assert {path.name for path in folder.iterdir()} == {WEIGHTS, ABOUT}
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+@pytest.fixture
+def trained(tmp_path: Path) -> Path:
+    """A training folder with three checkpoints, the second of which is the best."""
+    folder = tmp_path / "first"
+    for step in (5, 1_000, 24_000_000):
+        save_policy(folder / "checkpoints" / f"step_{step:012d}", small_policy(CoreKind.MLP), counters={"step": step})
+    (folder / "checkpoints" / "last").write_text("step_000024000000\n")
+    (folder / "checkpoints" / "best").write_text("step_000000001000\n")
+    return folder
+
+
+@pytest.mark.row("POLICY-5")
+@pytest.mark.parametrize(
+    ("spec", "step"),
+    [
+        ("", 24_000_000),
+        ("/checkpoints", 24_000_000),
+        ("/checkpoints/last", 24_000_000),
+        ("/checkpoints/best", 1_000),
+        ("/checkpoints/step_000000000005", 5),
+        ("/checkpoints/step_000000000005/policy.json", 5),
+        ("@best", 1_000),
+        ("@last", 24_000_000),
+        ("@5", 5),
+        ("@24_000_000", 24_000_000),
+    ],
+)
+def test_a_training_folder_names_its_checkpoints(spec: str, step: int, trained: Path) -> None:
+    assert resolve_checkpoint(f"{trained}{spec}").name == f"step_{step:012d}"
+    assert load_policy(f"{trained}{spec}").step == step
+
+
+def test_a_training_folder_that_was_copied_names_its_own_checkpoints(trained: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(trained, tmp_path / "copy")
+    shutil.rmtree(trained)
+    assert resolve_checkpoint(f"{copy}@best") == copy / "checkpoints" / "step_000000001000"
+
+
+def test_a_training_folder_means_its_newest_complete_checkpoint(trained: Path) -> None:
+    spoil(trained / "checkpoints" / "step_000024000000" / WEIGHTS)
+    assert resolve_checkpoint(trained).name == "step_000000001000"
+
+
+def test_a_folder_with_an_at_sign_in_its_name_is_found(trained: Path) -> None:
+    renamed = trained.rename(trained.with_name("first@best"))
+    assert resolve_checkpoint(renamed).name == "step_000024000000"
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("@7", "@7 is not a checkpoint; expected @last, @best or @STEP with one of: 24000000, 1000, 5"),
+        ("@bset", "@bset is not a checkpoint; expected @last, @best or @STEP"),
+        ("/nowhere", "nowhere is not a checkpoint; expected a checkpoint folder"),
+    ],
+)
+def test_a_wrong_checkpoint_name_is_an_error_that_says_what_exists(spec: str, message: str, trained: Path) -> None:
+    with pytest.raises(CheckpointError, match=message):
+        resolve_checkpoint(f"{trained}{spec}")

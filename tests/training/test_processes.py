@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from roadworthy.errors import ConfigError
-from roadworthy.policy.checkpoint import load_policy, newest
+from roadworthy.policy.checkpoint import load_policy
+from roadworthy.policy.checkpoint_files import newest
 from roadworthy.policy.config import CoreKind
 from roadworthy.scenario.pack import Pack
 from roadworthy.training.config import PpoConfig, TrainConfig

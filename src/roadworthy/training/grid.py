@@ -22,7 +22,7 @@ from typing import Any
 
 from roadworthy.config import Layer, parse_overrides, plain, resolve
 from roadworthy.errors import ConfigError
-from roadworthy.policy.checkpoint import ABOUT, newest
+from roadworthy.policy.checkpoint_files import ABOUT, newest
 from roadworthy.record.files import write_whole
 from roadworthy.training.config import TrainConfig
 from roadworthy.training.resume import checkpoints_of, last_progress

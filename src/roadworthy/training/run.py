@@ -20,7 +20,7 @@ from pathlib import Path
 
 from roadworthy.config import plain
 from roadworthy.errors import CheckpointError, UsageError
-from roadworthy.policy.checkpoint import newest, tidy
+from roadworthy.policy.checkpoint_files import newest, remove_partial_checkpoints
 from roadworthy.record.files import remove_leftovers, write_whole
 from roadworthy.record.lock import Lock, living_owner
 from roadworthy.sinks import Sinks
@@ -106,7 +106,7 @@ def _ready(
     """A trainer at the start of a run, or where the run in this folder stopped."""
     if is_first_process():
         remove_leftovers(folder)
-        tidy(checkpoints_of(folder))
+        remove_partial_checkpoints(checkpoints_of(folder))
     last = None if is_new else _newest(checkpoints_of(folder), warn)
     _require_same(config, folder, has_begun=last is not None)
     trainer = Trainer(config, pack, folder, trace, warn)
