@@ -83,6 +83,7 @@ class EvaluatorConfig:
     has_references: ClassVar[bool] = (
         True  # whether floors and ceilings run on the same episodes unless a section says so
     )
+    renamed_keys: ClassVar[Mapping[str, str]] = {"traits": "conditioning"}
     more_floors: ClassVar[tuple[str, ...]] = ()  # policies beside `zero` and `random` that the evaluator must fail
 
     type: str
@@ -114,8 +115,8 @@ class EvaluatorConfig:
     # Decides every draw: the episodes' seeds, and which scenarios are taken where not all are.
     actions: Choice = Choice.SAMPLE
     # sample: actions are drawn, as in training; greedy: the likeliest is taken.
-    traits: dict[str, float] = field(default_factory=dict)
-    # Values for traits that the policy was trained with, as `traits.discount = 0.95`; others are drawn for each agent.
+    conditioning: dict[str, float] = field(default_factory=dict)
+    # Values that the policy is conditioned on, as `conditioning.gamma = 0.95`; others are drawn for each agent.
     remembers: Remembers = Remembers.EPISODE
     # episode: memory lasts for all trials of an episode; trial: it is cleared after each, as a control, which runs the
     # episodes of the section that differs from it in this alone.

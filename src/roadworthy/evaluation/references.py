@@ -50,7 +50,9 @@ def make_references(
             if _policy_of({"policy_spec": subject.spec, "checkpoint": subject.checkpoint}) in made:
                 continue
             with showing(f"{order.name}: {role} {policy}") as progress:
-                config = replace(order.config, policy=None, checkpoint=None, traits={}, render=None, references=())
+                config = replace(
+                    order.config, policy=None, checkpoint=None, conditioning={}, render=None, references=()
+                )
                 evaluator.evaluate(
                     replace(
                         order,

@@ -1,4 +1,4 @@
-"""Checkpoints: a folder with a policy's weights (safetensors) and a readable JSON beside them, written atomically.
+"""Checkpoints: folders with the weights of a policy (safetensors) and a readable JSON, written atomically.
 
 <checkpoint>/policy.safetensors   the weights
 <checkpoint>/policy.json          config, observation layout, action choices, counters, revision, checksum
@@ -24,6 +24,7 @@ from torch import Tensor
 from roadworthy import __version__
 from roadworthy.config import parse, plain
 from roadworthy.errors import CheckpointError, UsageError
+from roadworthy.plugins import is_code
 from roadworthy.policy.checkpoint_files import (
     ABOUT,
     SCHEMA_VERSION,
@@ -37,8 +38,8 @@ from roadworthy.policy.checkpoint_files import (
     resolve_checkpoint,
     write_folder,
 )
-from roadworthy.policy.config import PolicyConfig
-from roadworthy.policy.network import Policy
+from roadworthy.policy.config import CORES, PolicyConfig
+from roadworthy.policy.network import PolicyNetwork
 from roadworthy.revision import revision
 from roadworthy.sim.layout import Block, Feature, ObservationLayout
 
@@ -57,37 +58,40 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A policy as it was saved, and what is known about it."""
+    """A loaded policy and its metadata."""
 
-    policy: Policy
+    policy: PolicyNetwork
     path: Path
     about: Mapping[str, Any]  # policy.json
-    sha256: str  # of the weights and of what they mean: equal for equal policies
+    sha256: str  # of the weights and of what gives them meaning: equal for equal policies
 
     @property
     def step(self) -> int:
-        """Agent-steps that it was trained for."""
+        """Agent-steps of training."""
         return int(self.about.get("counters", {}).get("step", 0))
 
     @property
     def epoch(self) -> int:
-        """Updates that it was trained for."""
+        """Updates of training, which records call epoch."""
         return int(self.about.get("counters", {}).get("epoch", 0))
 
 
 def save_policy(
     folder: Path,
-    policy: Policy,
+    policy: PolicyNetwork,
     *,
     counters: Mapping[str, int] | None = None,
     more: Mapping[str, Any] | None = None,
     files: Mapping[str, bytes] | None = None,
 ) -> Path:
-    """Write a checkpoint folder, whole or not at all.
+    """Write a checkpoint folder atomically; return it.
 
-    counters: step (agent-steps), epoch (updates) and the like.
-    more: further facts for policy.json, such as the training config.
-    files: further files, by name.
+    Args:
+        folder: The checkpoint folder; an existing one is replaced.
+        policy: The policy.
+        counters: `step` (agent-steps), `epoch` (updates), and others.
+        more: More keys of policy.json, such as the training config.
+        files: More files, by name.
     """
     weights = write_weights({name: tensor.detach().cpu().contiguous() for name, tensor in policy.state_dict().items()})
     about = {
@@ -106,25 +110,35 @@ def save_policy(
     return write_folder(Path(folder), contents)
 
 
-def load_policy(path: str | Path) -> Checkpoint:
-    """Load the checkpoint that a path names, see `resolve_checkpoint`."""
+def load_policy(path: str | Path, *, trusts_code: bool = False) -> Checkpoint:
+    """Load the checkpoint that a path names, see `resolve_checkpoint`.
+
+    trusts_code: Accept a memory core that is `module:Name`, which runs code that the checkpoint names. Cores that are
+        entry points of installed packages are always accepted.
+    """
     folder = resolve_checkpoint(path)
     try:
-        return _load(folder)
+        return _load(folder, trusts_code)
     except DamagedCheckpoint as error:
         raise CheckpointError(f"{error}{_offer(folder)}") from error
 
 
-def _load(folder: Path) -> Checkpoint:
+def _load(folder: Path, trusts_code: bool) -> Checkpoint:
     about, weights = read_about(folder), read_bytes(folder / WEIGHTS)
     if hashlib.sha256(weights).hexdigest() != about.get("weights_sha256"):
         raise DamagedCheckpoint(f"{folder / WEIGHTS} is damaged: its checksum is not the one in {ABOUT}")
+    core = about["policy"].get("core") if isinstance(about.get("policy"), dict) else None
+    if isinstance(core, str) and is_code(core) and not trusts_code:
+        raise CheckpointError(
+            f"{folder} has the core {core!r}, which is code that loading would run; install it as an entry point of "
+            f"{CORES} and train with that name"
+        )
     try:
         tensors = parse_weights(weights)
-        config = parse(about["policy"], PolicyConfig, str(folder / ABOUT))
+        config = parse(about["policy"], PolicyConfig, str(folder / ABOUT), is_record=True)
         layout = _layout(about["observation_layout"])
         choices = about["action_choices"]
-        policy = Policy(config, layout, (int(choices[0]), int(choices[1])) if choices else None)
+        policy = PolicyNetwork(config, layout, (int(choices[0]), int(choices[1])) if choices else None)
     except (AttributeError, LookupError, TypeError, ValueError, UsageError, SafetensorError) as error:
         raise DamagedCheckpoint(f"{folder} can't be read as a checkpoint: {error}") from error
     put_weights(policy, tensors, str(folder))
@@ -132,8 +146,8 @@ def _load(folder: Path) -> Checkpoint:
     return Checkpoint(policy.eval(), folder, about, hashlib.sha256(weights + meaning.encode()).hexdigest())
 
 
-def put_weights(policy: Policy, tensors: Mapping[str, Tensor], source: str) -> None:
-    """Put weights into a policy; if they don't fit, the error names every part that differs."""
+def put_weights(policy: PolicyNetwork, tensors: Mapping[str, Tensor], source: str) -> None:
+    """Load weights into a policy; if they do not fit, the error names every part that differs."""
     wanted = policy.state_dict()
     faults = [f"{name} is missing" for name in wanted if name not in tensors]
     faults += [f"{name} is not part of the policy" for name in tensors if name not in wanted]
@@ -148,18 +162,20 @@ def put_weights(policy: Policy, tensors: Mapping[str, Tensor], source: str) -> N
 
 
 def _offer(folder: Path) -> str:
-    """Which checkpoint beside a damaged one could be taken instead: the last one before it, if that can be told."""
+    """Return the end of an error, which names the last complete checkpoint before a damaged one."""
     try:
         step, found = recorded_step(folder), by_steps(folder.parent)
-    except CheckpointError:  # one beside it is of a newer version
+    except CheckpointError:  # another one has a newer version
         return ""
     others = [(other, path) for other, path in found if path.name != folder.name]
     if step is not None:
         others = [(other, path) for other, path in others if other <= step]
-    whole = next((path for _, path in others if is_complete(path)), None)
-    if whole is None:
+    complete = next((path for _, path in others if is_complete(path)), None)
+    if complete is None:
         return ""
-    return f"; {'the newest whole one beside it' if step is None else 'the last whole one before it'} is {whole}"
+    return (
+        f"; {'the newest complete one beside it' if step is None else 'the last complete one before it'} is {complete}"
+    )
 
 
 def _layout(about: Mapping[str, Any]) -> ObservationLayout:
@@ -177,12 +193,12 @@ def _layout(about: Mapping[str, Any]) -> ObservationLayout:
 
 
 def tensors_of(part: Any, prefix: str) -> dict[str, Tensor]:
-    """The tensors of a NamedTuple by name, for a file."""
+    """Return the tensors of a NamedTuple by name, for a file."""
     return {f"{prefix}.{name}": tensor.detach().cpu().contiguous() for name, tensor in part._asdict().items()}
 
 
 def copy_into(part: Any, prefix: str, tensors: Mapping[str, Tensor]) -> None:
-    """Put tensors that `tensors_of` wrote back to where they came from."""
+    """Copy tensors of `tensors_of` back into a NamedTuple."""
     for name, tensor in part._asdict().items():
         with torch.no_grad():
             tensor.copy_(tensors[f"{prefix}.{name}"])

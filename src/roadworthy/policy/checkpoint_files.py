@@ -153,11 +153,11 @@ def _checkpoints_in(folder: Path) -> Path:
 
 def _chosen(checkpoints: Path, word: str, spec: str) -> Path:
     """Return the checkpoint that `@word` names."""
-    if word in (LAST, BEST) and (checkpoints / word).is_file():
-        return _pointed_at(checkpoints / word)
+    if word == BEST and (checkpoints / BEST).is_file():
+        return _pointed_at(checkpoints / BEST)
+    if word == LAST and (last := newest(checkpoints)) is not None:
+        return last
     found = by_steps(checkpoints)
-    if found and word == LAST:
-        return found[0][1]
     chosen = [path for step, path in found if word.replace("_", "").isdecimal() and step == int(word)]
     if not chosen:
         steps = ", ".join(str(step) for step, _ in found)
