@@ -19,7 +19,7 @@ from roadworthy.evaluation.suite import evaluate_sections
 from roadworthy.evaluation.training import training_of
 from roadworthy.policy import noise
 from roadworthy.policy.actor import load_actor
-from roadworthy.policy.checkpoint import load_policy, save_policy
+from roadworthy.policy.checkpoint import load_checkpoint, save_policy
 from roadworthy.policy.config import CoreKind, TraitConfig
 from roadworthy.policy.network import Policy
 from roadworthy.policy.neural import NeuralActor
@@ -95,7 +95,7 @@ def figures(folder: Path, figure: str, *, towns: int, agents: int, steps: int) -
 def test_where_a_collision_costs_more_the_baseline_asks_for_less_acceleration(tmp_path: Path) -> None:
     """In situations that are the same to the bit but for the weight; a sign test over agents."""
     pack = held_out(tmp_path, towns=6)
-    trained = load_policy(BASELINE)
+    trained = load_checkpoint(BASELINE)
     config = parse(trained.about["train"]["env"], SimConfig)
     config = replace(config, control=replace(config.control, rows=8), open=replace(config.open, agents=8))
     env = DriveEnv(pack, 6, config, seed=1, threads=1)

@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 
 from roadworthy.errors import CheckpointError
 from roadworthy.policy import checkpoint as files
-from roadworthy.policy.checkpoint import ABOUT, WEIGHTS, load_policy, newest, put_weights, save_policy, tidy
+from roadworthy.policy.checkpoint import ABOUT, WEIGHTS, load_checkpoint, newest, put_weights, save_policy, tidy
 from roadworthy.policy.config import ActionsAs, CoreKind, TraitConfig
 from roadworthy.policy.network import Policy
 from roadworthy.sim.config import ObserveConfig
@@ -61,7 +61,7 @@ def test_a_policy_comes_back_as_it_was(core: CoreKind, settings: Any, tmp_path: 
     counters = {"step": 12, "epoch": 3}
     folder = save_policy(tmp_path / "a", policy, counters=counters, more={"train": {"seed": 4}}, files={"more": b"1"})
     for path in (folder, str(folder), folder / WEIGHTS, folder / ABOUT):
-        loaded = load_policy(path)
+        loaded = load_checkpoint(path)
         assert torch.equal(said_by(loaded.policy), said_by(policy))
         assert (loaded.policy.config, loaded.policy.layout) == (policy.config, policy.layout)
         assert (loaded.policy.choices, loaded.step, loaded.epoch) == (policy.choices, 12, 3)
@@ -72,8 +72,8 @@ def test_a_policy_comes_back_as_it_was(core: CoreKind, settings: Any, tmp_path: 
 
 @pytest.mark.row("POLICY-5")
 def test_equal_policies_have_equal_hashes_wherever_they_lie(tmp_path: Path) -> None:
-    first, later = load_policy(saved(tmp_path, 1)), load_policy(saved(tmp_path, 2))
-    other = load_policy(saved(tmp_path / "other", 1, CoreKind.MLP))
+    first, later = load_checkpoint(saved(tmp_path, 1)), load_checkpoint(saved(tmp_path, 2))
+    other = load_checkpoint(saved(tmp_path / "other", 1, CoreKind.MLP))
     assert first.sha256 == later.sha256 != other.sha256
     assert (first.path / WEIGHTS).read_bytes() == (later.path / WEIGHTS).read_bytes()
 
@@ -84,7 +84,7 @@ def test_damaged_weights_are_named_and_the_last_whole_checkpoint_before_them_is_
     for step in (200, 300):
         spoil(folders[step] / WEIGHTS)
     with pytest.raises(CheckpointError, match="is damaged: its checksum is not the one in") as caught:
-        load_policy(folders[300])
+        load_checkpoint(folders[300])
     assert str(folders[300] / WEIGHTS) in str(caught.value)
     assert str(caught.value).endswith(f"; the last whole one before it is {folders[100]}")
 
@@ -108,7 +108,7 @@ def test_a_damaged_json_is_named_and_another_checkpoint_is_offered(
         if content is not None:
             (folder / ABOUT).write_bytes(content)
     with pytest.raises(CheckpointError) as caught:
-        load_policy(torn)
+        load_checkpoint(torn)
     assert str(torn / ABOUT) in str(caught.value)
     assert told in str(caught.value)
     assert str(caught.value).endswith(f"; the newest whole one beside it is {whole}")
@@ -119,7 +119,7 @@ def test_where_there_is_no_other_checkpoint_none_is_offered(tmp_path: Path) -> N
     folder = saved(tmp_path, 1)
     (folder / WEIGHTS).write_bytes((folder / WEIGHTS).read_bytes()[:-1])
     with pytest.raises(CheckpointError, match=r"not the one in policy\.json$"):
-        load_policy(folder)
+        load_checkpoint(folder)
 
 
 @pytest.mark.row("POLICY-5")
@@ -141,7 +141,7 @@ def test_a_json_that_makes_no_sense_is_an_error_that_says_so(
     folder = saved(tmp_path, 1)
     edit(folder, **changes)
     with pytest.raises(CheckpointError, match=told):
-        load_policy(folder)
+        load_checkpoint(folder)
 
 
 @pytest.mark.row("POLICY-5")
@@ -193,10 +193,10 @@ def test_loading_runs_no_code_from_a_file(tmp_path: Path) -> None:
         if name == WEIGHTS:
             edit(other, weights_sha256=files.hashlib.sha256(pickled).hexdigest())
         with pytest.raises(CheckpointError):
-            load_policy(other)
+            load_checkpoint(other)
     edit(folder, policy={"core": f"__import__('os').mkdir({str(mark)!r})"})
     with pytest.raises(CheckpointError):
-        load_policy(folder)
+        load_checkpoint(folder)
     assert not mark.exists()
 
 
@@ -227,7 +227,7 @@ def test_what_was_left_half_written_is_no_checkpoint(tmp_path: Path, monkeypatch
     assert newest(tmp_path) == whole
     spoil(whole / WEIGHTS)
     with pytest.raises(CheckpointError, match=r"policy\.json$"):
-        load_policy(whole)
+        load_checkpoint(whole)
 
 
 @pytest.mark.row("POLICY-5")
@@ -250,7 +250,7 @@ def test_what_a_writer_that_was_killed_has_left_is_tidied_up_and_what_it_was_rep
     assert newest(tmp_path) is None
     tidy(tmp_path)
     assert newest(tmp_path) == path
-    assert load_policy(path).policy.config.core is CoreKind.MLP
+    assert load_checkpoint(path).policy.config.core is CoreKind.MLP
     assert [left.name for left in tmp_path.iterdir()] == ["step_1"]
 
 
@@ -266,6 +266,6 @@ def test_a_checkpoint_of_a_newer_version_is_not_taken_for_a_damaged_one(tmp_path
 def test_a_checkpoint_is_replaced_as_a_whole(tmp_path: Path) -> None:
     save_policy(tmp_path / "a", small_policy(CoreKind.MLP), files={"old": b""})
     folder = save_policy(tmp_path / "a", small_policy(CoreKind.LSTM))
-    assert load_policy(folder).policy.config.core is CoreKind.LSTM
+    assert load_checkpoint(folder).policy.config.core is CoreKind.LSTM
     assert {path.name for path in folder.iterdir()} == {WEIGHTS, ABOUT}
     assert [path.name for path in tmp_path.iterdir()] == ["a"]

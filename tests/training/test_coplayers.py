@@ -13,7 +13,7 @@ from torch import Tensor
 
 from roadworthy.errors import CheckpointError, ConfigError, UsageError
 from roadworthy.policy import noise
-from roadworthy.policy.checkpoint import WEIGHTS, load_policy, save_policy
+from roadworthy.policy.checkpoint import WEIGHTS, load_checkpoint, save_policy
 from roadworthy.policy.config import CoreKind, TraitConfig
 from roadworthy.policy.coplayers import Coplayers
 from roadworthy.policy.fit import Fitting
@@ -46,7 +46,7 @@ def with_partners(*paths: Path, trials: int = 3, **keys: Any) -> Any:
 
 def driven_alone(path: Path, numbers: list[int], made: Trainer, journal: Journal) -> list[tuple[Tensor, Tensor]]:
     """Which rows a partner drove in each step, and the actions that it chooses when it is asked by itself."""
-    policy = load_policy(path).policy
+    policy = load_checkpoint(path).policy
     fit = Fitting(made.env.observation_layout, policy.layout)
     rows = made.env.row_count
     memory, keys = policy.memory(rows), noise.keys_of(made.config.seed, torch.arange(rows))
@@ -93,7 +93,7 @@ def test_there_is_one_forward_per_distinct_content_however_many_worlds_and_partn
 ) -> None:
     read: list[Path] = []
     monkeypatch.setattr(
-        "roadworthy.policy.coplayers.load_policy", lambda path: (read.append(path), load_policy(path))[1]
+        "roadworthy.policy.coplayers.load_checkpoint", lambda path: (read.append(path), load_checkpoint(path))[1]
     )
     calls: Counter[tuple[int, int]] = Counter()
     step = Policy.step

@@ -71,12 +71,12 @@ def inspect(
     Worlds: ego, the policy drives all who can be driven; replay, it drives the
     self-driving car among recorded traffic; coplayers, others drive half.
     """
-    from roadworthy.policy.checkpoint import load_policy
+    from roadworthy.policy.checkpoint import load_checkpoint
     from roadworthy.policy.spec import require_checkpoint
     from roadworthy.scenario.pack import Pack
 
     kinds, numbers = _kinds(worlds), _numbers(agents)
-    loaded = load_policy(require_checkpoint(checkpoint, "the policy to look into"))
+    loaded = load_checkpoint(require_checkpoint(checkpoint, "the policy to look into"))
     written: dict[str, list[str]] = {}
     errors: list[str] = []
     with Pack(pack) as opened:

@@ -41,9 +41,9 @@ def subject_of(spec: str, step: int | None = None, epoch: int | None = None) -> 
     if folder is None or not folder.exists():
         load_actor(spec)  # says what is wrong with a spec that names nothing
         return Subject(spec, spec.replace(":", "-"), None, step, epoch)
-    from roadworthy.policy.checkpoint import load_policy  # torch, for which scripted policies don't wait
+    from roadworthy.policy.checkpoint import load_checkpoint  # torch, for which scripted policies don't wait
 
-    checkpoint = load_policy(folder)
+    checkpoint = load_checkpoint(folder)
     return Subject(
         spec if spec.startswith(BASELINE) else str(checkpoint.path.absolute()),
         checkpoint.path.absolute().name,

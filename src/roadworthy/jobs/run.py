@@ -265,7 +265,7 @@ def _checkpoint(policy: str) -> dict[str, Any] | None:
     folder = checkpoint_of(policy)
     if folder is None:
         return None
-    from roadworthy.policy.checkpoint import load_policy as load_checkpoint
+    from roadworthy.policy.checkpoint import load_checkpoint
 
     return {"path": str(folder), "sha256": load_checkpoint(folder).sha256}
 

@@ -119,11 +119,11 @@ def load_actor(
             f"policy {spec!r} is no checkpoint; expected a checkpoint's folder, baseline:NAME, "
             f"{', '.join(scripted)}, or module:Class"
         )
-    from roadworthy.policy.checkpoint import load_policy
+    from roadworthy.policy.checkpoint import load_checkpoint
     from roadworthy.policy.neural import NeuralActor
 
     assert folder is not None
-    checkpoint = load_policy(folder)
+    checkpoint = load_checkpoint(folder)
     return NeuralActor(checkpoint.policy, checkpoint.path.name, is_greedy=is_greedy, device=device, traits=traits)
 
 

@@ -86,7 +86,7 @@ def save_policy(
     return write_folder(Path(folder), contents)
 
 
-def load_policy(path: str | Path) -> Checkpoint:
+def load_checkpoint(path: str | Path) -> Checkpoint:
     """Read a checkpoint: its folder, or one of the two files in it."""
     folder = Path(path).expanduser()
     folder = folder.parent if folder.name in (WEIGHTS, ABOUT) else folder

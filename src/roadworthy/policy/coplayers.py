@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from roadworthy.errors import RoadworthyError, UsageError
-from roadworthy.policy.checkpoint import ABOUT, WEIGHTS, Checkpoint, load_policy
+from roadworthy.policy.checkpoint import ABOUT, WEIGHTS, Checkpoint, load_checkpoint
 from roadworthy.policy.cores import Memory
 from roadworthy.policy.fit import Fitting
 from roadworthy.policy.spec import require_checkpoint
@@ -51,7 +51,7 @@ class Coplayers:
             if digests in (self._digests, self._refused):
                 return False
             files = dict(zip(digests, self._paths, strict=True))
-            self._loaded = {d: self._loaded.get(d) or load_policy(path) for d, path in files.items()}
+            self._loaded = {d: self._loaded.get(d) or load_checkpoint(path) for d, path in files.items()}
         except RoadworthyError:
             if self._loaded:
                 return False

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from roadworthy.config import plain
 from roadworthy.errors import CheckpointError
-from roadworthy.policy.checkpoint import copy_into, load_policy, put_weights, save_policy, tensors_of
+from roadworthy.policy.checkpoint import copy_into, load_checkpoint, put_weights, save_policy, tensors_of
 from roadworthy.record.files import write_whole
 from roadworthy.sim.episodes import Episode
 from roadworthy.sim.snapshot import Snapshot
@@ -59,7 +59,7 @@ def save(trainer: Trainer) -> Path:
 
 def restore(trainer: Trainer, checkpoint: Path) -> None:
     """Bring a trainer to where a checkpoint was written."""
-    saved = load_policy(checkpoint)
+    saved = load_checkpoint(checkpoint)
     config = plain(trainer.config)
     changed = changed_keys(saved.about.get("train"), config)
     if changed:
