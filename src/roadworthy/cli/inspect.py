@@ -157,16 +157,16 @@ def _drive(
     from functools import partial
 
     from roadworthy.evaluation.carry_out import carry_out, one_by_one
-    from roadworthy.evaluation.crew import Crew
     from roadworthy.evaluation.task import Task
-    from roadworthy.policy.actor import load_actor
+    from roadworthy.policy.coplayers import CoplayerPolicy
     from roadworthy.policy.inspect import Onlooker
+    from roadworthy.policy.load import load_policy
 
     name = checkpoint.path.name
     onlooker = Onlooker(checkpoint.policy, name, agents=agents, steps=steps, is_greedy=is_greedy)
     partners = coplayers or [str(checkpoint.path)]
-    crew = Crew(lambda: onlooker, [partial(load_actor, spec) for spec in partners])
-    task = Task("inspect", pack.path, config, lambda: crew, worlds=1)
+    policy = CoplayerPolicy(lambda: onlooker, [partial(load_policy, spec) for spec in partners])
+    task = Task("inspect", pack.path, config, lambda: policy, worlds=1)
     results: list[EpisodeResult] = []
     with progress("driving") as report:
         report(0, 1)

@@ -100,6 +100,8 @@ class EvaluatorConfig:
     # The policy where neither training nor the command line hands one over: a checkpoint, or a name as `expert:drive`.
     policy: str | None = None
     # Drives here whatever checkpoint is evaluated: a baseline beside it, which knows nothing of its training either.
+    policy_config: dict[str, Any] = field(default_factory=dict)
+    # The arguments of the policy's class, by name.
     clean: bool = False
     # Disturbances of training are off and random weights of rewards are fixed, unless a key of the section says more.
     scenarios: str | None = None

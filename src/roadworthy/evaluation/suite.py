@@ -16,9 +16,9 @@ from roadworthy.evaluation.engines.inline import InlineEngine
 from roadworthy.evaluation.engines.workers import Limits, WorkersEngine
 from roadworthy.evaluation.evaluator import Order, Progress
 from roadworthy.evaluation.ledger import Ledger
+from roadworthy.evaluation.policy_ref import PolicyRef, policy_ref
 from roadworthy.evaluation.references import make_references
 from roadworthy.evaluation.sections import Section, evaluator_class
-from roadworthy.evaluation.subject import Subject, subject_of
 from roadworthy.metrics.roll_up import Part, roll_up
 from roadworthy.record import Run, RunWriter
 from roadworthy.sinks import Publication, Sinks, figures_of
@@ -122,7 +122,7 @@ def _evaluate(
 ) -> Outcome:
     config = section.resolved.config if section.resolved is not None else None
     named = (config.policy_for(policy) if config else policy) or "none"
-    subject = Subject(named, named, None, step, epoch)
+    ref = PolicyRef(named, named, None, step, epoch)
     begun: list[Path] = []
     try:
         spec = section.config.policy_for(policy)
@@ -130,14 +130,14 @@ def _evaluate(
             raise ConfigError(
                 f"eval.{section.name} has no policy; name one with --checkpoint, or by the section's key checkpoint"
             )
-        subject = subject_of(spec, step, epoch)
+        ref = policy_ref(spec, section.config.policy_config, step, epoch)
         origins = section.resolved.origins if section.resolved is not None else {}
         engine, evaluator = engines.of(section.config), evaluator_class(section.config.type)()
         with showing(section.name) as progress:
             order = Order(
                 section.name,
                 section.config,
-                subject,
+                ref,
                 out,
                 engine,
                 origins,
@@ -149,19 +149,19 @@ def _evaluate(
             run = evaluator.evaluate(order)
         references = make_references(run, evaluator, order, showing) if has_references else ()
     except Exception as error:
-        run = Run(begun[-1]) if begun else _failed_run(section, subject, out, error)
+        run = Run(begun[-1]) if begun else _failed_run(section, ref, out, error)
         return Outcome(section.name, config, run, error)
     return Outcome(section.name, config, run, None, references)
 
 
-def _failed_run(section: Section, subject: Subject, out: Path, error: Exception) -> Run | None:
+def _failed_run(section: Section, ref: PolicyRef, out: Path, error: Exception) -> Run | None:
     """The run of a section that could not even begin: it owes nothing and tells what is wrong."""
     try:
         values: dict[str, Any] = {}
         for layer in section.layers:
             values |= layer.values
-        header = {"config": values, **subject.header()}
-        writer = RunWriter.start(out, section.name, subject.name, header, Ledger(()).table())
+        header = {"config": values, **ref.header()}
+        writer = RunWriter.start(out, section.name, ref.name, header, Ledger(()).table())
         writer.fail(error)
         return Run(writer.folder)
     except (OSError, RoadworthyError):

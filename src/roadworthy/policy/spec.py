@@ -1,35 +1,94 @@
-"""What a policy spec names: a built-in policy, a checkpoint's folder, or something else.
+"""What a policy spec names.
 
-Reserved words come first, whatever files lie in the current folder: `zero` is the policy of that name, and a folder of
-that name is given as `./zero`. A `Path` is always a path.
+A spec is, in this order:
+
+- `random`, `zero`, `expert:NAME`, `baseline:NAME`, or the address `ws://HOST:PORT` of a policy server;
+- a name that an installed package declares in the entry point group `roadworthy.policies`;
+- a checkpoint folder (or one of the two files in it), or a training folder, with `@last`, `@best` or `@STEP` after it;
+- `module:Class` (or `module.Class`) or `file.py:Class`.
+
+A folder whose name is a reserved word is given as `./zero`. A `Path` is always a path.
 """
 
 from __future__ import annotations
 
+import json
+from enum import Enum
 from pathlib import Path
 
-from roadworthy.errors import UsageError
+from roadworthy import plugins
+from roadworthy.errors import CheckpointError, UsageError
 
+GROUP = "roadworthy.policies"
 BASELINES = Path(__file__).parents[1] / "baselines"
 BLIND = ("random", "zero")
+EXPERTS = ("expert:drive", "expert:oracle", "expert:lane_follower", "expert:lane_keeper", "expert:log")
 BASELINE, EXPERT = "baseline:", "expert:"
 REMOTE = ("ws://", "wss://")
+CHECKPOINTS = "checkpoints"  # in a training folder
+
+
+class Kind(Enum):
+    """What a spec names."""
+
+    BUILT_IN = "a built-in policy"
+    REMOTE = "the address of a policy server"
+    DECLARED = "a policy of an installed package"
+    CHECKPOINT = "a checkpoint"
+    CODE = "a class"
+    UNKNOWN = "unknown"
+
+
+def kind_of(spec: str | Path) -> Kind:
+    """Return what a spec names, without importing or reading it."""
+    if isinstance(spec, str):
+        if spec in BLIND or spec.startswith(EXPERT):
+            return Kind.BUILT_IN
+        if spec.startswith(REMOTE):
+            return Kind.REMOTE
+        if spec.startswith(BASELINE):
+            return Kind.CHECKPOINT
+    if Path(spec).expanduser().exists() or _selected(spec) is not None:
+        is_declared = isinstance(spec, str) and spec in plugins.known(GROUP)
+        return Kind.DECLARED if is_declared else Kind.CHECKPOINT
+    if isinstance(spec, str) and plugins.is_code(plugins.with_colon(spec)):
+        return Kind.CODE
+    return Kind.DECLARED if spec in plugins.known(GROUP) else Kind.UNKNOWN
 
 
 def is_reserved(spec: str | Path) -> bool:
-    """Whether a spec names a built-in policy or a server, and never a file."""
+    """Return whether a spec names a built-in policy or a server, whatever files exist."""
     return isinstance(spec, str) and (spec in BLIND or spec.startswith((BASELINE, EXPERT, *REMOTE)))
 
 
+def baselines() -> list[str]:
+    """Return the specs of the baselines that come with Roadworthy."""
+    return sorted(f"{BASELINE}{path.name}" for path in BASELINES.glob("*/") if (path / "policy.json").is_file())
+
+
 def checkpoint_folder(spec: str | Path) -> Path | None:
-    """The checkpoint that a path or `baseline:NAME` names, whether or not it exists; None for other reserved words."""
+    """Return the checkpoint that a path or `baseline:NAME` names, whether or not it exists; None for other specs.
+
+    A training folder names its newest checkpoint.
+    """
     if isinstance(spec, str) and spec.startswith(BASELINE):
+        if spec not in baselines():
+            raise UsageError(f"unknown policy {spec!r}; {plugins.nearest(spec, baselines())}")
         return BASELINES / spec.removeprefix(BASELINE)
-    return None if is_reserved(spec) else Path(spec).expanduser()
+    if is_reserved(spec):
+        return None
+    path = Path(spec).expanduser()
+    selected = None if path.exists() else _selected(spec)
+    if selected is not None:
+        return _of_training(*selected)
+    return _of_training(path, "last") if (path / CHECKPOINTS).is_dir() else path
 
 
 def require_checkpoint(spec: str | Path, what: str) -> Path:
-    """The checkpoint that a spec names, where nothing else will do; `what` says of whom, for the error."""
+    """Return the checkpoint that a spec names; raise UsageError for a policy without a network.
+
+    what: the purpose of the checkpoint, for the error.
+    """
     folder = checkpoint_folder(spec)
     if folder is None:
         raise UsageError(
@@ -37,3 +96,46 @@ def require_checkpoint(spec: str | Path, what: str) -> Path:
             f"baseline:NAME (a folder of that name is ./{spec})"
         )
     return folder
+
+
+def _selected(spec: str | Path) -> tuple[Path, str] | None:
+    """Return the training folder and the selector of `FOLDER@SELECTOR`."""
+    folder, at, selector = str(spec).rpartition("@")
+    path = Path(folder).expanduser()
+    return (path, selector) if at and (path / CHECKPOINTS).is_dir() else None
+
+
+def _of_training(folder: Path, selector: str) -> Path:
+    """Return a checkpoint of a training folder: `last`, `best`, or the one with this step."""
+    checkpoints = folder / CHECKPOINTS
+    if selector in ("last", "best"):
+        pointed = _pointed(checkpoints / selector)
+        if pointed is not None:
+            return pointed
+    if selector == "last":
+        from roadworthy.policy.checkpoint import newest  # torch
+
+        found = newest(checkpoints)
+        if found is None:
+            raise CheckpointError(f"{folder} has no complete checkpoint yet; it is a training folder")
+        return found
+    by_step = {str(step): path for path in sorted(checkpoints.glob("step_*")) if (step := _step(path)) is not None}
+    if selector in by_step:
+        return by_step[selector]
+    known = ["last", *(["best"] if _pointed(checkpoints / "best") else []), *by_step]
+    raise UsageError(f"{folder} has no checkpoint {selector!r}; {plugins.nearest(selector, known)}")
+
+
+def _pointed(pointer: Path) -> Path | None:
+    """Return the checkpoint that a symlink, or a text file with a folder's name, points to; None if there is none."""
+    if pointer.is_file():
+        pointer = pointer.parent / pointer.read_text(encoding="utf-8").strip()
+    return pointer.resolve() if pointer.is_dir() else None
+
+
+def _step(checkpoint: Path) -> int | None:
+    """Return the step that a checkpoint has recorded."""
+    try:
+        return int(json.loads((checkpoint / "policy.json").read_text(encoding="utf-8"))["counters"]["step"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from roadworthy.policy import noise
-from roadworthy.policy.coplayers import Coplayers
+from roadworthy.policy.coplayer_networks import CoplayerNetworks
 from roadworthy.policy.network import Policy
 from roadworthy.sim.env import DriveEnv
 from roadworthy.sim.state import EGO, PARTNER, ROLE
@@ -22,7 +22,13 @@ class Collector:
     """Collects segments of one env, one after another. Memory is cleared where an episode ends, and nowhere else."""
 
     def __init__(
-        self, env: DriveEnv, policy: Policy, config: PpoConfig, coplayers: Coplayers, seed: int, first_row: int = 0
+        self,
+        env: DriveEnv,
+        policy: Policy,
+        config: PpoConfig,
+        coplayers: CoplayerNetworks,
+        seed: int,
+        first_row: int = 0,
     ) -> None:
         """Get ready to drive an env.
 
