@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from roadworthy.evaluation.evaluate import evaluate_sections
 
 from roadworthy.errors import UsageError
+from roadworthy.evaluation.evaluate import evaluate_sections
 from roadworthy.evaluation.ledger import Ledger
 from roadworthy.evaluation.sections import read_sections
 from roadworthy.jobs.job import Job, Status
