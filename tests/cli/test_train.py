@@ -143,7 +143,7 @@ def test_a_grid_runs_one_after_another_and_makes_one_table(
     assert main([*grid, "--json"]) == 0
     runs = json.loads(capsys.readouterr().out.splitlines()[-1])["runs"]
     assert [run["status"] for run in runs] == ["completed"] * 4
-    assert {load_policy(run["checkpoint"]).policy.config.core.value for run in runs} == {"mlp", "lstm"}
+    assert {load_policy(run["checkpoint"]).policy.config.core for run in runs} == {"mlp", "lstm"}
 
 
 @pytest.mark.row("PPO-7")

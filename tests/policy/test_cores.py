@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -10,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from roadworthy.errors import CheckpointError, ConfigError
+from roadworthy.policy.checkpoint import load_policy, save_policy
 from roadworthy.policy.cores import Memory
 from roadworthy.policy.cores.transformer import places
 from roadworthy.policy.network import PolicyNetwork
@@ -239,3 +242,49 @@ def test_memory_makes_a_difference(core: str) -> None:
     second = step_by_step(policy, observations, always(ROWS, 2), memory)[:, 1]
     alone = step_by_step(policy, observations[:, 1:], always(ROWS, 1), policy.memory(ROWS))[:, 0]
     assert (second != alone).any(-1).all()
+
+
+SUM_CORE = """
+import torch
+from typing import NamedTuple
+
+class Memory(NamedTuple):
+    length: torch.Tensor
+
+class ScaledCore(torch.nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.scale = config.core_config["scale"]
+
+    def start(self, rows, like):
+        return Memory(torch.zeros(rows, dtype=torch.int32, device=like.device))
+
+    def step(self, x, active, memory):
+        memory.length.add_(active)
+        return self.scale * x
+
+    def sequence(self, x, active, ended, memory):
+        return self.scale * x
+
+    def reset(self, memory, mask):
+        memory.length.masked_fill_(mask, 0)
+"""
+
+
+def test_a_core_is_a_class_in_a_file_of_the_user(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(SUM_CORE)
+    core = f"{tmp_path / 'mine.py'}:ScaledCore"
+    policy = small_policy(core, core_config={"scale": 2.0})
+    observations, active = random_observations(policy, ROWS), torch.ones(ROWS, dtype=torch.bool)
+    stepped = flat(policy.step(observations, active, policy.memory(ROWS)))
+    features = policy.encoder(observations, active)
+    torch.testing.assert_close(stepped[..., -1], policy.value(2.0 * features).squeeze(-1))
+    saved = save_policy(tmp_path / "saved", policy)
+    with pytest.raises(CheckpointError, match="is code that loading would run; install it as an entry point"):
+        load_policy(saved)
+    assert load_policy(saved, trusts_code=True).policy.config == policy.config
+
+
+def test_an_unknown_core_is_an_error_that_names_the_known_ones() -> None:
+    with pytest.raises(ConfigError, match=r"unknown core 'lsmt'; did you mean lstm\? known: lstm, mlp, transformer"):
+        small_policy("lsmt")

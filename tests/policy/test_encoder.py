@@ -124,7 +124,7 @@ def test_a_block_that_is_not_observed_is_no_part_of_the_network() -> None:
 @pytest.mark.row("POLICY-1")
 def test_traits_are_seen_and_those_that_do_not_vary_are_none() -> None:
     policy = small_policy("mlp", conditioning=ConditioningConfig(ent_coef=(0.0, 0.1), gamma=(0.98, 0.98)))
-    assert policy.config.conditioning.names == ("entropy",)
+    assert policy.config.conditioning.names == ("ent_coef",)
     observations, active = random_observations(policy, 8), torch.ones(8, dtype=torch.bool)
     said = [flat(policy.step(observations, active, policy.memory(8), torch.full((8, 1), t))) for t in (0.0, 1.0)]
     assert (said[0] != said[1]).any(-1).all()

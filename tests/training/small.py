@@ -75,7 +75,7 @@ def config(
 ) -> TrainConfig:
     """A run of some updates; keys of PpoConfig go there, all others to TrainConfig."""
     of_ppo = {name: keys.pop(name) for name in list(keys) if name in PpoConfig.__dataclass_fields__}
-    ppo = PpoConfig(**{"horizon": HORIZON, "minibatches": 2, "learning_rate": 3e-3, **of_ppo})
+    ppo = PpoConfig(**{"horizon": HORIZON, "num_minibatches": 2, "learning_rate": 3e-3, **of_ppo})
     settings = {"worlds": 4, "steps": 400, "threads": 1, "checkpoint_interval": 2, **keys}
     return TrainConfig(env=env or sim(), policy=policy or network(core), ppo=ppo, **settings)
 

@@ -31,7 +31,7 @@ def segment(seed: int, **given: Tensor) -> dict[str, Any]:
         "final_values": torch.where(not_done, 0.0, numbers(ROWS, STEPS)),
         "not_done": not_done,
         "ratios": numbers(ROWS, STEPS).exp(),
-        "discount": 0.9 + 0.1 * torch.rand(ROWS, STEPS, generator=generator),
+        "gamma": 0.9 + 0.1 * torch.rand(ROWS, STEPS, generator=generator),
     }
     return made | given
 
@@ -46,7 +46,7 @@ def by_a_loop(part: dict[str, Any], config: PpoConfig) -> NDArray[np.float64]:
             for t in range(first, STEPS):
                 following = told["values"][row, t + 1] if t + 1 < STEPS else told["last_values"][row]
                 future = following if told["not_done"][row, t] else told["final_values"][row, t]
-                discount, ratio = told["discount"][row, t], told["ratios"][row, t]
+                discount, ratio = told["gamma"][row, t], told["ratios"][row, t]
                 error = told["rewards"][row, t] + discount * future - told["values"][row, t]
                 out[row, first] += weight * min(ratio, config.vtrace_rho_clip) * error
                 if not told["not_done"][row, t]:
@@ -96,5 +96,5 @@ def test_the_final_value_counts_where_a_chain_ends_and_nowhere_else() -> None:
     ignored = part | {"final_values": part["final_values"] + torch.where(ends, 0.0, 1.0)}
     plain, more, same = (estimate_advantages(**one, config=PpoConfig()) for one in (part, raised, ignored))
     assert torch.equal(plain, same)
-    expected = (part["ratios"].clamp(max=1.0) * part["discount"])[ends]
+    expected = (part["ratios"].clamp(max=1.0) * part["gamma"])[ends]
     torch.testing.assert_close((more - plain)[ends], expected, rtol=1e-4, atol=1e-4)

@@ -18,7 +18,7 @@ def write_log(path: Path, lines: list[dict[str, Any]]) -> Path:
 
 
 def update(k: int, **figures: float | None) -> dict[str, Any]:
-    losses = {"entropy": 3.0 - 0.01 * k, "explained_variance": -0.5 + 0.01 * k, "value": 1.0 / (1 + k)}
+    losses = {"entropy": 3.0 - 0.01 * k, "explained_variance": -0.5 + 0.01 * k, "value_loss": 1.0 / (1 + k)}
     return {"step": 1000 * k, "steps_per_s": 5e4, "losses": losses, "figures": figures}
 
 

@@ -30,7 +30,7 @@ def statuses(points: Sequence[Point], out: Path) -> list[Status]:
 def test_a_grid_has_every_combination_of_any_keys() -> None:
     points = grid("policy.core=mlp,lstm", "seed=1,2,3", "env.reward.collision=-1.0,[-2.0, -0.5]")
     assert len(points) == 12
-    assert [(p.config.policy.core.value, p.config.seed) for p in points[::2]] == [
+    assert [(p.config.policy.core, p.config.seed) for p in points[::2]] == [
         (core, seed) for core in ("mlp", "lstm") for seed in (1, 2, 3)
     ]
     assert [p.config.env.reward.collision for p in points[:2]] == [-1.0, (-2.0, -0.5)]
