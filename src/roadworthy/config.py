@@ -1,8 +1,8 @@
-"""TOML into frozen dataclasses, strictly, with the place that each value came from.
+"""Parse TOML into frozen dataclasses, strictly, and record the source of each value.
 
 A config is built from layers, lowest first: files, then `--set key=value`, then flags. Each layer is a tree of plain
-values with the name of its source; `resolve` lays them over each other, checks every value against the dataclass and
-keeps where it came from. All faults of a config are told at once, each with its source and its dotted key.
+values with the name of its source; `resolve` merges the layers, checks every value against the dataclass and records
+its source. All errors of a config are reported at once, each with its source and its dotted key.
 
 Fields may be bool, int, float, str, Path, an Enum or a Literal (words in files), `X | None` (the word "none"),
 `tuple[X, ...]`, `tuple[X, Y]`, `dict[str, X]` and further dataclasses.
@@ -29,13 +29,13 @@ from roadworthy.errors import ConfigError, DeprecatedNameWarning, UsageError
 
 Config = TypeVar("Config")
 
-_FEW = 16  # so many known names are listed in an error; of more, only the nearest is named
+_FEW = 16  # errors list up to this many known names; of more, they give only the nearest
 _UNSET = object()
 
 
 @dataclass(frozen=True)
 class Layer:
-    """Values from one source: a file's name, or `--set`, or a flag."""
+    """Values from one source: a file, `--set`, or a flag."""
 
     source: str
     values: Mapping[str, Any]
@@ -119,7 +119,7 @@ def parse_overrides(overrides: Mapping[str, Any] | Iterable[str], source: str = 
 
 
 def resolve(cls: type[Config], layers: Iterable[Layer]) -> Resolved[Config]:
-    """Lay sources over each other, the last one on top, check every value and build the dataclass."""
+    """Merge layers, of which later ones override earlier ones, check every value and build the dataclass."""
     layers = [
         Layer(layer.source, _with_new_names(cls, layer.values, layer.source, "", is_record=layer.is_record))
         for layer in layers
@@ -139,7 +139,7 @@ def resolve(cls: type[Config], layers: Iterable[Layer]) -> Resolved[Config]:
 
 
 def plain(config: Any) -> Any:
-    """The inverse of `parse`: tables, lists and words that TOML and JSON can hold (None as the word "none")."""
+    """Return a config as tables, lists and words for TOML and JSON: the inverse of `parse`. None is the word "none"."""
     if is_dataclass(config):
         return {f.name: plain(getattr(config, f.name)) for f in fields(config) if f.init}
     if isinstance(config, Mapping):
@@ -154,7 +154,7 @@ def plain(config: Any) -> Any:
 
 
 class _Builder:
-    """Builds dataclasses from plain values and collects what is wrong with them."""
+    """Builds dataclasses from plain values, and collects errors."""
 
     def __init__(self, origins: Mapping[str, str], source: str) -> None:
         self.origins = origins
@@ -162,14 +162,14 @@ class _Builder:
         self.faults: list[str] = []
 
     def fault(self, key: str, message: str) -> Any:
-        """Note a fault with the sources of the key, or of what lies below it."""
+        """Record an error with the sources of the key, or of the keys below it."""
         sources = [source for known, source in self.origins.items() if _overlap(known, key)] if key else []
         where = " and ".join(dict.fromkeys(sources)) or self.source
         self.faults.append(f"{where}: {message}" if where else message)
         return _UNSET
 
     def section(self, cls: Any, values: Any, key: str, base: Any) -> Any:
-        """Build a dataclass; what is not given comes from base, the outer default, where there is one."""
+        """Build a dataclass; missing values come from base, the outer default, if there is one."""
         if not isinstance(values, Mapping):
             return self.fault(key, f"{key} is {_given(values)}, expected a section with {_names(cls)}")
         hints = get_type_hints(cls)
@@ -198,7 +198,7 @@ class _Builder:
             return self.fault(key, f"{key}: {error}" if key else str(error))
 
     def value(self, kind: Any, value: Any, key: str, expected: str = "") -> Any:
-        """Check one value against its declared type; expected says in an error what else would do."""
+        """Check one value against its declared type; expected: what errors say is allowed."""
         origin, arguments = get_origin(kind), get_args(kind)
         if is_dataclass(kind):
             return self.section(kind, value, key, _UNSET)
@@ -232,7 +232,7 @@ class _Builder:
         return self.fault(key, f"{key} is {_given(value)}, expected {expected or _expected(kind)}")
 
     def alternatives(self, kinds: tuple[Any, ...], value: Any, key: str, kind: Any) -> Any:
-        """Take the first alternative that fits; TOML has no null, so None is the word "none"."""
+        """Return the value for the first alternative that fits; TOML has no null, so None is the word "none"."""
         if type(None) in kinds and (value is None or value == "none"):
             return None
         others = [alternative for alternative in kinds if alternative is not type(None)]
@@ -251,7 +251,7 @@ class _Builder:
         return tuple(self.value(k, v, f"{key}[{i}]") for i, (k, v) in enumerate(zip(kinds, values, strict=True)))
 
     def path(self, text: str, key: str) -> Any:
-        """Expand ~ and $VAR; a variable that is not defined would silently name another place, so it is a fault."""
+        """Expand ~ and $VAR. An undefined variable is an error: it would silently name another path."""
         for match in re.finditer(r"\$(?:\{(\w+)\}|(\w+))", text):
             name = match[1] or match[2]
             if name not in os.environ:
@@ -322,7 +322,7 @@ def _join(prefix: str, name: str) -> str:
 
 
 def _overlap(one: str, other: str) -> bool:
-    """Whether two keys are the same, or one lies in the other."""
+    """Return whether two keys are equal, or one is inside the other."""
     shorter, longer = sorted((one, other), key=len)
     return longer == shorter or longer.startswith((f"{shorter}.", f"{shorter}["))
 
@@ -370,7 +370,7 @@ def _given(value: Any) -> str:
 
 
 def _expected(kind: Any) -> str:
-    """A declared type in words."""
+    """Describe a declared type."""
     origin, arguments = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
         return " or ".join('"none"' if a is type(None) else _expected(a) for a in arguments)

@@ -1,4 +1,4 @@
-"""Small training runs for tests: four worlds of four cars, some of which are soon at their goals."""
+"""Small training runs for tests: four worlds of four cars, some of which reach their goals early."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def streets(path: Path) -> Pack:
 
 
 def sim(trials: int = 1, ego_share: float = 1.0, **keys: Any) -> SimConfig:
-    """Who is at the goal leaves; who leaves the road or touches another is taken away."""
+    """Agents leave at the goal, and are removed when they leave the road or collide."""
     return replace(
         SimConfig(
             episode=EpisodeConfig(trials, TRIAL_STEPS),
@@ -81,7 +81,7 @@ def config(
 
 
 def trainer(settings: TrainConfig, pack: Pack | Path, folder: Path, *, is_strong: bool = True) -> Trainer:
-    """A trainer whose policy, unless it is to stay as it is, has weights that let everything show in its outputs."""
+    """Make a trainer; by default its policy has weights large enough for every input to show in the outputs."""
     made = Trainer(settings, pack, folder)
     if is_strong:
         strengthened(made.policy)

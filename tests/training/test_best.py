@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from roadworthy.policy.checkpoint import load_policy
+from roadworthy.policy.checkpoint import load_checkpoint
 from roadworthy.policy.checkpoint_files import resolve_checkpoint
 from roadworthy.scenario.pack import Pack
 from roadworthy.training.best import point_at_checkpoints
@@ -52,8 +52,8 @@ def test_old_checkpoints_are_removed_but_not_the_best_one(pack: Pack, tmp_path: 
     give_training_score(first, 2.0)  # no real score is above 1
     last = run_training(config(steps=300, checkpoint_interval=1, keep=1), pack.path, folder)
     assert checkpoints_in(folder) == [first, last]
-    assert load_policy(f"{folder}@best").path == first
-    assert load_policy(folder).path == last
+    assert load_checkpoint(f"{folder}@best").path == first
+    assert load_checkpoint(folder).path == last
 
 
 def test_a_folder_without_checkpoints_gets_no_pointers(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from roadworthy.config import load, parse, plain
 from roadworthy.errors import ConfigError, DeprecatedNameWarning
 from roadworthy.evaluation.training import training_of
-from roadworthy.policy.checkpoint import load_policy
+from roadworthy.policy.checkpoint import load_checkpoint
 from roadworthy.policy.config import PolicyConfig
 from roadworthy.policy.spec import BASELINES
 from roadworthy.scenario.pack import Pack
@@ -70,7 +70,7 @@ def test_presets_have_no_deprecated_names(path: Path) -> None:
 def test_recorded_checkpoints_with_old_names_load_without_a_warning(name: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", DeprecatedNameWarning)
-        checkpoint = load_policy(BASELINES / name)
+        checkpoint = load_checkpoint(BASELINES / name)
         recorded = recorded_config(checkpoint.about["train"], "record")
         assert training_of(f"baseline:{name}") is not None
     assert "passes" in checkpoint.about["train"]["ppo"], "the record is an old one"

@@ -1,4 +1,4 @@
-"""The document about training says what the code says."""
+"""docs/training.md agrees with the code."""
 
 from __future__ import annotations
 

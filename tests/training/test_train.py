@@ -13,7 +13,7 @@ import torch
 
 from roadworthy.cli.main import main
 from roadworthy.errors import ConfigError, DeviceError, UsageError
-from roadworthy.policy.checkpoint import load_policy
+from roadworthy.policy.checkpoint import load_checkpoint
 from roadworthy.policy.checkpoint_files import resolve_checkpoint
 from roadworthy.scenario.pack import Pack
 from roadworthy.training.train import train
@@ -53,7 +53,7 @@ def test_the_command_and_the_function_give_the_same_checkpoint(file: Path, tmp_p
     expected = checkpoint_bytes(resolve_checkpoint(tmp_path / "command"))
     assert checkpoint_bytes(by_words.last) == expected
     assert checkpoint_bytes(by_mapping.last) == expected
-    assert by_words.step == load_policy(by_words.folder).step >= 200
+    assert by_words.step == load_checkpoint(by_words.folder).step >= 200
     assert by_words.figures["n"]
 
 
@@ -84,7 +84,7 @@ def test_a_suite_is_evaluated_during_training_and_chooses_the_best_checkpoint(
         assert header["config"]["seed"] == 3
     assert len(scores) > 1
     best = max(scores, key=lambda step: (scores[step], step))
-    assert load_policy(result.best).step == load_policy(f"{result.folder}@best").step == best
+    assert load_checkpoint(result.best).step == load_checkpoint(f"{result.folder}@best").step == best
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_ctrl_c_in_an_update_saves_a_checkpoint_to_resume_from(file: Path, tmp_p
         train(file, out=tmp_path / "run", set={"checkpoint_interval": 1000}, on_update=press_ctrl_c, say=said.append)
     checkpoint = resolve_checkpoint(tmp_path / "run")
     assert said[-1] == f"checkpoint: {checkpoint}; the same command resumes"
-    assert load_policy(checkpoint).epoch == 1 or load_policy(checkpoint).epoch == 2
+    assert load_checkpoint(checkpoint).epoch == 1 or load_checkpoint(checkpoint).epoch == 2
     resumed = train(file, out=tmp_path / "run")
     assert (resumed.last / "policy.safetensors").read_bytes() == (whole.last / "policy.safetensors").read_bytes()
 

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import torch
-from numba import prange
 from numpy.typing import NDArray
 from torch import Tensor
 
-from roadworthy.kernels.compile import parallel
+from roadworthy.kernels import entry
+from roadworthy.kernels.threads import prange, set_threads
 from roadworthy.scenario.schema import Floats, Ints
 
 CHUNKS = 16  # parts of the rows, so that sums do not depend on the number of cores
@@ -45,7 +44,7 @@ class _LinearMax(torch.autograd.Function):
         out = torch.empty(len(observations), len(weight))
         winners = torch.empty(len(observations), len(weight), dtype=torch.int32)
         rows = observations.detach().numpy()
-        numba.set_num_threads(min(torch.get_num_threads(), numba.config.NUMBA_NUM_THREADS))
+        set_threads(torch.get_num_threads())
         _forward(
             rows,
             weight.detach().T.contiguous().numpy(),
@@ -66,7 +65,7 @@ class _LinearMax(torch.autograd.Function):
         observations, winners = ctx.saved_tensors
         channels = winners.shape[1]
         sums = torch.zeros(CHUNKS, channels, ctx.features + 1)
-        numba.set_num_threads(min(torch.get_num_threads(), numba.config.NUMBA_NUM_THREADS))
+        set_threads(torch.get_num_threads())
         _backward(
             observations.detach().numpy(),
             winners.numpy(),
@@ -79,7 +78,7 @@ class _LinearMax(torch.autograd.Function):
         return None, total[:, :-1], total[:, -1], None, None, None
 
 
-@parallel
+@entry(parallel=True)
 def _forward(
     rows: Floats,
     weight: Floats,
@@ -112,7 +111,7 @@ def _forward(
                     winners_out[row, c] = e if is_larger else winners_out[row, c]
 
 
-@parallel
+@entry(parallel=True)
 def _backward(
     rows: Floats, winners: NDArray[np.int32], gradients: Floats, first: int, entries: int, sums_out: Floats
 ) -> None:

@@ -10,10 +10,10 @@ from torch import Tensor
 
 from roadworthy.policy import noise
 from roadworthy.policy.config import ActionDistribution
-from roadworthy.policy.coplayers import Coplayers
+from roadworthy.policy.coplayer_networks import CoplayerNetworks
 from roadworthy.policy.network import PolicyNetwork
 from roadworthy.sim.env import DriveEnv
-from roadworthy.sim.state import EGO, PARTNER, ROLE
+from roadworthy.sim.state import COPLAYER_POLICY, EGO, ROLE
 from roadworthy.training.config import PpoConfig, Precision
 from roadworthy.training.cuda_graph import CudaGraphRunner
 from roadworthy.training.segment import RolloutBatch, make_segment
@@ -27,7 +27,7 @@ class Collector:
         env: DriveEnv,
         policy: PolicyNetwork,
         config: PpoConfig,
-        coplayers: Coplayers,
+        coplayers: CoplayerNetworks,
         seed: int,
         first_row: int = 0,
     ) -> None:
@@ -130,7 +130,7 @@ class Collector:
         """Act, step the env, and record both at the current place of the segment."""
         env, head = self.env, self.policy.head
         observations, active, conditioning = self._observations(), self._active().clone(), self._conditioning()
-        is_ego = self._marks()[ROLE] == EGO
+        is_ego = self._flags()[ROLE] == EGO
         with self._autocast():
             output = self.act(observations, active, self.memory, conditioning)
         uniform = noise.uniform(self._keys, self.clock, noise.ACTION)
@@ -146,7 +146,7 @@ class Collector:
         )
         env_actions = head.to_env(actions)
         if self.coplayers:
-            partner = self._clocks()[:, PARTNER].repeat_interleave(env.rows_per_world)
+            partner = self._clocks()[:, COPLAYER_POLICY].repeat_interleave(env.rows_per_world)
             theirs = noise.uniform(self._keys, self.episode_counts, noise.CONDITIONING)
             with self._autocast():
                 env_actions = self.coplayers.act(env_actions, observations, active & ~is_ego, partner, uniform, theirs)
@@ -199,13 +199,13 @@ class Collector:
             return None
         return noise.uniform(self._keys, self.episode_counts, noise.CONDITIONING, count)
 
-    def _marks(self) -> Tensor:
-        """(lines, R) of state.Worlds.marks."""
-        marks = torch.as_tensor(self.env.batch.worlds.marks)[:, :, : self.env.rows_per_world]
-        return marks.transpose(0, 1).reshape(marks.shape[1], -1)
+    def _flags(self) -> Tensor:
+        """Return (lines, R) the flags of each row's agent; see `state.Worlds`."""
+        flags = torch.as_tensor(self.env.agent_flags)[:, :, : self.env.rows_per_world]
+        return flags.transpose(0, 1).reshape(flags.shape[1], -1)
 
     def _clocks(self) -> Tensor:
-        return torch.as_tensor(self.env.batch.worlds.clocks)
+        return torch.as_tensor(self.env.clocks)
 
 
 def put(targets: Sequence[Tensor], columns: Sequence[Tensor], place: Tensor) -> None:
