@@ -167,12 +167,12 @@ def _drive(
     from roadworthy.evaluation.task import Task
     from roadworthy.policy.coplayers import CoplayerPolicy
     from roadworthy.policy.inspect import RecordingPolicy
-    from roadworthy.policy.load import load_policy
+    from roadworthy.policy.load import load_checkpoint
 
     name = checkpoint.path.name
     recorder = RecordingPolicy(checkpoint.policy, name, agents=agents, steps=steps, is_greedy=is_greedy)
     partners = coplayers or [str(checkpoint.path)]
-    policy = CoplayerPolicy(lambda: recorder, [partial(load_policy, spec) for spec in partners])
+    policy = CoplayerPolicy(lambda: recorder, [partial(load_checkpoint, spec) for spec in partners])
     task = Task("inspect", pack.path, config, lambda: policy, worlds=1)
     results: list[EpisodeResult] = []
     with progress("running the episode") as report:
