@@ -1,4 +1,4 @@
-"""Recordings: traffic on a stage, cut into scenarios."""
+"""Simulate traffic in a scene, and extract scenarios from the recording."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from roadworthy.scenario.schema import AgentType, RoadMap, Scenario, read_only
 
 AGENT_TYPES = {Kind.CAR: AgentType.VEHICLE, Kind.CYCLIST: AgentType.CYCLIST, Kind.PEDESTRIAN: AgentType.PEDESTRIAN}
 CURRENT_STEP = 10  # 1.1 s of history at 10 Hz
-FEWEST_STEPS = 5  # who is there for less is left out
-PREDICTED = 8  # at most so many agents are to be predicted
+FEWEST_STEPS = 5  # agents that are present for fewer steps are dropped
+PREDICTED = 8  # largest number of agents to predict
 
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """All that moved and shone on a stage, from its first step to its last."""
+    """The motion and the lights of a scene, from its first step to its last."""
 
     stage: Stage
     tables: RoadTables
@@ -32,7 +32,7 @@ class Recording:
 
 
 def record(stage: Stage) -> Recording:
-    """Let traffic run on a stage."""
+    """Simulate the traffic of a scene."""
     tables = road_tables(stage.layout, stage.walks, stage.nudges)
     lights = light_states(stage.network, tables, stage.offsets, stage.steps, stage.dt)
     walking = walk_seconds(stage.network, tables, stage.offsets, stage.steps, stage.dt)
@@ -45,7 +45,7 @@ def record(stage: Stage) -> Recording:
 def cut(
     recording: Recording, road_map: RoadMap, first: int, steps: int, *, id: str = "", tags: tuple[str, ...] = ()
 ) -> Scenario:
-    """The scenario from step `first` on. The agents' order says nothing about who they are."""
+    """Return the scenario from step `first` on. The order of the agents does not reveal their roles."""
     stage = recording.stage
     motion = recording.motion[:, first : first + steps]
     chosen = np.flatnonzero(motion["present"].sum(axis=1) >= FEWEST_STEPS)
@@ -101,7 +101,7 @@ def _light_stops(recording: Recording) -> NDArray[np.float32]:
 def _to_predict(
     positions: NDArray[np.float32], velocities: NDArray[np.float32], valid: NDArray[np.bool_], sdc: int, step: int
 ) -> NDArray[np.int32]:
-    """The moving agents nearest to the self-driving car."""
+    """Return the moving agents nearest to the self-driving car."""
     away = np.linalg.norm(positions[:, step, :2] - positions[sdc, step, :2], axis=1)
     moves = (np.abs(velocities).sum(axis=2).max(axis=1) > 0.5) & valid[:, step] & valid[:, -1]
     moves[sdc] = False

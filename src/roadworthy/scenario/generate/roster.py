@@ -1,4 +1,4 @@
-"""The roster: people are drawn, one by one, and put on the road."""
+"""Random road users: drivers, cyclists and pedestrians, and the list of those in a scene."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from roadworthy.scenario.generate.traffic.users import ROUTE_LANES, USER, WAVES,
 
 @dataclass
 class Person:
-    """What a road user is like, and where it begins. Units as in `USER`."""
+    """The properties of a road user, and where it starts. Units as in `USER`."""
 
     kind: Kind
     length: float
@@ -50,19 +50,19 @@ class Person:
 
 @dataclass
 class Roster:
-    """All road users of one recording, in the order in which they were drawn."""
+    """The road users of a scene, in the order in which they were added."""
 
     people: list[Person] = field(default_factory=list)
 
     def add(self, person: Person, **changes: Any) -> int:
-        """Take somebody in, changed as told; returns the number."""
+        """Add a road user with changed properties, and return its number."""
         for name, value in changes.items():
             setattr(person, name, value)
         self.people.append(person)
         return len(self.people) - 1
 
     def users(self) -> NDArray[np.void]:
-        """(N,) USER records for the kernels."""
+        """Return (N,) USER records for the kernels."""
         users = np.zeros(len(self.people), USER)
         for record, person in zip(users, self.people, strict=True):
             for name in USER.names or ():
@@ -72,7 +72,7 @@ class Roster:
 
 
 class Dice:
-    """Uniform and normal draws from a stream, taken in bulk: one by one they would cost more than the traffic."""
+    """Uniform and normal draws from a stream, drawn in bulk: single draws would take longer than the traffic."""
 
     def __init__(self, rng: np.random.Generator) -> None:
         self._uniform = iter(rng.random(40).tolist())
@@ -83,12 +83,12 @@ class Dice:
         return low + (high - low) * next(self._uniform)
 
     def normal(self, mean: float, deviation: float, low: float, high: float) -> float:
-        """A normal draw, kept within bounds."""
+        """Return a normal draw, limited to a range."""
         return min(max(mean + deviation * next(self._normal), low), high)
 
 
 def draw_driver(rng: np.random.Generator, *, freeway: bool = False) -> Person:
-    """A driver with a vehicle. Trucks keep to freeways, where bends are wide enough for them."""
+    """Return a driver with a vehicle. Trucks are only on freeways, where bends are wide enough for them."""
     dice = Dice(rng)
     size = dice.between(0.0, 1.0)
     if freeway and size < 0.1:
@@ -121,7 +121,7 @@ def draw_driver(rng: np.random.Generator, *, freeway: bool = False) -> Person:
 
 
 def draw_cyclist(rng: np.random.Generator) -> Person:
-    """A cyclist, who keeps to the bicycle lane."""
+    """Return a cyclist, who keeps to the bicycle lane."""
     dice = Dice(rng)
     return Person(
         kind=Kind.CYCLIST,
@@ -144,7 +144,7 @@ def draw_cyclist(rng: np.random.Generator) -> Person:
 
 
 def draw_pedestrian(rng: np.random.Generator) -> Person:
-    """A pedestrian; walking speeds as in Knoblauch et al. (1996): about 1.2 to 1.6 m/s."""
+    """Return a pedestrian, with walking speeds as in Knoblauch et al. (1996): about 1.2 to 1.6 m/s."""
     dice = Dice(rng)
     return Person(
         kind=Kind.PEDESTRIAN,
@@ -167,7 +167,7 @@ def draw_pedestrian(rng: np.random.Generator) -> Person:
 
 
 def _wandering(dice: Dice, amplitude: float, shortest: float, longest: float) -> dict[str, Any]:
-    """How one strays from the middle of the lane: a few sine waves over the distance traveled, and who one is."""
+    """Return the lateral wandering in the lane, as sine waves over the distance traveled, and the seed."""
     total = amplitude * dice.between(0.5, 1.3)
     shares = [dice.between(0.2, 1.0) for _ in range(WAVES)]
     return {

@@ -1,4 +1,4 @@
-"""A stage: a network on which road users are placed before a recording begins."""
+"""Scenes: a network and the road users on it before the simulation starts."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ SIDEWALK_M = 3.0  # from the curb to where pedestrians walk along the road
 WALK_SPACING_M = 0.25
 COMFORTABLE_BRAKING = 1.2  # m/s2
 MOST_PARKED = 14
-STAY_S, STAY_IN_EXAM_S = 11.0, 18.0  # how long the self-driving car should stay on the map at least
+STAY_S, STAY_IN_EXAM_S = 11.0, 18.0  # how long the self-driving car should remain on the map
 PASSING_GAP_M = 0.55  # between a car and one that is parked in its way
 
 
 @dataclass(frozen=True)
 class Parked:
-    """A car that stands throughout."""
+    """A car that never moves."""
 
     pose: Pose
     length: float
@@ -35,7 +35,7 @@ class Parked:
 
 
 class Stage:
-    """Collects who takes part in a recording of a number of steps, and how the signals start."""
+    """The road users of a recording with a number of steps, and the initial state of the signals."""
 
     def __init__(
         self,
@@ -47,10 +47,10 @@ class Stage:
         *,
         is_exam: bool = False,
     ) -> None:
-        """Set an empty stage.
+        """Create a scene without road users.
 
-        is_exam: the recording is to become an exam. So the event has to come later, and the self-driving car needs a
-            longer way.
+        is_exam: whether the recording becomes an exam, in which the event comes later and the self-driving car needs
+        more road.
         """
         self.network, self.layout, self.rng, self.steps, self.dt = network, layout, rng, steps, dt
         self.roster = Roster()
@@ -64,11 +64,11 @@ class Stage:
         self._taken: dict[int, list[tuple[float, float]]] = {}
 
     def room(self, lane: int, s: float, length: float, spare: float) -> bool:
-        """Whether nobody on the lane is closer than `spare` meters, bumper to bumper."""
+        """Return whether no road user on the lane is closer than `spare` m, bumper to bumper."""
         return all(abs(s - at) > spare + (length + other) / 2 for at, other in self._taken.get(lane, []))
 
     def put(self, person: Person, lane: int, s: float, speed: float | None = None, **changes: Any) -> int:
-        """Place somebody on a lane, by default at the speed that suits the place; returns the number."""
+        """Place a road user on a lane, by default at a suitable speed, and return its number."""
         number = self.roster.add(person, lane=lane, s=s, **changes)
         person.speed = self.suitable_speed(person, lane, s) if speed is None else float(speed)
         self._taken.setdefault(lane, []).append((s, person.length))
@@ -82,7 +82,7 @@ class Stage:
         return draw_driver(self.rng, freeway=freeway)
 
     def suitable_speed(self, person: Person, lane: int, s: float) -> float:
-        """What lets one take the bends ahead and stop before a junction."""
+        """Return a speed that allows for the bends ahead and for stopping before a junction."""
         item = self.network.lanes[lane]
         path = item.path
         speed = min(person.speed_factor * item.speed_limit, person.top_speed)
@@ -96,7 +96,7 @@ class Stage:
         return speed
 
     def fill(self, *, cars: int, spacing: float = 14.0, arrivals_every_s: float = 7.0) -> None:
-        """Add background traffic: cars and cyclists on the map, more that arrive, pedestrians, parked cars."""
+        """Add background traffic: cars and cyclists on the map and at its border, pedestrians, parked cars."""
         self._fill_parking()
         lanes = self.network.lanes
         roads = [i for i, lane in enumerate(lanes) if lane.junction < 0 and lane.type != LaneType.BIKE_LANE]
@@ -113,9 +113,10 @@ class Stage:
         self._fill_arrivals(arrivals_every_s)
 
     def _match_speeds(self) -> None:
-        """Nobody starts too fast for whoever is next on the lane or on those that follow it.
+        """Limit initial speeds to those that suit the next road user on the lane or its successors.
 
-        Later lanes come first: numbers mostly grow in the direction of travel, so that a queue is passed on backwards.
+        Later lanes come first, because numbers mostly grow in the driving direction, so that a queue is processed
+        backward.
         """
         people = self.roster.people
         on_lane: dict[int, list[int]] = {}
@@ -130,7 +131,7 @@ class Stage:
                     people[i].speed = min(people[i].speed, float(fastest))
 
     def _ahead(self, on_lane: dict[int, list[int]], lane: int, i: int) -> Iterator[tuple[float, int]]:
-        """Gap and number of everybody ahead of i on its lane and the lanes that follow."""
+        """Yield gap and number of all road users ahead of i on its lane and the successors."""
         people = self.roster.people
         for following, start in [
             (lane, 0.0),
@@ -176,7 +177,7 @@ class Stage:
                 station += length / 2
 
     def _park(self, strip: ParkingStrip, station: float, length: float, width: float, shift: float) -> None:
-        """Let a car stand there, unless another one does."""
+        """Park a car, unless another one is in the way."""
         pose = strip.curve.at(station).shifted(left=strip.offset + shift)
         clear = all(
             np.hypot(pose.x - other.pose.x, pose.y - other.pose.y) > (length + other.length) / 2 + 0.3
@@ -188,7 +189,7 @@ class Stage:
             self.parked.append(Parked(pose, length, width, self.rng.uniform(1.4, 1.8)))
 
     def park_badly(self, strip: ParkingStrip, station: float, reach: float) -> Nudge:
-        """Park a car that reaches into the lane beside the strip, which makes everybody there keep off."""
+        """Park a car that protrudes into the lane beside the strip, so that all traffic keeps away from it."""
         lane = self.network.lanes[strip.lane]
         length, width = self.rng.uniform(4.2, 5.0), self.rng.uniform(1.8, 1.95)
         edge = lane.offset - lane.width / 2  # the lane's right side, as an offset from the curve
@@ -202,12 +203,12 @@ class Stage:
         return nudge
 
     def gives_way_to(self, lane: int) -> list[int]:
-        """The lanes whose traffic goes first where it meets this lane's."""
+        """Return the lanes with priority over this lane."""
         first, last = self.layout.lanes["conflict"][lane], self.layout.lanes["conflict"][lane + 1]
         return [int(c["lane"]) for c in self.layout.conflicts[first:last] if c["rank"] < 0]
 
     def way_ahead(self, lane: int, s: float = 0.0) -> float:
-        """Meters that one can drive from a place before one leaves the map, up to half a kilometer."""
+        """Return m that a car can drive from a place before it leaves the map, up to half a kilometer."""
         lanes = self.network.lanes
         way = lanes[lane].path.length - s
         while way < 500.0 and lanes[lane].successors:
@@ -216,13 +217,13 @@ class Stage:
         return way
 
     def lane_point(self, lane: int, s: float) -> NDArray[np.float64]:
-        """(2,) the middle of a lane at a meter."""
+        """Return (2,) the center of a lane at a distance from its start."""
         path = self.network.lanes[lane].path
         at = np.linspace(0.0, path.length, len(path.x))
         return np.array([np.interp(s, at, path.x), np.interp(s, at, path.y)])
 
     def crossings(self) -> list[tuple[int, int, float]]:
-        """Crosswalk, lane that it lies on, and the meter where it begins there."""
+        """Return crosswalk, the lane that it crosses, and the distance along the lane where it starts."""
         layout = self.layout
         owners = np.repeat(np.arange(len(layout.lanes) - 1), np.diff(layout.lanes["zebra"]))
         return [
@@ -230,7 +231,7 @@ class Stage:
         ]
 
     def put_walker(self, zebra: int, arrives_s: float, curb_number: int | None = None) -> int:
-        """Send a pedestrian over a crosswalk, from one of its curbs, reached about `arrives_s` into the recording."""
+        """Send a pedestrian over a crosswalk from a curb, which it reaches about `arrives_s` into the recording."""
         crosswalk = self.network.crosswalks[zebra]
         person = draw_pedestrian(self.rng)
         backwards = int(self.rng.random() < 0.5) if curb_number is None else curb_number
@@ -239,7 +240,7 @@ class Stage:
         width = float(np.hypot(*across))
         heading = float(np.arctan2(across[1], across[0]))
         others = sum(p.zebra == zebra for p in self.roster.people)
-        slot = (0.0, 0.95, -0.95)[others % 3]  # people keep out of each other's way
+        slot = (0.0, 0.95, -0.95)[others % 3]  # pedestrians keep out of each other's way
         side = 1.0 if crosswalk.junction >= 0 else self.rng.choice([-1.0, 1.0])
         outward = float(np.arctan2(*(side * crosswalk.outward)[::-1]))
         verge = SIDEWALK_M + 0.8 * (others % 3) + self.rng.uniform(0.0, 0.2, 2)
@@ -268,6 +269,6 @@ class Stage:
 
 
 def _walk_away(start: Pose, turning: float, length: float) -> Curve:
-    """Turn off and walk straight on."""
+    """Return a turn followed by a straight line."""
     curve = bend(start, turning, 1.0)
     return curve.then(line(curve.end, length))

@@ -1,6 +1,6 @@
-"""Compiling ahead: each process compiles half of the kernels, waits for the others, and finds the rest in the cache.
+"""Compile in advance: each process compiles half of the kernels, waits for the others, and loads the rest.
 
-Where nothing is compiled yet, every process would else compile everything, all at the same time.
+Without compiled kernels in the cache, all processes would otherwise compile everything at the same time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LONGEST_WAIT_S = 120.0
 
 
 def start_process(turn: Synchronized[int], together: Barrier) -> None:
-    """What a new process does first. `turn` counts the processes, `together` is where they wait for each other."""
+    """Initialize a process. `turn` counts the processes, and they wait for each other at `together`."""
     end_with_parent()
     with turn.get_lock():
         number = turn.value
@@ -37,7 +37,7 @@ def start_process(turn: Synchronized[int], together: Barrier) -> None:
         record(stage)
     else:
         _judge(stage, place)
-    with suppress(BrokenBarrierError):  # one that is late or gone keeps nobody from working
+    with suppress(BrokenBarrierError):  # a process that is late or gone must not stop the others
         together.wait(LONGEST_WAIT_S)
 
 
@@ -49,7 +49,7 @@ def _one_car() -> tuple[Stage, Place]:
 
 
 def _judge(stage: Stage, place: Place) -> None:
-    """Show detectors and validation a car that stands."""
+    """Run detectors and validation on a standing car."""
     tables = road_tables(place.layout, [], [])
     motion = np.zeros((1, STEPS), MOTION)
     motion["present"] = True

@@ -1,6 +1,7 @@
-"""Setups: for every behavior class a network on which it can happen, and the people who make it happen.
+"""Setups: for every behavior class a network on which it can occur, and road users that cause it.
 
-A setup only sets the stage. Whether the behavior came about is for its detector to say, which knows nothing of setups.
+A setup only creates the scene. Whether the behavior occurred is decided by its detector, which does not know the
+setups.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from roadworthy.scenario.generate.stage import Stage
 
 @dataclass(frozen=True)
 class Setup:
-    """How a behavior class is brought about."""
+    """How the scenes of a behavior class are created."""
 
     build: Callable[[np.random.Generator], Network]
-    cast: Callable[[Stage], None]  # puts the self-driving car and its counterparts on the stage
+    cast: Callable[[Stage], None]  # adds the self-driving car and other road users
 
 
 SETUPS: Mapping[str, Setup] = {

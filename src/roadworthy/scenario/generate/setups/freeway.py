@@ -1,4 +1,4 @@
-"""Setups on freeways: going straight, stop-and-go, merging."""
+"""Setups on freeways: driving straight, stop-and-go, merging."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ def build(rng: np.random.Generator) -> Network:
 
 
 def first_lanes(network: Network) -> list[int]:
-    """The lanes on which through traffic comes onto the map."""
+    """Return the lanes on which through traffic enters the map."""
     return [n for n in network.entries if network.lanes[n].left >= 0 or network.lanes[n].right >= 0]
 
 
 def fill(stage: Stage) -> None:
-    """Free-flowing background traffic: about nine vehicles per kilometer and lane."""
+    """Add free-flowing background traffic: about nine vehicles per kilometer and lane."""
     length = sum(lane.path.length for lane in stage.network.lanes)
     stage.fill(cars=int(length / 1000.0 * stage.rng.uniform(7.0, 12.0)), arrivals_every_s=stage.rng.uniform(3.5, 6.0))
 
@@ -34,12 +34,12 @@ def cast_straight(stage: Stage) -> None:
 
 
 def cast_stop_and_go(stage: Stage) -> None:
-    """A queue moves in waves behind a leader who goes and stops; the lane beside it is slow too."""
+    """A queue moves in waves behind a leader that repeatedly stops; the adjacent lane is slow too."""
     rng = stage.rng
     lanes = first_lanes(stage.network)
     lane = int(rng.choice(lanes))
     rows = [lane] + [n for n in (stage.network.lanes[lane].left, stage.network.lanes[lane].right) if n >= 0]
-    place = int(rng.integers(1, 3))  # how many cars the self-driving car has before it
+    place = int(rng.integers(1, 3))  # number of cars ahead of the self-driving car
     for row in rows:
         head = rng.uniform(150.0, 190.0)
         beat, start = rng.uniform(2.9, 3.5), int(rng.integers(0, 30))
@@ -68,7 +68,7 @@ def cast_stop_and_go(stage: Stage) -> None:
 
 
 def cast_merge(stage: Stage) -> None:
-    """The self-driving car comes up a ramp and has to find its place in the traffic."""
+    """The self-driving car enters from a ramp and must merge into the traffic."""
     network, rng = stage.network, stage.rng
     ramps = [n for n in network.entries if n not in first_lanes(network)]
     ramp = int(rng.choice(ramps))
@@ -76,7 +76,7 @@ def cast_merge(stage: Stage) -> None:
     stage.sdc = stage.put_car(
         ramp, network.lanes[ramp].path.length - rng.uniform(20.0, 110.0), length=4.6, width=1.85, cornering=2.4
     )
-    # Somebody to merge with: traffic in the lane beside, which arrives at the ramp at about the same time.
+    # Traffic in the adjacent lane, which arrives at the ramp at about the same time.
     beside = network.lanes[lane].left
     before = next((i for i, item in enumerate(network.lanes) if beside in item.successors), -1)
     s = network.lanes[before].path.length if before >= 0 else 0.0

@@ -13,7 +13,7 @@ from roadworthy.scenario.generate.stage import Stage
 from roadworthy.scenario.generate.towns import TownPlan, build_town
 from roadworthy.scenario.schema import LaneType, LightState
 
-EXAM_APPROACH_M = 20.0  # an exam starts while the car is still on its way to the junction
+EXAM_APPROACH_M = 20.0  # an exam starts while the car approaches the junction
 
 
 def build_roundabout(rng: np.random.Generator) -> Network:
@@ -54,12 +54,12 @@ def cast_roundabout(stage: Stage) -> None:
 
 
 def cast_unprotected_left(stage: Stage) -> None:
-    """The self-driving car turns left and has to let others pass first."""
+    """The self-driving car turns left and must yield."""
     _cast_unprotected(stage, Turn.LEFT)
 
 
 def cast_unprotected_right(stage: Stage) -> None:
-    """The self-driving car turns right from a stop and has to find a gap."""
+    """The self-driving car turns right from a stop and must find a gap."""
     _cast_unprotected(stage, Turn.RIGHT)
 
 
@@ -112,7 +112,7 @@ def _cast_unprotected(stage: Stage, turn: Turn) -> None:
     if lane in permitted:
         plan, number = permitted[lane]
         stage.offsets[plan.junction] = (phase_start(plan, number) + rng.uniform(0.0, 3.0)) % plan.cycle_s
-    # Those who go first: on their way to the same place, at about the same time.
+    # Traffic with priority, on its way to the same place at about the same time.
     others = [n for n in stage.gives_way_to(lane) if network.lanes[n].type != LaneType.BIKE_LANE]
     for other in [*rng.permutation(others), *rng.permutation(others)][: int(rng.integers(1, 4))]:
         item = network.lanes[network.lanes[other].approach]
@@ -124,6 +124,6 @@ def _cast_unprotected(stage: Stage, turn: Turn) -> None:
 
 
 def _approach(stage: Stage, lane: int, plan: tuple[int, ...], distance: float) -> None:
-    """Put the self-driving car before a junction, with its way through it."""
+    """Put the self-driving car before a junction, with its route."""
     s = max(stage.network.lanes[lane].path.length - distance, 4.0)
     stage.sdc = stage.put_car(lane, s, plan=plan, length=4.6, width=1.85)

@@ -20,7 +20,7 @@ def build_any(rng: np.random.Generator) -> Network:
 
 
 def build_wide(rng: np.random.Generator) -> Network:
-    """Several lanes per direction."""
+    """Build a network with several lanes per direction."""
     return freeway.build(rng) if rng.random() < 0.6 else build_town(rng, TownPlan(lanes=2))
 
 
@@ -33,7 +33,7 @@ def build_parking(rng: np.random.Generator) -> Network:
 
 
 def fill(stage: Stage) -> None:
-    """Background traffic that suits the network."""
+    """Add background traffic that suits the network."""
     if freeway.is_freeway(stage.network):
         freeway.fill(stage)
     else:
@@ -41,7 +41,7 @@ def fill(stage: Stage) -> None:
 
 
 def cast_hard_stop(stage: Stage) -> None:
-    """The car ahead brakes hard for no reason that one could foresee, and so must the self-driving car."""
+    """The car ahead brakes hard without a visible reason, and so must the self-driving car."""
     rng = stage.rng
     lane = _long_lane(stage, 75.0)
     item = stage.network.lanes[lane]
@@ -72,7 +72,7 @@ def cast_lane_change(stage: Stage) -> None:
 
 
 def cast_cut_in(stage: Stage) -> None:
-    """A slower car in the lane beside moves over, close before the self-driving car."""
+    """A slower car in the adjacent lane moves closely ahead of the self-driving car."""
     rng = stage.rng
     lane, other, script = _two_lanes(stage)
     item = stage.network.lanes[lane]
@@ -81,7 +81,7 @@ def cast_cut_in(stage: Stage) -> None:
     s = rng.uniform(6.0, 12.0)
     start = int(rng.integers(32, 45)) if is_freeway else 12
     slower = rng.uniform(0.72, 0.92)
-    # The gap where its way over begins, and what it loses until then.
+    # The gap at the start of its lane change, and what it loses until then.
     gap = 4.0 + 0.4 * speed + rng.uniform(0.0, 3.0) + (1.0 - slower) * speed * (0.1 * start + 2.0)
     pace = {"speed_factor": speed / item.speed_limit, "length": 4.7, "width": 1.85}
     stage.sdc = stage.put_car(other, s, speed, script=Script.KEEP_LANE, headway=rng.uniform(1.1, 1.6), **pace)
@@ -91,7 +91,7 @@ def cast_cut_in(stage: Stage) -> None:
 
 
 def cast_pedestrian(stage: Stage) -> None:
-    """Somebody wants to cross where the self-driving car comes along."""
+    """A pedestrian wants to cross ahead of the self-driving car."""
     network, rng = stage.network, stage.rng
     spots = [
         (zebra, lane, span)
@@ -105,7 +105,7 @@ def cast_pedestrian(stage: Stage) -> None:
         raise GenerationError("no crosswalk lies far enough from a junction")
     zebra, lane, span = spots[int(rng.integers(len(spots)))]
     distance = min(rng.uniform(30.0, 55.0), span - 5.0)
-    # Slow enough for a driver who is willing to let people cross, and people at the curb in time to ask for it.
+    # Slow enough for a driver to yield, and pedestrians at the curb in time.
     speed = min(network.lanes[lane].speed_limit, np.sqrt(4.0 * (distance - 10.0)))
     stage.sdc = stage.put_car(lane, span - distance, length=4.6, width=1.85, top_speed=float(speed))
     middle = network.crosswalks[zebra].curbs - stage.lane_point(lane, span)
@@ -117,7 +117,7 @@ def cast_pedestrian(stage: Stage) -> None:
 
 
 def cast_nudge(stage: Stage) -> None:
-    """A badly parked car reaches into the self-driving car's lane."""
+    """A badly parked car protrudes into the self-driving car's lane."""
     network, rng = stage.network, stage.rng
     strips = [
         strip
@@ -128,7 +128,7 @@ def cast_nudge(stage: Stage) -> None:
         raise GenerationError("no street has room for a badly parked car")
     strip = strips[int(rng.integers(len(strips)))]
     station = rng.uniform(max(strip.first + 12.0, strip.last - 30.0), strip.last - 8.0)
-    # Far enough into the lane that nobody can pass at its center.
+    # Far enough into the lane that no car can pass at the lane's center.
     reach = network.lanes[strip.lane].width / 2 - CAR_WIDTH_M / 2 + rng.uniform(0.15, 0.5)
     nudge = stage.park_badly(strip, station, reach)
     s = max(nudge.first - rng.uniform(30.0, 60.0), 4.0)
@@ -137,7 +137,7 @@ def cast_nudge(stage: Stage) -> None:
 
 
 def _long_lane(stage: Stage, shortest: float) -> int:
-    """A stretch of road that is long enough and goes on."""
+    """Return a lane that is long enough and continues."""
     lanes = stage.network.lanes
     fitting = [
         i
@@ -154,7 +154,7 @@ def _long_lane(stage: Stage, shortest: float) -> int:
 
 
 def _two_lanes(stage: Stage) -> tuple[int, int, Script]:
-    """A lane, a neighbor that goes on, and the way from the one to the other."""
+    """Return a lane, an adjacent one that continues, and the script that changes to it."""
     lanes = stage.network.lanes
     options = []
     for i, lane in enumerate(lanes):

@@ -1,4 +1,4 @@
-"""Pedestrians: when they step onto a crosswalk, and how drivers let them pass."""
+"""Pedestrians: when they step onto a crosswalk, and how drivers yield to them."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from roadworthy.scenario.generate.traffic.following import FAR_M, travel_time
 from roadworthy.scenario.generate.traffic.users import Kind
 from roadworthy.scenario.generate.traffic.ways import COMING, HERE, LEAVING
 
-COURTESY_BRAKING = 2.3  # m/s2, what a driver is ready to do for somebody who waits at the curb
-LONGEST_WALK_S = 9.0  # of green: with that much left one crosses the widest road; drivers wait for who is late
-KERB_MARGIN_M = 0.5  # from the curb to where one waits
+COURTESY_BRAKING = 2.3  # m/s2, acceptable braking for a pedestrian at the curb
+LONGEST_WALK_S = 9.0  # of green: enough to cross the widest road; drivers wait for pedestrians who are late
+KERB_MARGIN_M = 0.5  # from the curb to where pedestrians wait
 
 _PEDESTRIAN = int(Kind.PEDESTRIAN)
 
 
 @kernel
 def walking_acceleration(tables, users, state, presence, walk_seconds, zebra_lanes, step, i):
-    """What a pedestrian wants: to walk on, or to wait at the curb."""
+    """Return a pedestrian's acceleration: to walk, or to wait at the curb."""
     own, me = users[i], state[i]
     room = FAR_M
     if own.zebra >= 0 and not me.crossing and me.s < own.curb_s[1]:
@@ -34,7 +34,7 @@ def walking_acceleration(tables, users, state, presence, walk_seconds, zebra_lan
 
 @kernel
 def _may_cross(tables, users, state, presence, walk_seconds, zebra_lanes, step, own):
-    """Whether the light allows it, and nobody comes who could not stop with ease."""
+    """Return whether the light permits crossing, and all vehicles can stop easily."""
     signal = walk_seconds[own.zebra, step]
     if signal >= 0.0 and signal < min((own.curb_s[1] - own.curb_s[0]) / own.top_speed, LONGEST_WALK_S):
         return False
@@ -53,7 +53,7 @@ def _may_cross(tables, users, state, presence, walk_seconds, zebra_lanes, step, 
 
 @kernel
 def _is_in_the_way(users, state, crossing, signal, entry):
-    """Whether somebody on the way to a crosswalk, or on it, makes one wait; with a green light only who is close."""
+    """Return whether a vehicle near or on a crosswalk makes pedestrians wait; with a green light only close ones."""
     other, v = users[entry.user], state[entry.user].v
     if other.kind == _PEDESTRIAN:
         return False
@@ -67,9 +67,9 @@ def _is_in_the_way(users, state, crossing, signal, entry):
 
 @kernel
 def room_before_pedestrians(tables, users, state, walkers, i, lane, start, line_room):
-    """Room of a driver before crosswalks that somebody uses or waits for, on a lane that begins `start` meters ahead.
+    """Return a driver's room before crosswalks with pedestrians, on a lane that starts `start` m ahead.
 
-    `line_room` is the room before the lane's stop line: there one stops for a crosswalk just behind it.
+    `line_room` is the room before the lane's stop line, where drivers stop for a crosswalk just beyond it.
     """
     room = FAR_M
     own, v = users[i], state[i].v

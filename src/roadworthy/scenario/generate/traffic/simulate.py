@@ -1,4 +1,4 @@
-"""The traffic simulation: every road user decides, then all move at once; every step is recorded."""
+"""The traffic simulation: all road users decide, then all move; every step is recorded."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from roadworthy.scenario.generate.traffic.ways import new_presence, note_presenc
 
 DT = 0.1
 HARDEST_BRAKING = 5.6  # m/s2, without a script
-ALARMING_BRAKING = 3.2  # m/s2: what calls for more is done at once and abruptly
-WAVE_MPS = 6.0  # how fast a queue goes at most, in waves
+ALARMING_BRAKING = 3.2  # m/s2: stronger braking is immediate and abrupt
+WAVE_MPS = 6.0  # the highest speed of a queue in waves
 BORDER_M = 0.4  # road users appear and vanish this far inside the map's border
 
 _PEDESTRIAN = int(Kind.PEDESTRIAN)
@@ -34,7 +34,7 @@ _BRAKE, _WAVE = int(Script.BRAKE), int(Script.WAVE)
 _STANDING_STEPS = 40  # after a scripted stop
 
 
-# What a road user did at a step.
+# The motion of a road user at a step.
 MOTION = np.dtype(
     [("x", np.float64), ("y", np.float64), ("heading", np.float64), ("v", np.float64), ("present", np.bool_)]
 )
@@ -48,10 +48,10 @@ def simulate(
     zebra_lanes: NDArray[np.int64],
     steps: int,
 ) -> NDArray[np.void]:
-    """Run traffic; returns (users, T) MOTION.
+    """Run traffic and return (users, T) MOTION.
 
-    lights: (lights, T) what each shows. walk_seconds: (crosswalks, T) seconds of green left, -1 without a light.
-    zebra_lanes: (k, 3) crosswalk, lane, number of the ZEBRA record.
+    lights: (lights, T) states. walk_seconds: (crosswalks, T) seconds of green left, -1 without a light. zebra_lanes:
+    (k, 3) crosswalk, lane, number of the ZEBRA record.
     """
     n = len(users)
     motion = np.zeros((n, steps), MOTION)
@@ -82,7 +82,7 @@ def _run(tables, users, state, presence, lights, walk_seconds, zebra_lanes, moti
                 before = state[i].lane
                 consider_change(tables, users, state, presence, step, i, wanted[i], target[i])
                 if state[i].lane != before:
-                    note_presence(tables, state, presence)  # whoever decides next sees the change
+                    note_presence(tables, state, presence)  # the next ones to decide see the change
         for i in range(n):
             if state[i].alive:
                 _move(tables, users, state, target[i], step, i)
@@ -121,7 +121,7 @@ def _record(tables, users, state, motion, step, i):
 
 @kernel
 def _drive(tables, users, state, presence, lights, walkers, step, i):
-    """The acceleration that a driver or cyclist wants, and the speed."""
+    """Return the acceleration that a driver or cyclist wants, and the speed."""
     own, me = users[i], state[i]
     v = me.v
     room = room_to_stop(tables, users, state, presence, lights, walkers, step, i)
@@ -153,7 +153,7 @@ def _drive(tables, users, state, presence, lights, walkers, step, i):
 
 @kernel
 def _move(tables, users, state, target, step, i):
-    """Act on what was decided a reaction time ago, and go on."""
+    """Execute the decision from one reaction time ago, and move."""
     own, me = users[i], state[i]
     for k in range(MEMORY_STEPS - 1, 0, -1):
         me.commands[k] = me.commands[k - 1]
@@ -169,7 +169,7 @@ def _move(tables, users, state, target, step, i):
             me.stood += 1
     v = me.v
     a = me.a + min(max(command - me.a, -rate), rate)
-    a = max(a, -(0.4 + 1.7 * v))  # nobody stops with a jolt
+    a = max(a, -(0.4 + 1.7 * v))  # no stops with a jolt
     faster = v + a * DT
     if faster <= 0.0:
         faster, a = 0.0, 0.0
