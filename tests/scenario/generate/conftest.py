@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from roadworthy.scenario.detect import BEHAVIORS
-from tests.scenario.generate.grounds import Ground, draw_ground
+from tests.scenario.generate.sites import Site, draw_site
 
 EVERY_CLASS = len(BEHAVIORS)
 CHUNK = EVERY_CLASS // 2
@@ -25,7 +25,7 @@ def _chunks() -> list[object]:
 
 # Of the whole session, so that pytest puts the tests of the same networks next to each other.
 @pytest.fixture(scope="session", params=_chunks())
-def grounds(request: pytest.FixtureRequest) -> list[Ground]:
+def sites(request: pytest.FixtureRequest) -> list[Site]:
     """Half a dozen networks (three dozen in the long tests)."""
     seed, numbers = request.param
-    return [draw_ground(seed, number) for number in numbers]
+    return [draw_site(seed, number) for number in numbers]

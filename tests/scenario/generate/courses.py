@@ -15,8 +15,8 @@ from roadworthy.scenario.generate.network import Lane, Network, Turn
 from roadworthy.scenario.generate.recording import record
 from roadworthy.scenario.generate.roads import Road, Section, add_crosswalk, build_road
 from roadworthy.scenario.generate.roundabouts import build_roundabout
+from roadworthy.scenario.generate.scene import Scene
 from roadworthy.scenario.generate.signals import phase_start
-from roadworthy.scenario.generate.stage import Stage
 from roadworthy.scenario.generate.traffic.tables import Layout, lay_out
 
 DT = 0.1
@@ -41,9 +41,9 @@ class Course:
     def lanes(self) -> list[Lane]:
         return self.network.lanes
 
-    def stage(self, seconds: float, seed: int = 0) -> Stage:
-        """An empty stage for a recording."""
-        return Stage(self.network, self.layout, np.random.default_rng(seed), round(seconds / DT), DT)
+    def scene(self, seconds: float, seed: int = 0) -> Scene:
+        """An empty scene for a recording."""
+        return Scene(self.network, self.layout, np.random.default_rng(seed), round(seconds / DT), DT)
 
     def approach(self, side: str) -> int:
         """The innermost lane that leads in from a side."""
@@ -54,11 +54,11 @@ class Course:
         (found,) = (n for n in self.lanes[self.approach(side)].successors if self.lanes[n].turn == turn)
         return found
 
-    def show_green_to(self, stage: Stage, lane: int, since_s: float = 0.0) -> None:
+    def show_green_to(self, scene: Scene, lane: int, since_s: float = 0.0) -> None:
         """Start the recording so many seconds after a junction lane's light turned green."""
         (plan,) = self.network.signals
         (number,) = (n for n, phase in enumerate(plan.phases) if lane in phase.shows)
-        stage.offsets[plan.junction] = (phase_start(plan, number) + since_s) % plan.cycle_s
+        scene.offsets[plan.junction] = (phase_start(plan, number) + since_s) % plan.cycle_s
 
 
 def straight_road(
@@ -106,10 +106,10 @@ def _arms(network: Network, section: Section, reach: float) -> dict[str, Road]:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Film:
-    """What everybody on a stage did: rows are road users, columns steps."""
+class Run:
+    """What everybody on a scene did: rows are road users, columns steps."""
 
-    stage: Stage
+    scene: Scene
     x: Array
     y: Array
     heading: Array
@@ -120,7 +120,7 @@ class Film:
 
     @property
     def lengths(self) -> Array:
-        return np.array([person.length for person in self.stage.roster.people])
+        return np.array([user.length for user in self.scene.road_users])
 
     def shown(self, lane: int) -> NDArray[np.uint8]:
         """(T,) what a junction lane's light shows."""
@@ -145,9 +145,9 @@ class Film:
         """The outlines of all who are there."""
         outlines = []
         for i in np.flatnonzero(self.present[:, step]):
-            person, pose = self.stage.roster.people[i], Pose(self.x[i, step], self.y[i, step], self.heading[i, step])
+            user, pose = self.scene.road_users[i], Pose(self.x[i, step], self.y[i, step], self.heading[i, step])
             corners = [
-                pose.shifted(ahead=a * person.length / 2, left=b * person.width / 2)
+                pose.shifted(ahead=a * user.length / 2, left=b * user.width / 2)
                 for a, b in ((1, 1), (-1, 1), (-1, -1), (1, -1))
             ]
             outlines.append(shapely.Polygon([(corner.x, corner.y) for corner in corners]))
@@ -163,9 +163,9 @@ class Film:
         return found
 
 
-def play(stage: Stage) -> Film:
-    """Let traffic run on a stage."""
-    recording = record(stage)
+def play(scene: Scene) -> Run:
+    """Let traffic run on a scene."""
+    recording = record(scene)
     motion = recording.motion
     x, y, heading, v = (np.where(motion["present"], motion[name], np.nan) for name in ("x", "y", "heading", "v"))
-    return Film(stage, x, y, heading, v, motion["present"], recording.lights, recording.tables.lanes["light"])
+    return Run(scene, x, y, heading, v, motion["present"], recording.lights, recording.tables.lanes["light"])

@@ -13,7 +13,7 @@ from roadworthy.scenario.generate.scenarios import ScenarioGenerator, generate_s
 from roadworthy.scenario.pack import encode_map, encode_scenario
 from roadworthy.scenario.schema import AgentType, FeatureKind, LightState, Scenario
 from roadworthy.scenario.validate import faults
-from tests.scenario.generate.grounds import surface_between
+from tests.scenario.generate.sites import surface_between
 
 STEPS, CURRENT_STEP, DT = 91, 10, 0.1
 

@@ -118,7 +118,7 @@ def line(start: Pose, length: float) -> Curve:
 
 
 def bend(start: Pose, turning: float, radius: float, ramp: float = 1.0 / 3.0) -> Curve:
-    """Return a turn by an angle: a clothoid in, an arc of the radius, a clothoid out; `ramp` is the clothoids' share of the length."""
+    """Return a turn by an angle: clothoid, arc of the radius, clothoid; `ramp` is the length share of each clothoid."""
     length = abs(turning) * radius / (1.0 - ramp)
     peak = np.sign(turning) / radius
     lengths = np.array([ramp, 1.0 - 2.0 * ramp, ramp]) * length

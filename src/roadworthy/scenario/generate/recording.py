@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from roadworthy.scenario.generate.roster import Person
+from roadworthy.scenario.generate.road_users import RoadUser, user_records
+from roadworthy.scenario.generate.scene import Parked, Scene
 from roadworthy.scenario.generate.signals import light_states, walk_seconds
-from roadworthy.scenario.generate.stage import Parked, Stage
 from roadworthy.scenario.generate.traffic.simulate import simulate
 from roadworthy.scenario.generate.traffic.tables import RoadTables, lane_count, road_tables
 from roadworthy.scenario.generate.traffic.users import Kind
@@ -25,54 +25,56 @@ PREDICTED = 8  # largest number of agents to predict
 class Recording:
     """The motion and the lights of a scene, from its first step to its last."""
 
-    stage: Stage
+    scene: Scene
     tables: RoadTables
     motion: NDArray[np.void]  # (users, T) MOTION
     lights: NDArray[np.uint8]
 
 
-def record(stage: Stage) -> Recording:
+def record(scene: Scene) -> Recording:
     """Simulate the traffic of a scene."""
-    tables = road_tables(stage.layout, stage.walks, stage.nudges)
-    lights = light_states(stage.network, tables, stage.offsets, stage.steps, stage.dt)
-    walking = walk_seconds(stage.network, tables, stage.offsets, stage.steps, stage.dt)
-    owners = np.repeat(np.arange(lane_count(tables)), np.diff(tables.lanes["zebra"]))
-    zebra_lanes = np.column_stack([tables.zebras["zebra"], owners, np.arange(len(owners))]).astype(np.int64)
-    motion = simulate(tables, stage.roster.users(), lights, walking, zebra_lanes, stage.steps)
-    return Recording(stage, tables, motion, lights)
+    tables = road_tables(scene.layout, scene.walks, scene.nudges)
+    lights = light_states(scene.network, tables, scene.offsets, scene.steps, scene.dt)
+    walking = walk_seconds(scene.network, tables, scene.offsets, scene.steps, scene.dt)
+    owners = np.repeat(np.arange(lane_count(tables)), np.diff(tables.lanes["crosswalk"]))
+    crosswalk_lanes = np.column_stack([tables.lane_crosswalks["crosswalk"], owners, np.arange(len(owners))]).astype(
+        np.int64
+    )
+    motion = simulate(tables, user_records(scene.road_users), lights, walking, crosswalk_lanes, scene.steps)
+    return Recording(scene, tables, motion, lights)
 
 
 def cut(
     recording: Recording, road_map: RoadMap, first: int, steps: int, *, id: str = "", tags: tuple[str, ...] = ()
 ) -> Scenario:
     """Return the scenario from step `first` on. The order of the agents does not reveal their roles."""
-    stage = recording.stage
+    scene = recording.scene
     motion = recording.motion[:, first : first + steps]
     chosen = np.flatnonzero(motion["present"].sum(axis=1) >= FEWEST_STEPS)
-    people = [stage.roster.people[i] for i in chosen]
-    moving, n = len(chosen), len(chosen) + len(stage.parked)
-    bodies: list[Person | Parked] = [*people, *stage.parked]
+    users = [scene.road_users[i] for i in chosen]
+    moving, n = len(chosen), len(chosen) + len(scene.parked)
+    bodies: list[RoadUser | Parked] = [*users, *scene.parked]
     sizes = np.array([[body.length, body.width, body.height] for body in bodies], np.float32)
-    types = np.array([AGENT_TYPES[p.kind] for p in people] + [AgentType.VEHICLE] * len(stage.parked), np.uint8)
+    types = np.array([AGENT_TYPES[p.kind] for p in users] + [AgentType.VEHICLE] * len(scene.parked), np.uint8)
     x, y, heading, speed = (np.zeros((n, steps)) for _ in range(4))
     valid = np.ones((n, steps), np.bool_)
     for values, name in ((x, "x"), (y, "y"), (heading, "heading"), (speed, "v"), (valid, "present")):
         values[:moving] = motion[name][chosen]
-    for row, car in enumerate(stage.parked, start=moving):
+    for row, car in enumerate(scene.parked, start=moving):
         x[row], y[row], heading[row] = car.pose.x, car.pose.y, car.pose.heading
     heading = (heading + np.pi) % (2 * np.pi) - np.pi
     height = np.broadcast_to(sizes[:, 2:3] / 2, (n, steps))
     present = valid[..., None]
     positions = (np.stack([x, y, height], axis=2) * present).astype(np.float32)
     velocities = (speed[..., None] * np.stack([np.cos(heading), np.sin(heading)], axis=2) * present).astype(np.float32)
-    order = np.random.default_rng([first, n, stage.roster.people[stage.sdc].seed]).permutation(n)
-    sdc = int(np.flatnonzero(order == np.searchsorted(chosen, stage.sdc))[0])
+    order = np.random.default_rng([first, n, scene.road_users[scene.sdc].seed]).permutation(n)
+    sdc = int(np.flatnonzero(order == np.searchsorted(chosen, scene.sdc))[0])
     current_step = min(CURRENT_STEP, steps - 1)
     scenario = Scenario(
         id=id,
         source="generated",
         tags=tags,
-        dt=stage.dt,
+        dt=scene.dt,
         current_step=current_step,
         map=road_map,
         agent_ids=np.arange(n, dtype=np.int64),

@@ -18,8 +18,8 @@ from roadworthy.scenario.generate.assemble import assemble
 from roadworthy.scenario.generate.config import DEFAULT_STEPS, EXAM_STEPS, GenerateConfig
 from roadworthy.scenario.generate.network import Network
 from roadworthy.scenario.generate.recording import Recording, cut, record
+from roadworthy.scenario.generate.scene import Scene
 from roadworthy.scenario.generate.setups import SETUPS
-from roadworthy.scenario.generate.stage import Stage
 from roadworthy.scenario.generate.traffic.simulate import DT
 from roadworthy.scenario.generate.traffic.tables import Layout, lay_out
 from roadworthy.scenario.schema import RoadMap, Scenario
@@ -88,14 +88,14 @@ class ScenarioGenerator:
         return self._place[1]
 
     def _try(self, place: Place, rng: np.random.Generator, id: str) -> Scenario | None:
-        stage = Stage(
+        scene = Scene(
             place.network, place.layout, rng, SETTLING_STEPS + SEARCH_STEPS + self.steps, DT, is_exam=self._is_exam
         )
         try:
-            SETUPS[self.behavior].cast(stage)
+            SETUPS[self.behavior].populate(scene)
         except GenerationError:
             return None
-        recording = record(stage)
+        recording = record(scene)
         shown = self._windows(recording, place.road_map, rng)
         for first in islice(shown, WINDOWS_PER_EXAM if self._is_exam else WINDOWS_PER_RECORDING):
             scenario = cut(recording, place.road_map, first, self.steps, id=id, tags=(self.behavior,))
@@ -117,8 +117,8 @@ class ScenarioGenerator:
 
     def _windows(self, recording: Recording, road_map: RoadMap, rng: np.random.Generator) -> Iterator[int]:
         """Yield first steps of windows in which the car is present and shows the behavior, in random order."""
-        there = recording.motion["present"][recording.stage.sdc]
-        whole = cut(recording, road_map, 0, recording.stage.steps)
+        there = recording.motion["present"][recording.scene.sdc]
+        whole = cut(recording, road_map, 0, recording.scene.steps)
         tracks = Tracks.of(whole)
         needed = min(self.steps, EXAM_STEPS)
         for first in rng.permutation(np.arange(SETTLING_STEPS, SETTLING_STEPS + SEARCH_STEPS, STRIDE)).tolist():

@@ -69,9 +69,9 @@ def _phases(plan: SignalPlan, times: NDArray[np.floating]) -> tuple[NDArray[np.i
 def _is_driven_over(network: Network, tables: RoadTables, crosswalk: int, shows: Mapping[int, LightState]) -> bool:
     """Return whether a phase lets traffic over a crosswalk that need not expect pedestrians there."""
     for lane, shown in shows.items():
-        for z in range(tables.lanes["zebra"][lane], tables.lanes["zebra"][lane + 1]):
-            if tables.zebras["zebra"][z] == crosswalk:
-                enters = tables.zebras["span"][z, 0] < ENTERING_M
+        for z in range(tables.lanes["crosswalk"][lane], tables.lanes["crosswalk"][lane + 1]):
+            if tables.lane_crosswalks["crosswalk"][z] == crosswalk:
+                enters = tables.lane_crosswalks["span"][z, 0] < ENTERING_M
                 if enters or shown == LightState.ARROW_GO or network.lanes[lane].turn == Turn.STRAIGHT:
                     return True
     return False

@@ -19,7 +19,7 @@ DECIDING_M = 45.0  # distance to a junction at which a driver starts to look for
 
 
 @kernel
-def room_to_stop(tables, users, state, presence, lights, walkers, step, i):
+def room_to_stop(tables, users, state, presence, lights, pedestrians, step, i):
     """Return m from the front bumper to the nearest place where the driver must stop, FAR_M if there is none."""
     room = FAR_M
     me = state[i]
@@ -32,7 +32,7 @@ def room_to_stop(tables, users, state, presence, lights, walkers, step, i):
         lane = me.route[k]
         junction = tables.lanes[lane].junction
         line_room = start - half - LINE_MARGIN_M if k > 0 and junction >= 0 else FAR_M
-        room = min(room, room_before_pedestrians(tables, users, state, walkers, i, lane, start, line_room))
+        room = min(room, room_before_pedestrians(tables, users, state, pedestrians, i, lane, start, line_room))
         inside = room_inside(tables, users, i, lane, start) if junction >= 0 else -1.0
         if k > 0 and junction >= 0 and junction != before and me.committed != lane:
             waits = _must_wait(tables, users, state, presence, lights, step, i, k, line_room)

@@ -45,24 +45,26 @@ def simulate(
     users: NDArray[np.void],
     lights: NDArray[np.uint8],
     walk_seconds: NDArray[np.float64],
-    zebra_lanes: NDArray[np.int64],
+    crosswalk_lanes: NDArray[np.int64],
     steps: int,
 ) -> NDArray[np.void]:
     """Run traffic and return (users, T) MOTION.
 
-    lights: (lights, T) states. walk_seconds: (crosswalks, T) seconds of green left, -1 without a light. zebra_lanes:
-    (k, 3) crosswalk, lane, number of the ZEBRA record.
+    lights: (lights, T) states. walk_seconds: (crosswalks, T) seconds of green left, -1 without a light.
+    crosswalk_lanes: (k, 3) crosswalk, lane, number of the LANE_CROSSWALK record.
     """
     n = len(users)
     motion = np.zeros((n, steps), MOTION)
-    _run(tables, users, new_state(n), new_presence(lane_count(tables), n), lights, walk_seconds, zebra_lanes, motion)
+    _run(
+        tables, users, new_state(n), new_presence(lane_count(tables), n), lights, walk_seconds, crosswalk_lanes, motion
+    )
     return motion
 
 
 @kernel
-def _run(tables, users, state, presence, lights, walk_seconds, zebra_lanes, motion):
+def _run(tables, users, state, presence, lights, walk_seconds, crosswalk_lanes, motion):
     n, steps = motion.shape
-    walkers = np.flatnonzero(users.kind == _PEDESTRIAN)
+    pedestrians = np.flatnonzero(users.kind == _PEDESTRIAN)
     target = np.zeros(n)
     wanted = np.zeros(n)
     for step in range(steps):
@@ -74,9 +76,11 @@ def _run(tables, users, state, presence, lights, walk_seconds, zebra_lanes, moti
             if state[i].alive:
                 _record(tables, users, state, motion, step, i)
                 if users[i].kind == _PEDESTRIAN:
-                    target[i] = walking_acceleration(tables, users, state, presence, walk_seconds, zebra_lanes, step, i)
+                    target[i] = walking_acceleration(
+                        tables, users, state, presence, walk_seconds, crosswalk_lanes, step, i
+                    )
                 else:
-                    target[i], wanted[i] = _drive(tables, users, state, presence, lights, walkers, step, i)
+                    target[i], wanted[i] = _drive(tables, users, state, presence, lights, pedestrians, step, i)
         for i in range(n):
             if state[i].alive and users[i].kind != _PEDESTRIAN:
                 before = state[i].lane
@@ -120,11 +124,11 @@ def _record(tables, users, state, motion, step, i):
 
 
 @kernel
-def _drive(tables, users, state, presence, lights, walkers, step, i):
+def _drive(tables, users, state, presence, lights, pedestrians, step, i):
     """Return the acceleration that a driver or cyclist wants, and the speed."""
     own, me = users[i], state[i]
     v = me.v
-    room = room_to_stop(tables, users, state, presence, lights, walkers, step, i)
+    room = room_to_stop(tables, users, state, presence, lights, pedestrians, step, i)
     me.held = room < FAR_M and room < max(v * v / (2.0 * 1.2), 6.0)
     me.waited = me.waited + 1 if me.held and v < 0.5 else 0
     wanted = min(own.speed_factor * tables.lanes[me.lane].limit, own.top_speed)

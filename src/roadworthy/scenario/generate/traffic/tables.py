@@ -27,7 +27,7 @@ LANE = np.dtype(
         ("sample", np.int64),  # its first sample
         ("follow", np.int64),  # its first successor
         ("conflict", np.int64),  # its first conflict
-        ("zebra", np.int64),  # its first crosswalk
+        ("crosswalk", np.int64),  # its first crosswalk
         ("nudge", np.int64),  # its first obstacle
         ("spacing", np.float64),  # m between samples
         ("length", np.float64),
@@ -50,7 +50,7 @@ CONFLICT = np.dtype(
     [("lane", np.int64), ("kind", np.int64), ("rank", np.int64), ("own", np.float64, (2,)), ("other", np.float64, (2,))]
 )
 # A crosswalk over a lane: first and last meter on it, and m from the crosswalk's first curb to the lane's center.
-ZEBRA = np.dtype([("zebra", np.int64), ("span", np.float64, (2,)), ("across", np.float64)])
+LANE_CROSSWALK = np.dtype([("crosswalk", np.int64), ("span", np.float64, (2,)), ("across", np.float64)])
 # An obstacle beside a lane: its range, and the offset to the left that passes it.
 NUDGE = np.dtype([("span", np.float64, (2,)), ("shift", np.float64)])
 
@@ -62,7 +62,7 @@ class RoadTables(NamedTuple):
     samples: NDArray[np.void]
     follow: NDArray[np.int64]
     conflicts: NDArray[np.void]
-    zebras: NDArray[np.void]
+    lane_crosswalks: NDArray[np.void]
     nudges: NDArray[np.void]
 
 
@@ -83,7 +83,7 @@ class Layout:
     samples: NDArray[np.void]
     follow: NDArray[np.int64]
     conflicts: NDArray[np.void]
-    zebras: NDArray[np.void]
+    lane_crosswalks: NDArray[np.void]
 
 
 def lane_count(tables: RoadTables) -> int:
@@ -101,16 +101,16 @@ def lay_out(network: Network) -> Layout:
         record["limit"], record["freeway"] = lane.speed_limit, lane.type == LaneType.FREEWAY
     lanes["light"][:n] = light_numbers(network)
     follow = [(i, j) for i, lane in enumerate(network.lanes) for j in lane.successors]
-    conflicts, zebras = _conflicts(network), _zebras(network)
+    conflicts, lane_crosswalks = _conflicts(network), _lane_crosswalks(network)
     lanes["follow"] = _starts(follow, n + 1)
-    lanes["conflict"], lanes["zebra"] = _starts(conflicts, n + 1), _starts(zebras, n + 1)
+    lanes["conflict"], lanes["crosswalk"] = _starts(conflicts, n + 1), _starts(lane_crosswalks, n + 1)
     _describe(lanes[:n], [lane.path for lane in network.lanes], 0)
     return Layout(
         lanes,
         _samples([lane.path for lane in network.lanes]),
         np.array([j for _, j in follow], np.int64),
         np.array([row[1:] for row in conflicts], CONFLICT),
-        np.array([row[1:] for row in zebras], ZEBRA),
+        np.array([row[1:] for row in lane_crosswalks], LANE_CROSSWALK),
     )
 
 
@@ -122,14 +122,18 @@ def road_tables(layout: Layout, walks: Sequence[Parallel], nudges: Sequence[Nudg
     rest = lanes[n:]
     for name, value in (("left", -1), ("right", -1), ("junction", -1), ("light", -1), ("width", 1.0), ("limit", 3.0)):
         rest[name] = value
-    rest["follow"], rest["conflict"], rest["zebra"] = len(layout.follow), len(layout.conflicts), len(layout.zebras)
+    rest["follow"], rest["conflict"], rest["crosswalk"] = (
+        len(layout.follow),
+        len(layout.conflicts),
+        len(layout.lane_crosswalks),
+    )
     _describe(rest[:-1], walks, base)
     samples = np.concatenate([layout.samples, _samples(walks)])
     lanes[-1]["sample"] = len(samples)
     ordered = sorted(nudges)
     lanes["nudge"] = _starts([(nudge.lane,) for nudge in ordered], n + len(walks) + 1)
     records = np.array([((nudge.first, nudge.last), nudge.shift) for nudge in ordered], NUDGE)
-    return RoadTables(lanes, samples, layout.follow, layout.conflicts, layout.zebras, records)
+    return RoadTables(lanes, samples, layout.follow, layout.conflicts, layout.lane_crosswalks, records)
 
 
 def light_numbers(network: Network) -> NDArray[np.int64]:
@@ -206,8 +210,8 @@ def _neighborhood(network: Network, before: Sequence[set[int]]) -> Iterator[tupl
             yield a, b
 
 
-def _zebras(network: Network) -> list[tuple[int, int, tuple[float, float], float]]:
-    """Return rows of lane and ZEBRA."""
+def _lane_crosswalks(network: Network) -> list[tuple[int, int, tuple[float, float], float]]:
+    """Return rows of lane and LANE_CROSSWALK."""
     rows = []
     boxes = np.array([[p.x.min(), p.x.max(), p.y.min(), p.y.max()] for p in (lane.path for lane in network.lanes)])
     for number, crosswalk in enumerate(network.crosswalks):

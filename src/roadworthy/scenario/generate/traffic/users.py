@@ -60,7 +60,7 @@ USER = np.dtype(
         ("script", np.int64),
         ("script_step", np.int64),
         ("script_value", np.float64),
-        ("zebra", np.int64),  # pedestrians: the crosswalk, -1 if there is none
+        ("crosswalk", np.int64),  # pedestrians: the crosswalk, -1 if there is none
         ("curb_s", np.float64, (2,)),  # m along the path where the road starts and ends
         ("backwards", np.int64),  # 1 if it walks from the crosswalk's second curb to the first
     ]

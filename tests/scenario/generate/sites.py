@@ -16,7 +16,7 @@ from roadworthy.scenario.schema import FeatureKind, LaneType, RoadMap
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Ground:
+class Site:
     """A place with a name that says how to build it again."""
 
     name: str
@@ -86,8 +86,8 @@ def surface_between(edges: list[NDArray[np.float64]]) -> shapely.Geometry:
     return reduce(shapely.symmetric_difference, [shapely.make_valid(shapely.Polygon(edge)) for edge in edges])
 
 
-def draw_ground(seed: int, number: int) -> Ground:
+def draw_site(seed: int, number: int) -> Site:
     """The place with a number, the classes in turn."""
     behavior = BEHAVIORS[number % len(BEHAVIORS)]
     number //= len(BEHAVIORS)
-    return Ground(f"build_place({seed}, {behavior!r}, {number})", build_place(seed, behavior, number))
+    return Site(f"build_place({seed}, {behavior!r}, {number})", build_place(seed, behavior, number))

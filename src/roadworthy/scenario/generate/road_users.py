@@ -1,9 +1,10 @@
-"""Random road users: drivers, cyclists and pedestrians, and the list of those in a scene."""
+"""Random road users: drivers, cyclists and pedestrians."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from roadworthy.scenario.generate.traffic.users import ROUTE_LANES, USER, WAVES,
 
 
 @dataclass
-class Person:
+class RoadUser:
     """The properties of a road user, and where it starts. Units as in `USER`."""
 
     kind: Kind
@@ -43,32 +44,19 @@ class Person:
     script: Script = Script.NONE
     script_step: int = 0
     script_value: float = 0.0
-    zebra: int = -1
+    crosswalk: int = -1
     curb_s: tuple[float, float] = (0.0, 0.0)
     backwards: int = 0
 
 
-@dataclass
-class Roster:
-    """The road users of a scene, in the order in which they were added."""
-
-    people: list[Person] = field(default_factory=list)
-
-    def add(self, person: Person, **changes: Any) -> int:
-        """Add a road user with changed properties, and return its number."""
-        for name, value in changes.items():
-            setattr(person, name, value)
-        self.people.append(person)
-        return len(self.people) - 1
-
-    def users(self) -> NDArray[np.void]:
-        """Return (N,) USER records for the kernels."""
-        users = np.zeros(len(self.people), USER)
-        for record, person in zip(users, self.people, strict=True):
-            for name in USER.names or ():
-                value = getattr(person, name)
-                record[name] = (*value, *([-1] * ROUTE_LANES))[:ROUTE_LANES] if name == "plan" else value
-        return users
+def user_records(road_users: Sequence[RoadUser]) -> NDArray[np.void]:
+    """Return (N,) USER records for the kernels."""
+    records = np.zeros(len(road_users), USER)
+    for record, user in zip(records, road_users, strict=True):
+        for name in USER.names or ():
+            value = getattr(user, name)
+            record[name] = (*value, *([-1] * ROUTE_LANES))[:ROUTE_LANES] if name == "plan" else value
+    return records
 
 
 class Dice:
@@ -87,7 +75,7 @@ class Dice:
         return min(max(mean + deviation * next(self._normal), low), high)
 
 
-def draw_driver(rng: np.random.Generator, *, freeway: bool = False) -> Person:
+def draw_driver(rng: np.random.Generator, *, freeway: bool = False) -> RoadUser:
     """Return a driver with a vehicle. Trucks are only on freeways, where bends are wide enough for them."""
     dice = Dice(rng)
     size = dice.between(0.0, 1.0)
@@ -100,7 +88,7 @@ def draw_driver(rng: np.random.Generator, *, freeway: bool = False) -> Person:
     else:
         length, width, height = dice.between(4.1, 5.0), dice.between(1.75, 1.95), dice.between(1.4, 1.75)
         pace, push = dice.normal(1.04, 0.09, 0.8, 1.3), dice.between(1.4, 2.3)
-    return Person(
+    return RoadUser(
         kind=Kind.CAR,
         length=length,
         width=width,
@@ -120,10 +108,10 @@ def draw_driver(rng: np.random.Generator, *, freeway: bool = False) -> Person:
     )
 
 
-def draw_cyclist(rng: np.random.Generator) -> Person:
+def draw_cyclist(rng: np.random.Generator) -> RoadUser:
     """Return a cyclist, who keeps to the bicycle lane."""
     dice = Dice(rng)
-    return Person(
+    return RoadUser(
         kind=Kind.CYCLIST,
         length=dice.between(1.65, 1.85),
         width=dice.between(0.55, 0.7),
@@ -143,10 +131,10 @@ def draw_cyclist(rng: np.random.Generator) -> Person:
     )
 
 
-def draw_pedestrian(rng: np.random.Generator) -> Person:
+def draw_pedestrian(rng: np.random.Generator) -> RoadUser:
     """Return a pedestrian, with walking speeds as in Knoblauch et al. (1996): about 1.2 to 1.6 m/s."""
     dice = Dice(rng)
-    return Person(
+    return RoadUser(
         kind=Kind.PEDESTRIAN,
         length=dice.between(0.45, 0.6),
         width=dice.between(0.5, 0.7),
