@@ -1,4 +1,4 @@
-"""`roadworthy scenarios generate`: flags, config files and what comes out."""
+"""`roadworthy scenarios generate`: flags, config files and output."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_pack_is_written_and_described(tmp_path: Path, capsys: Captured) -> No
         assert [scenario.steps for scenario in pack] == [91, 91]
 
 
-def test_flags_win_over_set_and_set_over_the_file(tmp_path: Path) -> None:
+def test_flags_override_set_and_set_overrides_the_file(tmp_path: Path) -> None:
     config, path = tmp_path / "town.toml", tmp_path / "town.pack"
     config.write_text('[generate]\ncount = 9\nseed = 9\nsteps = 120\nclasses = ["highway_straight"]\n')
     arguments = ["--config", str(config), "--set", "count=8", "--set", "seed=5", "--count", "1", "--processes", "1"]
@@ -64,9 +64,7 @@ def test_a_wrong_setting_is_named_and_nothing_is_written(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_defaults_that_the_help_names_are_those_of_the_config(
-    capsys: Captured, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_help_names_the_defaults_of_the_config(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "120")
     main(["scenarios", "generate", "--help"])
     named = dict(re.findall(r"--(count|seed|steps) .*\((\d+)\)\.", capsys.readouterr().out))

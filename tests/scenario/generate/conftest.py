@@ -12,7 +12,7 @@ CHUNK = EVERY_CLASS // 2
 
 
 def _chunks() -> list[object]:
-    """(seed, numbers) of the networks that are looked at together: so few that workers share them out evenly."""
+    """Return (seed, numbers) of the networks that a test gets at once: few enough that workers share them evenly."""
     few = [
         pytest.param((5, range(first, first + CHUNK)), id=f"5:{first}") for first in range(0, 3 * EVERY_CLASS, CHUNK)
     ]
@@ -23,9 +23,9 @@ def _chunks() -> list[object]:
     return [*few, *many]
 
 
-# Of the whole session, so that pytest puts the tests of the same networks next to each other.
+# Scope "session", so that pytest runs the tests of the same networks one after another.
 @pytest.fixture(scope="session", params=_chunks())
 def sites(request: pytest.FixtureRequest) -> list[Site]:
-    """Half a dozen networks (three dozen in the long tests)."""
+    """Return half a dozen networks (three dozen in the long tests)."""
     seed, numbers = request.param
     return [draw_site(seed, number) for number in numbers]

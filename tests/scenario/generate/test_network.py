@@ -1,4 +1,4 @@
-"""Laws that every generated road network keeps: the lane graph, its geometry, turns, stop lines, right of way."""
+"""Properties of every generated road network: the lane graph, its geometry, turns, stop lines, right of way."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from roadworthy.scenario.generate.network import Control, Turn
 from roadworthy.scenario.schema import LaneType
 from tests.scenario.generate.sites import Site, draw_site
 
-# Map polylines are thinned to within 2 cm and stored as float32.
+# Map polylines are simplified to within 2 cm and stored as float32.
 THINNED_M = 0.03
 
 
 def turned(points: np.ndarray) -> float:
-    """Radians from a polyline's first direction to its last, left positive."""
+    """Return rad from a polyline's first direction to its last, left positive."""
     steps = np.diff(points, axis=0)
     directions = np.unwrap(np.arctan2(steps[:, 1], steps[:, 0]))
     return float(directions[-1] - directions[0])
@@ -42,7 +42,7 @@ def test_the_map_has_the_lanes_of_the_network_in_their_places(sites: list[Site])
             assert site.center_lines[number].length == pytest.approx(lane.path.length, rel=2e-3, abs=0.05)
 
 
-def test_the_map_says_which_lane_follows_which(sites: list[Site]) -> None:
+def test_the_map_has_the_successors_of_lanes(sites: list[Site]) -> None:
     for site in sites:
         pairs = {(i, j) for i, lane in enumerate(site.lanes) for j in lane.successors}
         assert {tuple(pair) for pair in site.road_map.successors.tolist()} == pairs
@@ -68,14 +68,14 @@ def test_neighbors_are_parallel_at_a_constant_distance(sites: list[Site]) -> Non
 
 
 def leads_nowhere(site: Site, number: int) -> bool:
-    """Whether a lane stops short on the road: nothing follows it, yet the road goes on."""
+    """Return whether a lane ends on the road: it has no successor, but the road continues."""
     lane = site.lanes[number]
     beyond = lane.end.shifted(ahead=1.0)
     return not lane.successors and not lane.ends and shapely.contains_xy(site.surface, beyond.x, beyond.y)
 
 
 def comes_from_nowhere(site: Site, number: int) -> bool:
-    """Whether a lane begins on the road without anything before it."""
+    """Return whether a lane starts on the road without a predecessor."""
     before = site.lanes[number].start.shifted(ahead=-1.0)
     return not site.predecessors[number] and shapely.contains_xy(site.surface, before.x, before.y)
 
@@ -89,14 +89,14 @@ def test_only_lanes_that_leave_the_map_or_close_have_no_successor(sites: list[Si
                 assert lane.left >= 0, f"{site.name}: lane {number} closes without a lane to change into"
 
 
-def test_a_bicycle_lane_leads_on_through_every_junction(sites: list[Site]) -> None:
+def test_a_bicycle_lane_continues_through_every_junction(sites: list[Site]) -> None:
     for site in sites:
         for number, lane in enumerate(site.lanes):
             if lane.type == LaneType.BIKE_LANE:
                 assert not leads_nowhere(site, number), f"{site.name}: bicycle lane {number}"
 
 
-def test_traffic_comes_from_beyond_the_map_on_just_the_lanes_that_begin_there(sites: list[Site]) -> None:
+def test_traffic_enters_the_map_on_exactly_the_lanes_that_start_at_its_border(sites: list[Site]) -> None:
     for site in sites:
         begin_there = [
             number
@@ -121,7 +121,7 @@ def test_where_lanes_enter_and_leave_the_map_they_are_clear_of_all_others(sites:
                 assert not too_close, f"{site.name}: lane {number} lies over {too_close}"
 
 
-def test_movements_turn_the_way_that_they_are_named(sites: list[Site]) -> None:
+def test_movements_turn_as_they_are_named(sites: list[Site]) -> None:
     for site in sites:
         for number, lane in enumerate(site.lanes):
             angle = np.rad2deg(turned(site.polyline(number)))
@@ -153,7 +153,7 @@ def test_every_road_of_a_junction_leads_to_every_other(sites: list[Site]) -> Non
                         elif follower not in seen:
                             seen.add(follower)
                             front.append(follower)
-                # Around a ring one gets back into one's own road, too.
+                # Around a ring a driver can return to the same road, too.
                 expected = len(sources) - (not site.is_roundabout(junction))
                 assert len(targets) == expected, (site.name, junction, source)
 
@@ -188,7 +188,7 @@ def test_stop_signs_stand_beside_the_road_right_of_an_approach_and_stop_its_move
         assert signed == {i for i, lane in enumerate(site.lanes) if lane.control == Control.STOP}, site.name
 
 
-def test_nobody_gives_way_to_one_who_gives_way_to_them(sites: list[Site]) -> None:
+def test_yielding_is_never_mutual(sites: list[Site]) -> None:
     for site in sites:
         pairs = {tuple(pair) for pair in site.road_map.yields.tolist()}
         assert not {(a, b) for a, b in pairs if (b, a) in pairs}, site.name
@@ -196,7 +196,7 @@ def test_nobody_gives_way_to_one_who_gives_way_to_them(sites: list[Site]) -> Non
             assert site.lanes[a].junction == site.lanes[b].junction >= 0, (site.name, a, b)
 
 
-def test_traffic_that_enters_a_ring_gives_way_to_the_ring(sites: list[Site]) -> None:
+def test_traffic_that_enters_a_ring_yields_to_the_ring(sites: list[Site]) -> None:
     for site in sites:
         pairs = {tuple(pair) for pair in site.road_map.yields.tolist()}
         for number, lane in enumerate(site.lanes):
@@ -207,7 +207,7 @@ def test_traffic_that_enters_a_ring_gives_way_to_the_ring(sites: list[Site]) -> 
             assert (number, rings[0]) in pairs, (site.name, number)
 
 
-def test_side_streets_stop_and_give_way_where_there_are_no_lights(sites: list[Site]) -> None:
+def test_side_streets_stop_and_yield_where_there_are_not_lights(sites: list[Site]) -> None:
     for site in sites:
         pairs = {tuple(pair) for pair in site.road_map.yields.tolist()}
         for a, lane in enumerate(site.lanes):

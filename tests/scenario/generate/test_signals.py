@@ -1,4 +1,4 @@
-"""Signals over whole cycles: never two greens that conflict, yellow in between, all red between phases."""
+"""Signals over whole cycles: no conflicting greens, yellow in between, all red between phases."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from tests.scenario.generate.sites import Site
 
 DT = 0.1
 YELLOW_STATES = (LightState.CAUTION, LightState.ARROW_CAUTION)
-# Only after giving way: others may be green meanwhile.
+# After yielding: others may be green at the same time.
 PERMITTED = LightState.FLASHING_CAUTION
 
 
 @dataclass(frozen=True, eq=False)
 class Cycle:
-    """What every light of a junction shows over more than a whole cycle."""
+    """The states of every light of a junction over more than a whole cycle."""
 
     name: str
     plan: SignalPlan
@@ -35,7 +35,7 @@ class Cycle:
 
 
 def cycles(site: Site) -> list[Cycle]:
-    """All signalised junctions of a network."""
+    """Return all signalized junctions of a network."""
     longest = max((plan.cycle_s for plan in site.network.signals), default=0.0)
     if not longest:
         return []
@@ -52,7 +52,7 @@ def cycles(site: Site) -> list[Cycle]:
 
 
 def meet(site: Site, a: int, b: int) -> bool:
-    """Whether the ways of two lanes from different roads cross or join, told from the map's geometry."""
+    """Return whether two lanes from different roads cross or join, from the map's geometry."""
     if site.lanes[a].approach == site.lanes[b].approach:
         return False
     if set(site.lanes[a].successors) & set(site.lanes[b].successors):
@@ -69,7 +69,7 @@ def test_no_two_lanes_that_meet_are_green_at_once(sites: list[Site]) -> None:
                     assert not (green[a] & green[b]).any(), f"{cycle.name}: lanes {lane} and {other}"
 
 
-def test_lanes_that_meet_follow_each_other_with_everybody_at_red_in_between(sites: list[Site]) -> None:
+def test_greens_of_conflicting_lanes_are_separated_by_all_red(sites: list[Site]) -> None:
     for site in sites:
         for cycle in cycles(site):
             go = cycle.shows((*GREEN_STATES, PERMITTED))
@@ -95,14 +95,14 @@ def test_green_turns_yellow_before_it_turns_red(sites: list[Site]) -> None:
                     assert (ends[ends > begin][0] - begin) * DT >= 3.0, f"{cycle.name}: lane {lane}"
 
 
-def test_everybody_gets_green_once_in_a_cycle(sites: list[Site]) -> None:
+def test_every_lane_gets_green_once_in_a_cycle(sites: list[Site]) -> None:
     for site in sites:
         for cycle in cycles(site):
             waits = ~cycle.shows((*GREEN_STATES, PERMITTED)).any(axis=1)
             assert not waits.any(), f"{cycle.name}: lanes {np.array(cycle.lanes)[waits]} never go"
 
 
-def test_a_permitted_movement_gives_way_to_the_greens_that_it_meets(sites: list[Site]) -> None:
+def test_a_permitted_movement_yields_to_the_greens_that_it_meets(sites: list[Site]) -> None:
     for site in sites:
         for cycle in cycles(site):
             permitted, green = cycle.states == PERMITTED, cycle.shows(GREEN_STATES)
@@ -112,7 +112,7 @@ def test_a_permitted_movement_gives_way_to_the_greens_that_it_meets(sites: list[
                         assert (lane, other) in site.network.yields, f"{cycle.name}: {lane} meets {other}"
 
 
-def test_turns_to_the_left_have_arrows_and_everything_else_has_not(sites: list[Site]) -> None:
+def test_only_left_turns_have_arrows(sites: list[Site]) -> None:
     arrows = (LightState.ARROW_GO, LightState.ARROW_CAUTION, LightState.ARROW_STOP)
     for site in sites:
         for cycle in cycles(site):

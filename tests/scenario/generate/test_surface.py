@@ -17,7 +17,7 @@ BESIDE_M = 0.02
 
 
 def beside(edge: NDArray[np.float64], left: float) -> NDArray[np.float64]:
-    """(n, 2) a point beside the middle of every segment of an edge."""
+    """Return (n, 2) a point beside the middle of every segment of an edge."""
     steps = np.diff(edge, axis=0)
     lengths = np.hypot(*steps.T)
     kept = lengths > 5 * BESIDE_M  # beside shorter ones, the rounding of stored points decides
@@ -42,7 +42,7 @@ def test_the_road_is_on_the_left_of_every_edge(sites: list[Site]) -> None:
             assert not shapely.contains_xy(site.surface, beside(edge, -BESIDE_M)).any(), where
 
 
-def test_outer_edges_run_counter_clockwise_and_holes_clockwise(sites: list[Site]) -> None:
+def test_outer_edges_run_counterclockwise_and_holes_clockwise(sites: list[Site]) -> None:
     for site in sites:
         rings = [shapely.Polygon(edge) for edge in site.edges]
         for number, edge in enumerate(site.edges):
@@ -64,7 +64,7 @@ def test_islands_are_medians_and_everything_else_is_a_boundary(sites: list[Site]
 
 
 def strays(site: Site, lane: Lane) -> float:
-    """How far the sides of a lane stand out of the surface, in meters."""
+    """Return how far the sides of a lane are outside of the surface, in m."""
     path, half = lane.path, lane.width / 2
     left = np.column_stack([-np.sin(path.heading), np.cos(path.heading)])
     middle = np.column_stack([path.x, path.y])
@@ -96,12 +96,12 @@ def test_paint_and_crosswalks_lie_on_the_surface(sites: list[Site]) -> None:
             assert paved.covers(shapely.LineString(site.polyline(feature))), f"{site.name}: line {feature}"
         for feature in site.road_map.features(FeatureKind.CROSSWALK):
             crosswalk = shapely.Polygon(site.polyline(feature))
-            # From curb to curb: its corners may stand out a little where the road bends.
+            # From curb to curb: its corners may be slightly outside where the road bends.
             assert crosswalk.difference(paved).area < 0.05 * crosswalk.area, f"{site.name}: crosswalk {feature}"
 
 
 def strip_along(path: Parallel, width: float) -> shapely.Polygon:
-    """The site along a path, without a hand's breadth on either side."""
+    """Return a network along a path, with a small margin on either side."""
     return shapely.LineString(np.column_stack([path.x, path.y])).buffer(width / 2 - 0.05, cap_style="flat")
 
 

@@ -1,4 +1,4 @@
-"""Drivers behind others and at lights: they stand behind who stands, stop at red, and never roll backwards."""
+"""Drivers behind others and at lights: they stop behind standing cars and at red lights, and never roll backward."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from roadworthy.scenario.generate.junctions import JunctionControl
 from roadworthy.scenario.generate.network import Turn
 from roadworthy.scenario.generate.traffic.users import Script
 from roadworthy.scenario.schema import LightState
-from tests.scenario.generate.courses import DT, Run, crossing, play, straight_road
+from tests.scenario.generate.courses import DT, Run, crossing, simulate_scene, straight_road
 
 SEEDS = range(5)
 LIT = crossing(JunctionControl.PERMITTED_SIGNAL)
-LINE_M = 0.2  # what a painted line is wide: a bumper above it has not passed it
+LINE_M = 0.2  # width of a painted line: a bumper above it has not passed it
 
 
 def queue_at_red(seed: int, seconds: float) -> Run:
@@ -24,7 +24,7 @@ def queue_at_red(seed: int, seconds: float) -> Run:
     for before in (25.0, 55.0, 85.0):
         straight = LIT.movement("east", Turn.STRAIGHT)
         scene.sdc = scene.put_car(lane, LIT.lanes[lane].path.length - before, 8.0, plan=(straight,))
-    return play(scene)
+    return simulate_scene(scene)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -63,13 +63,13 @@ def test_speed_is_never_negative_and_standing_cars_stand_still(seed: int) -> Non
 
 
 @pytest.mark.parametrize("before", range(5, 90, 6))
-def test_nobody_enters_on_red_wherever_the_yellow_light_meets_them(before: int) -> None:
+def test_no_driver_enters_on_red_wherever_the_light_turns_yellow(before: int) -> None:
     scene = LIT.scene(14.0, before)
     straight = LIT.movement("east", Turn.STRAIGHT)
     LIT.show_green_to(scene, straight, since_s=39.0)  # a second before it turns yellow
     lane = LIT.approach("east")
     scene.sdc = scene.put_car(lane, LIT.lanes[lane].path.length - before - 11.0, 11.0, plan=(straight,))
-    run = play(scene)
+    run = simulate_scene(scene)
     front = run.ahead_of(LIT.lanes[lane].end, 0)
     crosses = np.flatnonzero((front[:-1] <= LINE_M) & (front[1:] > LINE_M))
     red = np.isin(run.shown(straight), [LightState.STOP])
@@ -78,14 +78,14 @@ def test_nobody_enters_on_red_wherever_the_yellow_light_meets_them(before: int) 
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_followers_of_one_who_brakes_hard_stop_in_time(seed: int) -> None:
+def test_followers_of_a_car_that_brakes_hard_stop_in_time(seed: int) -> None:
     course = straight_road(length=700.0, limit=20.0)
     scene = course.scene(18.0, seed)
     lane = course.roads["road"].forward[0]
     for number in range(5):
         braking = {"script": Script.BRAKE, "script_step": 20, "script_value": 7.0} if number == 0 else {}
         scene.sdc = scene.put_car(lane, 260.0 - number * 38.0, 18.0, **braking)
-    run = play(scene)
+    run = simulate_scene(scene)
     assert run.v[0].min() == 0.0
     along = run.x
     gaps = along[:-1] - along[1:] - (run.lengths[:-1] + run.lengths[1:])[:, None] / 2
@@ -93,12 +93,12 @@ def test_followers_of_one_who_brakes_hard_stop_in_time(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_alone_on_the_road_one_drives_at_ones_own_desired_speed(seed: int) -> None:
+def test_a_driver_alone_on_the_road_drives_at_its_desired_speed(seed: int) -> None:
     course = straight_road(length=900.0, limit=14.0)
     scene = course.scene(40.0, seed)
     scene.sdc = scene.put_car(course.roads["road"].forward[0], 10.0, 2.0)
     user = scene.road_users[0]
-    run = play(scene)
+    run = simulate_scene(scene)
     assert run.v[0, -1] == pytest.approx(user.speed_factor * 14.0, rel=0.03)
     assert np.nanmax(run.v[0]) <= user.speed_factor * 14.0 * 1.02
     assert np.diff(run.v[0]).max() / DT <= user.acceleration + 1e-6
@@ -111,7 +111,7 @@ def test_a_follower_keeps_about_its_own_headway(seed: int) -> None:
     lane = course.roads["road"].forward[0]
     scene.put_car(lane, 120.0, 10.0, top_speed=10.0)
     scene.sdc = scene.put_car(lane, 40.0, 12.0)
-    run = play(scene)
+    run = simulate_scene(scene)
     user = scene.road_users[1]
     gap = run.x[0, -1] - run.x[1, -1] - run.lengths.mean()
     assert run.v[1, -1] == pytest.approx(10.0, abs=0.3)

@@ -1,4 +1,4 @@
-"""Random traffic on generated networks: continuous motion within human bounds, and it never comes to a standstill."""
+"""Random traffic on generated networks: continuous motion within human limits, without permanent standstill."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from roadworthy.scenario.generate.scene import Scene
 from roadworthy.scenario.generate.setups.street import fill, populate_hard_stop
 from roadworthy.scenario.generate.traffic.simulate import HARDEST_BRAKING
 from roadworthy.scenario.generate.traffic.users import Kind
-from tests.scenario.generate.courses import DT, Run, play
+from tests.scenario.generate.courses import DT, Run
 
 PLACES = [("merge", 0), ("roundabout", 0), ("protected_left", 0), ("unprotected_right", 0), ("nudge_parked", 0)]
 
 
 def busy(behavior: str, number: int, steps: int, seed: int = 11) -> Run:
-    """Background traffic alone."""
+    """Simulate background traffic only."""
     place = build_place(seed, behavior, number)
     scene = Scene(place.network, place.layout, np.random.default_rng([seed, number]), steps, DT)
     fill(scene)
-    return play(scene)
+    return simulate_scene(scene)
 
 
 @pytest.fixture(scope="module", params=PLACES, ids=lambda place: f"{place[0]}-{place[1]}")
 def run(request: pytest.FixtureRequest) -> Run:
-    """Half a minute on one of the networks."""
+    """Return half a minute on one of the networks."""
     behavior, number = request.param
     return busy(behavior, number, steps=300)
 
@@ -37,15 +37,15 @@ def kinds(run: Run) -> np.ndarray:
 
 
 def drives(run: Run) -> np.ndarray:
-    """(users,) who is no pedestrian."""
+    """Return (users,) whether each is not a pedestrian."""
     return kinds(run) != Kind.PEDESTRIAN
 
 
-def test_nobody_drives_backwards(run: Run) -> None:
+def test_no_vehicle_drives_backward(run: Run) -> None:
     assert (run.v[run.present] >= 0.0).all()
 
 
-def test_everybody_comes_once_and_leaves_once(run: Run) -> None:
+def test_every_road_user_appears_once_and_leaves_once(run: Run) -> None:
     appearances = np.diff(run.present.astype(np.int8), axis=1, prepend=0) == 1
     assert appearances.sum(axis=1).max() == 1
     assert appearances.any(axis=1).mean() > 0.5
@@ -69,7 +69,7 @@ def test_headings_turn_no_faster_than_a_driver_can_steer(run: Run) -> None:
     pace = ((run.v[:, 1:] + run.v[:, :-1]) / 2)[drives(run)]
     assert np.nanmax(turned) / DT < 1.2
     assert np.nanmax(turned / DT * pace) < 4.9
-    # Wheels that don't roll don't turn the vehicle.
+    # Wheels that do not roll do not turn the vehicle.
     assert np.nanmax(np.where(pace == 0.0, turned, 0.0)) == 0.0
 
 
@@ -118,7 +118,7 @@ def test_traffic_is_the_same_every_time() -> None:
 
 
 def longest_standstill_s(run: Run) -> float:
-    """Of anybody who drives."""
+    """Of all drivers."""
     stands = run.present & (np.nan_to_num(run.v, nan=1.0) < 0.1) & drives(run)[:, None]
     longest = np.zeros(len(stands), np.int64)
     now = np.zeros(len(stands), np.int64)
@@ -129,7 +129,7 @@ def longest_standstill_s(run: Run) -> float:
 
 
 def runs_on(run: Run) -> None:
-    """At the end of a recording people still drive, arrive and leave."""
+    """At the end of a recording road users still drive, arrive and leave."""
     late = slice(-200, None)
     moving = run.present[:, late] & (np.nan_to_num(run.v[:, late]) > 1.0) & drives(run)[:, None]
     assert moving.sum(axis=0).min() >= 1, "there is always somebody who drives"
@@ -140,21 +140,21 @@ def runs_on(run: Run) -> None:
 
 
 @pytest.mark.parametrize(("behavior", "number"), [("merge", 1), ("protected_left", 1), ("roundabout", 2)])
-def test_a_long_recording_runs_on(behavior: str, number: int) -> None:
+def test_traffic_continues_in_a_long_recording(behavior: str, number: int) -> None:
     runs_on(busy(behavior, number, steps=1000))
 
 
 @pytest.mark.parametrize("number", range(2))
 @pytest.mark.parametrize("behavior", ["merge", "highway_straight", "stop_and_go"])
-def test_nobody_comes_to_a_lasting_stop_on_a_freeway(behavior: str, number: int) -> None:
-    """Traffic that is put there flows freely, so who has to wait for a gap gets one before long."""
+def test_no_vehicle_stops_for_long_on_a_freeway(behavior: str, number: int) -> None:
+    """The added traffic flows freely, so drivers who wait for a gap soon get one."""
     run = busy(behavior, number, steps=1000, seed=23)
     assert longest_standstill_s(run) < 20.0
 
 
 @pytest.mark.parametrize(("behavior", "number"), [("roundabout", 0), ("unprotected_right", 0), ("protected_left", 0)])
-def test_nobody_is_stuck_in_a_town(behavior: str, number: int) -> None:
-    """Red lasts up to a minute; who stands longer than a minute and a half is held up by a deadlock."""
+def test_no_vehicle_is_stuck_in_a_town(behavior: str, number: int) -> None:
+    """Red lasts up to a minute; a driver who stands longer than a minute and a half is in a deadlock."""
     run = busy(behavior, number, steps=1500, seed=23)
     assert longest_standstill_s(run) < 90.0
 
@@ -162,7 +162,7 @@ def test_nobody_is_stuck_in_a_town(behavior: str, number: int) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("behavior", BEHAVIORS)
 @pytest.mark.parametrize("number", range(4))
-def test_traffic_runs_on_for_five_minutes_and_nobody_is_stuck(behavior: str, number: int) -> None:
+def test_traffic_continues_for_five_minutes_without_a_deadlock(behavior: str, number: int) -> None:
     run = busy(behavior, number, steps=3000, seed=23)
     runs_on(run)
     # A queue at a light may have to wait for a second green.
@@ -170,8 +170,8 @@ def test_traffic_runs_on_for_five_minutes_and_nobody_is_stuck(behavior: str, num
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_one_who_brakes_by_script_stands_still_and_drives_on(seed: int) -> None:
-    run = play(hard_stop(seed))
+def test_a_car_that_brakes_by_script_stands_still_and_drives_on(seed: int) -> None:
+    run = simulate_scene(hard_stop(seed))
     speed = run.v[run.scene.sdc]
     stands = speed[: np.flatnonzero(run.present[run.scene.sdc])[-1] + 1] == 0.0
     assert stands.any()
@@ -181,7 +181,7 @@ def test_one_who_brakes_by_script_stands_still_and_drives_on(seed: int) -> None:
 
 
 def hard_stop(seed: int) -> Scene:
-    """Nobody but the two who brake."""
+    """Only the two that brake."""
     place = build_place(23, "hard_stop", seed)
     scene = Scene(place.network, place.layout, np.random.default_rng(seed), 300, DT)
     populate_hard_stop(scene)
