@@ -82,7 +82,7 @@ def generate(
 
 def note_compilation() -> None:
     """Say so if kernels have to be compiled first."""
-    from roadworthy.kernels.compile import cache_folder
+    from roadworthy.kernels import cache_folder
 
     if not cache_folder("scenario").exists():
         note("compiling kernels (once per version, about half a minute)")

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 from roadworthy.scenario.lanes.network import REACH_M, Doubles, LaneNetwork
 from roadworthy.scenario.schema import Ints
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 from roadworthy.scenario.detect.tracks import Tracks
 from roadworthy.scenario.schema import AgentType, LightState
 

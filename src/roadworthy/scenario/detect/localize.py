@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 from roadworthy.scenario.detect.grid import CELL_M, LaneGrid
 from roadworthy.scenario.lanes.locate import (
     AHEAD_COST,

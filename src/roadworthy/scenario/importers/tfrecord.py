@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roadworthy.errors import UsageError
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 from roadworthy.scenario.importers.importer import Damage, Location, Record
 from roadworthy.scenario.importers.wire import MAX_BYTES
 from roadworthy.scenario.schema import Bytes

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roadworthy.errors import ScenarioError
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 from roadworthy.scenario.importers.wire import Table
 from roadworthy.scenario.importers.womd_schema import FEATURE_FIELDS
 from roadworthy.scenario.schema import (

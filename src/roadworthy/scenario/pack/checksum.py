@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 
 WORD_BYTES = 8
 _STEP_LOW = np.uint64(0x78DDE6C4)  # both are 4 times an odd number
@@ -28,6 +28,7 @@ _LOW_BITS = np.uint64(0b01)
 _HIGH_BITS = np.uint64(0b11)
 _HALF = np.uint64(0xFFFFFFFF)
 _HALF_LENGTH = np.uint64(32)
+_CHUNK = 1 << 16  # words that NumPy sums at once
 
 
 def checksum(buffer: bytes | mmap, offset: int = 0, size: int | None = None) -> int:
@@ -36,7 +37,18 @@ def checksum(buffer: bytes | mmap, offset: int = 0, size: int | None = None) -> 
     return int(_weighted_sum(np.frombuffer(buffer, np.uint64, size // WORD_BYTES, offset)))
 
 
-@kernel
+def _weighted_sum_in_chunks(words: NDArray[np.uint64]) -> Any:
+    with np.errstate(over="ignore"):
+        total = np.uint64(len(words)) * _STEP_LOW
+        for start in range(0, len(words), _CHUNK):
+            chunk = words[start : start + _CHUNK]
+            places = np.arange(start, start + len(chunk), dtype=np.uint64)
+            low, high = (places * _STEP_LOW | _LOW_BITS) & _HALF, (places * _STEP_HIGH | _HIGH_BITS) & _HALF
+            total += ((chunk & _HALF) * low + (chunk >> _HALF_LENGTH) * high).sum(dtype=np.uint64)
+    return total
+
+
+@kernel(plain=_weighted_sum_in_chunks)
 def _weighted_sum(words: NDArray[np.uint64]) -> Any:
     # A plain integer sum, which LLVM vectorizes in any order.
     total = np.uint64(len(words)) * _STEP_LOW

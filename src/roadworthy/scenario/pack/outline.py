@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 from roadworthy.scenario.pack.bundle import ALIGNMENT
 from roadworthy.scenario.schema import SCENARIO_ARRAYS, Ints, Longs, Scenario
 
@@ -71,7 +71,7 @@ def read_scenario(words: Ints) -> PackedScenario | None:
     )
 
 
-@kernel
+@kernel(plain=True)
 def _find_arrays(words: Ints, starts_out: Longs) -> bool:
     """Compute where the arrays start. Return False if there is no outline, or if the words are too few for it."""
     if len(words) < OUTLINE_WORDS or words[0] != SIGN:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roadworthy.errors import PackError
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 from roadworthy.scenario.grid import CELL_M
 from roadworthy.scenario.pack.bundle import ALIGNMENT
 from roadworthy.scenario.pack.signs import sign_lines
@@ -178,7 +178,7 @@ _ITEM_BYTES = {"<f4": 4, "<i4": 4, "|u1": 1, "list": 1}
 _ENTRY_BYTES = np.array([section.width * _ITEM_BYTES[section.dtype] for section in SECTIONS.values()])
 
 
-@kernel
+@kernel(plain=True)
 def _find_sections(words: Ints, starts_out: Longs, lengths_out: Longs) -> bool:
     """Compute from the header where sections start and their lengths. Return False if the header is inconsistent."""
     counts = np.zeros(_HEADER_LENGTH + 1, np.int64)

@@ -134,7 +134,7 @@ def _offers(entry: Entry, decided_s: float, passages: list[float], end_s: float)
 
 
 def _meeting_place(tracks: Tracks, lane: int, other: int) -> tuple[float, float, bool] | None:
-    """Return m along both lanes to where they first meet, and whether they join there; None if they do not meet."""
+    """Return where two lanes first meet, in m along each, and whether they join; None if they do not meet."""
     x, y, arc = tracks.network.center(lane)
     other_x, other_y, other_arc = tracks.network.center(other)
     apart = np.hypot(x[:, None] - other_x, y[:, None] - other_y)

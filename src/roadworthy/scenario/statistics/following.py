@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 from roadworthy.scenario.detect import Tracks
 from roadworthy.scenario.schema import AgentType, Bools, Ints
 from roadworthy.scenario.statistics.sample import Doubles, Longs, stretches

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 from roadworthy.scenario.lanes.network import LaneNetwork
 from roadworthy.scenario.schema import GREEN_STATES, RED_STATES, AgentType, Scenario
 from roadworthy.scenario.validate.finding import Finding

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 from roadworthy.scenario.schema import AgentType, Scenario
 from roadworthy.scenario.validate.finding import Finding
 from roadworthy.scenario.validate.limits import Limits

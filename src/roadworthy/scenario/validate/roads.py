@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 from roadworthy.scenario.lanes.network import LaneNetwork
 from roadworthy.scenario.schema import RoadMap
 from roadworthy.scenario.source_values import neighbor_ranges

@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 from roadworthy.scenario.schema import AgentType, FeatureKind, Ints, RoadMap, Scenario
 from roadworthy.scenario.validate.finding import Finding
 from roadworthy.scenario.validate.limits import Limits

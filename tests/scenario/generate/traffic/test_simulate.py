@@ -12,7 +12,7 @@ from roadworthy.scenario.generate.scene import Scene
 from roadworthy.scenario.generate.setups.street import fill, populate_hard_stop
 from roadworthy.scenario.generate.traffic.simulate import HARDEST_BRAKING
 from roadworthy.scenario.generate.traffic.users import Kind
-from tests.scenario.generate.courses import DT, Run
+from tests.scenario.generate.courses import DT, Run, simulate_scene
 
 PLACES = [("merge", 0), ("roundabout", 0), ("protected_left", 0), ("unprotected_right", 0), ("nudge_parked", 0)]
 

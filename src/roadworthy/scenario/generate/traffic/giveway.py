@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 from roadworthy.scenario.generate.traffic.following import FAR_M
 from roadworthy.scenario.generate.traffic.lights import FIRM_BRAKING, is_flashing, light_stops, sign_stops
 from roadworthy.scenario.generate.traffic.pedestrians import room_before_pedestrians

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 from roadworthy.scenario.generate.traffic.following import FAR_M, following_acceleration
 from roadworthy.scenario.generate.traffic.leaders import follower_on_lane, leader_on_way
 from roadworthy.scenario.generate.traffic.place import beside

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 from roadworthy.scenario.generate.traffic.following import FAR_M
 from roadworthy.scenario.generate.traffic.tables import DIVERGING, MERGING
 from roadworthy.scenario.generate.traffic.ways import COMING, HERE, LEAVING

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 from roadworthy.scenario.generate.network import Control
 from roadworthy.scenario.schema import LightState
 

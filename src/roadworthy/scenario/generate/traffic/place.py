@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 from roadworthy.scenario.generate.traffic.users import WAVES
 
 NUDGE_RAMP_M = 16.0  # to swing out before an obstacle, and back beyond it

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 from roadworthy.scenario.generate.network import Control
 from roadworthy.scenario.generate.traffic.following import FAR_M, travel_time
 from roadworthy.scenario.generate.traffic.lights import is_red, is_yellow

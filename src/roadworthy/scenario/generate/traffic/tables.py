@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 from roadworthy.scenario.generate.curves import Parallel
 from roadworthy.scenario.generate.network import Control, Network
 from roadworthy.scenario.schema import LaneType
