@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from roadworthy.cli.output import JsonFlag, examples, tell, tell_json
-from roadworthy.cli.progress import progress
 from roadworthy.cli.replay import Policy, Trust
 from roadworthy.cli.rescore import RunPath
+from roadworthy.progress import progress
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from roadworthy.cli.output import JsonFlag, examples, note, tell, tell_json
-from roadworthy.cli.progress import Report, progress
+from roadworthy.progress import Report, progress
 
 if TYPE_CHECKING:
     from roadworthy.evaluation.suite import Outcome

@@ -12,7 +12,7 @@ import typer
 
 from roadworthy.cli.files import PackPath, make_folder, require_suffix
 from roadworthy.cli.output import JsonFlag, examples, note, tell, tell_json
-from roadworthy.cli.progress import progress
+from roadworthy.progress import progress
 
 if TYPE_CHECKING:
     from rich.table import Table

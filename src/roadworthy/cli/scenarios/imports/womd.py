@@ -11,8 +11,8 @@ import typer
 
 from roadworthy.cli.files import make_folder, require_suffix
 from roadworthy.cli.output import JsonFlag, examples, note, tell, tell_json
-from roadworthy.cli.progress import progress
 from roadworthy.errors import UsageError
+from roadworthy.progress import progress
 
 if TYPE_CHECKING:
     from rich.table import Table

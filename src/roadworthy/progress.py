@@ -1,4 +1,4 @@
-"""Progress of anything that may take longer than a second: a bar on terminals, plain lines elsewhere, on stderr."""
+"""Show the progress of a phase on stderr: a bar on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-Report = Callable[[int, int], None]  # how many are done, of how many
+Report = Callable[[int, int], None]  # of (done, total)
 
 FIRST_LINE_S = 1.0
 LINE_INTERVAL_S = 5.0
@@ -15,7 +15,7 @@ LINE_INTERVAL_S = 5.0
 
 @contextmanager
 def progress(task: str) -> Iterator[Report]:
-    """Give a function to call with (done, total); what it shows ends with the block."""
+    """Yield a function of (done, total) that shows the progress of a phase until the context ends."""
     if sys.stderr.isatty():
         with _bar(task) as report:
             yield report
@@ -24,7 +24,7 @@ def progress(task: str) -> Iterator[Report]:
 
 
 def plain_lines(task: str, clock: Callable[[], float]) -> Report:
-    """Lines for logs: one after the first second, one every few seconds, and one at the end of what took so long."""
+    """Return a function that writes lines: after a second, every few seconds, and at the end of a long phase."""
     started = clock()
     due = started + FIRST_LINE_S
     has_spoken = False
@@ -44,6 +44,7 @@ def plain_lines(task: str, clock: Callable[[], float]) -> Report:
 
 @contextmanager
 def _bar(task: str) -> Iterator[Report]:
+    from rich.console import Console
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -53,8 +54,6 @@ def _bar(task: str) -> Iterator[Report]:
         TimeRemainingColumn,
     )
 
-    from roadworthy.cli.output import console
-
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -63,6 +62,6 @@ def _bar(task: str) -> Iterator[Report]:
         TextColumn("left"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console(is_stderr=True), transient=True) as bar:
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         number = bar.add_task(task, total=None)
         yield lambda done, total: bar.update(number, completed=done, total=total)

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from roadworthy.cli.progress import plain_lines, progress
+from roadworthy.progress import plain_lines, progress
 
 
 class Clock:
