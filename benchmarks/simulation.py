@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from benchmarks.runner import Measurements, Sizes
 from roadworthy.errors import GenerationError
 from roadworthy.scenario.generate.assemble import assemble
-from roadworthy.scenario.generate.producer import SETTLING_STEPS
 from roadworthy.scenario.generate.recording import cut, record
+from roadworthy.scenario.generate.scenarios import SETTLING_STEPS
 from roadworthy.scenario.generate.stage import Stage
 from roadworthy.scenario.generate.towns import TownPlan, build_town
 from roadworthy.scenario.generate.traffic.simulate import DT

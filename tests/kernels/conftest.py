@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-
 from roadworthy.scenario.generate.producer import produce
+
 from roadworthy.scenario.pack import Pack
 from tests.sim.scenes import pack_of
 

@@ -25,7 +25,7 @@ from roadworthy.policy.network import Policy
 from roadworthy.policy.neural import NeuralActor
 from roadworthy.policy.spec import BASELINES
 from roadworthy.record import Run
-from roadworthy.scenario.generate.producer import produce
+from roadworthy.scenario.generate.scenarios import generate_scenario
 from roadworthy.scenario.pack import Pack
 from roadworthy.scenario.schema import AgentType
 from roadworthy.sim.config import SimConfig
@@ -69,7 +69,7 @@ env.reward.collision = -0.5
 def held_out(folder: Path, towns: int) -> Pack:
     """Generated towns that the baseline has not seen."""
     kinds = CLASSES["town"]
-    scenarios = [produce(HELD_OUT, kinds[k % len(kinds)], k // len(kinds), 91) for k in range(towns)]
+    scenarios = [generate_scenario(HELD_OUT, kinds[k % len(kinds)], k // len(kinds), 91) for k in range(towns)]
     return pack_of(folder / "towns.pack", *scenarios)
 
 

@@ -77,9 +77,7 @@ def _marker(part: str) -> Path:
     """Return the file that says that a part is compiled for this Python and this kind of processor."""
     from llvmlite import binding  # type: ignore[import-untyped]
 
-    return (
-        cache_folder(part) / f"{sys.implementation.cache_tag}-{platform.machine()}-{binding.get_host_cpu_name()}.done"
-    )
+    return cache_folder(part) / f"{sys.implementation.cache_tag}-{binding.get_host_cpu_name()}.done"
 
 
 def _compile_elsewhere(report: Report, total: int, call: bytes) -> bool:

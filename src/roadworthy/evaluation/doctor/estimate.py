@@ -19,8 +19,8 @@ from roadworthy.evaluation.evaluator import DrivingEvaluator
 from roadworthy.evaluation.sections import evaluator_class
 from roadworthy.evaluation.subject import actor_maker, subject_of
 from roadworthy.evaluation.task import Task
-from roadworthy.scenario.generate.pack import available_cores
 from roadworthy.scenario.pack import Pack
+from roadworthy.scenario.processes import available_cores
 
 _WARM_STEPS, _TIMED_STEPS = 3, 10
 

@@ -20,7 +20,7 @@ DECIDING_M = 45.0  # before a junction one begins to look for traffic that goes 
 
 @kernel
 def room_to_stop(tables, users, state, presence, lights, walkers, step, i):
-    """Metres from the front bumper to the nearest place where one has to stop, FAR_M if nowhere."""
+    """Meters from the front bumper to the nearest place where one has to stop, FAR_M if nowhere."""
     room = FAR_M
     me = state[i]
     half = 0.5 * users[i].length

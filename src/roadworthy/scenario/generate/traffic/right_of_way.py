@@ -21,7 +21,7 @@ _STOP = int(Control.STOP)
 
 @kernel
 def gives_way(tables, users, state, presence, lights, step, i, lane, start):
-    """Whether somebody goes first where a junction lane that begins `start` metres ahead meets others."""
+    """Whether somebody goes first where a junction lane that begins `start` meters ahead meets others."""
     for c in range(tables.lanes[lane].conflict, tables.lanes[lane + 1].conflict):
         conflict = tables.conflicts[c]
         if conflict.kind != DIVERGING:

@@ -13,7 +13,7 @@ import numpy as np
 
 from roadworthy.errors import ConfigError, GenerationError
 from roadworthy.scenario.detect import BEHAVIORS, DETECTORS, Tracks, detect
-from roadworthy.scenario.exams import obstacle, situation_of
+from roadworthy.scenario.exams import disqualification, situation_of
 from roadworthy.scenario.generate.assemble import assemble
 from roadworthy.scenario.generate.config import DEFAULT_STEPS, EXAM_STEPS, GenerateConfig
 from roadworthy.scenario.generate.network import Network
@@ -48,7 +48,7 @@ class Place:
 
 
 def build_place(seed: int, behavior: str, number: int) -> Place:
-    """The place with a number for a behaviour class."""
+    """The place with a number for a behavior class."""
     for attempt in range(ATTEMPTS_TO_BUILD):
         rng = np.random.default_rng([seed, BEHAVIORS.index(behavior), _NETWORK, number, attempt])
         try:
@@ -59,7 +59,7 @@ def build_place(seed: int, behavior: str, number: int) -> Place:
     raise GenerationError(f"no road network for {behavior!r} was found with seed {seed}, number {number}")
 
 
-class Producer:
+class ScenarioGenerator:
     """Makes scenarios of one class and seed; keeps the place that it used last."""
 
     def __init__(self, seed: int, behavior: str, steps: int = DEFAULT_STEPS) -> None:
@@ -67,7 +67,7 @@ class Producer:
         self._place: tuple[int, Place] | None = None
 
     def scenario(self, index: int) -> Scenario:
-        """The scenario with an index. Neighbouring indices share their place unless nothing can happen there."""
+        """The scenario with an index. Neighboring indices share their place unless nothing can happen there."""
         for change in range(PLACES_PER_SCENARIO):
             # Places beyond the shared ones are numbered so that no two scenarios meet in the same one.
             shared = index // SCENARIOS_PER_PLACE
@@ -111,11 +111,13 @@ class Producer:
 
     def _qualifies(self, scenario: Scenario) -> bool:
         """Whether a recording is long enough for no exam, or qualifies for one."""
-        return not self._is_exam or obstacle(self.behavior, situation_of(scenario, scenario.current_step)) is None
+        return (
+            not self._is_exam or disqualification(self.behavior, situation_of(scenario, scenario.current_step)) is None
+        )
 
     def _windows(self, recording: Recording, road_map: RoadMap, rng: np.random.Generator) -> Iterator[int]:
-        """First steps of windows in which the self-driving car is there and shows the behaviour, in random order."""
-        there = recording.motion["there"][recording.stage.sdc]
+        """First steps of windows in which the self-driving car is there and shows the behavior, in random order."""
+        there = recording.motion["present"][recording.stage.sdc]
         whole = cut(recording, road_map, 0, recording.stage.steps)
         tracks = Tracks.of(whole)
         needed = min(self.steps, EXAM_STEPS)
@@ -126,9 +128,9 @@ class Producer:
                 yield first
 
 
-def produce(seed: int, behavior: str, index: int, steps: int = DEFAULT_STEPS) -> Scenario:
+def generate_scenario(seed: int, behavior: str, index: int, steps: int = DEFAULT_STEPS) -> Scenario:
     """The scenario of a class with an index, from 0: the same bytes every time."""
     GenerateConfig(seed=seed, steps=steps, classes=(behavior,))  # raises what is wrong with these
     if index < 0:
         raise ConfigError(f"index is {index}, expected 0 or more")
-    return Producer(seed, behavior, steps).scenario(index)
+    return ScenarioGenerator(seed, behavior, steps).scenario(index)

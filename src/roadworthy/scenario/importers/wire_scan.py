@@ -1,4 +1,4 @@
-"""The walk over the bytes of a protobuf message: compiled, driven by the tables that `wire.MessageReader` lays out."""
+"""The compiled scan of a protobuf message, driven by the tables that `wire.MessageReader` prepares."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from roadworthy.scenario.schema import Bytes, Ints, Longs
 
 VARINT, FIXED64, LENGTH_DELIMITED, FIXED32 = 0, 1, 2, 5
 
-# A field of a table: its wire type, and where its value goes. `place` is its number among the fields of its table;
+# A field of a table: its wire type, and where its value is stored. `place` is its number among the fields of its table;
 # `child` is the table of its messages or repeated values.
 Slot = np.dtype([("wire_type", "i4"), ("is_message", "?"), ("is_repeated", "?"), ("child", "i4"), ("place", "i4")])
 
@@ -21,7 +21,7 @@ _MAX_KEY = np.uint64(2**32 - 1)
 
 
 class Fault(IntEnum):
-    """What can be wrong with the bytes of a message."""
+    """Faults in the bytes of a message."""
 
     NONE = 0
     CUT = 1
@@ -38,18 +38,18 @@ class Fault(IntEnum):
 
 _FAULTS = {
     Fault.CUT: "the message ends in the middle of a value",
-    Fault.LONG_VARINT: "a number goes on after its tenth byte",
-    Fault.BAD_KEY: "no field has such a number",
-    Fault.BAD_WIRE_TYPE: "wire types 3, 4, 6 and 7 (groups, and nothing) are not read",
+    Fault.LONG_VARINT: "a number has more than ten bytes",
+    Fault.BAD_KEY: "the field number is invalid",
+    Fault.BAD_WIRE_TYPE: "wire types 3 and 4 (groups), 6 and 7 are not supported",
     Fault.OTHER_WIRE_TYPE: "the wire type is not that of the field's kind",
-    Fault.OVERLONG: "it is longer than what is left of the message around it",
+    Fault.OVERLONG: "it is longer than the rest of the enclosing message",
     Fault.UNEVEN: "packed numbers don't fill it evenly",
 }
 
 
 @kernel
 def _varint(data: Bytes, at: int, end: int) -> Any:
-    """A number of seven bits a byte, and where it ends; if that is below 0, it is a fault, negated."""
+    """Return a number of seven bits per byte, and its end; a negative end is a fault, negated."""
     value = np.uint64(0)
     for k in range(_MAX_VARINT_BYTES):
         if at + k >= end:
@@ -63,7 +63,7 @@ def _varint(data: Bytes, at: int, end: int) -> Any:
 
 @kernel
 def _fixed(data: Bytes, at: int, size: int) -> Any:
-    """A number of `size` bytes, the lowest first."""
+    """Return a little-endian number of `size` bytes."""
     value = np.uint64(0)
     for k in range(size):
         value |= np.uint64(data[at + k]) << np.uint64(8 * k)
@@ -71,13 +71,13 @@ def _fixed(data: Bytes, at: int, size: int) -> Any:
 
 
 @kernel
-def walk(
+def scan(
     data: Bytes, slot_of_number: Ints, slots: Any, totals: Longs, starts: Longs, cells_out: Longs, counts_out: Longs
 ) -> Any:
-    """Count the rows of every table and, where there are cells, fill them; returns fault, byte, table and field number.
+    """Count the rows of every table, fill the cells if there are any, and return fault, byte, table and field number.
 
-    Table t has totals[t] rows. Its columns lie one after another from cells_out[starts[t]] on: first the bits that say
-    which fields are there, then one column for each field. The values of a repeated field are a column of their own.
+    Table t has totals[t] rows. Its columns are stored one after another from cells_out[starts[t]] on: first the
+    presence bits, then one column for each field. The values of a repeated field have a column of their own.
     """
     is_filling = len(cells_out) > 0
     counts_out[:] = 0
@@ -136,7 +136,7 @@ def walk(
         child = field.child
         before = counts_out[child] if child >= 0 else 0
         if field.is_message:
-            # A single message may come in parts: what follows is added to the row that is there.
+            # A single message may come in parts, which are merged into one row.
             if field.is_repeated or last_parent[child] != row:
                 last_parent[child] = row
                 counts_out[child] += 1

@@ -9,8 +9,7 @@ import pytest
 import shapely
 
 from roadworthy.scenario.detect import BEHAVIORS, DETECTORS, Tracks, detect
-from roadworthy.scenario.generate import produce
-from roadworthy.scenario.generate.producer import Producer
+from roadworthy.scenario.generate.scenarios import ScenarioGenerator, generate_scenario
 from roadworthy.scenario.pack import encode_map, encode_scenario
 from roadworthy.scenario.schema import AgentType, FeatureKind, LightState, Scenario
 from roadworthy.scenario.validate import faults
@@ -43,11 +42,11 @@ def corners(scenario: Scenario, agent: int) -> np.ndarray:
 @pytest.mark.parametrize(("seed", "indices"), CHUNKS)
 @pytest.mark.parametrize("behavior", BEHAVIORS)
 def test_every_scenario_is_sound_and_of_just_its_class(behavior: str, seed: int, indices: range) -> None:
-    producer = Producer(seed, behavior)
+    generator = ScenarioGenerator(seed, behavior)
     seen = set()
     for index in indices:
-        scenario = producer.scenario(index)
-        where = f"produce({seed}, {behavior!r}, {index})"
+        scenario = generator.scenario(index)
+        where = f"generate_scenario({seed}, {behavior!r}, {index})"
         assert detect(scenario) == (behavior,), where
         assert faults(scenario) == [], where
         assert scenario.tags == (behavior,), where
@@ -59,12 +58,12 @@ def test_every_scenario_is_sound_and_of_just_its_class(behavior: str, seed: int,
 @pytest.fixture(scope="module", params=BEHAVIORS)
 def scenario(request: pytest.FixtureRequest) -> Scenario:
     """One of every class."""
-    return produce(3, request.param, 1)
+    return generate_scenario(3, request.param, 1)
 
 
 @pytest.mark.row("SCEN-3")
 def test_the_same_seed_class_and_index_give_the_same_bytes(scenario: Scenario) -> None:
-    again = produce(3, scenario.tags[0], 1)
+    again = generate_scenario(3, scenario.tags[0], 1)
     assert again is not scenario
     assert encode_scenario(again) == encode_scenario(scenario)
     assert encode_map(again.map) == encode_map(scenario.map)
@@ -72,20 +71,20 @@ def test_the_same_seed_class_and_index_give_the_same_bytes(scenario: Scenario) -
 
 @pytest.mark.parametrize("behavior", ["hard_stop", "roundabout", "merge"])
 def test_a_scenario_does_not_depend_on_what_was_made_before_it(behavior: str) -> None:
-    producer = Producer(5, behavior)
-    backwards = {index: encode_scenario(producer.scenario(index)) for index in (6, 2, 0)}
-    repeated = encode_scenario(producer.scenario(2))
+    generator = ScenarioGenerator(5, behavior)
+    backwards = {index: encode_scenario(generator.scenario(index)) for index in (6, 2, 0)}
+    repeated = encode_scenario(generator.scenario(2))
     assert backwards[2] == repeated
     for index, expected in backwards.items():
-        assert encode_scenario(produce(5, behavior, index)) == expected
+        assert encode_scenario(generate_scenario(5, behavior, index)) == expected
 
 
 def test_other_seeds_indices_and_classes_give_other_scenarios() -> None:
     scenarios = [
-        produce(5, "cut_in", 0),
-        produce(6, "cut_in", 0),
-        produce(5, "cut_in", 1),
-        produce(5, "lane_change", 0),
+        generate_scenario(5, "cut_in", 0),
+        generate_scenario(6, "cut_in", 0),
+        generate_scenario(5, "cut_in", 1),
+        generate_scenario(5, "lane_change", 0),
     ]
     assert len({encode_scenario(scenario) for scenario in scenarios}) == 4
     assert len({scenario.id for scenario in scenarios}) == 4
@@ -122,7 +121,7 @@ def test_boxes_stay_on_the_surface_and_apart(scenario: Scenario) -> None:
 
 @pytest.mark.row("SCEN-3")
 def test_traffic_has_everything_that_moves_or_stands_on_roads() -> None:
-    scenarios = [produce(2, behavior, index) for behavior in BEHAVIORS for index in range(2)]
+    scenarios = [generate_scenario(2, behavior, index) for behavior in BEHAVIORS for index in range(2)]
     types = np.concatenate([scenario.agent_types for scenario in scenarios])
     assert {AgentType.VEHICLE, AgentType.PEDESTRIAN, AgentType.CYCLIST} <= {AgentType(kind) for kind in types}
     parked = changed = red = 0
@@ -142,14 +141,17 @@ def test_traffic_has_everything_that_moves_or_stands_on_roads() -> None:
 
 @pytest.mark.parametrize("behavior", ["lane_change", "protected_left"])
 def test_the_order_of_agents_does_not_tell_the_self_driving_car(behavior: str) -> None:
-    places = [scenario.sdc / scenario.agent_count for scenario in (produce(4, behavior, index) for index in range(8))]
+    places = [
+        scenario.sdc / scenario.agent_count
+        for scenario in (generate_scenario(4, behavior, index) for index in range(8))
+    ]
     assert max(places) - min(places) > 0.3
 
 
 @pytest.mark.row("SCEN-3")
 @pytest.mark.parametrize("behavior", BEHAVIORS)
 def test_any_length_can_be_asked_for_and_traffic_runs_on(behavior: str) -> None:
-    scenario = produce(7, behavior, 0, steps=300)
+    scenario = generate_scenario(7, behavior, 0, steps=300)
     assert scenario.steps == 300
     assert faults(scenario) == []
     assert behavior in detect(scenario)
@@ -163,13 +165,13 @@ def test_any_length_can_be_asked_for_and_traffic_runs_on(behavior: str) -> None:
 @pytest.mark.row("CL-2")
 def test_the_self_driving_car_is_there_for_15_s() -> None:
     """A car whose behavior is shown in the first 8 s, and that might leave the map after 14.8 s."""
-    scenario = produce(900001, "lane_change", 2, steps=161)
+    scenario = generate_scenario(900001, "lane_change", 2, steps=161)
     assert scenario.valid[scenario.sdc].all()
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("behavior", BEHAVIORS)
 def test_scenarios_of_a_thousand_steps_are_sound(behavior: str) -> None:
-    scenario = produce(8, behavior, 0, steps=1000)
+    scenario = generate_scenario(8, behavior, 0, steps=1000)
     assert scenario.steps == 1000
     assert faults(scenario) == []
