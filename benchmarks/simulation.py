@@ -124,7 +124,7 @@ def _steps(found: Measurements, path: Path, worlds: int, agents: int, steps: int
     env = envs[1]
     seconds = {threads: sum(found.seconds[name]) for threads, name in ((1, "step, 1 thread"), (2, "step, 2 threads"))}
     for k in range(2 * STEPS_IN_TURN):
-        env.batch.take(actions[k % len(actions)])
+        env.set_actions(actions[k % len(actions)])
         for name, stage in cpu.STAGES.items():
             with found.stage(f"stage: {name}"):
                 env.run_stages(stage)

@@ -85,10 +85,19 @@ class DeviceError(RoadworthyError):
     exit_code = 5
 
 
-class MissingExtraError(RoadworthyError, ImportError):
-    """An optional dependency is not installed; the message names the extra that installs it."""
+class MissingExtraError(RoadworthyError):
+    """An optional dependency is not installed.
+
+    Args:
+        reason: What needs which dependency.
+        extra: The extra of this package that installs the dependency.
+    """
 
     exit_code = 5
+
+    def __init__(self, reason: str, extra: str) -> None:
+        super().__init__(f"{reason}; install it with: pip install 'roadworthy[{extra}]'")
+        self.extra = extra
 
 
 def missing_extra(error: ModuleNotFoundError, user: str) -> MissingExtraError | None:
@@ -101,7 +110,4 @@ def missing_extra(error: ModuleNotFoundError, user: str) -> MissingExtraError | 
     module = (error.name or "").partition(".")[0]
     if module not in EXTRAS:
         return None
-    return MissingExtraError(
-        f"{user} needs {module}, which is not installed; install it with: pip install 'roadworthy[{EXTRAS[module]}]'",
-        name=module,
-    )
+    return MissingExtraError(f"{user} needs {module}, which is not installed", EXTRAS[module])

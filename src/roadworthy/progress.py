@@ -5,12 +5,15 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from typing import Any
 
 Report = Callable[[int, int], None]  # of (done, total)
 
 FIRST_LINE_S = 1.0
 LINE_INTERVAL_S = 5.0
+
+_bars: list[Any] = []  # the display in use, if any
 
 
 @contextmanager
@@ -62,6 +65,11 @@ def _bar(task: str) -> Iterator[Report]:
         TextColumn("left"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with ExitStack() as stack:
+        if not _bars:  # a phase within another one is a line of the same display
+            _bars.append(stack.enter_context(Progress(*columns, console=Console(stderr=True), transient=True)))
+            stack.callback(_bars.clear)
+        bar = _bars[0]
         number = bar.add_task(task, total=None)
+        stack.callback(bar.remove_task, number)
         yield lambda done, total: bar.update(number, completed=done, total=total)

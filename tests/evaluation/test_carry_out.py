@@ -58,9 +58,8 @@ class Watched(Wander):
         self.starts: list[NDArray[np.float32]] = []
 
     def act(self, observations: Any, active: Any, seeds: NDArray[np.uint64], steps: NDArray[np.int64]) -> Any:
-        worlds = self.env.batch.worlds
-        self.starts.append(worlds.agents[0, [X, Y, HEADING, SPEED]].copy())
-        self.present = worlds.marks[0, IS_PRESENT].copy()
+        self.starts.append(self.env.agents[0, [X, Y, HEADING, SPEED]].copy())
+        self.present = self.env.agent_flags[0, IS_PRESENT].copy()
         return super().act(observations, active, seeds, steps)
 
 

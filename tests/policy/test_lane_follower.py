@@ -54,11 +54,10 @@ def drive(env: DriveEnv, expert: LaneFollower | DriveExpert) -> tuple[np.ndarray
     touched = np.zeros(env.world_count, np.bool_)
 
     def watch() -> None:
-        worlds = env.batch.worlds
-        way.append(worlds.agents[:, [X, Y, SPEED], 0].copy())
-        touched[:] |= (worlds.marks[:, EVENTS, 0] & EVENT_COLLISION) != 0
+        way.append(env.agents[:, [X, Y, SPEED], 0].copy())
+        touched[:] |= (env.agent_flags[:, EVENTS, 0] & EVENT_COLLISION) != 0
 
-    env.watch(watch)
+    env.set_pre_reset_callback(watch)
     while len(env.resting_worlds) < env.world_count:
         env.step(expert.act())
     return np.array(way, np.float64), touched
@@ -136,8 +135,8 @@ def test_in_open_worlds_it_follows_its_route(pack: Pack, tmp_path: Path) -> None
     env = DriveEnv(pack, 2, SimConfig(mode=Mode.OPEN, episode=EpisodeConfig(1, 60)), threads=1)
     env.reset()
     expert = LaneFollower(env)
-    start = env.batch.worlds.agents[:, [X, Y], 0].copy()
+    start = env.agents[:, [X, Y], 0].copy()
     for _ in range(40):
         env.step(expert.act())
-    moved = np.hypot(*(env.batch.worlds.agents[:, [X, Y], 0] - start).T)
+    moved = np.hypot(*(env.agents[:, [X, Y], 0] - start).T)
     assert moved.max() > 10.0

@@ -40,7 +40,7 @@ def carry_out(
             forgotten = ended | under_way.fill(next_owed, on_result)
             if forgotten.any():
                 actor.reset(forgotten)
-    env.watch(None)
+    env.set_pre_reset_callback(None)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from roadworthy.errors import RoadworthyError, UsageError
-from roadworthy.evaluation.config import DECIDES_NOTHING, EvaluatorConfig
+from roadworthy.evaluation.config import EXECUTION_KEYS, EvaluatorConfig
 from roadworthy.evaluation.engines import EpisodeEngine
 from roadworthy.evaluation.ledger import Ledger, episode_seed, plan_ledger
 from roadworthy.evaluation.subject import Subject, coplayer_files, task_of
@@ -21,6 +21,7 @@ from roadworthy.metrics.trace_figures import TraceFigures
 from roadworthy.record import EpisodeResult, Run, RunWriter
 from roadworthy.render.run_videos import film_run
 from roadworthy.scenario.pack import Pack
+from roadworthy.sim.compiling import ensure_simulator_compiled
 from roadworthy.sim.config import AtGoal, Mode
 
 Progress = Callable[[int, int], None]  # how many episodes have ended, of how many
@@ -53,8 +54,8 @@ class Order:
         """What run.json keeps: settings that decide what happens under `config`, the others under `carried_out`."""
         settings = self.config.as_plain()
         return {
-            "config": {key: value for key, value in settings.items() if key not in DECIDES_NOTHING},
-            "carried_out": {key: value for key, value in settings.items() if key in DECIDES_NOTHING},
+            "config": {key: value for key, value in settings.items() if key not in EXECUTION_KEYS},
+            "carried_out": {key: value for key, value in settings.items() if key in EXECUTION_KEYS},
             "origins": dict(self.origins),
             "coplayers": coplayer_files(self.config),
             **self.subject.header(),
@@ -103,6 +104,7 @@ class DrivingEvaluator:
         with Pack(path) as pack:
             scenarios = self.choose(pack, order.ledger_name or order.name, config)
             ledger = plan_ledger(pack, scenarios, config.replicates, config.seed)
+        ensure_simulator_compiled(path, config.env)  # before the run starts, whose seconds are recorded
         with RunWriter.start(
             order.out,
             order.name,

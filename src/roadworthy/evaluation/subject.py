@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from roadworthy.errors import CheckpointError, UsageError
-from roadworthy.evaluation.config import Choice, EvaluatorConfig, Remembers
+from roadworthy.evaluation.config import Choice, EvaluatorConfig, Memory
 from roadworthy.evaluation.crew import Crew
 from roadworthy.evaluation.task import Task
 from roadworthy.policy.actor import Actor, load_actor
@@ -85,14 +85,14 @@ def task_of(evaluator: str, pack: Path, subject: Subject, config: EvaluatorConfi
         actor_maker(subject, config),
         config.worlds,
         config.device,
-        forgets_trials=config.remembers is Remembers.TRIAL,
+        forgets_trials=config.memory is Memory.TRIAL,
     )
 
 
 def actor_maker(subject: Subject, config: EvaluatorConfig) -> Callable[[], Actor]:
     """Makes the actor of a policy for an evaluator, together with its co-players; can be sent to other processes."""
     is_greedy = config.actions is Choice.GREEDY
-    ego = partial(load_actor, subject.spec, is_greedy=is_greedy, device=config.device, traits=config.traits)
+    ego = partial(load_actor, subject.spec, is_greedy=is_greedy, device=config.device, conditioning=config.conditioning)
     if not config.coplayers:
         return ego
     return partial(Crew, ego, [partial(load_actor, spec, device=config.device) for spec in config.coplayers])

@@ -1,7 +1,7 @@
 """Decide which policies of a recorded run may run without `--trust`.
 
 A run folder from a stranger is data. Built-in policies and checkpoints hold no code: a checkpoint is numbers and a JSON
-file that is checked. `module:Class` imports and runs code, `ws://` sends observations to a server: both need consent.
+file that is checked. `module:Class` runs code, and `ws://` sends observations to a server: both need consent.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from roadworthy.policy.spec import BASELINE, REMOTE, checkpoint_folder
 
 
 def danger_of(spec: str) -> str | None:
-    """Say what would happen if a recorded policy ran; None where that executes nothing that the record names."""
+    """Return what would happen if a recorded policy ran; None if that executes nothing that the record names."""
     if spec.startswith(REMOTE):
-        return f"connect to {spec} and drive by what that server answers"
+        return f"connect to {spec} and use the actions that it returns"
     folder = checkpoint_folder(spec)
     if folder is None:  # a reserved word
         return None
     if ":" in spec and not spec.startswith(BASELINE) and not folder.exists():
         module, _, name = spec.partition(":")
-        return f"import {module} and run {name} of it"
+        return f"import {module} and run {name}"
     return None
 
 
@@ -30,9 +30,9 @@ def require_trust(folder: object, specs: Iterable[str]) -> None:
     """Raise UsageError if any of these policies, which a run names, is code or an address."""
     dangers = {spec: danger for spec in specs if (danger := danger_of(spec)) is not None}
     if dangers:
-        told = "; ".join(f"policy {spec!r} would {danger}" for spec, danger in dangers.items())
+        words = "; ".join(f"policy {spec!r} would {danger}" for spec, danger in dangers.items())
         raise UsageError(
-            f"{folder}: run.json names code or an address: {told}. Roadworthy does not run code or contact "
+            f"{folder}: run.json names code or an address: {words}. Roadworthy does not run code or contact "
             "addresses named in a run folder; if you trust its source, add --trust"
         )
 

@@ -145,8 +145,7 @@ class _LazyKernel:
         """The function as Numba's dispatcher."""
         if not has_numba():
             if not self._plain:
-                name = self.py_func.__qualname__
-                raise MissingExtraError(f"{name} needs Numba; install it with: pip install 'roadworthy[drive]'")
+                raise MissingExtraError(f"{self.py_func.__qualname__} needs Numba", "drive")
             return self._plain
         return _compiled(self.py_func)
 

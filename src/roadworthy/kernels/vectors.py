@@ -104,7 +104,7 @@ def prefetch(builder: ir.IRBuilder, place: Any) -> None:
 
 
 @intrinsic
-def fetch(typing_context, array, k):
+def prefetch_entry(typing_context, array, k):
     """Begin to bring array[k] into the cache; k may be any number."""
 
     def generate(context, builder, signature, args):
@@ -116,7 +116,7 @@ def fetch(typing_context, array, k):
 
 
 @intrinsic
-def fetch_eight(typing_context, table, numbers, k):
+def prefetch_eight(typing_context, table, numbers, k):
     """Begin to bring the entries numbers[k : k + 8] of a piece-major table into the cache."""
 
     def generate(context, builder, signature, args):

@@ -156,6 +156,6 @@ def test_an_imported_recording_replays_in_the_simulator(tmp_path: Path, output: 
         walker = 2
         for step in range(1, 20):
             env.step(np.zeros((env.row_count, 2)))
-            now = env.batch.worlds.agents[0][[X, Y]]
+            now = env.agents[0][[X, Y]]
             place = scenario.positions[walker, scenario.current_step + step, :2]
             assert (np.abs(now - place[:, None]) < 1e-3).all(axis=0).any()

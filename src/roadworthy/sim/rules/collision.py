@@ -66,10 +66,10 @@ def _pair_touches(first: Floats, f: int, second: Floats, s: int) -> bool:
 
 
 @rule(inline=True)
-def is_near_others(agents: Floats, marks: Ints, a: int, count: int) -> bool:
+def is_near_others(agents: Floats, flags: Ints, a: int, count: int) -> bool:
     """Whether agent a, if it is present, might touch any other agent among 0..count-1 that is."""
     x, y, radius = agents[X, a], agents[Y, a], agents[RADIUS, a] + _SLACK_M
-    xs, ys, radii, is_present = agents[X], agents[Y], agents[RADIUS], marks[IS_PRESENT]
+    xs, ys, radii, is_present = agents[X], agents[Y], agents[RADIUS], flags[IS_PRESENT]
     # No branch in here: the compiler makes it a few vector instructions, and for most agents this is all.
     near = _NONE
     for b in range(count):
@@ -80,31 +80,31 @@ def is_near_others(agents: Floats, marks: Ints, a: int, count: int) -> bool:
 
 
 @rule(inline=True)
-def touches(agents: Floats, marks: Ints, a: int, b: int) -> bool:
+def touches(agents: Floats, flags: Ints, a: int, b: int) -> bool:
     """Whether the box of agent a, which is present, touches that of another agent b, if that is."""
     dx, dy, reach = agents[X, b] - agents[X, a], agents[Y, b] - agents[Y, a], agents[RADIUS, b] + agents[RADIUS, a]
     reach += _SLACK_M
-    if not dx * dx + dy * dy <= reach * reach or marks[IS_PRESENT, b] == _NONE or a == b:
+    if not dx * dx + dy * dy <= reach * reach or flags[IS_PRESENT, b] == _NONE or a == b:
         return False
     # The lower number comes first, so that rounding is the same for both: contact is always mutual.
     return _pair_touches(agents, min(a, b), agents, max(a, b))
 
 
 @rule(inline=True)
-def collides(agents: Floats, marks: Ints, a: int, count: int) -> bool:
+def collides(agents: Floats, flags: Ints, a: int, count: int) -> bool:
     """Whether agent a's box touches that of any other agent among 0..count-1; only agents that are present count."""
-    if not is_near_others(agents, marks, a, count):
+    if not is_near_others(agents, flags, a, count):
         return False
     for b in range(count):
-        if touches(agents, marks, a, b):
+        if touches(agents, flags, a, b):
             return True
     return False
 
 
 @rule(inline=True)
-def is_free(agents: Floats, marks: Ints, a: int, places: Floats, count: int) -> bool:
+def is_free(agents: Floats, flags: Ints, a: int, places: Floats, count: int) -> bool:
     """Whether agent a's box, at its place in `places` (lines as of agents), touches none of the others present."""
     for b in range(count):
-        if b != a and marks[IS_PRESENT, b] and _pair_touches(places, a, agents, b):
+        if b != a and flags[IS_PRESENT, b] and _pair_touches(places, a, agents, b):
             return False
     return True

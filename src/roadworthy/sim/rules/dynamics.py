@@ -272,7 +272,7 @@ def _along_arc(
 
 
 @rule(inline=True)
-def move(agents: Block, marks: Block, a: int, dt: np.float32, hidden: Block, p: Params) -> None:
+def move(agents: Block, flags: Block, a: int, dt: np.float32, hidden: Block, p: Params) -> None:
     """One step of an agent's own dynamics from what is asked in ALONG and ACROSS.
 
     Who has wheels is subject to the hidden factors. Gains apply to what is asked: the steering's to the across part, up
@@ -290,7 +290,7 @@ def move(agents: Block, marks: Block, a: int, dt: np.float32, hidden: Block, p: 
         hidden[STEERING_GAIN],
         hidden[BRAKE_GAIN],
         hidden[GRIP],
-        row_of(marks[TYPE, a]),
+        row_of(flags[TYPE, a]),
         p.is_jerk,
         dt,
     )

@@ -23,37 +23,37 @@ def goal_line(goal: Any, p: Params) -> Any:
 
 
 @rule(inline=True)
-def distance_to_goal(agents: Floats, marks: Ints, a: int, p: Params) -> float:
+def distance_to_goal(agents: Floats, flags: Ints, a: int, p: Params) -> float:
     """Metres to the next goal; 0 where there is none."""
-    if marks[GOAL, a] >= marks[GOAL_COUNT, a]:
+    if flags[GOAL, a] >= flags[GOAL_COUNT, a]:
         return _NOWHERE
-    line = goal_line(marks[GOAL, a], p)
+    line = goal_line(flags[GOAL, a], p)
     dx = agents[line, a] - agents[X, a]
     dy = agents[line + 1, a] - agents[Y, a]
     return np.sqrt(dx * dx + dy * dy)
 
 
 @rule(inline=True)
-def goal_event(agents: Floats, marks: Ints, a: int, p: Params) -> int:
+def goal_event(agents: Floats, flags: Ints, a: int, p: Params) -> int:
     """EVENT_GOAL if the step just made reached the next goal (GOAL_DISTANCE is up to date), else 0."""
-    has_goal = marks[GOAL, a] < marks[GOAL_COUNT, a]
+    has_goal = flags[GOAL, a] < flags[GOAL_COUNT, a]
     if has_goal and agents[GOAL_DISTANCE, a] <= p.goal_radius and abs(agents[SPEED, a]) <= p.goal_speed:
         return EVENT_GOAL
     return 0
 
 
 @rule(inline=True)
-def starts_at_goal(agents: Floats, marks: Ints, a: int, dt: float, p: Params) -> bool:
+def starts_at_goal(agents: Floats, flags: Ints, a: int, dt: float, p: Params) -> bool:
     """Whether agent a, where it starts, reaches all its goals without driving.
 
     That is: at no more than the goals' speed, all of them lie within their radius of where it starts, or of where its
     speed and heading bring it in the first step, before any action tells.
     """
     speed = agents[SPEED, a]
-    if marks[GOAL_COUNT, a] < 1 or abs(speed) > p.goal_speed:
+    if flags[GOAL_COUNT, a] < 1 or abs(speed) > p.goal_speed:
         return False
     is_there, is_there_next = True, True
-    for goal in range(marks[GOAL_COUNT, a]):
+    for goal in range(flags[GOAL_COUNT, a]):
         line = goal_line(goal, p)
         dx, dy = agents[line, a] - agents[X, a], agents[line + 1, a] - agents[Y, a]
         is_there &= dx * dx + dy * dy <= p.goal_radius * p.goal_radius

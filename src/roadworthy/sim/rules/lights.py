@@ -22,7 +22,6 @@ from roadworthy.sim.state import (
     FRAME_COUNT,
     LENGTH,
     LIGHT_COUNT,
-    LINE,
     LINE_COS,
     LINE_HALF,
     LINE_SIN,
@@ -30,6 +29,7 @@ from roadworthy.sim.state import (
     LINE_Y,
     PREVIOUS_X,
     PREVIOUS_Y,
+    SIGN_AHEAD,
     SIGN_COUNT,
     SIN,
     SLOWEST,
@@ -251,7 +251,7 @@ def _crossed_at(lines: Floats, k: int, agents: Floats, a: int) -> Any:
 
 
 @rule(inline=True)
-def passes_stop_sign(agents: Floats, marks: Ints, a: int, maps: Maps, m: int) -> bool:
+def passes_stop_sign(agents: Floats, flags: Ints, a: int, maps: Maps, m: int) -> bool:
     """Whether agent a's front went over a stop sign's line in the last step without a stop; keeps LINE and SLOWEST.
 
     A stop is a step that ends with the front within APPROACH_M before the line and a speed below STOPPED_MPS. Judge an
@@ -262,10 +262,10 @@ def passes_stop_sign(agents: Floats, marks: Ints, a: int, maps: Maps, m: int) ->
         return False
     lines = maps.signs[m]
     if not _is_any_close(lines, count, agents, a, APPROACH_M):
-        marks[LINE, a] = -1
+        flags[SIGN_AHEAD, a] = -1
         return False
 
-    half_length, was_at, slowest = _HALF * agents[LENGTH, a], marks[LINE, a], agents[SLOWEST, a]
+    half_length, was_at, slowest = _HALF * agents[LENGTH, a], flags[SIGN_AHEAD, a], agents[SLOWEST, a]
     has_passed, ahead, gap = False, -1, _FAR
     for k in range(count):
         if _crossed_at(lines, k, agents, a) < _FAR:
@@ -278,5 +278,5 @@ def passes_stop_sign(agents: Floats, marks: Ints, a: int, maps: Maps, m: int) ->
     speed = abs(agents[SPEED, a])
     if ahead >= 0:
         agents[SLOWEST, a] = min(slowest, speed) if ahead == was_at else speed
-    marks[LINE, a] = ahead
+    flags[SIGN_AHEAD, a] = ahead
     return has_passed
