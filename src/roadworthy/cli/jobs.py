@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from roadworthy.cli.output import JsonFlag, examples, note, tell, tell_json
-from roadworthy.cli.progress import progress
+from roadworthy.progress import progress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,7 +8,7 @@ import typer
 
 from roadworthy.cli.files import PackPath, chosen_scenario
 from roadworthy.cli.output import JsonFlag, examples, tell, tell_json
-from roadworthy.cli.progress import progress
+from roadworthy.progress import progress
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -10,8 +10,8 @@ import typer
 
 from roadworthy.cli.files import PackPath, chosen_scenario, make_folder, require_suffix
 from roadworthy.cli.output import examples, tell
-from roadworthy.cli.progress import progress
 from roadworthy.errors import UsageError
+from roadworthy.progress import progress
 
 if TYPE_CHECKING:
     from roadworthy.render.raster import Image

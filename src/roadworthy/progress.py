@@ -1,21 +1,24 @@
-"""Progress of anything that may take longer than a second: a bar on terminals, plain lines elsewhere, on stderr."""
+"""Show the progress of a phase on stderr: a bar on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from typing import Any
 
-Report = Callable[[int, int], None]  # how many are done, of how many
+Report = Callable[[int, int], None]  # of (done, total)
 
 FIRST_LINE_S = 1.0
 LINE_INTERVAL_S = 5.0
 
+_bars: list[Any] = []  # the display in use, if any
+
 
 @contextmanager
 def progress(task: str) -> Iterator[Report]:
-    """Give a function to call with (done, total); what it shows ends with the block."""
+    """Yield a function of (done, total) that shows the progress of a phase until the context ends."""
     if sys.stderr.isatty():
         with _bar(task) as report:
             yield report
@@ -24,7 +27,7 @@ def progress(task: str) -> Iterator[Report]:
 
 
 def plain_lines(task: str, clock: Callable[[], float]) -> Report:
-    """Lines for logs: one after the first second, one every few seconds, and one at the end of what took so long."""
+    """Return a function that writes lines: after a second, every few seconds, and at the end of a long phase."""
     started = clock()
     due = started + FIRST_LINE_S
     has_spoken = False
@@ -44,6 +47,7 @@ def plain_lines(task: str, clock: Callable[[], float]) -> Report:
 
 @contextmanager
 def _bar(task: str) -> Iterator[Report]:
+    from rich.console import Console
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -53,8 +57,6 @@ def _bar(task: str) -> Iterator[Report]:
         TimeRemainingColumn,
     )
 
-    from roadworthy.cli.output import console
-
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -63,6 +65,11 @@ def _bar(task: str) -> Iterator[Report]:
         TextColumn("left"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console(is_stderr=True), transient=True) as bar:
+    with ExitStack() as stack:
+        if not _bars:  # a phase within another one is a line of the same display
+            _bars.append(stack.enter_context(Progress(*columns, console=Console(stderr=True), transient=True)))
+            stack.callback(_bars.clear)
+        bar = _bars[0]
         number = bar.add_task(task, total=None)
+        stack.callback(bar.remove_task, number)
         yield lambda done, total: bar.update(number, completed=done, total=total)
