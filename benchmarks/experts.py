@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from benchmarks.runner import Measurements, Sizes
 from roadworthy.policy.experts import DriveExpert, LogExpert
-from roadworthy.scenario.generate import GenerateConfig, generate_pack
+from roadworthy.scenario.generate import GenerateConfig
+from roadworthy.scenario.generate.pack import generate_pack
 from roadworthy.scenario.pack import Pack
 from roadworthy.sim.config import EpisodeConfig, HiddenConfig, Mode, SimConfig
 from roadworthy.sim.env import DriveEnv

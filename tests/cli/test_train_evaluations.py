@@ -1,4 +1,4 @@
-"""Evaluators in a training config: when they run, where, and that training outlives all that goes wrong in them."""
+"""Evaluators in a training config: when and where they run, and that their failures do not stop training."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ import pytest
 from roadworthy.cli.main import main
 from roadworthy.evaluation.schedule import Schedule
 from roadworthy.evaluation.sections import read_sections
-from roadworthy.policy.checkpoint import newest
+from roadworthy.policy.checkpoint_files import newest
 from roadworthy.record import Run
 from roadworthy.sinks import Sinks
-from roadworthy.training.resume import checkpoints_of
 from tests.training.small import as_toml, config, sim, streets
 
 SECTIONS = """
@@ -83,14 +82,14 @@ def test_sections_are_due_by_their_interval_and_at_the_end(file: Path, tmp_path:
 
 @pytest.mark.row("EVAL-3")
 @pytest.mark.row("EVAL-5")
-def test_training_goes_on_whatever_happens_to_its_evaluations(
+def test_training_continues_whatever_happens_in_its_evaluations(
     file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "run"
     assert main(["train", str(file), "--out", str(out), "--set", "eval.each.seed=4"]) == 0
     told = capsys.readouterr().err
     lines = [json.loads(line) for line in (out / "progress.jsonl").read_text().splitlines()]
-    epochs, last = len(lines), newest(checkpoints_of(out))
+    epochs, last = len(lines), newest(out / "checkpoints")
     assert last is not None
     runs = runs_of(out / "evaluations")
     assert "never" not in runs

@@ -1,7 +1,8 @@
-"""Memory cores: policies say the same step by step as over sequences, and steps without an agent leave no trace."""
+"""Memory cores: steps equal sequences, and inactive steps have no effect."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -10,18 +11,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from roadworthy.policy.config import CoreKind
+from roadworthy.errors import CheckpointError, ConfigError
+from roadworthy.policy.checkpoint import load_checkpoint, save_policy
 from roadworthy.policy.cores import Memory
 from roadworthy.policy.cores.transformer import places
-from roadworthy.policy.network import Policy
-from tests.policy.networks import CONTEXT, flat, random_observations, small_policy
+from roadworthy.policy.network import PolicyNetwork
+from tests.policy.networks import CONTEXT, CORES, flat, random_observations, small_policy
 
 ROWS, STEPS = 3, 17
-POLICIES = {core: small_policy(core, encoder_layers=1 if core is CoreKind.MLP else 2) for core in CoreKind}
-EVERY_CORE = pytest.mark.parametrize("core", CoreKind)
+POLICIES = {core: small_policy(core, encoder_layers=1 if core == "mlp" else 2) for core in CORES}
+EVERY_CORE = pytest.mark.parametrize("core", CORES)
 # Every example is driven step by step.
 FEWER = settings(max_examples=settings.default.max_examples // 4)
-REMEMBERING = pytest.mark.parametrize("core", [CoreKind.LSTM, CoreKind.TRANSFORMER])
+REMEMBERING = pytest.mark.parametrize("core", ["lstm", "transformer"])
 
 
 class Pattern(NamedTuple):
@@ -48,7 +50,7 @@ def copied(memory: Memory) -> Memory:
 
 
 @torch.no_grad()
-def step_by_step(policy: Policy, observations: Tensor, pattern: Pattern, memory: Memory) -> Tensor:
+def step_by_step(policy: PolicyNetwork, observations: Tensor, pattern: Pattern, memory: Memory) -> Tensor:
     """(R, T, numbers) outputs of steps one after another, as in rollout: memory is cleared after an episode's last."""
     outputs = []
     for t in range(observations.shape[1]):
@@ -58,7 +60,7 @@ def step_by_step(policy: Policy, observations: Tensor, pattern: Pattern, memory:
 
 
 @torch.no_grad()
-def at_once(policy: Policy, observations: Tensor, pattern: Pattern, memory: Memory) -> Tensor:
+def at_once(policy: PolicyNetwork, observations: Tensor, pattern: Pattern, memory: Memory) -> Tensor:
     return flat(policy.sequence(observations, pattern.active, pattern.ended, memory))
 
 
@@ -71,7 +73,7 @@ def always(rows: int, steps: int) -> Pattern:
 @EVERY_CORE
 @FEWER
 @given(pattern=patterns(), cut=st.integers(0, STEPS - 1))
-def test_steps_with_memory_equal_the_sequence_from_any_cut_on(core: CoreKind, pattern: Pattern, cut: int) -> None:
+def test_steps_with_memory_equal_the_sequence_from_any_cut_on(core: str, pattern: Pattern, cut: int) -> None:
     policy = POLICIES[core]
     observations, memory = random_observations(policy, ROWS, STEPS), policy.memory(ROWS)
     before, after = Pattern(*(x[:, :cut] for x in pattern)), Pattern(*(x[:, cut:] for x in pattern))
@@ -85,7 +87,7 @@ def test_steps_with_memory_equal_the_sequence_from_any_cut_on(core: CoreKind, pa
 
 @pytest.mark.row("POLICY-2")
 @EVERY_CORE
-def test_a_sequence_leaves_its_memory_as_it_was(core: CoreKind) -> None:
+def test_a_sequence_leaves_its_memory_as_it_was(core: str) -> None:
     policy = POLICIES[core]
     observations, pattern, memory = random_observations(policy, ROWS, STEPS), always(ROWS, STEPS), policy.memory(ROWS)
     step_by_step(policy, observations, pattern, memory)
@@ -113,8 +115,8 @@ def test_positions_restart_after_the_step_with_which_an_episode_ends(pattern: Pa
 
 
 @pytest.mark.row("POLICY-2")
-def test_the_last_step_of_an_episode_remembers_and_the_next_does_not() -> None:
-    policy = POLICIES[CoreKind.TRANSFORMER]
+def test_the_last_step_of_an_episode_has_memory_and_the_next_does_not() -> None:
+    policy = POLICIES["transformer"]
     observations, pattern = random_observations(policy, 1, 4), always(1, 4)
     pattern.ended[0, 1] = True
     changed = observations.clone()
@@ -127,7 +129,7 @@ def test_the_last_step_of_an_episode_remembers_and_the_next_does_not() -> None:
 
 @pytest.mark.row("POLICY-2")
 @REMEMBERING
-def test_how_long_a_row_stood_empty_does_not_matter(core: CoreKind) -> None:
+def test_the_time_a_row_was_empty_has_no_effect(core: str) -> None:
     policy, empty = POLICIES[core], 4
     observations, pattern = random_observations(policy, 1, STEPS), always(1, STEPS)
     pattern.active[0, :empty] = False
@@ -140,7 +142,7 @@ def test_how_long_a_row_stood_empty_does_not_matter(core: CoreKind) -> None:
 
 
 @pytest.mark.row("POLICY-2")
-def test_of_a_longer_episode_the_last_steps_are_seen_and_positions_go_on() -> None:
+def test_long_episodes_attend_to_the_last_steps_with_growing_positions() -> None:
     policy = small_policy(layers=1)
     observations, pattern = random_observations(policy, 1, STEPS), always(1, STEPS)
     changed = observations.clone()
@@ -157,7 +159,7 @@ def test_of_a_longer_episode_the_last_steps_are_seen_and_positions_go_on() -> No
 @EVERY_CORE
 @FEWER
 @given(pattern=patterns())
-def test_what_an_inactive_step_observes_changes_nothing(core: CoreKind, pattern: Pattern) -> None:
+def test_observations_of_inactive_steps_change_nothing(core: str, pattern: Pattern) -> None:
     policy = POLICIES[core]
     observations = random_observations(policy, ROWS, STEPS)
     poisoned = torch.where(pattern.active[..., None], observations, torch.nan)
@@ -168,7 +170,7 @@ def test_what_an_inactive_step_observes_changes_nothing(core: CoreKind, pattern:
 
 @pytest.mark.row("POLICY-2")
 @EVERY_CORE
-def test_gradients_at_inactive_steps_are_exactly_zero(core: CoreKind) -> None:
+def test_gradients_at_inactive_steps_are_exactly_zero(core: str) -> None:
     policy, pattern = POLICIES[core], always(ROWS, STEPS)
     pattern.active[0, 3:6], pattern.active[1] = False, False
     pattern.ended[2, 7] = True
@@ -190,7 +192,7 @@ def test_gradients_at_inactive_steps_are_exactly_zero(core: CoreKind) -> None:
 
 @pytest.mark.row("POLICY-2")
 @EVERY_CORE
-def test_a_row_that_is_never_active_gives_no_nan(core: CoreKind) -> None:
+def test_rows_that_are_never_active_give_no_nan(core: str) -> None:
     policy, nobody = POLICIES[core], Pattern(*(torch.zeros(ROWS, STEPS, dtype=torch.bool) for _ in range(2)))
     observations = torch.full((ROWS, STEPS, policy.layout.size), torch.nan, requires_grad=True)
     policy.zero_grad()
@@ -205,7 +207,7 @@ def test_a_row_that_is_never_active_gives_no_nan(core: CoreKind) -> None:
 
 @pytest.mark.row("POLICY-2")
 def test_a_slot_written_while_inactive_is_seen_by_no_other_step() -> None:
-    policy, pattern = POLICIES[CoreKind.TRANSFORMER], always(ROWS, CONTEXT - 1)
+    policy, pattern = POLICIES["transformer"], always(ROWS, CONTEXT - 1)
     pattern.active[:, 1:3] = False
     observations, memory = random_observations(policy, ROWS, CONTEXT), policy.memory(ROWS)
     step_by_step(policy, observations[:, :-1], pattern, memory)
@@ -217,7 +219,7 @@ def test_a_slot_written_while_inactive_is_seen_by_no_other_step() -> None:
 
 @pytest.mark.row("POLICY-3")
 @EVERY_CORE
-def test_reset_clears_exactly_those_rows(core: CoreKind) -> None:
+def test_reset_clears_exactly_those_rows(core: str) -> None:
     policy = POLICIES[core]
     observations, pattern, memory = random_observations(policy, ROWS, STEPS), always(ROWS, STEPS), policy.memory(ROWS)
     step_by_step(policy, observations, pattern, memory)
@@ -233,10 +235,56 @@ def test_reset_clears_exactly_those_rows(core: CoreKind) -> None:
 
 @pytest.mark.row("POLICY-3")
 @REMEMBERING
-def test_memory_makes_a_difference(core: CoreKind) -> None:
+def test_memory_makes_a_difference(core: str) -> None:
     """What the tests of clearing rest on."""
     policy = POLICIES[core]
     observations, memory = random_observations(policy, ROWS, 2), policy.memory(ROWS)
     second = step_by_step(policy, observations, always(ROWS, 2), memory)[:, 1]
     alone = step_by_step(policy, observations[:, 1:], always(ROWS, 1), policy.memory(ROWS))[:, 0]
     assert (second != alone).any(-1).all()
+
+
+SUM_CORE = """
+import torch
+from typing import NamedTuple
+
+class Memory(NamedTuple):
+    length: torch.Tensor
+
+class ScaledCore(torch.nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.scale = config.core_config["scale"]
+
+    def start(self, rows, like):
+        return Memory(torch.zeros(rows, dtype=torch.int32, device=like.device))
+
+    def step(self, x, active, memory):
+        memory.length.add_(active)
+        return self.scale * x
+
+    def sequence(self, x, active, ended, memory):
+        return self.scale * x
+
+    def reset(self, memory, mask):
+        memory.length.masked_fill_(mask, 0)
+"""
+
+
+def test_a_core_is_a_class_in_a_file_of_the_user(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(SUM_CORE)
+    core = f"{tmp_path / 'mine.py'}:ScaledCore"
+    policy = small_policy(core, core_config={"scale": 2.0})
+    observations, active = random_observations(policy, ROWS), torch.ones(ROWS, dtype=torch.bool)
+    stepped = flat(policy.step(observations, active, policy.memory(ROWS)))
+    features = policy.encoder(observations, active)
+    torch.testing.assert_close(stepped[..., -1], policy.value(2.0 * features).squeeze(-1))
+    saved = save_policy(tmp_path / "saved", policy)
+    with pytest.raises(CheckpointError, match="is code that loading would run; install it as an entry point"):
+        load_checkpoint(saved)
+    assert load_checkpoint(saved, trusts_code=True).policy.config == policy.config
+
+
+def test_an_unknown_core_is_an_error_that_names_the_known_ones() -> None:
+    with pytest.raises(ConfigError, match=r"unknown core 'lsmt'; did you mean lstm\? known: lstm, mlp, transformer"):
+        small_policy("lsmt")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from roadworthy.errors import UsageError
 from roadworthy.policy.experts import DriveExpert, LogExpert
 from roadworthy.scenario.detect import BEHAVIORS
-from roadworthy.scenario.generate.producer import produce
+from roadworthy.scenario.generate.scenarios import generate_scenario
 from roadworthy.scenario.pack import Pack
 from roadworthy.scenario.schema import AgentType, FeatureKind, LaneType, Scenario
 from roadworthy.sim.config import (
@@ -43,7 +43,7 @@ TRUSTING_S = 3.0  # so slowly corrects an expert that relies on knowing its car
 @pytest.fixture(scope="module")
 def towns(tmp_path_factory: pytest.TempPathFactory) -> Pack:
     """One generated scenario of each of six classes."""
-    scenarios = [produce(3, behavior, 0, 91) for behavior in BEHAVIORS[::2]]
+    scenarios = [generate_scenario(3, behavior, 0, 91) for behavior in BEHAVIORS[::2]]
     return pack_of(tmp_path_factory.mktemp("towns") / "towns.pack", *scenarios)
 
 

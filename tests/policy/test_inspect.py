@@ -1,8 +1,9 @@
-"""Inspection: looking on changes nothing, and what it shows is what the policy attended to."""
+"""Inspection: recording changes nothing, and records equal the attention of the policy."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,17 +15,18 @@ from torch.distributions import Categorical, Normal, kl_divergence
 
 from roadworthy.config import Layer, resolve
 from roadworthy.errors import UsageError
-from roadworthy.policy.config import ActionsAs, CoreKind
+from roadworthy.policy.config import ActionDistribution
 from roadworthy.policy.cores.transformer import Recall, recall_weights
 from roadworthy.policy.heads import make_head
-from roadworthy.policy.inspect import Inspection, Onlooker, WorldKind, world_layer, write_inspection
-from roadworthy.policy.inspect.onlooker import divergence
+from roadworthy.policy.inspect import Inspection, RecordingPolicy, WorldKind, world_layer, write_inspection
 from roadworthy.policy.inspect.pictures import pictures, share_on_inactive, shares_by_past
-from roadworthy.policy.neural import NeuralActor
+from roadworthy.policy.inspect.recording import divergence
+from roadworthy.policy.neural import NeuralPolicy
+from roadworthy.policy.protocol import PolicyInfo, drive_batch
 from roadworthy.scenario.pack import Pack
 from roadworthy.sim.config import ControlConfig, EpisodeConfig, Mode, SimConfig
 from roadworthy.sim.env import DriveEnv
-from tests.policy.networks import OBSERVE, random_observations, small_policy
+from tests.policy.networks import CORES, OBSERVE, random_observations, small_policy
 from tests.sim import scenes
 from tests.sim.scenes import pack_of, scene
 
@@ -41,37 +43,39 @@ def pack(tmp_path_factory: pytest.TempPathFactory) -> Pack:
     return pack_of(tmp_path_factory.mktemp("road") / "road.pack", scene(*cars))
 
 
-def drive(pack: Pack, actor: NeuralActor) -> NDArray[np.float32]:
+def drive(pack: Pack, policy: NeuralPolicy) -> NDArray[np.float32]:
     """(steps, rows, 2) actions of an episode of two trials, in which row 0 is away from step SOON of each trial on."""
     env = DriveEnv(pack, 1, CONFIG, sampling=False, threads=1)
     env.assign(0, 0, 5)
     env.reset()
-    actor.start(env)
+    policy.start(PolicyInfo.of_drive_env(env))
     actions = []
     for step in range(2 * TRIAL_STEPS):
         active = env.signals.active.copy()
         active[0] &= step % TRIAL_STEPS < SOON
-        actions.append(np.array(actor.act(env.observations, active, np.full(3, 5, np.uint64), np.full(3, step))))
+        actions.append(
+            np.array(policy.act(replace(drive_batch(env, np.full(3, 5, np.uint64), np.full(3, step)), active=active)))
+        )
         env.step(actions[-1])
-        actor.reset(env.signals.episode_ended)
+        policy.reset(env.signals.episode_ended)
     return np.stack(actions)
 
 
 @pytest.fixture(scope="module")
 def looked_at(pack: Pack) -> dict[int, Inspection]:
     """Two agents of a transformer's drive."""
-    onlooker = Onlooker(small_policy(context=CONTEXT), agents=[0, 2])
+    onlooker = RecordingPolicy(small_policy(context=CONTEXT), agents=[0, 2])
     drive(pack, onlooker)
     return onlooker.inspections
 
 
 @pytest.mark.row("POLICY-6")
-@pytest.mark.parametrize("core", CoreKind)
-def test_looking_on_changes_nothing(pack: Pack, core: CoreKind) -> None:
+@pytest.mark.parametrize("core", CORES)
+def test_recording_changes_nothing(pack: Pack, core: str) -> None:
     policy = small_policy(core, context=CONTEXT)
-    onlooker = Onlooker(policy, agents=[2, 0])
+    onlooker = RecordingPolicy(policy, agents=[2, 0])
     watched = drive(pack, onlooker)
-    assert np.array_equal(watched, drive(pack, NeuralActor(policy)))
+    assert np.array_equal(watched, drive(pack, NeuralPolicy(policy)))
     for agent, inspection in onlooker.inspections.items():
         assert np.array_equal(inspection.action, watched[:, agent])
         assert not any(module._forward_hooks for module in policy.modules())
@@ -101,7 +105,7 @@ def test_attention_weights_are_those_that_the_policy_used() -> None:
 
 @pytest.mark.row("POLICY-6")
 @pytest.mark.parametrize("agent", [0, 2])
-def test_the_mask_is_the_rule_and_attention_keeps_to_it(looked_at: dict[int, Inspection], agent: int) -> None:
+def test_attention_is_zero_outside_the_mask(looked_at: dict[int, Inspection], agent: int) -> None:
     inspection = looked_at[agent]
     steps = np.arange(2 * TRIAL_STEPS)
     age = steps[:, None] - steps
@@ -137,7 +141,7 @@ def test_the_mask_has_an_effect_where_an_inactive_step_is_remembered_and_only_th
 
 
 @pytest.mark.row("POLICY-6")
-def test_files_hold_every_step(looked_at: dict[int, Inspection], tmp_path: Path) -> None:
+def test_files_have_every_step(looked_at: dict[int, Inspection], tmp_path: Path) -> None:
     inspection = looked_at[0]
     lines, arrays = write_inspection(inspection, tmp_path / "deep" / "agent_0")
     told = [json.loads(line) for line in lines.read_text().splitlines()]
@@ -155,24 +159,26 @@ def test_files_hold_every_step(looked_at: dict[int, Inspection], tmp_path: Path)
 
 
 @pytest.mark.row("POLICY-6")
-@pytest.mark.parametrize(("choices", "kind"), [((3, 5), ActionsAs.PARTS), ((3, 5), ActionsAs.JOINT), (None, None)])
-def test_divergences_are_those_of_torch(choices: tuple[int, int] | None, kind: ActionsAs) -> None:
+@pytest.mark.parametrize(
+    ("choices", "kind"), [((3, 5), ActionDistribution.MULTI_DISCRETE), ((3, 5), ActionDistribution.JOINT), (None, None)]
+)
+def test_divergences_are_those_of_torch(choices: tuple[int, int] | None, kind: ActionDistribution) -> None:
     head = make_head(8, choices, kind)
     generator = torch.Generator().manual_seed(1)
-    scores, others = (head(10.0 * torch.randn(6, 8, generator=generator)).detach() * 20.0 for _ in range(2))
+    logits, others = (head(10.0 * torch.randn(6, 8, generator=generator)).detach() * 20.0 for _ in range(2))
     if choices is None:
-        others[:, 2:] = scores[:, 2:]
-        expected = kl_divergence(*(Normal(x[:, :2], x[:, 2:].exp()) for x in (scores, others))).sum(-1)
+        others[:, 2:] = logits[:, 2:]
+        expected = kl_divergence(*(Normal(x[:, :2], x[:, 2:].exp()) for x in (logits, others))).sum(-1)
     else:
-        sizes = choices if kind is ActionsAs.PARTS else (15,)
-        parts = zip(scores.split(sizes, -1), others.split(sizes, -1), strict=True)
+        sizes = choices if kind is ActionDistribution.MULTI_DISCRETE else (15,)
+        parts = zip(logits.split(sizes, -1), others.split(sizes, -1), strict=True)
         expected = sum(kl_divergence(Categorical(logits=one), Categorical(logits=other)) for one, other in parts)
-    torch.testing.assert_close(divergence(head, scores, others), expected, rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(divergence(head, logits, others), expected, rtol=1e-4, atol=1e-6)
     assert (expected > 0.01).all()
 
 
 @pytest.mark.row("POLICY-6")
-def test_bars_share_out_all_attention(looked_at: dict[int, Inspection]) -> None:
+def test_bars_add_up_to_all_attention(looked_at: dict[int, Inspection]) -> None:
     shares = shares_by_past(looked_at[0])
     assert list(shares) == ["this step", "the 10 steps before it", "earlier in this trial", "earlier trials"]
     assert sum(shares.values()) == pytest.approx(np.ones((2, 2)), abs=1e-5)
@@ -180,11 +186,11 @@ def test_bars_share_out_all_attention(looked_at: dict[int, Inspection]) -> None:
 
 
 @pytest.mark.row("POLICY-6")
-def test_pictures_are_drawn_of_what_there_is(pack: Pack, looked_at: dict[int, Inspection]) -> None:
+def test_cores_without_attention_get_no_attention_pictures(pack: Pack, looked_at: dict[int, Inspection]) -> None:
     drawn = pictures(looked_at[0])
     assert set(drawn) == {"course", "attention", "heads", "mask"}
     assert all(data.startswith(b"\x89PNG") for data in drawn.values())
-    onlooker = Onlooker(small_policy(CoreKind.LSTM), steps=4)
+    onlooker = RecordingPolicy(small_policy("lstm"), steps=4)
     drive(pack, onlooker)
     assert list(onlooker.inspections) == [0]
     assert len(onlooker.inspections[0].value) == 4
@@ -192,15 +198,15 @@ def test_pictures_are_drawn_of_what_there_is(pack: Pack, looked_at: dict[int, In
 
 
 @pytest.mark.row("POLICY-6")
-def test_an_agent_that_is_no_ego_is_refused_by_number(pack: Pack) -> None:
-    with pytest.raises(UsageError, match="agent 3 was asked for; the egos of this world are 0, 1, 2"):
-        drive(pack, Onlooker(small_policy(), agents=[0, 3]))
+def test_an_agent_that_is_not_an_ego_is_an_error_that_names_it(pack: Pack) -> None:
+    with pytest.raises(UsageError, match="agent 3 is not an ego; the egos of this world are 0, 1, 2"):
+        drive(pack, RecordingPolicy(small_policy(), agents=[0, 3]))
     with pytest.raises(UsageError, match="drives one world, and was given 2"):
-        Onlooker(small_policy()).start(DriveEnv(pack, 2, CONFIG, sampling=False))
+        RecordingPolicy(small_policy()).start(DriveEnv(pack, 2, CONFIG, sampling=False))
 
 
 @pytest.mark.row("POLICY-6")
-def test_kinds_of_worlds_change_who_is_there_and_nothing_else() -> None:
+def test_kinds_of_worlds_only_change_the_road_users() -> None:
     trained = Layer("training", {"mode": "open", "open": {"agents": 8, "traffic": 5}, "disturb": {"dropout": 0.1}})
     ego, replay, coplayers = (resolve(SimConfig, [trained, world_layer(kind, 2)]).config for kind in WorldKind)
     assert (ego.mode, ego.control.ego_share, ego.open.traffic, ego.open.agents) == (Mode.OPEN, 1.0, 0, 8)

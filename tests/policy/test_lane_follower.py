@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from roadworthy.policy.actor import load_actor
 from roadworthy.policy.experts import DriveExpert, LaneFollower
 from roadworthy.policy.experts.lane_follower import recorded_guide
-from roadworthy.scenario.generate.producer import produce
+from roadworthy.policy.load import load_policy
+from roadworthy.scenario.generate.scenarios import generate_scenario
 from roadworthy.scenario.lanes.guide import LATERAL_MPS2
 from roadworthy.scenario.pack import Pack
 from roadworthy.scenario.schema import AgentType
@@ -26,7 +26,9 @@ CLASSES = ("lane_change", "hard_stop", "roundabout")
 @pytest.fixture(scope="module")
 def pack(tmp_path_factory: pytest.TempPathFactory) -> Pack:
     """One generated scenario of each of three classes."""
-    return pack_of(tmp_path_factory.mktemp("lanes") / "lanes.pack", *(produce(3, name, 0) for name in CLASSES))
+    return pack_of(
+        tmp_path_factory.mktemp("lanes") / "lanes.pack", *(generate_scenario(3, name, 0) for name in CLASSES)
+    )
 
 
 def replay(pack: Pack, actions: Actions = Actions.DISCRETE) -> DriveEnv:
@@ -125,8 +127,8 @@ def test_pedestrians_parked_and_absent_agents_have_no_guide(pack: Pack) -> None:
 
 
 def test_it_is_known_by_name() -> None:
-    assert load_actor("expert:lane_follower").name == "expert-lane-follower"
-    assert load_actor("expert:lane_keeper").name == "expert-lane-keeper"
+    assert load_policy("expert:lane_follower").name == "expert-lane-follower"
+    assert load_policy("expert:lane_keeper").name == "expert-lane-keeper"
 
 
 def test_in_open_worlds_it_follows_its_route(pack: Pack, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 from roadworthy.sim import state
 from roadworthy.sim.config import Actions, Model, SimConfig
 from roadworthy.sim.params import params

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from roadworthy.kernels.compile import entry
+from roadworthy.kernels import entry
 from roadworthy.scenario.schema import AgentType, FeatureKind, LaneType, RoadMap
 from roadworthy.sim import state
 from roadworthy.sim.config import Mode, OpenConfig, SimConfig

@@ -1,4 +1,4 @@
-"""Doors: a made-up env in which the second trial can be won by remembering the first, and in no other way.
+"""Doors: an artificial env whose second trial can only be solved by remembering the first.
 
 Each episode hides which of two doors is the right one. A trial: at its first step the agent chooses a door, and gets 1
 for the right one; at its second it is told which that was; then it is away until the trial ends.
@@ -14,8 +14,8 @@ import torch
 
 from roadworthy.policy import noise
 from roadworthy.policy.config import PolicyConfig
-from roadworthy.policy.coplayers import Coplayers
-from roadworthy.policy.network import Policy
+from roadworthy.policy.coplayer_networks import CoplayerNetworks
+from roadworthy.policy.network import PolicyNetwork
 from roadworthy.sim.config import EpisodeConfig, ObserveConfig, SimConfig
 from roadworthy.sim.layout import layout
 from roadworthy.sim.state import CLOCK_COLUMNS, EGO, FLAG_LINES, ROLE
@@ -30,7 +30,7 @@ _CHOOSES, _TOLD = LAYOUT["ego"].column("speed"), LAYOUT["ego"].column("accelerat
 
 
 class Doors:
-    """One agent in each world; what a Collector asks of an env, and no more."""
+    """One agent in each world, with the interface that a Collector needs."""
 
     rows_per_world, action_choices = 1, CHOICES
 
@@ -85,11 +85,11 @@ class Doors:
         self.signals.active[:] = self._step < 2
 
 
-def learned(policy: PolicyConfig, ppo: PpoConfig, updates: int, *, trial_steps: int, rows: int = 256) -> Policy:
-    """A policy that was trained at the doors by the trainer's own collector and learner."""
-    made = Policy(policy, LAYOUT, CHOICES, seed=1)
+def learned(policy: PolicyConfig, ppo: PpoConfig, updates: int, *, trial_steps: int, rows: int = 256) -> PolicyNetwork:
+    """Train a policy on the doors, with the real collector and learner."""
+    made = PolicyNetwork(policy, LAYOUT, CHOICES, seed=1)
     env: Any = Doors(rows, trial_steps)
-    collector = Collector(env, made, ppo, Coplayers(()), seed=1)
+    collector = Collector(env, made, ppo, CoplayerNetworks(()), seed=1)
     learner = Learner(made, ppo, 1, Processes())
     collector.start()
     for update in range(updates):
@@ -98,16 +98,16 @@ def learned(policy: PolicyConfig, ppo: PpoConfig, updates: int, *, trial_steps: 
 
 
 @torch.no_grad()
-def won(policy: Policy, *, trial_steps: int, forgets: bool = False, rows: int = 400) -> list[float]:
-    """The share of right choices in each trial of other episodes; forgets: memory is cleared after each trial."""
+def won(policy: PolicyNetwork, *, trial_steps: int, forgets: bool = False, rows: int = 400) -> list[float]:
+    """Return the share of right choices in each trial of new episodes; forgets: memory is cleared after each trial."""
     env = Doors(rows, trial_steps, seed=1_000)
     env.reset()
     memory, keys = policy.memory(rows), noise.keys_of(1_000, torch.arange(rows))
     episode = env.config.episode
     for t in range(episode.trials * trial_steps):
         seen, active = torch.from_numpy(env.observations), torch.from_numpy(env.signals.active)
-        scores = policy.step(seen, active, memory).scores
-        env.step(policy.head.to_env(policy.head.sample(scores, noise.uniform(keys, t, noise.ACTION))))
+        logits = policy.step(seen, active, memory).logits
+        env.step(policy.head.to_env(policy.head.sample(logits, noise.uniform(keys, t, noise.ACTION))))
         if forgets:
             policy.reset(memory, torch.from_numpy(env.signals.trial_ended))
     return [float(np.mean([right for trial, right in env.won if trial == k])) for k in range(episode.trials)]

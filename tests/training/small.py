@@ -1,4 +1,4 @@
-"""Small training runs for tests: four worlds of four cars, some of which are soon at their goals."""
+"""Small training runs for tests: four worlds of four cars, some of which reach their goals early."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from roadworthy.config import plain
-from roadworthy.policy.config import CoreKind, PolicyConfig, TraitConfig, TransformerConfig
+from roadworthy.policy.config import ConditioningConfig, PolicyConfig, TransformerConfig
 from roadworthy.scenario.pack import Pack
 from roadworthy.sim.config import (
     AtGoal,
@@ -24,7 +24,7 @@ from roadworthy.sim.config import (
 )
 from roadworthy.training.config import PpoConfig, TrainConfig
 from roadworthy.training.loop import Trainer
-from roadworthy.training.segment import Cut
+from roadworthy.training.segment import RolloutBatch
 from tests.policy.networks import strengthened
 from tests.sim.scenes import Actor, pack_of, scene
 
@@ -45,7 +45,7 @@ def streets(path: Path) -> Pack:
 
 
 def sim(trials: int = 1, ego_share: float = 1.0, **keys: Any) -> SimConfig:
-    """Who is at the goal leaves; who leaves the road or touches another is taken away."""
+    """Agents leave at the goal, and are removed when they leave the road or collide."""
     return replace(
         SimConfig(
             episode=EpisodeConfig(trials, TRIAL_STEPS),
@@ -60,34 +60,43 @@ def sim(trials: int = 1, ego_share: float = 1.0, **keys: Any) -> SimConfig:
     )
 
 
-def network(core: CoreKind = CoreKind.TRANSFORMER, context: int = 5, traits: TraitConfig | None = None) -> PolicyConfig:
+def network(
+    core: str = "transformer", context: int = 5, conditioning: ConditioningConfig | None = None
+) -> PolicyConfig:
     """A network whose memory, where it is a transformer's, is shorter than an episode."""
     shape = TransformerConfig(layers=2, heads=2, context=context)
-    return PolicyConfig(core=core, encoder=8, hidden=16, transformer=shape, traits=traits or TraitConfig())
+    return PolicyConfig(
+        core=core, encoder=8, hidden=16, transformer=shape, conditioning=conditioning or ConditioningConfig()
+    )
 
 
 def config(
-    core: CoreKind = CoreKind.MLP, *, env: SimConfig | None = None, policy: PolicyConfig | None = None, **keys: Any
+    core: str = "mlp", *, env: SimConfig | None = None, policy: PolicyConfig | None = None, **keys: Any
 ) -> TrainConfig:
     """A run of some updates; keys of PpoConfig go there, all others to TrainConfig."""
     of_ppo = {name: keys.pop(name) for name in list(keys) if name in PpoConfig.__dataclass_fields__}
-    ppo = PpoConfig(**{"horizon": HORIZON, "minibatches": 2, "learning_rate": 3e-3, **of_ppo})
+    ppo = PpoConfig(**{"horizon": HORIZON, "num_minibatches": 2, "learning_rate": 3e-3, **of_ppo})
     settings = {"worlds": 4, "steps": 400, "threads": 1, "checkpoint_interval": 2, **keys}
     return TrainConfig(env=env or sim(), policy=policy or network(core), ppo=ppo, **settings)
 
 
 def trainer(settings: TrainConfig, pack: Pack | Path, folder: Path, *, is_strong: bool = True) -> Trainer:
-    """A trainer whose policy, unless it is to stay as it is, has weights that let everything show in its outputs."""
+    """Make a trainer; by default its policy has weights large enough for every input to show in the outputs."""
     made = Trainer(settings, pack, folder)
     if is_strong:
         strengthened(made.policy)
     return made
 
 
-def copied(cut: Cut) -> Cut:
+def copied(batch: RolloutBatch) -> RolloutBatch:
     """A segment that the next one does not overwrite."""
-    segment, memory = (type(part)(*(x.clone() for x in part)) for part in (cut.segment, cut.memory))
-    return Cut(segment, memory, cut.begun_anew)
+    segment, memory = (type(part)(*(x.clone() for x in part)) for part in (batch.segment, batch.memory))
+    return RolloutBatch(segment, memory, batch.was_reset)
+
+
+def checkpoints_in(folder: Path) -> list[Path]:
+    """The checkpoints of a training folder, the oldest first."""
+    return sorted((folder / "checkpoints").glob("step_*"))
 
 
 def command_of(settings: TrainConfig, folder: Path) -> list[str]:

@@ -10,10 +10,10 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from roadworthy.errors import RoadworthyError, UsageError
-from roadworthy.evaluation.config import DECIDES_NOTHING, EvaluatorConfig
+from roadworthy.evaluation.config import EXECUTION_KEYS, EvaluatorConfig
 from roadworthy.evaluation.engines import EpisodeEngine
 from roadworthy.evaluation.ledger import Ledger, episode_seed, plan_ledger
-from roadworthy.evaluation.subject import Subject, coplayer_files, task_of
+from roadworthy.evaluation.policy_ref import PolicyRef, coplayer_files, task_of
 from roadworthy.evaluation.task import Task
 from roadworthy.metrics.closed_loop import closed_loop_figures
 from roadworthy.metrics.driving import driving_metrics
@@ -21,6 +21,7 @@ from roadworthy.metrics.trace_figures import TraceFigures
 from roadworthy.record import EpisodeResult, Run, RunWriter
 from roadworthy.render.run_videos import film_run
 from roadworthy.scenario.pack import Pack
+from roadworthy.sim.compiling import ensure_simulator_compiled
 from roadworthy.sim.config import AtGoal, Mode
 
 Progress = Callable[[int, int], None]  # how many episodes have ended, of how many
@@ -33,7 +34,7 @@ class Order:
     name: str
     # Of the section.
     config: EvaluatorConfig
-    subject: Subject
+    policy: PolicyRef
     out: Path
     # Run folders go to <out>/<name>/.
     engine: EpisodeEngine
@@ -53,11 +54,11 @@ class Order:
         """What run.json keeps: settings that decide what happens under `config`, the others under `carried_out`."""
         settings = self.config.as_plain()
         return {
-            "config": {key: value for key, value in settings.items() if key not in DECIDES_NOTHING},
-            "carried_out": {key: value for key, value in settings.items() if key in DECIDES_NOTHING},
+            "config": {key: value for key, value in settings.items() if key not in EXECUTION_KEYS},
+            "carried_out": {key: value for key, value in settings.items() if key in EXECUTION_KEYS},
             "origins": dict(self.origins),
             "coplayers": coplayer_files(self.config),
-            **self.subject.header(),
+            **self.policy.header(),
             **({} if self.role is None else {"role": self.role}),
         }
 
@@ -103,10 +104,11 @@ class DrivingEvaluator:
         with Pack(path) as pack:
             scenarios = self.choose(pack, order.ledger_name or order.name, config)
             ledger = plan_ledger(pack, scenarios, config.replicates, config.seed)
+        ensure_simulator_compiled(path, config.env)  # before the run starts, whose seconds are recorded
         with RunWriter.start(
             order.out,
             order.name,
-            order.subject.name,
+            order.policy.name,
             order.header(),
             ledger.table(),
             pack=path,
@@ -119,7 +121,7 @@ class DrivingEvaluator:
             writer.seal(self.metrics)
         run = Run(writer.folder)
         if config.render is not None:
-            film_run(run, config.render, config.env, order.subject.epoch, order.subject.step)
+            film_run(run, config.render, config.env, order.policy.epoch, order.policy.step)
         return run
 
     def trace_figures(self, config: EvaluatorConfig) -> tuple[TraceFigures, ...]:
@@ -131,9 +133,9 @@ class DrivingEvaluator:
         has_one_attempt = config.env.goal.at_goal is not AtGoal.RESPAWN
         return (closed_loop_figures,) if config.env.mode is Mode.REPLAY and has_one_attempt else ()
 
-    def task(self, name: str, pack: Path, subject: Subject, config: EvaluatorConfig) -> Task:
+    def task(self, name: str, pack: Path, policy: PolicyRef, config: EvaluatorConfig) -> Task:
         """Return what a process needs to run episodes of a section."""
-        return replace(task_of(name, pack, subject, config), trace_figures=self.trace_figures(config))
+        return replace(task_of(name, pack, policy, config), trace_figures=self.trace_figures(config))
 
     def _carry_out(self, order: Order, ledger: Ledger, writer: RunWriter) -> None:
         config = order.config
@@ -149,10 +151,10 @@ class DrivingEvaluator:
             done += 1
             order.progress(done, len(ledger))
 
-        task = self.task(order.name, writer.pack, order.subject, config)
+        task = self.task(order.name, writer.pack, order.policy, config)
         faults = order.engine.probe(task)
         if faults and task.device == "cpu":  # on a GPU sums depend on the batch; `audit` counts what comes of it
-            raise RoadworthyError(f"the policy {order.subject.spec!r} can't be evaluated: {'; '.join(faults)}")
+            raise RoadworthyError(f"the policy {order.policy.spec!r} can't be evaluated: {'; '.join(faults)}")
         order.engine.run(task, owed, keep, completed=done)
 
 

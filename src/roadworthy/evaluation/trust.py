@@ -1,7 +1,8 @@
 """Decide which policies of a recorded run may run without `--trust`.
 
 A run folder from a stranger is data. Built-in policies and checkpoints hold no code: a checkpoint is numbers and a JSON
-file that is checked. `module:Class` imports and runs code, `ws://` sends observations to a server: both need consent.
+file that is checked. `module:Class`, `file.py:Class` and declared policies run code, and `ws://` sends observations to
+a server: they need consent.
 """
 
 from __future__ import annotations
@@ -10,19 +11,19 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from roadworthy.errors import UsageError
-from roadworthy.policy.spec import BASELINE, REMOTE, checkpoint_folder
+from roadworthy.policy.spec import Kind, kind_of
 
 
 def danger_of(spec: str) -> str | None:
-    """Say what would happen if a recorded policy ran; None where that executes nothing that the record names."""
-    if spec.startswith(REMOTE):
-        return f"connect to {spec} and drive by what that server answers"
-    folder = checkpoint_folder(spec)
-    if folder is None:  # a reserved word
-        return None
-    if ":" in spec and not spec.startswith(BASELINE) and not folder.exists():
-        module, _, name = spec.partition(":")
-        return f"import {module} and run {name} of it"
+    """Return what would happen if a recorded policy ran; None if that executes nothing that the record names."""
+    kind = kind_of(spec)
+    if kind is Kind.REMOTE:
+        return f"connect to {spec} and use the actions that it returns"
+    if kind is Kind.CODE:
+        module, _, name = spec.rpartition(":")
+        return f"import {module} and run {name}"
+    if kind is Kind.DECLARED:
+        return f"run {spec}, which an installed package declares"
     return None
 
 
@@ -30,9 +31,9 @@ def require_trust(folder: object, specs: Iterable[str]) -> None:
     """Raise UsageError if any of these policies, which a run names, is code or an address."""
     dangers = {spec: danger for spec in specs if (danger := danger_of(spec)) is not None}
     if dangers:
-        told = "; ".join(f"policy {spec!r} would {danger}" for spec, danger in dangers.items())
+        words = "; ".join(f"policy {spec!r} would {danger}" for spec, danger in dangers.items())
         raise UsageError(
-            f"{folder}: run.json names code or an address: {told}. Roadworthy does not run code or contact "
+            f"{folder}: run.json names code or an address: {words}. Roadworthy does not run code or contact "
             "addresses named in a run folder; if you trust its source, add --trust"
         )
 

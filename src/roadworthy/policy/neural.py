@@ -1,9 +1,8 @@
-"""The actor that lets a network drive, in blocks of rows whose size never changes."""
+"""The policy of a network, which computes in blocks of rows whose size never changes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import torch
@@ -13,39 +12,44 @@ from torch import Tensor
 from roadworthy.errors import UsageError
 from roadworthy.policy import noise
 from roadworthy.policy.fit import Fitting
-from roadworthy.policy.network import Output, Policy
-from roadworthy.sim.env import DriveEnv
+from roadworthy.policy.network import Output, PolicyNetwork
+from roadworthy.policy.per_world import require_drive_env
+from roadworthy.policy.protocol import Array, Batch, PolicyInfo
 
 BLOCK = 256  # rows that a network handles at once on a GPU
 
 
-class NeuralActor:
-    """Lets a network drive.
+class NeuralPolicy:
+    """Drives with a network.
 
-    It handles rows in blocks of one size. On a CPU a block is a world: how a matrix product rounds depends on a row's
-    place in it (with some shapes, on several cores with nearly all), and an agent's place in its world is the only one
-    that does not depend on what else runs. A GPU needs larger blocks to be of use.
+    It computes in blocks of one size, because the rounding of a matrix product depends on its shape and on a row's
+    place in it. On a CPU a block is a world: an agent's place in its world does not depend on what else runs. A GPU
+    needs larger blocks to be efficient.
     """
+
+    needs_drive_env = True
 
     def __init__(
         self,
-        policy: Policy,
+        policy: PolicyNetwork,
         name: str = "policy",
         *,
         is_greedy: bool = False,
         device: str = "cpu",
-        traits: Mapping[str, float] | None = None,
+        conditioning: Mapping[str, float] | None = None,
     ) -> None:
-        """Drive with a policy.
+        """Choose the network.
 
+        name: for errors.
         is_greedy: take the likeliest action instead of drawing one.
-        traits: values of traits (see policy/config.py); those that are not given are drawn for each agent and episode.
+        conditioning: values of conditioning (see policy/config.py); others are drawn for each agent and episode.
         """
         self.name, self.device, self._is_greedy = name, torch.device(device), is_greedy
         self.policy = policy.to(self.device).eval()
-        self._traits = _trait_places(policy, traits or {})
+        self._conditioning = policy.config.conditioning.places(conditioning or {})
 
-    def start(self, env: DriveEnv) -> None:
+    def start(self, info: PolicyInfo) -> None:
+        env = require_drive_env(self.name, info)
         if env.action_choices != self.policy.choices:
             raise UsageError(
                 f"policy {self.name!r} chooses among {self.policy.choices}, the env among {env.action_choices} "
@@ -58,31 +62,29 @@ class NeuralActor:
         self._agents = torch.arange(env.row_count, device=self.device) % env.rows_per_world
 
     @torch.no_grad()
-    def act(
-        self, observations: Any, active: Any, episode_seeds: NDArray[np.uint64], episode_steps: NDArray[np.int64]
-    ) -> Any:
-        seen = self._fit(torch.as_tensor(observations, device=self.device))
-        is_active = torch.as_tensor(active, device=self.device).bool()
-        seeds = torch.from_numpy(np.ascontiguousarray(episode_seeds).view(np.int64)).to(self.device)
-        steps = torch.as_tensor(episode_steps, device=self.device)
+    def act(self, batch: Batch) -> Array:
+        seen = self._fit(torch.as_tensor(batch.observations, device=self.device))
+        is_active = torch.as_tensor(batch.active, device=self.device).bool()
+        seeds = torch.from_numpy(np.ascontiguousarray(batch.seeds).view(np.int64)).to(self.device)
+        steps = torch.as_tensor(batch.steps, device=self.device)
         keys = noise.keys_of(seeds, self._agents)
         uniform = noise.uniform(keys, steps, noise.ACTION)
-        traits = self._told(keys)
+        conditioning = self._told(keys)
         actions = torch.zeros(self._rows, 2, device=self.device)
         head = self.policy.head
         for k, rows in enumerate(self._slices()):
             if self._is_at_rest(k, is_active[rows]):
                 continue
-            told = None if traits is None else self._padded(traits[rows])
-            scores = self._step(k, self._padded(seen[rows]), self._padded(is_active[rows]), told).scores
-            chosen = head.greedy(scores) if self._is_greedy else head.sample(scores, self._padded(uniform[rows]))
+            told = None if conditioning is None else self._padded(conditioning[rows])
+            logits = self._step(k, self._padded(seen[rows]), self._padded(is_active[rows]), told).logits
+            chosen = head.greedy(logits) if self._is_greedy else head.sample(logits, self._padded(uniform[rows]))
             actions[rows] = head.to_env(chosen)[: rows.stop - rows.start]
         return actions.numpy() if self.device.type == "cpu" else actions
 
-    def reset(self, mask: NDArray[np.bool_]) -> None:
-        ended = torch.as_tensor(mask, device=self.device).bool()
-        for memory, rows in zip(self._memories, self._slices(), strict=True):
-            self.policy.reset(memory, self._padded(ended[rows]))
+    def reset(self, rows: NDArray[np.bool_]) -> None:
+        ended = torch.as_tensor(rows, device=self.device).bool()
+        for memory, block in zip(self._memories, self._slices(), strict=True):
+            self.policy.reset(memory, self._padded(ended[block]))
 
     def _slices(self) -> list[slice]:
         """The rows of each block."""
@@ -93,9 +95,9 @@ class NeuralActor:
         """Whether nobody is there and nothing is remembered: then a step changes nothing. A GPU is not asked."""
         return self.device.type == "cpu" and not active.any() and not self._memories[block].length.any()
 
-    def _step(self, block: int, seen: Tensor, active: Tensor, traits: Tensor | None) -> Output:
+    def _step(self, block: int, seen: Tensor, active: Tensor, conditioning: Tensor | None) -> Output:
         """One step of a block of rows, which its memory keeps."""
-        return self.policy.step(seen, active, self._memories[block], traits)
+        return self.policy.step(seen, active, self._memories[block], conditioning)
 
     def _padded(self, rows: Tensor) -> Tensor:
         """Rows of a block, filled up with zeros to its size: a tensor of their own, for rounding depends on where in
@@ -105,25 +107,10 @@ class NeuralActor:
         return whole
 
     def _told(self, keys: Tensor) -> Tensor | None:
-        """(rows, traits) the traits of each row, as places in their ranges; drawn once for each agent and episode."""
-        if not self._traits:
+        """(rows, conditioning) places in the ranges, drawn once for each agent and episode."""
+        if not self._conditioning:
             return None
-        drawn = noise.uniform(keys, 0, noise.TRAIT, len(self._traits))
-        given = [float("nan") if place is None else place for place in self._traits]
+        drawn = noise.uniform(keys, 0, noise.CONDITIONING, len(self._conditioning))
+        given = [float("nan") if place is None else place for place in self._conditioning]
         fixed = torch.tensor(given, device=keys.device)
         return torch.where(fixed.isnan(), drawn, fixed)
-
-
-def _trait_places(policy: Policy, given: Mapping[str, float]) -> list[float | None]:
-    """Where in its range each trait lies, from 0 to 1; None for one that is drawn."""
-    names = policy.config.traits.names
-    unknown = sorted(set(given) - set(names))
-    if unknown:
-        raise UsageError(f"trait {unknown[0]!r} is unknown to this policy; it has: {', '.join(names) or 'none'}")
-    places: list[float | None] = []
-    for name in names:
-        low, high = getattr(policy.config.traits, name)
-        if name in given and not low <= given[name] <= high:
-            raise UsageError(f"trait {name} is {given[name]}, expected {low} to {high}, as it was trained")
-        places.append((given[name] - low) / (high - low) if name in given else None)
-    return places

@@ -1,4 +1,4 @@
-"""TFRecord framing: checksums, and what is told of damaged files."""
+"""TFRecord files: checksums, and reports about damaged files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roadworthy.errors import UsageError
-from roadworthy.scenario.importers.tfrecord import Damage, Record, crc32c, masked_crc32c, records
+from roadworthy.scenario.importers import Damage, Record
+from roadworthy.scenario.importers.tfrecord import crc32c, masked_crc32c, records
 from tests.scenario.importers.encoder import frame
 
 PARTS = [b"first", b"", b"third, a longer one" * 10]
@@ -28,7 +29,7 @@ def whole_file() -> bytes:
 
 
 def bitwise_crc32c(data: bytes) -> int:
-    """The definition, bit by bit."""
+    """Return the checksum bit by bit, from its definition."""
     crc = 0xFFFFFFFF
     for byte in data:
         crc ^= byte
@@ -39,7 +40,7 @@ def bitwise_crc32c(data: bytes) -> int:
 
 @pytest.mark.parametrize(
     ("data", "expected"),
-    # From appendix B.4 of RFC 3720, and the check value of the CRC catalogues.
+    # From appendix B.4 of RFC 3720, and the check value of the CRC catalogs.
     [
         (bytes(32), 0x8A9136AA),
         (b"\xff" * 32, 0x62A8AB43),
@@ -70,7 +71,7 @@ def test_records_are_read_in_order(name: str, tmp_path: Path) -> None:
     found = list(records(path))
     assert all(isinstance(record, Record) for record in found)
     assert [record.data for record in found if isinstance(record, Record)] == PARTS
-    offsets = [record.place.offset for record in found]
+    offsets = [record.location.offset for record in found]
     assert offsets == [data.index(frame(part)) for part in PARTS]
 
 
@@ -78,7 +79,7 @@ def test_an_empty_file_has_no_records(tmp_path: Path) -> None:
     assert list(records(write(tmp_path / "x", b""))) == []
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="nowhere"):
         list(records(tmp_path / "nowhere"))
 
@@ -93,15 +94,15 @@ def test_any_changed_byte_is_noticed(tmp_path_factory: pytest.TempPathFactory, a
     data[at] ^= change
     (damage,) = damages(write(tmp_path_factory.mktemp("x") / "x", bytes(data)))
     ends = [sum(len(frame(part)) for part in PARTS[: k + 1]) for k in range(len(PARTS))]
-    assert damage.place.number == next(k for k, end in enumerate(ends) if at < end)
+    assert damage.location.number == next(k for k, end in enumerate(ends) if at < end)
 
 
 @given(st.integers(1, len(whole_file()) - 1))
-def test_any_cut_inside_a_record_is_noticed(tmp_path_factory: pytest.TempPathFactory, size: int) -> None:
+def test_any_truncation_inside_a_record_is_noticed(tmp_path_factory: pytest.TempPathFactory, size: int) -> None:
     found = damages(write(tmp_path_factory.mktemp("x") / "x", whole_file()[:size]))
     ends = {sum(len(frame(part)) for part in PARTS[: k + 1]) for k in range(len(PARTS))}
     assert len(found) == (size not in ends)
-    assert all("the file ends after" in damage.what for damage in found)
+    assert all("the file ends after" in damage.reason for damage in found)
 
 
 def test_after_damaged_data_the_next_record_is_found(tmp_path: Path) -> None:
@@ -110,30 +111,30 @@ def test_after_damaged_data_the_next_record_is_found(tmp_path: Path) -> None:
     found = list(records(write(tmp_path / "x", bytes(data))))
     assert [type(item) for item in found] == [Damage, Record, Record]
     assert isinstance(found[0], Damage)
-    assert "the checksum of its 5 bytes is" in found[0].what
+    assert "the checksum of its 5 bytes is" in found[0].reason
 
 
-def test_after_a_damaged_length_the_rest_is_told_to_be_lost(tmp_path: Path) -> None:
+def test_after_a_damaged_length_the_rest_is_reported_as_lost(tmp_path: Path) -> None:
     data = bytearray(whole_file())
     second = len(frame(PARTS[0]))
     data[second] ^= 1
     found = list(records(write(tmp_path / "x", bytes(data))))
     assert [type(item) for item in found] == [Record, Damage]
-    assert found[1].place == (tmp_path / "x", 1, second)
+    assert found[1].location == (tmp_path / "x", 1, second)
     assert isinstance(found[1], Damage)
-    assert "the checksum of its length" in found[1].what
-    assert "follows in this file is lost" in found[1].what
+    assert "the checksum of its length" in found[1].reason
+    assert "the rest of this file is lost" in found[1].reason
 
 
 def test_a_record_that_no_message_could_fill_is_damaged(tmp_path: Path) -> None:
     length = struct.pack("<Q", 2**31)
     (damage,) = damages(write(tmp_path / "x", length + struct.pack("<I", masked_crc32c(length))))
-    assert f"it has {2**31} bytes, allowed: {2**31 - 1}" in damage.what
+    assert f"it has {2**31} bytes, allowed: {2**31 - 1}" in damage.reason
 
 
-def test_a_gzipped_file_that_was_cut_or_is_none_is_damaged(tmp_path: Path) -> None:
+def test_a_truncated_or_invalid_gzip_file_is_damaged(tmp_path: Path) -> None:
     packed = gzip.compress(whole_file())
     for data in (packed[: len(packed) // 2], whole_file(), packed[:-8] + bytes(8)):
         found = damages(write(tmp_path / "x.gz", data))
         assert len(found) == 1
-        assert "can't be unpacked" in found[0].what
+        assert "can't be unpacked" in found[0].reason

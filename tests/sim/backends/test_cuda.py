@@ -265,7 +265,7 @@ def test_an_unknown_device_is_an_error(towns: Pack) -> None:
 COMPILE = """
 import json, sys, tempfile
 import numba, numpy as np
-from roadworthy.kernels.gpu import cuda
+from roadworthy.kernels.cuda import compile_to_ptx
 import numba.cuda.dispatcher as dispatcher
 class Device:
     compute_capability = (9, 0)
@@ -287,7 +287,7 @@ answer = {}
 for kernel in env.batch._first + env.batch._step:
     if kernel.name in sys.argv[2].split(","):
         types = tuple(numba.typeof(argument) for argument in kernel.arguments)
-        answer[kernel.name], _ = cuda.compile_ptx(kernel.function.py_func, types, cc=(9, 0))
+        answer[kernel.name] = compile_to_ptx(kernel.function, types, (9, 0))
 print(json.dumps({name: sum(".f64" in line for line in code.splitlines()) for name, code in answer.items()}))
 """
 

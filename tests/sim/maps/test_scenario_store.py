@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from shapely import LineString
 
 from roadworthy.errors import PackError, ScenarioError, UsageError
-from roadworthy.scenario.generate.producer import produce
+from roadworthy.scenario.generate.scenarios import generate_scenario
 from roadworthy.scenario.pack import Pack, PackWriter
 from roadworthy.scenario.prepare import prepare
 from roadworthy.scenario.schema import AgentType, FeatureKind, LaneType, Scenario
@@ -55,7 +55,7 @@ def written(path: Path, scenarios: Sequence[Scenario]) -> Pack:
 @pytest.fixture(scope="module")
 def town(tmp_path_factory: pytest.TempPathFactory) -> Pack:
     """Three generated places, two with signals and one with stop signs."""
-    scenarios = [produce(7, behavior, 0) for behavior in ("protected_left", "hard_stop", "unprotected_left")]
+    scenarios = [generate_scenario(7, behavior, 0) for behavior in ("protected_left", "hard_stop", "unprotected_left")]
     return written(tmp_path_factory.mktemp("store") / "town.pack", scenarios)
 
 

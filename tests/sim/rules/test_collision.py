@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from roadworthy.kernels.compile import entry
+from roadworthy.kernels import entry
 from roadworthy.scenario.schema import Bools, Floats, Ints
 from roadworthy.sim.rules.collision import boxes_touch, collides, is_free
 from roadworthy.sim.state import COS, IS_PRESENT, LENGTH, RADIUS, SIN, WIDTH, X, Y

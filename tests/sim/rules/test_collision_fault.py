@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import shapely
 
-from roadworthy.kernels.compile import entry
+from roadworthy.kernels import entry
 from roadworthy.scenario.pack import Pack
 from roadworthy.scenario.schema import Bools, FeatureKind, Floats, Ints, LaneType, RoadMap
 from roadworthy.sim import state

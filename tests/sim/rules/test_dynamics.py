@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 from roadworthy.scenario.schema import AgentType
 from roadworthy.sim.config import Actions, Model
 from roadworthy.sim.rules import dynamics

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from roadworthy.kernels.compile import entry
+from roadworthy.kernels import entry
 from roadworthy.scenario.pack import Pack
 from roadworthy.sim.config import (
     Actions,

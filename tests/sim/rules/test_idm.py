@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from roadworthy.kernels.compile import entry
+from roadworthy.kernels import entry
 from roadworthy.scenario.pack import Pack
 from roadworthy.scenario.schema import LightState
 from roadworthy.sim import state

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from roadworthy.kernels.compile import kernel
-from roadworthy.scenario.generate.producer import produce
+from roadworthy.kernels import kernel
+from roadworthy.scenario.generate.scenarios import generate_scenario
 from roadworthy.scenario.schema import AgentType
 from roadworthy.sim.config import Actions, Model
 from roadworthy.sim.rules import dynamics
@@ -68,7 +68,7 @@ def recordings():
     """Return moving recorded agents of several behaviors: types, lengths, (4, frames, agents) motion, frame counts."""
     kinds, lengths, motions, frames = [], [], [], []
     for behavior in ("hard_stop", "roundabout", "pedestrian_crossing", "highway_straight"):
-        scenario = produce(3, behavior, 0)
+        scenario = generate_scenario(3, behavior, 0)
         assert scenario.dt == pytest.approx(float(DT))
         for a in range(scenario.agent_count):
             valid = scenario.valid[a]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from roadworthy.kernels.compile import entry
+from roadworthy.kernels import entry
 from roadworthy.scenario.schema import RED_STATES, Floats, Ints, LightState
 from roadworthy.sim.rules import draws
 from roadworthy.sim.rules.red_light import runs_red_light

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from roadworthy.errors import UsageError
-from roadworthy.kernels.compile import entry
-from roadworthy.scenario.generate.producer import produce
+from roadworthy.kernels import entry
+from roadworthy.scenario.generate.scenarios import generate_scenario
 from roadworthy.scenario.prepare import prepare
 from roadworthy.scenario.schema import AgentType, Floats, LightState
 from roadworthy.sim import state
@@ -82,7 +82,7 @@ class Scene(NamedTuple):
 @cache
 def town() -> Maps:
     """A generated town with random signs; coordinates in 1/64 m, so that whole meters shift them exactly."""
-    road_map = produce(5, "unprotected_left", 0).map
+    road_map = generate_scenario(5, "unprotected_left", 0).map
     maps = arena.maps_of_tables([(road_map, prepare(road_map))])
     rng = np.random.default_rng(3)
     lane_points, edge_points = entry_major(maps.lane_points.shape), entry_major(maps.edge_points.shape)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from roadworthy.kernels.compile import entry
+from roadworthy.kernels import entry
 from roadworthy.scenario.schema import AgentType, Floats, Ints
 from roadworthy.sim import state
 from roadworthy.sim.config import AtGoal, GoalConfig, InfractionConfig, Mode, OnInfraction, OpenConfig, SimConfig

@@ -9,8 +9,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.typing import ArrayLike, NDArray
 
-from roadworthy.kernels.compile import entry
-from roadworthy.scenario.generate.producer import build_place
+from roadworthy.kernels import entry
+from roadworthy.scenario.generate.scenarios import build_place
 from roadworthy.scenario.grid import CELL_M
 from roadworthy.scenario.prepare import LISTED_M, MapTables, prepare
 from roadworthy.scenario.schema import EdgeType, FeatureKind, Floats, Ints, LaneType, RoadMap

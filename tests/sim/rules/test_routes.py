@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from shapely import LineString, Point, Polygon
 
-from roadworthy.kernels.compile import entry
+from roadworthy.kernels import entry
 from roadworthy.scenario.lanes.network import LaneNetwork
 from roadworthy.scenario.pack import Pack
 from roadworthy.scenario.schema import AgentType, LaneType

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from shapely import Polygon
 
-from roadworthy.kernels.compile import entry
+from roadworthy.kernels import entry
 from roadworthy.scenario.pack import Pack
 from roadworthy.scenario.schema import LaneType
 from roadworthy.sim import state

@@ -1,4 +1,4 @@
-"""One step of a section's worlds with its policy, timed and weighed, and what the whole section would take by that."""
+"""Time one step of the worlds of a section, and estimate the time and memory of the whole section."""
 
 from __future__ import annotations
 
@@ -16,31 +16,33 @@ import numpy as np
 from roadworthy.evaluation.config import Engine, EvaluatorConfig
 from roadworthy.evaluation.doctor.findings import Finding, State
 from roadworthy.evaluation.evaluator import DrivingEvaluator
+from roadworthy.evaluation.policy_ref import policy_maker, policy_ref
 from roadworthy.evaluation.sections import evaluator_class
-from roadworthy.evaluation.subject import actor_maker, subject_of
 from roadworthy.evaluation.task import Task
-from roadworthy.scenario.generate.pack import available_cores
+from roadworthy.policy import protocol
+from roadworthy.policy.protocol import PolicyInfo, drive_batch
 from roadworthy.scenario.pack import Pack
+from roadworthy.scenario.processes import available_cores
 
 _WARM_STEPS, _TIMED_STEPS = 3, 10
 
 
 def kind_of(config: EvaluatorConfig) -> object:
-    """What sections have in common whose steps cost the same."""
+    """Return what decides the cost of a step: sections with equal values are tried once."""
     path = config.source.path if config.scenarios is not None else None
     drivers = config.policy, config.coplayers
     return config.type, path, config.env, config.worlds, config.engine, config.workers, config.device, drivers
 
 
 def estimate(what: str, configs: Sequence[EvaluatorConfig], policy: str | None) -> Finding:
-    """Try the worlds of sections that are alike."""
+    """Estimate the cost of sections whose steps cost the same."""
     config = configs[0]
     evaluator = evaluator_class(config.type)()
     if not isinstance(evaluator, DrivingEvaluator):
-        return Finding(what, State.OK, f"{config.type} does not drive in the simulator; no step was tried")
+        return Finding(what, State.OK, f"{config.type} does not run in the simulator; no step was tried")
     path, counts = _some_scenarios(configs)
     worlds = min(config.worlds, max(counts))
-    task = Task(what, path, config.env, _actor_maker(config, policy), worlds, config.device)
+    task = Task(what, path, config.env, _policy_maker(config, policy), worlds, config.device)
     step_s, world_bytes = _try(task)
     processes = 1 if config.engine is Engine.INLINE else config.workers or available_cores()
     batches = sum(-(-count // (worlds * processes)) for count in counts)
@@ -64,14 +66,15 @@ def estimate(what: str, configs: Sequence[EvaluatorConfig], policy: str | None) 
     return Finding(what, State.OK, told, figures)
 
 
-def _actor_maker(config: EvaluatorConfig, policy: str | None) -> Any:
-    return actor_maker(subject_of(config.policy_for(policy) or "random"), config)
+def _policy_maker(config: EvaluatorConfig, policy: str | None) -> Any:
+    spec = config.policy_for(policy)
+    return policy_maker(policy_ref("random") if spec is None else policy_ref(spec, config.policy_config), config)
 
 
 def _some_scenarios(configs: Sequence[EvaluatorConfig]) -> tuple[Path, list[int]]:
-    """A pack to try a step in, and how many episodes each section owes.
+    """Return a pack for trying a step, and the number of episodes of each section.
 
-    Where the pack has yet to be generated, one scenario has to do.
+    If the pack is not generated yet, a pack of one scenario is generated for the trial.
     """
     source = configs[0].source
     if source.recipe is not None and not source.is_there:
@@ -88,16 +91,16 @@ def _some_scenarios(configs: Sequence[EvaluatorConfig]) -> tuple[Path, list[int]
 
 
 def _try(task: Task) -> tuple[float, int]:
-    """Seconds of a step with the policy, and bytes of the worlds."""
-    env, actor = task.make_env(), task.make_actor()
+    """Return the seconds of a step with the policy, and the bytes of the worlds."""
+    env, policy = task.make_env(), task.make_policy()
     worlds = np.arange(env.world_count)
     env.assign(worlds.tolist(), (worlds % len(env.pack)).tolist(), worlds.tolist())
-    actor.start(env)
+    protocol.start(policy, PolicyInfo.of_drive_env(env))
     seeds = np.repeat(worlds.astype(np.uint64), env.rows_per_world)
     seconds = []
     for number in range(_WARM_STEPS + _TIMED_STEPS):
         began = time.perf_counter()
-        env.step(actor.act(env.observations, env.signals.active, seeds, np.full(env.row_count, number)))
+        env.step(policy.act(drive_batch(env, seeds, np.full(env.row_count, number))))
         seconds.append(time.perf_counter() - began)
     size = sum(env.memory().values())
     env.close()
@@ -105,7 +108,7 @@ def _try(task: Task) -> tuple[float, int]:
 
 
 def _resident_bytes() -> int:
-    """The most that this process has held so far."""
+    """Return the peak memory of this process."""
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roadworthy.errors import UsageError
-from roadworthy.kernels.compile import entry, rule
+from roadworthy.kernels import entry, rule
 from roadworthy.policy.experts.places import NEVER, keep_track
 from roadworthy.scenario.schema import Floats, Ints
 from roadworthy.sim.env import DriveEnv

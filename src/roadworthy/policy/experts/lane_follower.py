@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from roadworthy.kernels.compile import entry, rule
+from roadworthy.kernels import entry, rule
 from roadworthy.policy.experts.drive import LEAST_SETTLING_M, MOST_REST, DriveExpert
 from roadworthy.scenario.lanes.guide import ACCELERATION_MPS2, BEND_M, BRAKING_MPS2, SPACING_M, Guide, guide_of
 from roadworthy.scenario.lanes.locate import locate

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roadworthy.errors import UsageError
-from roadworthy.kernels.compile import entry, rule
+from roadworthy.kernels import entry, rule
 from roadworthy.scenario.schema import Floats
 from roadworthy.sim.config import Mode
 from roadworthy.sim.env import DriveEnv

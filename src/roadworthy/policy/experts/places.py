@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadworthy.kernels.compile import rule
+from roadworthy.kernels import rule
 from roadworthy.scenario.schema import Floats, Ints
 from roadworthy.sim.rules.dynamics import PEDESTRIAN
 from roadworthy.sim.rules.route_geometry import Road, nearest_place

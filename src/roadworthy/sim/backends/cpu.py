@@ -7,10 +7,10 @@ agents before the next one begins, so that no agent observes half of a step.
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 from numpy.typing import NDArray
 
-from roadworthy.kernels.compile import inlined, kernel, parallel, rule
+from roadworthy.kernels import entry, kernel, rule
+from roadworthy.kernels.threads import prange
 from roadworthy.scenario.schema import Floats, Ints
 from roadworthy.sim.layout import EGO_BLOCK, GOAL_BLOCK, WEIGHTS_BLOCK
 from roadworthy.sim.rules import idm
@@ -68,7 +68,7 @@ STAGES = {"plan": PLAN, "move": MOVE, "judge": JUDGE, "reward": REWARD, "advance
 _ZERO = np.float32(0.0)
 
 
-@parallel
+@entry(parallel=True)
 def step(
     worlds: Worlds,
     starts: Starts,
@@ -101,7 +101,7 @@ def step(
             _observe(worlds, rows, maps, scenarios, w, p, False)
 
 
-@parallel
+@entry(parallel=True)
 def begin(
     numbers: Ints,
     worlds: Worlds,
@@ -251,14 +251,14 @@ def _observe(worlds: Worlds, rows: Rows, maps: Maps, scenarios: Scenarios, w: in
             observe_stop_lines(agents, a, maps, m, scenarios, s, step, seed, p, rows_out[first + a])
 
 
-@inlined
+@rule(inline=True)
 def _is_observing(agents: Floats, flags: Ints, rows: Rows, a: int, row: int, is_last: bool) -> bool:
     """Return whether a driven agent's row is to be written."""
     is_asked = flags[IS_DRIVING, a] != 0 and (rows.trial_ended[row] or not is_last)
     return is_asked and has_valid_pose(agents, a)
 
 
-@inlined
+@rule(inline=True)
 def _clear_outputs(rows: Rows, w: int, row_count: int) -> None:
     """Clear the rewards and signals of an idle world."""
     for row in range(w * row_count, (w + 1) * row_count):
@@ -266,6 +266,6 @@ def _clear_outputs(rows: Rows, w: int, row_count: int) -> None:
         rows.trial_ended[row] = rows.episode_ended[row] = rows.timed_out[row] = False
 
 
-@inlined
+@rule(inline=True)
 def rows_per_world(worlds: Worlds, rows: Rows) -> int:
     return len(rows.active) // len(worlds.clocks)

@@ -7,12 +7,12 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from roadworthy.errors import ScenarioError, UsageError
-from roadworthy.kernels.compile import entry, kernel
+from roadworthy.kernels import entry, kernel
+from roadworthy.kernels.threads import set_threads
 from roadworthy.scenario.pack import Pack
 from roadworthy.scenario.schema import Floats
 from roadworthy.sim.backends import cpu
@@ -266,7 +266,7 @@ class CpuBatch:
 
     def _call(self, function: Any, *arguments: Any) -> None:
         with _NUMBA_LOCK:
-            numba.set_num_threads(self.threads)
+            set_threads(self.threads)
             function(*arguments)
 
     def _grow(self, agents: int) -> None:

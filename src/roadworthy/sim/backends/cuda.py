@@ -9,11 +9,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import float32, int32
 from numpy.typing import NDArray
 
-from roadworthy.kernels.compile import gpu_kernel, gpu_kernel_with, gpu_part
-from roadworthy.kernels.gpu import cuda, natural
+from roadworthy.kernels import cuda_kernel
+from roadworthy.kernels.cuda import cuda, float32, int32, natural
 from roadworthy.scenario.schema import Floats, Ints, Longs
 from roadworthy.sim.backends.episode_queue import EpisodeQueue, Seeds, take_episode
 from roadworthy.sim.maps.scenario_store import MOST_AGENTS
@@ -96,7 +95,7 @@ class EndedRows(NamedTuple):
     trials: Floats  # (n, K, len(TRIAL_FIGURES))
 
 
-@gpu_kernel
+@cuda_kernel
 def place_driven(worlds: Worlds, maps: Maps, settings: Settings) -> None:
     """Update the places on their routes of policy-driven agents, which traffic uses to predict them."""
     w, a = natural(cuda.blockIdx.x), natural(cuda.threadIdx.x)
@@ -105,7 +104,7 @@ def place_driven(worlds: Worlds, maps: Maps, settings: Settings) -> None:
         place_on_route(worlds, maps, w, a)
 
 
-@gpu_kernel_with(registers=_REGISTERS)
+@cuda_kernel(registers=_REGISTERS)
 def plan_traffic(worlds: Worlds, maps: Maps, scenarios: Scenarios, settings: Settings) -> None:
     """Decide what reactive agents do, from the current state of all agents.
 
@@ -148,7 +147,7 @@ def plan_traffic(worlds: Worlds, maps: Maps, scenarios: Scenarios, settings: Set
             agents[ALONG, a] = max(wanted[a], -idm.HARDEST_MPS2)
 
 
-@gpu_kernel
+@cuda_kernel
 def move(worlds: Worlds, rows: Rows, scenarios: Scenarios, ended: EndedRows, settings: Settings) -> None:
     """Move all agents but reactive ones; policy-driven agents follow their actions."""
     w, a = natural(cuda.blockIdx.x), natural(cuda.threadIdx.x)
@@ -176,7 +175,7 @@ def move(worlds: Worlds, rows: Rows, scenarios: Scenarios, ended: EndedRows, set
         clock[EPISODE_STEP] += 1
 
 
-@gpu_kernel
+@cuda_kernel
 def move_traffic(worlds: Worlds, maps: Maps, scenarios: Scenarios, settings: Settings) -> None:
     """Move reactive agents."""
     w, a = natural(cuda.blockIdx.x), natural(cuda.threadIdx.x)
@@ -184,7 +183,7 @@ def move_traffic(worlds: Worlds, maps: Maps, scenarios: Scenarios, settings: Set
         idm.move(worlds, maps, w, a, scenarios.dt[worlds.clocks[w, SCENARIO]], settings[0])
 
 
-@gpu_kernel
+@cuda_kernel
 def judge(worlds: Worlds, maps: Maps, scenarios: Scenarios, settings: Settings) -> None:
     """Detect what happened to each agent, as bits of EVENTS that `finish_step` classifies.
 
@@ -210,7 +209,7 @@ def judge(worlds: Worlds, maps: Maps, scenarios: Scenarios, settings: Settings) 
         cuda.atomic.or_(flags, (EVENTS, a), np.int32(found))
 
 
-@gpu_kernel
+@cuda_kernel
 def finish_step(
     worlds: Worlds, logs: Logs, rows: Rows, episode_queue: EpisodeQueue, ended: EndedRows, settings: Settings
 ) -> None:
@@ -249,7 +248,7 @@ def finish_step(
             _record_ended(worlds, logs, episode_queue, ended, w, slot, a, False)
 
 
-@gpu_kernel
+@cuda_kernel
 def update_appearances(worlds: Worlds, settings: Settings) -> None:
     """Write what others observe of each agent, for final observations."""
     w, a = natural(cuda.blockIdx.x), natural(cuda.threadIdx.x)
@@ -257,7 +256,7 @@ def update_appearances(worlds: Worlds, settings: Settings) -> None:
         update_appearance(worlds.agents[w], worlds.agent_flags[w, TYPE], worlds.appearance[w], a)
 
 
-@gpu_kernel
+@cuda_kernel
 def advance_trial(worlds: Worlds, starts: Starts, maps: Maps, settings: Settings) -> None:
     """Apply terminations and start the next trial where one ended."""
     w, a = natural(cuda.blockIdx.x), natural(cuda.threadIdx.x)
@@ -273,7 +272,7 @@ def advance_trial(worlds: Worlds, starts: Starts, maps: Maps, settings: Settings
         apply_termination(worlds, maps, w, a, settings[0])
 
 
-@gpu_kernel
+@cuda_kernel
 def begin(worlds: Worlds, maps: Maps, scenarios: Scenarios, episode_queue: EpisodeQueue, settings: Settings) -> None:
     """Set up the next episode where one has ended. Recorded agents start here, others in `place_agents`."""
     w, a = natural(cuda.blockIdx.x), natural(cuda.threadIdx.x)
@@ -300,7 +299,7 @@ def begin(worlds: Worlds, maps: Maps, scenarios: Scenarios, episode_queue: Episo
             place_recorded(worlds, maps, scenarios, w, a)
 
 
-@gpu_kernel_with(is_small=True)
+@cuda_kernel(small=True)
 def place_agents(
     worlds: Worlds, starts: Starts, maps: Maps, scenarios: Scenarios, settings: Settings, is_step: bool
 ) -> None:
@@ -317,7 +316,7 @@ def place_agents(
             start_agents(worlds, starts, maps, scenarios, w, settings[0])
 
 
-@gpu_kernel
+@cuda_kernel
 def finish_start(worlds: Worlds, starts: Starts, maps: Maps, scenarios: Scenarios, settings: Settings) -> None:
     """Write what is true of agents at their start, the state that trials start from, and what others observe."""
     w, a = natural(cuda.blockIdx.x), natural(cuda.threadIdx.x)
@@ -338,7 +337,7 @@ def finish_start(worlds: Worlds, starts: Starts, maps: Maps, scenarios: Scenario
         clock[IS_STARTING] = 0
 
 
-@gpu_kernel
+@cuda_kernel
 def cut(
     worlds: Worlds, logs: Logs, episode_queue: EpisodeQueue, ended: EndedRows, settings: Settings, is_cut: Ints
 ) -> None:
@@ -357,7 +356,7 @@ def cut(
         clock[EPISODE_ENDED] = 1
 
 
-@gpu_part
+@cuda_kernel(device=True)
 def _is_traffic(worlds: Worlds, w: int, a: int) -> bool:
     clock, flags = worlds.clocks[w], worlds.agent_flags[w]
     if clock[SCENARIO] < 0 or a < clock[DRIVEN_COUNT] or a >= clock[AGENT_COUNT]:
@@ -365,7 +364,7 @@ def _is_traffic(worlds: Worlds, w: int, a: int) -> bool:
     return flags[ROLE, a] == IDM and flags[IS_PRESENT, a] != 0
 
 
-@gpu_part
+@cuda_kernel(device=True)
 def _copy_column(agents: Floats, flags: Ints, agents_out: Floats, flags_out: Ints, a: int) -> None:
     if a < agents.shape[1]:
         for line in range(agents.shape[0]):
@@ -374,7 +373,7 @@ def _copy_column(agents: Floats, flags: Ints, agents_out: Floats, flags_out: Int
             flags_out[line, a] = flags[line, a]
 
 
-@gpu_part
+@cuda_kernel(device=True)
 def _record_ended(
     worlds: Worlds,
     logs: Logs,

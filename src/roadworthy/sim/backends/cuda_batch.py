@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from roadworthy.errors import DeviceError, ScenarioError, UsageError
-from roadworthy.kernels.gpu import IS_SIMULATED, cuda
+from roadworthy.kernels.cuda import IS_SIMULATED, cuda
 from roadworthy.scenario.pack import Pack
 from roadworthy.scenario.schema import Ints
 from roadworthy.sim.backends import cuda as kernels

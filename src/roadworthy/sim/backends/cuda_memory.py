@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from roadworthy.errors import DeviceError
-from roadworthy.kernels.gpu import IS_SIMULATED, cuda
+from roadworthy.kernels.cuda import IS_SIMULATED, cuda
 
 Part = TypeVar("Part", bound=tuple[Any, ...])
 # Types that torch does not fully support are stored as the signed type of the same size.

@@ -10,11 +10,11 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import float32, int32, int64
 from numpy.typing import NDArray
 
-from roadworthy.kernels.compile import gpu_kernel_with, gpu_part, on_gpu
-from roadworthy.kernels.gpu import IS_SIMULATED, cuda, load_eight, natural, store_four
+from roadworthy.kernels import cuda_kernel
+from roadworthy.kernels.cuda import IS_SIMULATED, cuda, float32, int32, int64, natural, store_four
+from roadworthy.kernels.vectors import EIGHT
 from roadworthy.scenario.schema import Floats, Ints, Longs
 from roadworthy.sim.config import SimConfig
 from roadworthy.sim.layout import (
@@ -38,7 +38,6 @@ from roadworthy.sim.rules.observe_partners import NO_KEY, NUMBER_BITS, PARTNER_S
 from roadworthy.sim.rules.observe_roads import EDGE_SIZE, LANE_SIZE
 from roadworthy.sim.rules.observe_simd import EDGE_SCALES, LANE_SCALES, PARTNER_SCALES, write_entry, write_one
 from roadworthy.sim.rules.observe_stop_lines import LIGHT_SIZE, is_ahead, write_line
-from roadworthy.sim.rules.simd import EIGHT
 from roadworthy.sim.rules.traffic_lights import light_state
 from roadworthy.sim.state import (
     AGENT_COUNT,
@@ -82,7 +81,6 @@ _ANY = layout(SimConfig())
 _GOALS_AT, _HEAD, _TAIL = _ANY["goal"].start, _ANY["partners"].start, _ANY.size - _ANY["conditioning"].start
 _SINGLE_EACH, _ONE_EACH = (WARPS, _HEAD + _TAIL), (WARPS, 1)
 _AGENTS_EACH, _KEYS_EACH, _LINES_EACH = (WARPS, MOST_AGENTS), (WARPS, MOST_AGENTS + EIGHT), (WARPS, MOST_LINES)
-on_gpu(load_eight)(load_entry)  # tables are entry-major
 
 
 class Observers(NamedTuple):
@@ -99,7 +97,7 @@ def observers(row: ObservationLayout, is_clean: bool) -> Observers:
     partners_at, lanes_at, edges_at, lights_at = (row[name].start for name in COUNTED)
     tail_at = row["conditioning"].start
 
-    @gpu_kernel_with(registers=_REGISTERS)
+    @cuda_kernel(registers=_REGISTERS)
     def observe_all(worlds: Worlds, rows: Rows, maps: Maps, scenarios: Scenarios, settings: NDArray[np.void]) -> None:
         """Write every row; inactive rows are zero. Thread block (x, y, z) has some rows of a world, see `_world`."""
         w, warp, lane = _world(), natural(cuda.threadIdx.x) // WARP, natural(cuda.threadIdx.x) % WARP
@@ -134,7 +132,7 @@ def observers(row: ObservationLayout, is_clean: bool) -> Observers:
             for k in range(4 * lane, rows.observations.shape[1], 4 * WARP):
                 store_four(rows.observations[row], k, _ZERO, _ZERO, _ZERO, _ZERO)
 
-    @gpu_kernel_with(registers=_REGISTERS)
+    @cuda_kernel(registers=_REGISTERS)
     def observe_last(worlds: Worlds, rows: Rows, maps: Maps, scenarios: Scenarios, settings: NDArray[np.void]) -> None:
         """Write the final observation of rows whose trial ended, before anything is reset."""
         w, warp, lane = _world(), natural(cuda.threadIdx.x) // WARP, natural(cuda.threadIdx.x) % WARP
@@ -161,13 +159,13 @@ def observers(row: ObservationLayout, is_clean: bool) -> Observers:
     return Observers(observe_all, observe_last)
 
 
-@gpu_part
+@cuda_kernel(device=True)
 def _world() -> int:
     """Return the world of the thread block, which may be past the last one. z extends y, which is limited."""
     return natural(cuda.blockIdx.z) * natural(cuda.gridDim.y) + natural(cuda.blockIdx.y)
 
 
-@gpu_part
+@cuda_kernel(device=True)
 def _wait() -> None:
     """Wait until all threads of the row arrive here."""
     if IS_SIMULATED:
@@ -176,12 +174,12 @@ def _wait() -> None:
         cuda.syncwarp()
 
 
-@gpu_part
+@cuda_kernel(device=True)
 def _rows_per_world(worlds: Worlds, rows: Rows) -> int:
     return natural(len(rows.active)) // natural(worlds.clocks.shape[0])
 
 
-@gpu_part
+@cuda_kernel(device=True)
 def _observe(
     worlds: Worlds,
     maps: Maps,
@@ -242,7 +240,7 @@ def _observe(
         _drop(key, LIGHTS_COUNT, p.dropout, row_out, lights_at, LIGHT_SIZE, lights_seen, lights, lane)
 
 
-@gpu_part
+@cuda_kernel(device=True)
 def _warp_observe_roads(
     agents: Floats,
     a: int,
@@ -276,13 +274,13 @@ def _warp_observe_roads(
     return lanes_seen, edges_seen
 
 
-@gpu_part
+@cuda_kernel(device=True)
 def _listed(numbers: NDArray[np.uint16], k: int, count: int) -> int:
     """Return the k-th number, or 0, an entry that can be loaded too, if there are fewer."""
     return natural(numbers[k]) if k < count else natural(0)
 
 
-@gpu_part
+@cuda_kernel(device=True)
 def _write(
     entry: Any,
     scales: Any,
@@ -304,7 +302,7 @@ def _write(
             row_out[at + f * n + k] = _ZERO
 
 
-@gpu_part
+@cuda_kernel(device=True)
 def _warp_observe_partners(
     worlds: Worlds, w: int, a: int, warp: int, lane: int, reach: float, row_out: Floats, at: int, n: int
 ) -> int:
@@ -351,7 +349,7 @@ def _warp_observe_partners(
     return seen
 
 
-@gpu_part
+@cuda_kernel(device=True)
 def _warp_observe_stop_lines(
     worlds: Worlds,
     maps: Maps,
@@ -401,7 +399,7 @@ def _warp_observe_stop_lines(
     return min(count, n)
 
 
-@gpu_part
+@cuda_kernel(device=True)
 def _list_lines(
     lines: Floats,
     count: int,
@@ -426,7 +424,7 @@ def _list_lines(
         k = natural(k + WARP)
 
 
-@gpu_part
+@cuda_kernel(device=True)
 def _warp_observe_single_blocks(
     worlds: Worlds,
     w: int,
@@ -456,7 +454,7 @@ def _warp_observe_single_blocks(
         row_out[k if k < _HEAD else tail_at + k - _HEAD] = single[k]
 
 
-@gpu_part
+@cuda_kernel(device=True)
 def _drop(
     key: int, block: int, chance: float, row_out: Floats, at: int, features: int, count: int, n: int, lane: int
 ) -> None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from roadworthy.kernels.compile import rule
+from roadworthy.kernels import rule
 from roadworthy.scenario.schema import Ints, Longs
 from roadworthy.sim.episodes import ATTEMPTS
 from roadworthy.sim.rules import draws

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 from roadworthy.scenario.pack.outline import ARRAY_PLACES
 from roadworthy.scenario.schema import AgentType, Bytes, Floats, Ints, Longs
 from roadworthy.sim.state import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 from roadworthy.scenario.pack.outline import ARRAY_PLACES
 from roadworthy.scenario.schema import Floats
 from roadworthy.sim.maps.agent_selection import PackedArrays, array_bytes, array_floats, array_ints

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roadworthy.errors import PackError, ScenarioError
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 from roadworthy.scenario.grid import CELL_M
 from roadworthy.scenario.lanes.network import DEFAULT_LANE_WIDTH_M
 from roadworthy.scenario.pack import Pack

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from roadworthy.kernels.compile import inlined, on_gpu
+from roadworthy.kernels import rule
+from roadworthy.kernels.vectors import EIGHT, NUMBER_BYTES
 from roadworthy.scenario.schema import Floats
-from roadworthy.sim.rules.simd import EIGHT, NUMBER_BYTES
 from roadworthy.sim.state import Whole
 
 _ENTRY_BYTES = NUMBER_BYTES * EIGHT
@@ -29,14 +29,13 @@ def _always(table: Floats) -> bool:
     return True
 
 
-@on_gpu(_always)
-@inlined
+@rule(inline=True, cuda=_always)
 def is_entry_major(table: Floats) -> bool:
     """Return whether a table (lines, entries) is entry-major with room for eight numbers per entry."""
     return table.strides[0] == NUMBER_BYTES and table.strides[1] == _ENTRY_BYTES
 
 
-@inlined
+@rule(inline=True)
 def load_entry(table: Floats, number: Whole) -> Any:
     """Return the eight numbers of an entry; lines that the table does not have are 0."""
     lines = table.shape[0]

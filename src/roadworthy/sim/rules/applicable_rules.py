@@ -15,7 +15,7 @@ or termination.
 
 from __future__ import annotations
 
-from roadworthy.kernels.compile import inlined
+from roadworthy.kernels import rule
 from roadworthy.scenario.schema import AgentType, Ints, LaneType
 from roadworthy.sim.state import LANE, LANE_TYPE, TYPE, Maps
 
@@ -23,19 +23,19 @@ _PEDESTRIAN, _CYCLIST = int(AgentType.PEDESTRIAN), int(AgentType.CYCLIST)
 _BIKE_LANE = int(LaneType.BIKE_LANE)
 
 
-@inlined
+@rule(inline=True)
 def keeps_to_road(flags: Ints, a: int) -> bool:
     """Return whether road edges and lane centers apply to agent a: to vehicles and agents of unknown type."""
     return flags[TYPE, a] != _PEDESTRIAN and flags[TYPE, a] != _CYCLIST
 
 
-@inlined
+@rule(inline=True)
 def uses_lanes(flags: Ints, a: int) -> bool:
     """Return whether lanes, traffic lights and stop signs apply to agent a: to all agents but pedestrians."""
     return flags[TYPE, a] != _PEDESTRIAN
 
 
-@inlined
+@rule(inline=True)
 def follows_lane(flags: Ints, a: int, maps: Maps, m: int) -> bool:
     """Return whether the direction of its lane applies to agent a; False without a lane."""
     lane = flags[LANE, a]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadworthy.kernels.compile import inlined
+from roadworthy.kernels import rule
 from roadworthy.scenario.schema import Floats, Ints
 from roadworthy.sim.state import COS, IS_PRESENT, LENGTH, RADIUS, SIN, WIDTH, X, Y
 
@@ -14,7 +14,7 @@ _SLACK_M = np.float32(0.01)
 _NONE, _ONE = np.int32(0), np.int32(1)  # as wide as a float32, so that vectorized code can count in the same registers
 
 
-@inlined
+@rule(inline=True)
 def boxes_touch(
     ax: float,
     ay: float,
@@ -47,7 +47,7 @@ def boxes_touch(
     )
 
 
-@inlined
+@rule(inline=True)
 def _pair_touches(first: Floats, f: int, second: Floats, s: int) -> bool:
     """Return whether the boxes in two columns touch."""
     return boxes_touch(
@@ -66,7 +66,7 @@ def _pair_touches(first: Floats, f: int, second: Floats, s: int) -> bool:
     )
 
 
-@inlined
+@rule(inline=True)
 def is_near_others(agents: Floats, flags: Ints, a: int, count: int) -> bool:
     """Return whether agent a, if present, might touch any other present agent among the first `count`."""
     x, y, radius = agents[X, a], agents[Y, a], agents[RADIUS, a] + _SLACK_M
@@ -80,7 +80,7 @@ def is_near_others(agents: Floats, flags: Ints, a: int, count: int) -> bool:
     return bool(near > _ONE and is_present[a] != _NONE)  # an agent that is present is near itself
 
 
-@inlined
+@rule(inline=True)
 def touches(agents: Floats, flags: Ints, a: int, b: int) -> bool:
     """Return whether the box of agent a, which is present, touches that of another present agent b."""
     dx, dy, reach = agents[X, b] - agents[X, a], agents[Y, b] - agents[Y, a], agents[RADIUS, b] + agents[RADIUS, a]
@@ -91,7 +91,7 @@ def touches(agents: Floats, flags: Ints, a: int, b: int) -> bool:
     return _pair_touches(agents, min(a, b), agents, max(a, b))
 
 
-@inlined
+@rule(inline=True)
 def collides(agents: Floats, flags: Ints, a: int, count: int) -> bool:
     """Return whether agent a's box touches that of any other present agent among the first `count`."""
     if not is_near_others(agents, flags, a, count):
@@ -102,7 +102,7 @@ def collides(agents: Floats, flags: Ints, a: int, count: int) -> bool:
     return False
 
 
-@inlined
+@rule(inline=True)
 def is_free(agents: Floats, flags: Ints, a: int, places: Floats, count: int) -> bool:
     """Return whether agent a's box, at its pose in `places` (lines as of agents), touches no other present agent."""
     for b in range(count):

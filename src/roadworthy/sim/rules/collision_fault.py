@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from roadworthy import at_fault
-from roadworthy.kernels.compile import inlined, rule
+from roadworthy.kernels import rule
 from roadworthy.scenario.prepare import PIECE_M
 from roadworthy.scenario.schema import Floats, Ints
 from roadworthy.sim.rules.collision import is_near_others, touches
@@ -56,7 +56,7 @@ _BITS = 32  # bits in a line of TOUCHED
 _LONGEST_POINT_M = np.float32(PIECE_M + 0.02)  # the longest lane point, rounded up
 
 
-@inlined
+@rule(inline=True)
 def record_contacts(agents: Floats, flags: Ints, a: int, count: int, maps: Maps, m: int) -> tuple[bool, int]:
     """Return whether agent a touches another, and for how many first contacts of this step it is at fault."""
     if not is_near_others(agents, flags, a, count):
@@ -89,7 +89,7 @@ def start_contacts(agents: Floats, flags: Ints, a: int, count: int) -> bool:
     return is_touching
 
 
-@inlined
+@rule(inline=True)
 def _is_first(flags: Ints, a: int, b: int) -> bool:
     """Record that agent a touches agent b, and return whether it is the first time."""
     line, bit = TOUCHED + b // _BITS, _BIT << np.int32(b % _BITS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadworthy.kernels.compile import inlined, rule
+from roadworthy.kernels import rule
 from roadworthy.scenario.schema import Floats, Ints
 from roadworthy.sim.rules import draws
 from roadworthy.sim.rules.dynamics import decode
@@ -13,7 +13,7 @@ from roadworthy.sim.state import ACCELERATION, ACROSS, ALONG, TYPE, Params, Real
 _ZERO, _HALF, _ONE = np.float32(0.0), np.float32(0.5), np.float32(1.0)
 
 
-@inlined
+@rule(inline=True)
 def apply_action(
     agents: Floats, flags: Ints, a: int, action: Floats, seed: int, step: int, dt: float, p: Params
 ) -> None:
@@ -54,7 +54,7 @@ def phantom_braking(agents: Floats, a: int, dt: float, p: Params) -> float:
     return (-p.phantom_mps2 - agents[ACCELERATION, a]) / dt if p.is_jerk else -p.phantom_mps2
 
 
-@inlined
+@rule(inline=True)
 def is_blind(seed: int, a: int, step: int, dt: Real, rate: Real, seconds: Real) -> bool:
     """Return whether the agent observes no partners. This may begin at any step, at a rate per second."""
     steps = max(int(seconds / dt + _HALF), 1)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadworthy.kernels.compile import entry
+from roadworthy.kernels import entry
 from roadworthy.sim.rules.angles import sine_cosine
 
 # Purposes. Further draws for one purpose add multiples of PURPOSES.

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadworthy.kernels.compile import inlined, rule
+from roadworthy.kernels import rule
 from roadworthy.scenario.schema import Floats
 from roadworthy.sim.rules.applicable_rules import keeps_to_road, uses_lanes
 from roadworthy.sim.rules.score import score
@@ -213,7 +213,7 @@ def average_episode(logs: Logs, w: int, a: int, p: Params) -> None:
     logs.episode_counts[w, a] += 1
 
 
-@inlined
+@rule(inline=True)
 def average_figure(logs: Logs, w: int, a: int, f: int, p: Params) -> None:
     """Update the moving average of one figure; NaN leaves it unchanged."""
     figure, average = logs.episodes[w, a, f], logs.averages[w, a, f]
@@ -259,12 +259,12 @@ def _goal_rate(trials: Floats) -> float:
     return _share(reached, _total(trials, _GOALS))
 
 
-@inlined
+@rule(inline=True)
 def _if_known(is_known: bool, value: float) -> float:
     """Return a figure, or NaN without data."""
     return np.float32(value) if is_known else _NONE
 
 
-@inlined
+@rule(inline=True)
 def _or_zero(value: float) -> float:
     return _ZERO if np.isnan(value) else value

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from roadworthy.kernels.compile import rule
+from roadworthy.kernels import rule
 from roadworthy.scenario.schema import AgentType, Floats, Ints
 from roadworthy.sim.rules import draws
 from roadworthy.sim.rules.angles import wrap

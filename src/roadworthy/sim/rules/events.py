@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadworthy.kernels.compile import inlined
+from roadworthy.kernels import rule
 from roadworthy.scenario.schema import Floats, Ints
 from roadworthy.sim.rules.applicable_rules import follows_lane, keeps_to_road, uses_lanes
 from roadworthy.sim.rules.collision_fault import record_contacts, start_contacts
@@ -64,7 +64,7 @@ COLLIDES, TOUCHES, LEFT, CAME_BACK, RAN_RED, PASSED_SIGN, AT_FAULT = 1, 2, 4, 8,
 FOLLOWS_LANE = 128  # the direction of its lane applies to it
 
 
-@inlined
+@rule(inline=True)
 def detect_collision(agents: Floats, flags: Ints, a: int, count: int, maps: Maps, m: int) -> int:
     """Return whether agent a's box touches another, and whether it is at fault for a first contact."""
     touches, at_fault = record_contacts(agents, flags, a, count, maps, m)
@@ -73,7 +73,7 @@ def detect_collision(agents: Floats, flags: Ints, a: int, count: int, maps: Maps
     return (COLLIDES if touches else 0) | (AT_FAULT if at_fault > 0 else 0)
 
 
-@inlined
+@rule(inline=True)
 def detect_off_road(agents: Floats, flags: Ints, a: int, maps: Maps, m: int) -> int:
     """Return whether agent a's box touches a road edge, and whether its last move crossed one outward or inward.
 
@@ -86,7 +86,7 @@ def detect_off_road(agents: Floats, flags: Ints, a: int, maps: Maps, m: int) -> 
     return found | (LEFT if crossing > 0 else 0) | (CAME_BACK if crossing < 0 else 0)
 
 
-@inlined
+@rule(inline=True)
 def detect_line_crossings(
     agents: Floats,
     flags: Ints,
@@ -106,14 +106,14 @@ def detect_line_crossings(
     return found | (PASSED_SIGN if passes_stop_sign(agents, flags, a, maps, m) else 0)
 
 
-@inlined
+@rule(inline=True)
 def detect_lane(agents: Floats, flags: Ints, a: int, maps: Maps, m: int) -> int:
     """Find agent a's lane (`locate_on_lane`), and return whether the direction of the lane applies to it."""
     locate_on_lane(maps, m, agents, flags, a)
     return FOLLOWS_LANE if follows_lane(flags, a, maps, m) else 0
 
 
-@inlined
+@rule(inline=True)
 def classify_events(agents: Floats, flags: Ints, a: int, found: int, p: Params) -> None:
     """Write EVENTS of agent a, whose lane is up to date (`detect_lane`), from the findings about it."""
     # Read everything before writing anything: a GPU would wait for each number in turn.
@@ -160,7 +160,7 @@ def classify_events(agents: Floats, flags: Ints, a: int, found: int, p: Params) 
     flags[EVENTS, a] = events | goal_event(agents, flags, a, p)
 
 
-@inlined
+@rule(inline=True)
 def judge_start(agents: Floats, flags: Ints, a: int, count: int, maps: Maps, m: int, dt: float, p: Params) -> None:
     """Write what is true of agent a at its start. None of it counts as an infraction or as a goal reached."""
     flags[IS_COLLIDING, a] = start_contacts(agents, flags, a, count)

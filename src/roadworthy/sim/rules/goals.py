@@ -9,20 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from roadworthy.kernels.compile import inlined
+from roadworthy.kernels import rule
 from roadworthy.scenario.schema import Floats, Ints
 from roadworthy.sim.state import COS, EVENT_GOAL, GOAL, GOAL_COUNT, GOAL_DISTANCE, GOALS, SIN, SPEED, Params, X, Y
 
 _NOWHERE = np.float32(0.0)
 
 
-@inlined
+@rule(inline=True)
 def goal_line(goal: Any, p: Params) -> Any:
     """Return the line of `agents` with the x of a goal; the next line has its y."""
     return GOALS + 2 * (goal % p.goal_count)
 
 
-@inlined
+@rule(inline=True)
 def distance_to_goal(agents: Floats, flags: Ints, a: int, p: Params) -> float:
     """Return the distance to the next goal in m, 0 without one."""
     if flags[GOAL, a] >= flags[GOAL_COUNT, a]:
@@ -33,7 +33,7 @@ def distance_to_goal(agents: Floats, flags: Ints, a: int, p: Params) -> float:
     return np.sqrt(dx * dx + dy * dy)
 
 
-@inlined
+@rule(inline=True)
 def goal_event(agents: Floats, flags: Ints, a: int, p: Params) -> int:
     """Return EVENT_GOAL if the last step reached the next goal (GOAL_DISTANCE is up to date), else 0."""
     has_goal = flags[GOAL, a] < flags[GOAL_COUNT, a]
@@ -42,7 +42,7 @@ def goal_event(agents: Floats, flags: Ints, a: int, p: Params) -> int:
     return 0
 
 
-@inlined
+@rule(inline=True)
 def starts_at_goal(agents: Floats, flags: Ints, a: int, dt: float, p: Params) -> bool:
     """Return whether agent a reaches all its goals without driving.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadworthy.kernels.compile import rule
+from roadworthy.kernels import rule
 from roadworthy.scenario.schema import Floats, Ints
 from roadworthy.sim.rules.right_of_way import conflict_range, give_way, route_box
 from roadworthy.sim.rules.route_geometry import FAR, Box, Real, Road, are_close, first_contact, point_at, route_pose

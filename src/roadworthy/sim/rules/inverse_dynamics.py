@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadworthy.kernels.compile import rule
+from roadworthy.kernels import rule
 from roadworthy.scenario.schema import Floats, Ints
 from roadworthy.sim.rules.angles import sine_cosine, wrap
 from roadworthy.sim.rules.dynamics import PEDESTRIAN, encode, row_of, wheelbase_of

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadworthy.kernels.compile import inlined
+from roadworthy.kernels import rule
+from roadworthy.kernels.vectors import EIGHT
 from roadworthy.scenario.grid import CELL_M, cell_along
 from roadworthy.scenario.prepare import PIECE_M
 from roadworthy.scenario.schema import Floats, Ints
 from roadworthy.sim.maps.road_points import is_entry_major
 from roadworthy.sim.rules.lane_position_simd import nearest_of_eight
-from roadworthy.sim.rules.simd import EIGHT
 from roadworthy.sim.state import (
     COLUMNS,
     COS,
@@ -50,7 +50,7 @@ _CELL = np.float32(CELL_M)
 _LONGEST_HALF_M = np.float32(PIECE_M / 2 + 0.01)  # of a lane point, rounded up
 
 
-@inlined
+@rule(inline=True)
 def locate_on_lane(maps: Maps, m: int, agents: Floats, flags: Ints, a: int) -> None:
     """Write the lane that agent a is on and its position there: LANE and the lines LANE_...
 

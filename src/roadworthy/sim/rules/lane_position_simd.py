@@ -5,14 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from llvmlite import ir  # type: ignore[import-untyped]
-from numba.core import types
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from roadworthy.kernels.compile import inlined, on_gpu
+from roadworthy.kernels import rule
+from roadworthy.kernels.vectors import (
+    EIGHT,
+    LONG,
+    WHOLES,
+    eight_of,
+    intrinsic,
+    ir,
+    load_entries,
+    shuffled,
+    spread,
+    types,
+    whole_number,
+)
 from roadworthy.scenario.schema import Floats
-from roadworthy.sim.rules.simd import EIGHT, LONG, WHOLES, eight_of, load_entries, shuffled, spread, whole_number
 from roadworthy.sim.state import Real, Whole
 
 _ZERO, _ONE, _INFINITE = np.float32(0.0), np.float32(1.0), np.float32(np.inf)
@@ -21,7 +30,7 @@ Numbers = NDArray[Any]  # integers
 
 @intrinsic
 def _nearest_of_eight(typing_context, table, numbers, k, x, y, cos, sin, own, own_count, most, angle, stay):
-    cost_and_place: Any = types.Tuple  # type: ignore[attr-defined]
+    cost_and_place: Any = types.Tuple
     signature = cost_and_place([types.float32, types.intp])(
         table, numbers, types.intp, *[types.float32] * 4, types.uint32, types.uint32, *[types.float32] * 3
     )
@@ -87,8 +96,7 @@ def _nearest_one_by_one(
     return least, found
 
 
-@on_gpu(_nearest_one_by_one)
-@inlined
+@rule(inline=True, cuda=_nearest_one_by_one)
 def nearest_of_eight(
     table: Floats,
     numbers: Numbers,

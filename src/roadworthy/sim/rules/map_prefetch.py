@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from roadworthy.kernels.compile import inlined
+from roadworthy.kernels import rule
+from roadworthy.kernels.vectors import EIGHT, prefetch_eight, prefetch_entry
 from roadworthy.scenario.grid import cell_along
 from roadworthy.scenario.schema import Floats, Ints
-from roadworthy.sim.rules.simd import EIGHT, prefetch_eight, prefetch_entry
 from roadworthy.sim.state import COLUMNS, RADIUS, ROWS, Maps, X, Y
 
 
-@inlined
+@rule(inline=True)
 def prefetch_map(maps: Maps, m: int, agents: Floats, count: int, lists: Ints) -> None:
     """Prefetch the map around the first `count` agents for the judge stage.
 
@@ -46,7 +46,7 @@ def prefetch_map(maps: Maps, m: int, agents: Floats, count: int, lists: Ints) ->
         prefetch_entry(segments, cell_edges[min(starts[corner + row_above], last)] * EIGHT)
 
 
-@inlined
+@rule(inline=True)
 def prefetch_lists(maps: Maps, m: int, agents: Floats, count: int) -> None:
     """Prefetch the lists of road points around the first `count` agents."""
     columns, rows = maps.sizes[m, COLUMNS], maps.sizes[m, ROWS]
@@ -62,7 +62,7 @@ def prefetch_lists(maps: Maps, m: int, agents: Floats, count: int) -> None:
         prefetch_entry(edges, first + length // 2)
 
 
-@inlined
+@rule(inline=True)
 def _corner_cell(agents: Floats, a: int, west: float, south: float, columns: int, rows: int) -> int:
     """Return the south-west cell of agent a's box, at most in the second-to-last row."""
     x, y, radius = agents[X, a], agents[Y, a], agents[RADIUS, a]

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from roadworthy.kernels.compile import inlined
+from roadworthy.kernels import rule
 from roadworthy.scenario.grid import cell_along
 from roadworthy.scenario.schema import Floats, Ints
 from roadworthy.sim.layout import CLIP
@@ -24,40 +24,40 @@ _FARTHEST_M = np.float32(1e7)  # an agent farther from the origin observes only 
 _NO_DIRECTION = np.float32(2.0)
 
 
-@inlined
+@rule(inline=True)
 def has_valid_pose(agents: Floats, a: Whole) -> bool:
     """Return whether the agent's position and heading are finite and not absurdly large."""
     is_placed = abs(agents[X, a]) < _FARTHEST_M and abs(agents[Y, a]) < _FARTHEST_M
     return is_placed and abs(agents[COS, a]) < _NO_DIRECTION and abs(agents[SIN, a]) < _NO_DIRECTION
 
 
-@inlined
+@rule(inline=True)
 def clipped(value: Real) -> Any:
     """Clip a value to -CLIP to CLIP; NaN becomes -CLIP."""
     value = value if value > _LOW else _LOW
     return value if value < _HIGH else _HIGH
 
 
-@inlined
+@rule(inline=True)
 def map_cell(sizes: Ints, origin: Floats, x: Real, y: Real) -> Any:
     """Return the grid cell that contains a position, or the nearest one."""
     return cell_along(y, origin[1], sizes[ROWS]) * sizes[COLUMNS] + cell_along(x, origin[0], sizes[COLUMNS])
 
 
-@inlined
+@rule(inline=True)
 def share(count: Whole, most: Whole) -> Any:
     """Return a count as a share of its maximum."""
     return np.float32(count) / np.float32(max(most, 1))
 
 
-@inlined
+@rule(inline=True)
 def zero(row_out: Floats, start: Whole, stop: Whole) -> None:
     """Zero a contiguous part of the row, which is faster than zeroing the rest of each feature."""
     for k in range(start, stop):
         row_out[k] = _ZERO
 
 
-@inlined
+@rule(inline=True)
 def clear(row_out: Floats, at: Whole, features: Whole, count: Whole, n: Whole) -> None:
     """Zero the entries from `count` on in a block of n."""
     if count < n:
@@ -66,7 +66,7 @@ def clear(row_out: Floats, at: Whole, features: Whole, count: Whole, n: Whole) -
                 row_out[k] = _ZERO
 
 
-@inlined
+@rule(inline=True)
 def drop(
     key: Whole, block: Whole, chance: Real, row_out: Floats, at: Whole, features: Whole, count: Whole, n: Whole
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadworthy.kernels.compile import inlined
+from roadworthy.kernels import rule
 from roadworthy.scenario.schema import AgentType, Floats, Ints
 from roadworthy.sim.layout import ACCELERATION_MPS2, LENGTH_M, OFFSET_M, SPEED_MPS, STEERING_RAD, WIDTH_M
 from roadworthy.sim.rules.observation import clipped
@@ -30,7 +30,7 @@ _LENGTH, _WIDTH = np.float32(1.0 / LENGTH_M), np.float32(1.0 / WIDTH_M)
 _CYCLIST, _PEDESTRIAN = int(AgentType.CYCLIST), int(AgentType.PEDESTRIAN)
 
 
-@inlined
+@rule(inline=True)
 def write_ego(agents: Floats, flags: Ints, a: Whole, row_out: Floats, at: Whole) -> None:
     """Write the features of layout.EGO in their order to row_out[at] and the numbers after it."""
     row_out[at] = clipped(agents[SPEED, a] * _SPEED)

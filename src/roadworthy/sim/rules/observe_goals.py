@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadworthy.kernels.compile import inlined
+from roadworthy.kernels import rule
 from roadworthy.scenario.schema import Floats, Ints
 from roadworthy.sim.layout import FAR_M
 from roadworthy.sim.rules.goals import goal_line
@@ -15,7 +15,7 @@ _ZERO, _ONE = np.float32(0.0), np.float32(1.0)
 _FAR = np.float32(1.0 / FAR_M)
 
 
-@inlined
+@rule(inline=True)
 def write_goals(agents: Floats, flags: Ints, a: Whole, p: Params, row_out: Floats, at: Whole) -> None:
     """Write the features of layout.GOAL in their order to row_out[at] and the numbers after it."""
     goal, goals = flags[GOAL, a], flags[GOAL_COUNT, a]

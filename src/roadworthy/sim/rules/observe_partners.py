@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from roadworthy.kernels.compile import inlined
+from roadworthy.kernels import rule
+from roadworthy.kernels.vectors import EIGHT, count_below
 from roadworthy.scenario.schema import AgentType, Floats, Ints
 from roadworthy.sim.layout import COUNTS_BLOCK, LANES_BLOCK, PARTNER, PARTNERS_BLOCK, PARTNERS_COUNT
 from roadworthy.sim.rules import draws
 from roadworthy.sim.rules.disturbances import is_blind
 from roadworthy.sim.rules.observation import drop, share, zero
 from roadworthy.sim.rules.observe_simd import write_partners
-from roadworthy.sim.rules.simd import EIGHT, count_below
 from roadworthy.sim.state import (
     AGENT_COUNT,
     COS,
@@ -50,7 +50,7 @@ NUMBER_BITS = np.int32(255)
 NO_KEY = np.int32(2**31 - 1)
 
 
-@inlined
+@rule(inline=True)
 def observe_partners(
     agents: Floats,
     flags: Ints,
@@ -89,7 +89,7 @@ def observe_partners(
         )
 
 
-@inlined
+@rule(inline=True)
 def update_appearances(worlds: Worlds, w: Whole) -> None:
     """Write what others observe of each agent of a world, once before the first of them observes."""
     agents, types, appearance = worlds.agents[w], worlds.agent_flags[w, TYPE], worlds.appearance[w]
@@ -97,7 +97,7 @@ def update_appearances(worlds: Worlds, w: Whole) -> None:
         update_appearance(agents, types, appearance, b)
 
 
-@inlined
+@rule(inline=True)
 def update_appearance(agents: Floats, types: Ints, appearance: Floats, b: Whole) -> None:
     """Write what others observe of agent b."""
     appearance[b, SEEN_X], appearance[b, SEEN_Y] = agents[X, b], agents[Y, b]
@@ -107,7 +107,7 @@ def update_appearance(agents: Floats, types: Ints, appearance: Floats, b: Whole)
     appearance[b, SEEN_TYPE] = _ONE if types[b] == _PEDESTRIAN else (_HALF if types[b] == _CYCLIST else _ZERO)
 
 
-@inlined
+@rule(inline=True)
 def write_partners_in_range(
     agents: Floats,
     flags: Ints,
@@ -141,7 +141,7 @@ def write_partners_in_range(
     return seen
 
 
-@inlined
+@rule(inline=True)
 def list_partners(agents: Floats, flags: Ints, a: Whole, count: Whole, range_2: Real, keys: Ints) -> Any:
     """Write the keys of all partners within range in the order of their numbers, and return how many."""
     xs, ys, is_present = agents[X], agents[Y], flags[IS_PRESENT]
@@ -157,7 +157,7 @@ def list_partners(agents: Floats, flags: Ints, a: Whole, count: Whole, range_2: 
     return n
 
 
-@inlined
+@rule(inline=True)
 def partner_key(dx: Real, dy: Real, is_present: Whole, b: Whole, range_2: Real) -> Any:
     """Return the key of agent b at an offset; NO_KEY if it is absent or out of range."""
     distance_2 = np.float32(dx * dx + dy * dy)

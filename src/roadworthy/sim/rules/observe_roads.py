@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from roadworthy.kernels.compile import inlined
+from roadworthy.kernels import rule
 from roadworthy.scenario.schema import Floats
 from roadworthy.sim.layout import (
     COUNTS_BLOCK,
@@ -26,7 +26,7 @@ _ZERO = np.float32(0.0)
 LANE_SIZE, EDGE_SIZE = len(LANE), len(EDGE)
 
 
-@inlined
+@rule(inline=True)
 def observe_roads(
     agents: Floats, a: Whole, maps: Maps, m: Whole, step: Whole, seed: Any, p: Params, row_out: Floats
 ) -> None:

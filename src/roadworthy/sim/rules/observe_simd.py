@@ -11,27 +11,27 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from llvmlite import ir  # type: ignore[import-untyped]
-from numba.core import types
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from roadworthy.kernels.compile import inlined
-from roadworthy.scenario.schema import Floats
-from roadworthy.sim.layout import CLIP, EDGE, LANE, PARTNER, Feature
-from roadworthy.sim.maps.road_points import is_entry_major, load_entry
-from roadworthy.sim.rules.observation import clipped
-from roadworthy.sim.rules.simd import (
+from roadworthy.kernels import rule
+from roadworthy.kernels.vectors import (
     EIGHT,
     FLOATS,
     LONG,
     LONGS,
     NUMBER_BYTES,
     eight_of,
+    intrinsic,
+    ir,
     load_entries,
     long_number,
     spread,
+    types,
 )
+from roadworthy.scenario.schema import Floats
+from roadworthy.sim.layout import CLIP, EDGE, LANE, PARTNER, Feature
+from roadworthy.sim.maps.road_points import is_entry_major, load_entry
+from roadworthy.sim.rules.observation import clipped
 from roadworthy.sim.state import Real, Whole
 
 LANE_SCALES = tuple(np.float32(1.0 / f.scale) for f in LANE)
@@ -40,7 +40,7 @@ PARTNER_SCALES = tuple(np.float32(1.0 / f.scale) for f in PARTNER)
 Numbers = NDArray[Any]  # integers
 
 
-@inlined
+@rule(inline=True)
 def write_one(
     table: Floats,
     number: Whole,
@@ -60,7 +60,7 @@ def write_one(
     write_entry(load_entry(table, number), scales, x, y, cos, sin, row, at, n)
 
 
-@inlined
+@rule(inline=True)
 def write_entry(
     entry: tuple[Real, ...],
     scales: tuple[Real, ...],
@@ -136,7 +136,7 @@ def _in_frame(builder: ir.IRBuilder, lines: list[Any], pose: list[Any], scales: 
 _eight_lanes, _eight_edges, _eight_partners = _write_eight(LANE), _write_eight(EDGE), _write_eight(PARTNER)
 
 
-@inlined
+@rule(inline=True)
 def write_lanes(
     table: Floats,
     numbers: Numbers,
@@ -159,7 +159,7 @@ def write_lanes(
         _eight_lanes(table, numbers, first, EIGHT, x, y, cos, sin, row, at + first, n)
 
 
-@inlined
+@rule(inline=True)
 def write_edges(
     table: Floats,
     numbers: Numbers,
@@ -182,7 +182,7 @@ def write_edges(
         _eight_edges(table, numbers, first, EIGHT, x, y, cos, sin, row, at + first, n)
 
 
-@inlined
+@rule(inline=True)
 def write_partners(
     table: Floats,
     numbers: Numbers,

@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba.core import types
-from numba.extending import intrinsic
 
-from roadworthy.kernels.compile import inlined
+from roadworthy.kernels import rule
+from roadworthy.kernels.vectors import EIGHT, bits_of, eight_of, intrinsic, load_lines, lowest_bit, spread, types
 from roadworthy.scenario.schema import GREEN_STATES, RED_STATES, Floats, LightState
 from roadworthy.sim.layout import COUNTS_BLOCK, FAR_M, LIGHT, LIGHTS_BLOCK, LIGHTS_COUNT
 from roadworthy.sim.rules import draws
 from roadworthy.sim.rules.observation import drop, share, zero
-from roadworthy.sim.rules.simd import EIGHT, bits_of, eight_of, load_lines, lowest_bit, spread
 from roadworthy.sim.rules.traffic_lights import light_state
 from roadworthy.sim.state import (
     COS,
@@ -48,7 +46,7 @@ _AMBER = sum(1 << s for s in (LightState.ARROW_CAUTION, LightState.CAUTION, Ligh
 _GREEN = sum(1 << state for state in GREEN_STATES)
 
 
-@inlined
+@rule(inline=True)
 def observe_stop_lines(
     agents: Floats,
     a: Whole,
@@ -70,7 +68,7 @@ def observe_stop_lines(
         drop(draws.draw(seed, a, step, draws.DROPOUT), LIGHTS_COUNT, p.dropout, row_out, at, LIGHT_SIZE, seen, p.lights)
 
 
-@inlined
+@rule(inline=True)
 def write_stop_lines(
     agents: Floats,
     a: Whole,
@@ -105,7 +103,7 @@ def write_stop_lines(
     return count
 
 
-@inlined
+@rule(inline=True)
 def write_line(ahead: Real, left: Real, state: Whole, is_sign: bool, row: Floats, at: Whole, n: Whole) -> None:
     """Write one stop line at a position in the agent's frame, in m: feature f goes to row[at + f * n]."""
     row[at] = ahead * _FAR
@@ -116,7 +114,7 @@ def write_line(ahead: Real, left: Real, state: Whole, is_sign: bool, row: Floats
     row[at + 5 * n] = _ONE if is_sign else _ZERO
 
 
-@inlined
+@rule(inline=True)
 def list_lines(
     lines: Floats,
     line_count: Whole,
@@ -155,14 +153,14 @@ def list_lines(
     return count
 
 
-@inlined
+@rule(inline=True)
 def is_ahead(dx: Real, dy: Real, line_cos: Real, line_sin: Real, cos: Real, sin: Real) -> bool:
     """Return whether a stop line at an offset from an agent is ahead, in range and for its direction."""
     is_same_way = line_cos * cos + line_sin * sin > _SAME_WAY
     return bool((dx * cos + dy * sin > _ZERO) & is_same_way & (dx * dx + dy * dy <= _LINE_RANGE_2))
 
 
-@inlined
+@rule(inline=True)
 def enter_line(distance: Real, number: Whole, count: Whole, row_out: Floats, at: Whole, n: Whole) -> Any:
     """Insert a stop line in the sorted list unless n are nearer, and return how many it holds."""
     distances, numbers = at + _LINE_DISTANCE * n, at + _LINE_NUMBER * n

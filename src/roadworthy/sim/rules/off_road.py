@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from roadworthy.kernels.compile import inlined
+from roadworthy.kernels import rule
+from roadworthy.kernels.vectors import EIGHT, lowest_bit
 from roadworthy.scenario.grid import cell_along
 from roadworthy.scenario.schema import Floats, Ints
 from roadworthy.sim.maps.road_points import is_entry_major
 from roadworthy.sim.rules.off_road_simd import eight_contacts, one_contact
-from roadworthy.sim.rules.simd import EIGHT, lowest_bit
 from roadworthy.sim.state import (
     COLUMNS,
     COS,
@@ -40,7 +40,7 @@ _SLACK_M = np.float32(0.01)
 _GRID_STEPS_PER_M = np.float32(4096.0)
 
 
-@inlined
+@rule(inline=True)
 def edge_contact(maps: Maps, m: int, agents: Floats, a: int) -> tuple[int, int]:
     """Return whether agent a's box touches a road edge (1, 0) and whether its move left the road (1) or returned (-1).
 
@@ -114,7 +114,7 @@ def edge_contact(maps: Maps, m: int, agents: Floats, a: int) -> tuple[int, int]:
     return int(touches), int(crossings > 0) - int(crossings < 0)
 
 
-@inlined
+@rule(inline=True)
 def _crossing(x0: float, y0: float, x1: float, y1: float, before_x: float, before_y: float, x: float, y: float) -> int:
     """Return +1 if a move crosses a segment from left to right, -1 from right to left, else 0.
 
@@ -131,19 +131,19 @@ def _crossing(x0: float, y0: float, x1: float, y1: float, before_x: float, befor
     return 1 if starts_left else -1
 
 
-@inlined
+@rule(inline=True)
 def _is_left(x0: float, y0: float, x1: float, y1: float, x: float, y: float) -> bool:
     """Return whether a point is to the left of the line through two others, or on it."""
     ax, ay = _grid_steps(x0), _grid_steps(y0)
     return bool((_grid_steps(x1) - ax) * (_grid_steps(y) - ay) >= (_grid_steps(y1) - ay) * (_grid_steps(x) - ax))
 
 
-@inlined
+@rule(inline=True)
 def _grid_steps(place: float) -> Any:
     return np.int64(np.rint(place * _GRID_STEPS_PER_M))
 
 
-@inlined
+@rule(inline=True)
 def _is_listed_before(
     starts: Ints, numbers: Ints, place: int, row: int, first_row: int, first_column: int, last_column: int, columns: int
 ) -> bool:

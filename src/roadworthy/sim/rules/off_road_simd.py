@@ -5,28 +5,28 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from llvmlite import ir  # type: ignore[import-untyped]
-from numba.core import types
-from numba.extending import intrinsic
 
-from roadworthy.kernels.compile import inlined, on_gpu
-from roadworthy.scenario.schema import Floats, Ints
-from roadworthy.sim.rules.simd import (
+from roadworthy.kernels import rule
+from roadworthy.kernels.vectors import (
     EIGHT,
     LONG,
     LONGS,
     NUMBER_BYTES,
     bits_of,
+    intrinsic,
+    ir,
     load_entries,
     long_number,
     size_of,
     spread,
+    types,
     whole_number,
 )
+from roadworthy.scenario.schema import Floats, Ints
 from roadworthy.sim.state import Real, Whole
 
 
-@inlined
+@rule(inline=True)
 def one_contact(
     edges: Floats,
     number: Whole,
@@ -90,7 +90,7 @@ def _contacts_one_by_one(
 def _eight_contacts(
     typing_context, edges, numbers, k, start, stop, x, y, cos, sin, length, width, twice_x, twice_y, span_x, span_y
 ):
-    contact_and_near: Any = types.Tuple  # type: ignore[attr-defined]
+    contact_and_near: Any = types.Tuple
     signature = contact_and_near([types.int64, types.int64])(
         edges, numbers, types.intp, types.intp, types.intp, *[types.float32] * 10
     )
@@ -132,8 +132,7 @@ def _eight_contacts(
     return signature, generate
 
 
-@on_gpu(_contacts_one_by_one)
-@inlined
+@rule(inline=True, cuda=_contacts_one_by_one)
 def eight_contacts(
     edges: Floats,
     numbers: Ints,

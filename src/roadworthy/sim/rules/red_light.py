@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadworthy.kernels.compile import inlined
+from roadworthy.kernels import rule
 from roadworthy.scenario.schema import Floats
 from roadworthy.sim.rules.stop_lines import FAR, crossing_offset, is_any_close
 from roadworthy.sim.rules.traffic_lights import is_red, light_state
@@ -15,7 +15,7 @@ _SAME_LANE_M = np.float32(0.5)
 _ZERO = np.float32(0.0)
 
 
-@inlined
+@rule(inline=True)
 def runs_red_light(agents: Floats, a: int, scenarios: Scenarios, s: int, step: int, seed: int, p: Params) -> bool:
     """Return whether agent a's front crossed a stop line in its direction in the last step while the light was red.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadworthy.kernels.compile import inlined
+from roadworthy.kernels import rule
 from roadworthy.scenario.schema import Floats, Ints
 from roadworthy.sim.rules.angles import sine_cosine
 from roadworthy.sim.state import (
@@ -29,7 +29,7 @@ from roadworthy.sim.state import (
 _ZERO = np.float32(0.0)
 
 
-@inlined
+@rule(inline=True)
 def replay(agents: Floats, flags: Ints, a: int, scenarios: Scenarios, s: int, frame: int) -> None:
     """Put agent a where its recording says, at a frame counted from the start of the trial."""
     was_present = flags[IS_PRESENT, a] != 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadworthy.kernels.compile import inlined
+from roadworthy.kernels import rule
 from roadworthy.scenario.schema import Floats, Ints
 from roadworthy.sim.rules.applicable_rules import keeps_to_road
 from roadworthy.sim.state import (
@@ -43,7 +43,7 @@ _NOTHING, _ONE = np.float32(0.0), np.float32(1.0)
 _PER_METER_OFF_CENTER = np.float32(0.5)
 
 
-@inlined
+@rule(inline=True)
 def reward(agents: Floats, flags: Ints, a: int) -> float:
     """Return the reward of agent a for the last step."""
     events = flags[EVENTS, a]

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from roadworthy.kernels.compile import inlined, rule
+from roadworthy.kernels import rule
 from roadworthy.scenario.schema import Floats, Ints, LaneType
 from roadworthy.sim.rules import draws
 from roadworthy.sim.rules.route_geometry import (
@@ -154,7 +154,7 @@ def conflict_zone(
     return own_from - _HALF * _SPACING_M, own_to + _HALF * _SPACING_M, their_from, their_to
 
 
-@inlined
+@rule(inline=True)
 def _are_apart(points: Floats, first: int, last: int, their_first: int, their_last: int, margin: Real) -> bool:
     """Return whether two sequences of lane points are surely farther apart than a margin, which rules out most lanes.
 
@@ -182,7 +182,7 @@ def _are_apart(points: Floats, first: int, last: int, their_first: int, their_la
     return bool(square > least * least)
 
 
-@inlined
+@rule(inline=True)
 def _chord(points: Floats, first: int, last: int) -> tuple[Real, Real, Real, Real, Real]:
     """Return the start of a sequence of lane points, the vector to its end, and how far it may deviate from that."""
     half, last_half = points[POINT_HALF, first], points[POINT_HALF, last]
@@ -194,7 +194,7 @@ def _chord(points: Floats, first: int, last: int) -> tuple[Real, Real, Real, Rea
     return x, y, way_x, way_y, _HALF * np.sqrt(max(length * length - way_x * way_x - way_y * way_y, _ZERO))
 
 
-@inlined
+@rule(inline=True)
 def _square_to(dx: Real, dy: Real, way_x: Real, way_y: Real) -> Real:
     """Return the squared distance from a point to a line segment that starts at the origin."""
     share = (dx * way_x + dy * way_y) / max(way_x * way_x + way_y * way_y, _LEAST_SQUARE)
@@ -203,7 +203,7 @@ def _square_to(dx: Real, dy: Real, way_x: Real, way_y: Real) -> Real:
     return dx * dx + dy * dy
 
 
-@inlined
+@rule(inline=True)
 def _near_point(
     points: Floats, first: int, last: int, start: Real, begin: Real, end: Real, x: Real, y: Real, margin: Real
 ) -> tuple[Real, Real]:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from roadworthy.kernels.compile import inlined, rule
+from roadworthy.kernels import rule
 from roadworthy.scenario.schema import Floats, Ints
 from roadworthy.sim.state import (
     LANE_POINT_START,
@@ -48,7 +48,7 @@ _LEAST_NORM = np.float32(1.0e-3)
 _NONE, _SOME = np.int32(0), np.int32(1)
 
 
-@inlined
+@rule(inline=True)
 def point_at(road: Road, lane: int, arc: Real) -> Any:
     """Return the point of a lane at a distance from its start, clamped to the lane; -1 if the lane has no points."""
     points, length = road.points, road.lengths[lane]
@@ -68,13 +68,13 @@ def point_at(road: Road, lane: int, arc: Real) -> Any:
     return np.int64(point)
 
 
-@inlined
+@rule(inline=True)
 def _first_point(road: Road, lane: int) -> Any:
     first = road.lanes[LANE_POINT_START, lane]
     return np.int64(first) if first < road.lanes[LANE_POINT_START, lane + 1] else np.int64(-1)
 
 
-@inlined
+@rule(inline=True)
 def _last_point(road: Road, lane: int) -> Any:
     last = road.lanes[LANE_POINT_START, lane + 1] - 1
     return np.int64(last) if last >= road.lanes[LANE_POINT_START, lane] else np.int64(-1)
@@ -186,7 +186,7 @@ def first_contact(
     return FAR
 
 
-@inlined
+@rule(inline=True)
 def is_any_near(points: Floats, first: int, last: int, x: Real, y: Real, around: Real) -> Any:
     """Return whether a position is around any of the points from first to last: a rough test that saves exact ones."""
     xs, ys, halves = points[POINT_X], points[POINT_Y], points[POINT_HALF]
@@ -237,7 +237,7 @@ def nearest_place(
     return best_place, best_arc, best_offset, np.sqrt(best)
 
 
-@inlined
+@rule(inline=True)
 def are_close(one: Box, other: Box, margin: Real) -> bool:
     """Return whether two boxes are less than a margin apart, in x and in y."""
     west, east, south, north = one
@@ -250,7 +250,7 @@ def are_close(one: Box, other: Box, margin: Real) -> bool:
     )
 
 
-@inlined
+@rule(inline=True)
 def bounds(points: Floats, first: int, last: int) -> Box:
     """Return the bounds of the points from first to last: minimum and maximum x and y; inverted if first is -1."""
     west, east, south, north = FAR, -FAR, FAR, -FAR

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from roadworthy.kernels.compile import inlined, rule
+from roadworthy.kernels import rule
 from roadworthy.scenario.grid import cell_along
 from roadworthy.scenario.schema import AgentType, Ints, LaneType
 from roadworthy.sim.rules import draws
@@ -75,7 +75,7 @@ _AGAINST_M2 = np.float32(60.0)  # weight of 1 - cos against square meters, for a
 _ZERO, _ONE = np.float32(0.0), np.float32(1.0)
 
 
-@inlined
+@rule(inline=True)
 def is_lane_for(maps: Maps, m: int, lane: int, kind: int) -> bool:
     """Return whether an agent of a type may use a lane: bicycle lanes are for cyclists; lanes need points."""
     lanes = maps.lanes[m]
@@ -84,7 +84,7 @@ def is_lane_for(maps: Maps, m: int, lane: int, kind: int) -> bool:
     return lanes[LANE_TYPE, lane] != _BIKE_LANE or kind == _CYCLIST
 
 
-@inlined
+@rule(inline=True)
 def _lanes_onward(maps: Maps, m: int, lane: int, kind: int) -> Any:
     """Return how many lanes can follow a lane, up to 2: a junction's lane leads to a road, which may leave the map."""
     lanes, successors = maps.lanes[m], maps.successors[m]
@@ -99,7 +99,7 @@ def _lanes_onward(maps: Maps, m: int, lane: int, kind: int) -> Any:
     return onward
 
 
-@inlined
+@rule(inline=True)
 def _draw_next(maps: Maps, m: int, lane: int, kind: int, key: int, a: int, step: int, number: int) -> Any:
     """Return a following lane, drawn among those that lead on farthest; -1 at a dead end."""
     lanes, successors = maps.lanes[m], maps.successors[m]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadworthy.kernels.compile import rule
+from roadworthy.kernels import rule
 from roadworthy.sim.state import Params
 
 _ZERO, _ONE = np.float32(0.0), np.float32(1.0)

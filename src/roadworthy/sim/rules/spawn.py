@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from roadworthy.kernels.compile import rule
+from roadworthy.kernels import rule
 from roadworthy.scenario.grid import CELL_M
 from roadworthy.scenario.schema import AgentType, Floats, Ints, LaneType
 from roadworthy.sim.rules import draws

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from roadworthy.kernels.compile import rule
+from roadworthy.kernels import rule
 from roadworthy.scenario.schema import Floats, Ints
 from roadworthy.sim.rules.idm import UNKNOWN_LIMIT_MPS, braking_range, is_on_route, reaction, solo_acceleration
 from roadworthy.sim.rules.right_of_way import conflict_range, route_box

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from roadworthy.kernels.compile import inlined, rule
+from roadworthy.kernels import rule
 from roadworthy.scenario.schema import Ints, LightState
 from roadworthy.sim.rules.route_geometry import FAR, Real
 from roadworthy.sim.rules.traffic_lights import light_state
@@ -80,7 +80,7 @@ def stop_ahead(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int,
     return nearest if nearest <= reach else FAR
 
 
-@inlined
+@rule(inline=True)
 def _is_listed(lanes: Ints, count: int, lane: int) -> Any:
     """Return whether a lane is among the first `count`, without a branch so that the compiler vectorizes the loop."""
     found = _NONE

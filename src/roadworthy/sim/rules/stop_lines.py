@@ -12,12 +12,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba.core import types
-from numba.extending import intrinsic
 
-from roadworthy.kernels.compile import inlined, on_gpu
+from roadworthy.kernels import rule
+from roadworthy.kernels.vectors import EIGHT, bits_of, eight_of, intrinsic, load_lines, size_of, spread, types
 from roadworthy.scenario.schema import Floats
-from roadworthy.sim.rules.simd import EIGHT, bits_of, eight_of, load_lines, size_of, spread
 from roadworthy.sim.state import (
     COS,
     LENGTH,
@@ -40,7 +38,7 @@ FAR = np.float32(1e9)
 _SLACK_M = np.float32(0.01)
 
 
-@inlined
+@rule(inline=True)
 def is_any_close(lines: Floats, count: int, agents: Floats, a: int, within: np.float32) -> bool:
     """Return whether agent a's front may be within a distance before a line, or may have just crossed one.
 
@@ -60,7 +58,7 @@ def is_any_close(lines: Floats, count: int, agents: Floats, a: int, within: np.f
     return close != 0
 
 
-@inlined
+@rule(inline=True)
 def _close_one_by_one(
     lines: Floats,
     start: int,
@@ -98,8 +96,7 @@ def _eight_close_one_by_one(
     return _close_one_by_one(lines, k, k + EIGHT, x, y, half_length, move_x, move_y, furthest_back, side)
 
 
-@on_gpu(_eight_close_one_by_one)
-@inlined
+@rule(inline=True, cuda=_eight_close_one_by_one)
 def eight_close(
     lines: Floats,
     k: int,
@@ -140,19 +137,19 @@ def _eight_close(typing_context, lines, k, x, y, half_length, move_x, move_y, fu
     return signature, generate
 
 
-@inlined
+@rule(inline=True)
 def distance_past(lines: Floats, k: int, x: float, y: float, half_length: float) -> Any:
     """Return the distance (m) from a line to the front of an agent centered at (x, y), negative before the line."""
     return (x - lines[LINE_X, k]) * lines[LINE_COS, k] + (y - lines[LINE_Y, k]) * lines[LINE_SIN, k] + half_length
 
 
-@inlined
+@rule(inline=True)
 def is_along(lines: Floats, k: int, agents: Floats, a: int) -> bool:
     """Return whether agent a heads across a line in the direction of travel."""
     return bool(agents[COS, a] * lines[LINE_COS, k] + agents[SIN, a] * lines[LINE_SIN, k] >= ALONG_COS)
 
 
-@inlined
+@rule(inline=True)
 def offset_from_middle(lines: Floats, k: int, agents: Floats, a: int) -> Any:
     """Return how many meters agent a's front is to the left of a line's middle."""
     half_length = _HALF * agents[LENGTH, a]
@@ -161,7 +158,7 @@ def offset_from_middle(lines: Floats, k: int, agents: Floats, a: int) -> Any:
     return dy * lines[LINE_COS, k] - dx * lines[LINE_SIN, k]
 
 
-@inlined
+@rule(inline=True)
 def crossing_offset(lines: Floats, k: int, agents: Floats, a: int) -> Any:
     """Return how far from its middle agent a's front crossed a line in the last step; FAR if it did not."""
     x, y, before_x, before_y = agents[X, a], agents[Y, a], agents[PREVIOUS_X, a], agents[PREVIOUS_Y, a]

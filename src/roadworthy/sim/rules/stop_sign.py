@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadworthy.kernels.compile import inlined
+from roadworthy.kernels import rule
 from roadworthy.scenario.schema import Floats, Ints
 from roadworthy.sim.rules.stop_lines import (
     FAR,
@@ -21,7 +21,7 @@ STOPPED_MPS = np.float32(0.5)  # a lower speed counts as a stop
 _ZERO, _HALF = np.float32(0.0), np.float32(0.5)
 
 
-@inlined
+@rule(inline=True)
 def passes_stop_sign(agents: Floats, flags: Ints, a: int, maps: Maps, m: int) -> bool:
     """Return whether agent a's front crossed a stop sign's line in the last step without a stop.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadworthy.kernels.compile import inlined
+from roadworthy.kernels import rule
 from roadworthy.scenario.schema import RED_STATES, LightState
 from roadworthy.sim.rules import draws
 from roadworthy.sim.state import FRAME_COUNT, Params, Scenarios
@@ -21,7 +21,7 @@ _RED_BITS = sum(1 << int(state) for state in RED_STATES)
 _LIGHTS, _WORLD = draws.LIGHTS, draws.WORLD
 
 
-@inlined
+@rule(inline=True)
 def light_state(scenarios: Scenarios, s: int, light: int, step: int, seed: int, p: Params) -> int:
     """Return what a light shows (a LightState) a number of steps after the start of the trial.
 
@@ -44,7 +44,7 @@ def light_state(scenarios: Scenarios, s: int, light: int, step: int, seed: int, 
     return _GO if time < _GO_UNTIL_S else _CAUTION
 
 
-@inlined
+@rule(inline=True)
 def is_red(state: int) -> bool:
     """Return whether a LightState means stop."""
     return (_RED_BITS >> state) & 1 != 0

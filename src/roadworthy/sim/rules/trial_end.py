@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadworthy.kernels.compile import inlined, rule
+from roadworthy.kernels import rule
 from roadworthy.scenario.schema import Floats, Ints
 from roadworthy.sim.rules.episode_figures import average_episode, write_episode_figures, write_trial_figures
 from roadworthy.sim.rules.episode_start import start_agents, start_trial, stop_motion
@@ -87,7 +87,7 @@ from roadworthy.sim.state import (
 _ZERO, _ONE, _NAN = np.float32(0.0), np.float32(1.0), np.float32(np.nan)
 
 
-@inlined
+@rule(inline=True)
 def update_rewards_and_stats(agents: Floats, flags: Ints, a: int, p: Params) -> float:
     """Update the statistics of a driving agent with this step's events, set its TERMINATION and return its reward."""
     events = flags[EVENTS, a]
@@ -134,7 +134,7 @@ def update_rewards_and_stats(agents: Floats, flags: Ints, a: int, p: Params) -> 
     return gained
 
 
-@inlined
+@rule(inline=True)
 def _one_if(bits: int) -> float:
     return _ONE if bits else _ZERO
 
@@ -157,19 +157,19 @@ def finish_step(worlds: Worlds, logs: Logs, rows: Rows, w: int, p: Params) -> No
     update_clock(clock, is_over, p)
 
 
-@inlined
+@rule(inline=True)
 def keeps_trial_running(flags: Ints, a: int) -> bool:
     """Return whether agent a keeps its trial running."""
     return flags[ROLE, a] == EGO and flags[IS_DRIVING, a] != 0 and flags[TERMINATION, a] == NOT_TERMINATED
 
 
-@inlined
+@rule(inline=True)
 def is_trial_over(clock: Ints, is_ego_left: bool, p: Params) -> bool:
     """Return whether the trial ends with this step: the time is up, or no ego is left (with respawn one always is)."""
     return clock[STEP] >= p.trial_steps or (p.at_goal != RESPAWN and not is_ego_left)
 
 
-@inlined
+@rule(inline=True)
 def write_row_results(
     worlds: Worlds, logs: Logs, rows: Rows, w: int, a: int, row: int, is_over: bool, p: Params
 ) -> None:
@@ -195,13 +195,13 @@ def write_row_results(
             write_episode_figures(logs, w, a, clock[TRIAL] + 1, p)
 
 
-@inlined
+@rule(inline=True)
 def has_arrived(flags: Ints, a: int, p: Params) -> bool:
     """Return whether agent a has reached all its goals and continues; then the end of the time is not a failure."""
     return p.at_goal == CONTINUE and 0 < flags[GOAL_COUNT, a] <= flags[GOAL, a]
 
 
-@inlined
+@rule(inline=True)
 def update_clock(clock: Ints, is_over: bool, p: Params) -> None:
     """Write whether the trial ended, and whether it was the last one."""
     clock[TRIAL_ENDED] = is_over
