@@ -282,8 +282,8 @@ class CudaBatch:
             self._episode_queue.numbers[world] = -1 if episode is None else episode.number
         self.worlds.clocks.copy_(torch.from_numpy(clocks))
         self._episode_queue.queues.zero_()
-        owed = [(w, episode) for w, episodes in enumerate(snapshot.waiting) for episode in episodes]
-        self.assign([w for w, _ in owed], [e.scenario for _, e in owed], [e.seed for _, e in owed], ())
+        queued = [(w, episode) for w, episodes in enumerate(snapshot.waiting) for episode in episodes]
+        self.assign([w for w, _ in queued], [e.scenario for _, e in queued], [e.seed for _, e in queued], ())
         if self.sampler is not None:
             self.sampler.restart(snapshot.seed)
             self.skip(snapshot.rounds)
