@@ -80,15 +80,12 @@ class EpisodeLog:
         self._room = room
         self._parts: deque[EndedEpisodes] = deque()
         self._kept = 0
-        self.dropped = 0  # episodes that were dropped because they were not taken in time
 
     def add(self, ended: EndedEpisodes) -> None:
         self._parts.append(ended)
         self._kept += len(ended)
         while self._kept > self._room and len(self._parts) > 1:
-            gone = len(self._parts.popleft())
-            self._kept -= gone
-            self.dropped += gone
+            self._kept -= len(self._parts.popleft())
 
     def take(self, nothing: EndedEpisodes) -> EndedEpisodes:
         """Return all kept episodes and forget them."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from roadworthy.kernels import entry
 from roadworthy.scenario.schema import Bools, Floats, Ints
-from roadworthy.sim.rules.collision import boxes_touch, collides, is_free
+from roadworthy.sim.rules.collision import boxes_touch, collides
 from roadworthy.sim.state import COS, IS_PRESENT, LENGTH, RADIUS, SIN, WIDTH, X, Y
 from tests.sim.arena import agents_at
 
@@ -28,10 +28,9 @@ def pairs_touch(a, b, touches_out):
 
 
 @entry
-def who_collides(agents, flags, count, collides_out, is_free_out):
+def who_collides(agents, flags, count, collides_out):
     for a in range(agents.shape[1]):
         collides_out[a] = collides(agents, flags, a, count)
-        is_free_out[a] = is_free(agents, flags, a, agents, count)
 
 
 def gaps(a: Doubles, b: Doubles) -> tuple[Doubles, Doubles]:
@@ -101,15 +100,15 @@ def random_world(rng: np.random.Generator, count: int, spread_m: float) -> tuple
     return agents, flags
 
 
-def judged(agents: Floats, flags: Ints, count: int | None = None) -> tuple[Bools, Bools]:
-    """Return which agents collide, and whose place is free."""
+def judged(agents: Floats, flags: Ints, count: int | None = None) -> Bools:
+    """Return which agents collide."""
     count = agents.shape[1] if count is None else count
-    result, free = np.full(agents.shape[1], 7, np.int8), np.full(agents.shape[1], 7, np.int8)
-    who_collides(agents, flags, count, result, free)
+    result = np.full(agents.shape[1], 7, np.int8)
+    who_collides(agents, flags, count, result)
     is_present = flags[IS_PRESENT] != 0
     assert np.isin(result, (0, 1)).all()
     assert not result[~is_present].any()
-    return result.astype(np.bool_), free.astype(np.bool_)
+    return result.astype(np.bool_)
 
 
 @pytest.mark.row("SIM-6")
@@ -125,10 +124,8 @@ def test_an_agent_collides_if_any_other_that_is_present_touches_it():
             touching = shapely.intersects(*np.ix_(polygons(boxes), polygons(boxes)))
             touching &= (flags[IS_PRESENT] != 0)[None] & ~np.eye(count, dtype=bool)
             is_clear = (np.abs(gap) > DOUBTFUL_M).all(axis=1)
-            collided, free = judged(agents, flags)
-            expected = touching.any(axis=1)
-            np.testing.assert_array_equal(free[is_clear], ~expected[is_clear])
-            expected &= flags[IS_PRESENT] != 0
+            collided = judged(agents, flags)
+            expected = touching.any(axis=1) & (flags[IS_PRESENT] != 0)
             np.testing.assert_array_equal(collided[is_clear], expected[is_clear])
             seen += [expected.sum(), (~expected).sum()]
     assert seen.min() > 300
@@ -137,8 +134,8 @@ def test_an_agent_collides_if_any_other_that_is_present_touches_it():
 @pytest.mark.row("SIM-6")
 def test_agents_beyond_the_count_are_not_hit():
     agents, flags = agents_at([0.0, 50.0, 1.0], [0.0, 0.0, 0.0])
-    assert judged(agents, flags)[0].tolist() == [True, False, True]
-    assert judged(agents, flags, count=2)[0].tolist()[:2] == [False, False]
+    assert judged(agents, flags).tolist() == [True, False, True]
+    assert judged(agents, flags, count=2).tolist()[:2] == [False, False]
 
 
 @pytest.mark.row("SIM-12")
@@ -147,16 +144,16 @@ def test_an_agent_with_nan_position_touches_nothing():
         for line in (X, Y):
             agents, flags = agents_at([0.0, 1.0, 100.0, 101.0], 0.0)
             agents[line, 1] = bad
-            assert judged(agents, flags)[0].tolist() == [False, False, True, True]
+            assert judged(agents, flags).tolist() == [False, False, True, True]
     agents, flags = agents_at([np.nan, np.nan], [np.nan, np.nan])
-    assert judged(agents, flags)[0].tolist() == [False, False]
+    assert judged(agents, flags).tolist() == [False, False]
 
 
 def test_boxes_keep_their_true_size():
-    assert judged(*agents_at([0.0, 4.5], 0.0))[0].all()
-    assert not judged(*agents_at([0.0, 4.501], 0.0))[0].any()
-    assert judged(*agents_at(0.0, [0.0, 2.0]))[0].all()
-    assert not judged(*agents_at(0.0, [0.0, 2.001]))[0].any()
+    assert judged(*agents_at([0.0, 4.5], 0.0)).all()
+    assert not judged(*agents_at([0.0, 4.501], 0.0)).any()
+    assert judged(*agents_at(0.0, [0.0, 2.0])).all()
+    assert not judged(*agents_at(0.0, [0.0, 2.001])).any()
 
 
 # Positions in multiples of 1/1024 m, so that shifts and turns of the world are exact in float32.
@@ -177,38 +174,38 @@ def is_doubtful(agents: Floats) -> bool:
 
 @given(boxes, boxes)
 def test_contact_is_mutual(a, b):
-    collided = judged(*pair(a, b))[0]
+    collided = judged(*pair(a, b))
     assert collided[0] == collided[1]
 
 
 @given(boxes, boxes, st.integers(-200, 200), st.integers(-200, 200))
 def test_a_shift_by_whole_cells_changes_nothing(a, b, columns, rows):
     agents, flags = pair(a, b)
-    before = judged(agents, flags)[0].copy()
+    before = judged(agents, flags).copy()
     agents[X] += np.float32(5 * columns)
     agents[Y] += np.float32(5 * rows)
-    np.testing.assert_array_equal(judged(agents, flags)[0], before)
+    np.testing.assert_array_equal(judged(agents, flags), before)
 
 
 @given(boxes, boxes, st.sampled_from(["quarter turn", "mirror"]))
 def test_turning_or_mirroring_the_world_changes_nothing(a, b, how):
     agents, flags = pair(a, b)
     assume(not is_doubtful(agents))
-    before = judged(agents, flags)[0].copy()
+    before = judged(agents, flags).copy()
     if how == "quarter turn":
         agents[[X, Y, COS, SIN]] = np.stack([-agents[Y], agents[X], -agents[SIN], agents[COS]])
     else:
         agents[[Y, SIN]] *= -1
-    np.testing.assert_array_equal(judged(agents, flags)[0], before)
+    np.testing.assert_array_equal(judged(agents, flags), before)
 
 
 @given(st.permutations(range(20)))
 def test_the_order_of_agents_does_not_matter(order):
     agents, flags = random_world(np.random.default_rng(3), 20, 12.0)
-    before = judged(agents, flags)[0].copy()
+    before = judged(agents, flags).copy()
     assert 0 < before.sum() < 20
     order = np.array(order)
-    shuffled = judged(np.ascontiguousarray(agents[:, order]), np.ascontiguousarray(flags[:, order]))[0]
+    shuffled = judged(np.ascontiguousarray(agents[:, order]), np.ascontiguousarray(flags[:, order]))
     np.testing.assert_array_equal(shuffled, before[order])
 
 
@@ -217,4 +214,4 @@ def test_a_radius_of_half_the_diagonal_hides_no_contact():
     heading = 0.3 - np.arctan2(2.0, 4.5)
     agents[COS], agents[SIN] = np.cos(heading), np.sin(heading)
     assert agents[RADIUS, 0] == np.float32(np.hypot(4.5, 2.0) / 2)
-    assert judged(agents, flags)[0].all()
+    assert judged(agents, flags).all()

@@ -102,7 +102,7 @@ class MapRoom(NamedTuple):
 class MapStore:
     """Keep maps of a pack in slots. A map stays in its slot until it is released as often as it was acquired.
 
-    `maps` and `generation` change when larger arrays replace the arrays. Slots that were never filled take addresses
+    `maps` changes when larger arrays replace its arrays. Slots that were never filled take addresses
     but no memory.
     """
 
@@ -112,8 +112,6 @@ class MapStore:
         self._slots = Slots()
         self.maps = _make_maps(0, self._room)
         self.half_widths: Floats = np.zeros((0, self._room.lanes), np.float32)  # (M, lanes) m
-        self.generation = 0
-        self.loads = 0  # maps that were copied from the pack
 
     def acquire(self, number: int) -> int:
         """Return the slot of a map of the pack, and read the map if necessary."""
@@ -154,7 +152,6 @@ class MapStore:
                 f"{self._pack.path}: map {number}: its table {list(SECTIONS)[fault]!r} refers to what does not exist; "
                 "the pack was not written by Roadworthy, or by a faulty version: generate or import it again"
             )
-        self.loads += 1
         return slot
 
     @property
@@ -173,7 +170,6 @@ class MapStore:
         move_contents((*self.maps, self.half_widths), larger, self._slots.filled)
         self.maps, self.half_widths, self._room = Maps._make(larger[:-1]), half_widths, room
         self._slots.grow(slots)
-        self.generation += 1
 
 
 def _padded(count: int) -> int:

@@ -57,7 +57,7 @@ class _Room(NamedTuple):
 class ScenarioStore:
     """Hold the scenarios that worlds run, each once, and their maps.
 
-    `scenarios`, `maps` and `generation` change when a larger scenario or map needs more room.
+    `scenarios` and `maps` change when a larger scenario or map needs more room.
     """
 
     def __init__(self, pack: Pack, config: SimConfig, worlds: int, keeps: bool = True) -> None:
@@ -76,17 +76,11 @@ class ScenarioStore:
         self._slots = Slots()
         self._held: list[int | None] = [None] * worlds  # the scenario that each world holds
         self._room = _Room(0, 0, 0)
-        self._replacements = 0
         self.scenarios = _make_scenarios(0, self._room)
 
     @property
     def maps(self) -> Maps:
         return self._map_store.maps
-
-    @property
-    def generation(self) -> int:
-        """Rises whenever arrays of `scenarios` or `maps` are replaced."""
-        return self._replacements + self._map_store.generation
 
     @property
     def rows_per_world(self) -> int:
@@ -234,7 +228,6 @@ class ScenarioStore:
             move_contents(self.scenarios, larger, self._slots.filled)
             self.scenarios = larger
             self._slots.grow(slots)
-            self._replacements += 1
 
     def _name(self, number: int) -> str:
         return f"{self._pack.path}: scenario {self._pack.ids[number]!r}"

@@ -100,12 +100,3 @@ def collides(agents: Floats, flags: Ints, a: int, count: int) -> bool:
         if touches(agents, flags, a, b):
             return True
     return False
-
-
-@rule(inline=True)
-def is_free(agents: Floats, flags: Ints, a: int, places: Floats, count: int) -> bool:
-    """Return whether agent a's box, at its pose in `places` (lines as of agents), touches no other present agent."""
-    for b in range(count):
-        if b != a and flags[IS_PRESENT, b] and _pair_touches(places, a, agents, b):
-            return False
-    return True
