@@ -1,5 +1,5 @@
-# Every target makes its own environment in .venv first, from nothing, with pip alone.
-# PYTHON=python3.12 make test     picks the interpreter (3.11 or later)
+# Every target first makes its own environment in .venv, with pip alone.
+# PYTHON=python3.12 make test     chooses the interpreter (3.11 or later)
 # TESTS=tests/cli make test       runs a part of the tests
 
 PYTHON ?= python3
@@ -7,11 +7,11 @@ TESTS ?= tests
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
-# What is installed: what the demo needs; what the robot demo adds; everything that tests and development need.
+# What is installed: the extra `drive`, what the robot demo adds, or everything for tests and development.
 READY := $(VENV)/.ready
 READY_ROBOT := $(VENV)/.ready-robot
 READY_DEV := $(VENV)/.ready-dev
-# A file goes to one worker as a whole: its test drivers are compiled once.
+# All tests of a file run in one worker, so that its test kernels are compiled once.
 PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile
 DEMO := demo
 
@@ -23,7 +23,7 @@ help: ## show this list
 
 demo: $(READY) ## evaluate the shipped policy in twelve classes of situations and in towns; a report with videos
 	@mkdir -p $(DEMO)
-	$(BIN)/roadworthy evaluate examples/demo.toml --checkpoint baseline:town --workers 2 \
+	$(BIN)/roadworthy evaluate examples/demo.toml --policy baseline:town --workers 2 \
 	  --set eval.behaviors.episodes=4 --set eval.town.episodes=24 --out $(DEMO)/runs
 	@echo
 	@echo "Open $(DEMO)/runs/demo.html in a browser"
@@ -36,43 +36,43 @@ demo-scenarios: $(READY) ## generate towns with moving traffic, check them and d
 	$(BIN)/roadworthy scenarios show $(DEMO)/town.pack 7-roundabout-0000 -o $(DEMO)/town.png --mp4 $(DEMO)/town.mp4
 	@echo "Look at $(DEMO)/town.mp4 (a town with moving traffic), $(DEMO)/town.png and $(DEMO)/classes.png"
 
-demo-robot: $(READY_ROBOT) ## a robot arm under varied light and objects: a sweep, and which of them decides success
+demo-robot: $(READY_ROBOT) ## a robot arm under varied light and objects: run a sweep, analyze what decides success
 	@mkdir -p $(DEMO)/robot
 	$(BIN)/roadworthy sweep examples/factors.yaml --base examples/job.toml --episodes 600 --design sobol \
 	  --out $(DEMO)/robot --episode-summary $(DEMO)/robot/episodes.jsonl
 	$(BIN)/roadworthy sensitivity $(DEMO)/robot/episodes.jsonl --factors examples/factors.yaml --outcome success \
 	  --neural -o $(DEMO)/robot/report.html
 
-test: lint ## lint, then every test that is not marked long
+test: lint ## lint, then run every test that is not marked long
 	$(PYTEST) $(TESTS)
 
-test-long: $(READY_DEV) ## the tests that take long
+test-long: $(READY_DEV) ## run the tests that are marked long
 	$(PYTEST) --hypothesis-profile=long -m long $(TESTS)
 
-bench: $(READY_DEV) ## the benchmarks; the last line is JSON
+bench: $(READY_DEV) ## run the benchmarks; the last line is JSON
 	$(BIN)/python -m benchmarks
 
-lint: $(READY_DEV) ## style, formatting and types
+lint: $(READY_DEV) ## check style, formatting and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-format: $(READY_DEV) ## mend style and formatting in place
+format: $(READY_DEV) ## fix style and formatting in place
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-rows: $(READY_DEV) ## the rows of docs/requirements.md, with and without a test
+rows: $(READY_DEV) ## list the rows of docs/requirements.md, with and without a test
 	@$(BIN)/python tools/rows.py
 
-clean: ## remove the environment, the caches and what the demo made
+clean: ## remove the environment, the caches and the output of the demos
 	rm -rf $(VENV) $(DEMO) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
-# torch comes first and alone: it decides which builds of the other packages fit.
+# torch is installed first: it decides which builds of the other packages fit.
 $(READY): pyproject.toml constraints.txt
-	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(v < (3, 11) and "Roadworthy needs Python 3.11 or later, but $(PYTHON) is %d.%d: name another one, as in PYTHON=python3.12 make test" % v[:2])'
+	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(v < (3, 11) and "Roadworthy needs Python 3.11 or later, but $(PYTHON) is %d.%d; choose another one, as in PYTHON=python3.12 make test" % v[:2])'
 	$(PYTHON) -m venv --clear $(VENV)
 	$(PIP) torch
-	$(PIP) -e .
+	$(PIP) -e '.[drive]'
 	@touch $@
 
 $(READY_ROBOT): $(READY)

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from benchmarks.runner import Measurements, Sizes
 from roadworthy.policy.experts import DriveExpert, LogExpert
-from roadworthy.scenario.generate import GenerateConfig, generate_pack
+from roadworthy.scenario.generate import GenerateConfig
+from roadworthy.scenario.generate.pack import generate_pack
 from roadworthy.scenario.pack import Pack
 from roadworthy.sim.config import EpisodeConfig, HiddenConfig, Mode, SimConfig
 from roadworthy.sim.env import DriveEnv
@@ -59,13 +60,13 @@ def _recorded(found: Measurements, pack: Pack) -> None:
     """All vehicles of a recording driven at once."""
     env = _start(pack, SimConfig())
     driven = np.argwhere(env.signals.active.reshape(len(pack), -1))
-    sources = env.batch.worlds.marks[:, SOURCE].copy()
+    sources = env.agent_flags[:, SOURCE].copy()
     scores = _scores(found, "recordings", env, LogExpert(env))
     off = []
     for world, slot in driven:
         recording, source = pack[int(world)], sources[world, slot]
         path = recording.positions[source, :, :2][recording.valid[source]].astype(np.float64)
-        off.append(_distance(env.batch.worlds.agents[world, [X, Y], slot].astype(np.float64), path))
+        off.append(_distance(env.agents[world, [X, Y], slot].astype(np.float64), path))
     found.figures |= {
         "recordings: score": _round(scores.mean()),
         "recordings: vehicles": scores.size,

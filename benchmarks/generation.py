@@ -9,10 +9,11 @@ import numpy as np
 
 from benchmarks.runner import Measurements, Sizes
 from roadworthy.scenario.detect import BEHAVIORS, detect
-from roadworthy.scenario.generate import GenerateConfig, generate_pack
+from roadworthy.scenario.generate import GenerateConfig
 from roadworthy.scenario.generate.config import DEFAULT_STEPS
-from roadworthy.scenario.generate.producer import SETTLING_STEPS, build_place
+from roadworthy.scenario.generate.pack import generate_pack
 from roadworthy.scenario.generate.recording import cut, record
+from roadworthy.scenario.generate.scenarios import SETTLING_STEPS, build_place
 from roadworthy.scenario.generate.setups import SETUPS
 from roadworthy.scenario.generate.stage import Stage
 from roadworthy.scenario.generate.traffic.simulate import DT

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.runner import Measurements, Sizes
-from roadworthy.scenario.importers import import_womd
-from roadworthy.scenario.importers.tfrecord import Record, masked_crc32c, records
+from roadworthy.scenario.importers import Record, import_scenarios
+from roadworthy.scenario.importers.tfrecord import masked_crc32c, records
 from roadworthy.scenario.importers.womd import read_scenario
 from roadworthy.scenario.importers.womd_schema import SCENARIO_READER
 from roadworthy.scenario.pack import encode_map, encode_scenario
@@ -45,7 +45,7 @@ def womd_import(found: Measurements, sizes: Sizes) -> None:
         for processes in sorted({1, available_cores()}):
             stage = f"file, on {processes} core{'s' if processes > 1 else ''}"
             with found.stage(stage):
-                import_womd([path], pack, processes=processes)
+                import_scenarios([path], pack, format="womd", processes=processes)
             seconds = found.seconds[stage][-1]
             found.figures[f"{stage}: scenarios/s"] = round(sizes["scenarios"] / seconds, 1)
             found.figures[f"{stage}: MB/s"] = round(megabytes / seconds, 1)

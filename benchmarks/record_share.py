@@ -13,9 +13,9 @@ from typing import Any
 
 from benchmarks.runner import Measurements, Sizes
 from roadworthy.evaluation.capture import Capture
+from roadworthy.evaluation.evaluate import evaluate_sections
 from roadworthy.evaluation.evaluator import DrivingEvaluator
 from roadworthy.evaluation.sections import Section, chosen, read_sections
-from roadworthy.evaluation.suite import evaluate_sections
 from roadworthy.evaluation.training import training_of
 from roadworthy.evaluation.underway import UnderWay
 from roadworthy.record import RunWriter

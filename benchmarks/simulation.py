@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from benchmarks.runner import Measurements, Sizes
 from roadworthy.errors import GenerationError
 from roadworthy.scenario.generate.assemble import assemble
-from roadworthy.scenario.generate.producer import SETTLING_STEPS
 from roadworthy.scenario.generate.recording import cut, record
+from roadworthy.scenario.generate.scenarios import SETTLING_STEPS
 from roadworthy.scenario.generate.stage import Stage
 from roadworthy.scenario.generate.towns import TownPlan, build_town
 from roadworthy.scenario.generate.traffic.simulate import DT
@@ -124,7 +124,7 @@ def _steps(found: Measurements, path: Path, worlds: int, agents: int, steps: int
     env = envs[1]
     seconds = {threads: sum(found.seconds[name]) for threads, name in ((1, "step, 1 thread"), (2, "step, 2 threads"))}
     for k in range(2 * STEPS_IN_TURN):
-        env.batch.take(actions[k % len(actions)])
+        env.set_actions(actions[k % len(actions)])
         for name, stage in cpu.STAGES.items():
             with found.stage(f"stage: {name}"):
                 env.run_stages(stage)

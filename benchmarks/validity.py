@@ -25,8 +25,9 @@ from roadworthy.evaluation.sections import read_sections
 from roadworthy.metrics.exams import PASSED, exam_figures
 from roadworthy.record.episodes import EpisodeResult
 from roadworthy.scenario.detect import BEHAVIORS
-from roadworthy.scenario.generate import GenerateConfig, generate_pack
+from roadworthy.scenario.generate import GenerateConfig
 from roadworthy.scenario.generate.config import EXAM_STEPS
+from roadworthy.scenario.generate.pack import generate_pack
 from roadworthy.scenario.pack import Pack
 from roadworthy.statistics.intervals import normal_quantile, wilson
 

@@ -25,7 +25,7 @@ from roadworthy.render.reenact import Reenactment, light_states
 from roadworthy.render.tally import telling_agent
 from roadworthy.render.video import Mp4Writer
 from roadworthy.render.views import Story
-from roadworthy.scenario.generate.producer import produce
+from roadworthy.scenario.generate.scenarios import generate_scenario
 from roadworthy.scenario.pack import Pack, PackWriter
 from roadworthy.sim.config import AtGoal, EpisodeConfig, GoalConfig, Mode, OpenConfig, SimConfig
 
@@ -94,7 +94,7 @@ class _Scene:
 
     def __init__(self, folder: Path, steps: int) -> None:
         with PackWriter(folder / "town.pack") as writer:
-            writer.add(produce(7, "protected_left", 0, 91))
+            writer.add(generate_scenario(7, "protected_left", 0, 91))
         pack = Pack(folder / "town.pack")
         config = SimConfig(
             mode=Mode.OPEN,

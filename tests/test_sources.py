@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from roadworthy.errors import ConfigError
-from roadworthy.kernels import compile as compiling
+from roadworthy.kernels import cache_folder
 from roadworthy.scenario.detect import BEHAVIORS
 from roadworthy.scenario.pack import Pack
 from roadworthy.sources import CLASSES, ScenarioSource, parse_source
@@ -68,7 +68,7 @@ def test_equal_recipes_share_a_pack_and_others_do_not() -> None:
 
 
 def test_a_pack_is_generated_once_and_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    kernels = compiling.cache_folder("scenario")
+    kernels = cache_folder("scenario")
     monkeypatch.setattr("roadworthy.sources.cache_folder", lambda part: tmp_path / "numba" / kernels.name)
     source = parse_source("generate:hard_stop?count=1&seed=5")
     assert not source.is_there

@@ -16,12 +16,12 @@ from PIL import Image as Pillow
 from roadworthy.render.sheet import Tile, contact_sheet
 from roadworthy.scenario.detect import BEHAVIORS
 from roadworthy.scenario.exams import Situation, situation_of
-from roadworthy.scenario.exams.encounters import parked_in_the_way, walkers
+from roadworthy.scenario.exams.encounters import crossing_pedestrians, parked_in_the_way
 from roadworthy.scenario.exams.junctions import recorded_turn, yielded_to
 from roadworthy.scenario.exams.lanes import cutting_in, recorded_change
 from roadworthy.scenario.exams.pace import HARD_STOP_END_MPS, braking_leader
 from roadworthy.scenario.generate.config import EXAM_STEPS
-from roadworthy.scenario.generate.producer import produce
+from roadworthy.scenario.generate.scenarios import generate_scenario
 from roadworthy.scenario.schema import Scenario
 
 SEED = 42
@@ -56,9 +56,11 @@ def event(behavior: str, situation: Situation) -> int:
         turn = recorded_turn(situation, 1.0 if behavior.endswith("left") else -1.0)
         agents = [] if turn is None else yielded_to(situation, turn)
     else:
-        agents = walkers(situation) or parked_in_the_way(situation)
+        agents = crossing_pedestrians(situation) or parked_in_the_way(situation)
     car = recorded.car
-    away = [np.where(o.there, np.hypot(o.x - car.x, o.y - car.y), np.inf) for o in (recorded.others[n] for n in agents)]
+    away = [
+        np.where(o.present, np.hypot(o.x - car.x, o.y - car.y), np.inf) for o in (recorded.others[n] for n in agents)
+    ]
     return int(np.argmin(np.min(away, axis=0)))
 
 
@@ -79,7 +81,7 @@ def main(folder: Path = FOLDER) -> None:
     """Draw a strip of three pictures for every class."""
     folder.mkdir(parents=True, exist_ok=True)
     for behavior in BEHAVIORS:
-        scenario = produce(SEED, behavior, 0, EXAM_STEPS)
+        scenario = generate_scenario(SEED, behavior, 0, EXAM_STEPS)
         picture = contact_sheet(tiles(behavior, scenario), columns=3, width=WIDTH_PX, tile_width_m=WIDTH_M)
         path = folder / f"{behavior}.png"
         Pillow.fromarray(picture).quantize(COLORS, dither=Pillow.Dither.NONE).save(path, optimize=True)

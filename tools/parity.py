@@ -110,7 +110,7 @@ def apart(cpu: DriveEnv, gpu: DriveEnv, steps: int) -> dict[str, float]:
     for actions in random_actions(cpu, steps, 7):
         cpu.step(actions)
         gpu.step(actions)
-    a, b = cpu.batch.worlds.agents, host(gpu.batch.worlds.agents)[:, :, : cpu.batch.worlds.agents.shape[2]]
+    a, b = cpu.agents, host(gpu.agents)[:, :, : cpu.agents.shape[2]]
     off = np.hypot(a[:, X] - b[:, X], a[:, Y] - b[:, Y])[a[:, LENGTH] > 0]
     return {f"p{q}": float(np.percentile(off, q)) for q in (50, 90, 99, 100)}
 

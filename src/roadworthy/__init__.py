@@ -1,3 +1,46 @@
-"""Roadworthy: train driving policies in a vectorised simulator and find out how good they are."""
+"""Roadworthy: train driving policies in a vectorized simulator and measure how good they are.
+
+The functions below are the public API; the `roadworthy` command is a thin layer over them. Each is imported when it is
+first used, so that `import roadworthy` is fast and needs no optional dependency.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from roadworthy.evaluation.evaluate import evaluate as evaluate
+    from roadworthy.metrics.realism.score_realism import score_realism as score_realism
+    from roadworthy.record.run import load_run as load_run
+    from roadworthy.sensitivity.analyze import analyze_sensitivity as analyze_sensitivity
+    from roadworthy.sim.make_env import make_env as make_env
 
 __version__ = "0.1.0"
+
+_MODULES = {
+    "analyze_sensitivity": "roadworthy.sensitivity.analyze",
+    "evaluate": "roadworthy.evaluation.evaluate",
+    "load_run": "roadworthy.record.run",
+    "make_env": "roadworthy.sim.make_env",
+    "score_realism": "roadworthy.metrics.realism.score_realism",
+}
+
+__all__ = ["__version__", *_MODULES]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'roadworthy' has no attribute {name!r}")
+    try:
+        function = getattr(import_module(_MODULES[name]), name)
+    except ModuleNotFoundError as error:
+        from roadworthy.errors import missing_extra
+
+        raise missing_extra(error, name) or error from error
+    globals()[name] = function
+    return function
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,8 +1,8 @@
-"""TOML into frozen dataclasses, strictly, with the place that each value came from.
+"""Parse TOML into frozen dataclasses, strictly, and record the source of each value.
 
 A config is built from layers, lowest first: files, then `--set key=value`, then flags. Each layer is a tree of plain
-values with the name of its source; `resolve` lays them over each other, checks every value against the dataclass and
-keeps where it came from. All faults of a config are told at once, each with its source and its dotted key.
+values with the name of its source; `resolve` merges the layers, checks every value against the dataclass and records
+its source. All errors of a config are reported at once, each with its source and its dotted key.
 
 Fields may be bool, int, float, str, Path, an Enum or a Literal (words in files), `X | None` (the word "none"),
 `tuple[X, ...]`, `tuple[X, Y]`, `dict[str, X]` and further dataclasses.
@@ -29,16 +29,17 @@ from roadworthy.errors import ConfigError, DeprecatedNameWarning, UsageError
 
 Config = TypeVar("Config")
 
-_FEW = 16  # so many known names are listed in an error; of more, only the nearest is named
+_FEW = 16  # errors list up to this many known names; of more, they give only the nearest
 _UNSET = object()
 
 
 @dataclass(frozen=True)
 class Layer:
-    """Values from one source: a file's name, or `--set`, or a flag."""
+    """Values from one source: a file, `--set`, or a flag."""
 
     source: str
     values: Mapping[str, Any]
+    is_record: bool = False  # written by an earlier version, perhaps: deprecated names are read without a warning
 
 
 @dataclass(frozen=True)
@@ -54,9 +55,14 @@ def load(path: str | Path, cls: type[Config], overrides: Iterable[str] = (), sec
     return resolve(cls, [read(path, section), parse_overrides(overrides)]).config
 
 
-def parse(mapping: Mapping[str, Any], cls: type[Config], source: str = "config") -> Config:
+def parse(mapping: Mapping[str, Any], cls: type[Config], source: str = "config", *, is_record: bool = False) -> Config:
     """Check plain values, such as those of a parsed file, and build the dataclass from them."""
-    return resolve(cls, [Layer(source, mapping)]).config
+    return resolve(cls, [Layer(source, mapping, is_record)]).config
+
+
+def with_current_names(values: Any, cls: type) -> Any:
+    """Return recorded plain values of a dataclass with the current names of keys and words, without warnings."""
+    return _with_new_names(cls, values, "", "", is_record=True)
 
 
 def read(path: str | Path, section: str | None = None) -> Layer:
@@ -80,9 +86,21 @@ def read(path: str | Path, section: str | None = None) -> Layer:
     return Layer(f"{path} [{section}]" if section else str(path), values)
 
 
-def parse_overrides(overrides: Iterable[str], source: str = "--set") -> Layer:
-    """`a.b=c` as TOML would read it; what is no TOML value is taken as text, so that words need no quotes."""
+def parse_overrides(overrides: Mapping[str, Any] | Iterable[str], source: str = "--set") -> Layer:
+    """Read overrides into a layer.
+
+    Args:
+        overrides: Strings `a.b=c`, read as TOML; what is not a TOML value is taken as text, so that words need no
+            quotes. Or a mapping of dotted keys to values, which gets the source "set".
+        source: What errors and origins call the strings.
+    """
     values: dict[str, Any] = {}
+    if isinstance(overrides, Mapping):
+        for key, value in overrides.items():
+            for name in reversed(key.split(".")):
+                value = {name: value}
+            values = _merged(values, value)
+        return Layer("set", values)
     for override in overrides:
         key, equals, text = override.partition("=")
         if not equals or "\n" in override or not key.strip():
@@ -101,8 +119,11 @@ def parse_overrides(overrides: Iterable[str], source: str = "--set") -> Layer:
 
 
 def resolve(cls: type[Config], layers: Iterable[Layer]) -> Resolved[Config]:
-    """Lay sources over each other, the last one on top, check every value and build the dataclass."""
-    layers = [Layer(layer.source, _with_new_names(cls, layer.values, layer.source, "")) for layer in layers]
+    """Merge layers, of which later ones override earlier ones, check every value and build the dataclass."""
+    layers = [
+        Layer(layer.source, _with_new_names(cls, layer.values, layer.source, "", is_record=layer.is_record))
+        for layer in layers
+    ]
     origins: dict[str, str] = {}
     values: dict[str, Any] = {}
     for layer in layers:
@@ -118,7 +139,7 @@ def resolve(cls: type[Config], layers: Iterable[Layer]) -> Resolved[Config]:
 
 
 def plain(config: Any) -> Any:
-    """The inverse of `parse`: tables, lists and words that TOML and JSON can hold (None as the word "none")."""
+    """Return a config as tables, lists and words for TOML and JSON: the inverse of `parse`. None is the word "none"."""
     if is_dataclass(config):
         return {f.name: plain(getattr(config, f.name)) for f in fields(config) if f.init}
     if isinstance(config, Mapping):
@@ -133,7 +154,7 @@ def plain(config: Any) -> Any:
 
 
 class _Builder:
-    """Builds dataclasses from plain values and collects what is wrong with them."""
+    """Builds dataclasses from plain values, and collects errors."""
 
     def __init__(self, origins: Mapping[str, str], source: str) -> None:
         self.origins = origins
@@ -141,14 +162,14 @@ class _Builder:
         self.faults: list[str] = []
 
     def fault(self, key: str, message: str) -> Any:
-        """Note a fault with the sources of the key, or of what lies below it."""
+        """Record an error with the sources of the key, or of the keys below it."""
         sources = [source for known, source in self.origins.items() if _overlap(known, key)] if key else []
         where = " and ".join(dict.fromkeys(sources)) or self.source
         self.faults.append(f"{where}: {message}" if where else message)
         return _UNSET
 
     def section(self, cls: Any, values: Any, key: str, base: Any) -> Any:
-        """Build a dataclass; what is not given comes from base, the outer default, where there is one."""
+        """Build a dataclass; missing values come from base, the outer default, if there is one."""
         if not isinstance(values, Mapping):
             return self.fault(key, f"{key} is {_given(values)}, expected a section with {_names(cls)}")
         hints = get_type_hints(cls)
@@ -177,7 +198,7 @@ class _Builder:
             return self.fault(key, f"{key}: {error}" if key else str(error))
 
     def value(self, kind: Any, value: Any, key: str, expected: str = "") -> Any:
-        """Check one value against its declared type; expected says in an error what else would do."""
+        """Check one value against its declared type; expected: what errors say is allowed."""
         origin, arguments = get_origin(kind), get_args(kind)
         if is_dataclass(kind):
             return self.section(kind, value, key, _UNSET)
@@ -202,6 +223,8 @@ class _Builder:
                 return float(value)
             elif kind is int and type(value) is float and value.is_integer():
                 return int(value)
+            elif kind is str and isinstance(value, Path):
+                return str(value)
             elif kind is Path and isinstance(value, (str, Path)):
                 return self.path(str(value), key)
             elif type(value) is kind:
@@ -209,7 +232,7 @@ class _Builder:
         return self.fault(key, f"{key} is {_given(value)}, expected {expected or _expected(kind)}")
 
     def alternatives(self, kinds: tuple[Any, ...], value: Any, key: str, kind: Any) -> Any:
-        """Take the first alternative that fits; TOML has no null, so None is the word "none"."""
+        """Return the value for the first alternative that fits; TOML has no null, so None is the word "none"."""
         if type(None) in kinds and (value is None or value == "none"):
             return None
         others = [alternative for alternative in kinds if alternative is not type(None)]
@@ -228,7 +251,7 @@ class _Builder:
         return tuple(self.value(k, v, f"{key}[{i}]") for i, (k, v) in enumerate(zip(kinds, values, strict=True)))
 
     def path(self, text: str, key: str) -> Any:
-        """Expand ~ and $VAR; a variable that is not defined would silently name another place, so it is a fault."""
+        """Expand ~ and $VAR. An undefined variable is an error: it would silently name another path."""
         for match in re.finditer(r"\$(?:\{(\w+)\}|(\w+))", text):
             name = match[1] or match[2]
             if name not in os.environ:
@@ -239,7 +262,7 @@ class _Builder:
         return Path(expanded)
 
 
-def _with_new_names(cls: Any, values: Any, source: str, prefix: str) -> Any:
+def _with_new_names(cls: Any, values: Any, source: str, prefix: str, *, is_record: bool) -> Any:
     """Replace the deprecated keys and values of a dataclass and of those within it, each with a warning."""
     if not isinstance(values, Mapping):
         return values
@@ -255,13 +278,17 @@ def _with_new_names(cls: Any, values: Any, source: str, prefix: str) -> Any:
                     f"{source}: {_join(prefix, name)} is the deprecated name of {new}, and both are given; "
                     f"keep {_join(prefix, new)}"
                 )
-            _warn_of(f"{source}: {_join(prefix, name)} is deprecated; use {_join(prefix, new)}")
+            if not is_record:
+                _warn_of(f"{source}: {_join(prefix, name)} is deprecated; use {_join(prefix, new)}")
         word = words.get(new, {}).get(value) if isinstance(value, str) else None
         if word is not None:
-            _warn_of(f"{source}: {_join(prefix, new)} = {value!r} is deprecated; use {word!r}")
+            if not is_record:
+                _warn_of(f"{source}: {_join(prefix, new)} = {value!r} is deprecated; use {word!r}")
             value = word
         inner = next((kind for kind in (kinds.get(new), *get_args(kinds.get(new))) if is_dataclass(kind)), None)
-        result[new] = value if inner is None else _with_new_names(inner, value, source, _join(prefix, new))
+        result[new] = (
+            value if inner is None else _with_new_names(inner, value, source, _join(prefix, new), is_record=is_record)
+        )
     return result
 
 
@@ -295,7 +322,7 @@ def _join(prefix: str, name: str) -> str:
 
 
 def _overlap(one: str, other: str) -> bool:
-    """Whether two keys are the same, or one lies in the other."""
+    """Return whether two keys are equal, or one is inside the other."""
     shorter, longer = sorted((one, other), key=len)
     return longer == shorter or longer.startswith((f"{shorter}.", f"{shorter}["))
 
@@ -343,7 +370,7 @@ def _given(value: Any) -> str:
 
 
 def _expected(kind: Any) -> str:
-    """A declared type in words."""
+    """Describe a declared type."""
     origin, arguments = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
         return " or ".join('"none"' if a is type(None) else _expected(a) for a in arguments)

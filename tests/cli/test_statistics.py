@@ -56,4 +56,4 @@ def test_an_empty_pack_is_refused_and_nothing_is_written(tmp_path: Path, capsys:
 
 def test_a_file_is_no_folder_to_write_into(pack: str, capsys: Captured) -> None:
     assert main(["scenarios", "statistics", pack, "-o", pack]) == 2
-    assert "is a file, expected a folder" in capsys.readouterr().err
+    assert "is a file, expected a folder for plots" in capsys.readouterr().err

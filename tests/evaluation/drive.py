@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from roadworthy.evaluation.evaluate import evaluate_sections
 from roadworthy.evaluation.sections import chosen, read_sections
-from roadworthy.evaluation.suite import evaluate_sections
 
 if __name__ == "__main__":
     source, out, policy = sys.argv[1:]

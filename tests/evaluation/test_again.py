@@ -19,12 +19,12 @@ from roadworthy.cli.rescore import rescore as rescore_verb
 from roadworthy.cli.scenarios.hardness import hardness as hardness_verb
 from roadworthy.errors import UsageError
 from roadworthy.evaluation.audit import audit
+from roadworthy.evaluation.evaluate import evaluate_sections
 from roadworthy.evaluation.hardness import Hardness, hardness_of, read_hardness, write_hardest, write_hardness
 from roadworthy.evaluation.recorded import take_up
 from roadworthy.evaluation.replay import first_difference, replay
 from roadworthy.evaluation.rescore import rescore
 from roadworthy.evaluation.sections import read_sections
-from roadworthy.evaluation.suite import evaluate_sections
 from roadworthy.metrics import driving
 from roadworthy.metrics.closed_loop import FIGURES
 from roadworthy.record import EpisodeResult, Run, read_trace, write_trace
@@ -276,7 +276,7 @@ def test_the_first_difference_is_told(make_run: Callable[[str], Run], capsys: Ca
     difference = first_difference(replace(trace, x=x), again)
     assert difference is not None
     assert (difference.trial, difference.step, difference.agent, difference.column) == (1, 7, 1, "x")
-    assert command(replay_verb, run.folder, name, "--verify", "--checkpoint", "tests.evaluation.actors:Cruise") == 1
+    assert command(replay_verb, run.folder, name, "--verify", "--policy", "tests.evaluation.actors:Cruise") == 1
     assert "the motion differs, first at trial 0, step 1" in capsys.readouterr().out
 
 

@@ -9,10 +9,11 @@ import pytest
 from roadworthy.config import Layer
 from roadworthy.errors import ConfigError
 from roadworthy.evaluation.config import EvaluatorConfig, SummaryConfig
+from roadworthy.evaluation.evaluate import evaluate_sections
 from roadworthy.evaluation.recorded import take_up
 from roadworthy.evaluation.replay import replay
+from roadworthy.evaluation.runs import eval_summary
 from roadworthy.evaluation.sections import read_sections
-from roadworthy.evaluation.suite import eval_summary, evaluate_sections
 from roadworthy.evaluation.training import training_of
 from roadworthy.scenario.pack import Pack
 from roadworthy.sim.config import SimConfig

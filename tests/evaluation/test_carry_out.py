@@ -58,9 +58,8 @@ class Watched(Wander):
         self.starts: list[NDArray[np.float32]] = []
 
     def act(self, batch: Batch) -> Any:
-        worlds = self.env.batch.worlds
-        self.starts.append(worlds.agents[0, [X, Y, HEADING, SPEED]].copy())
-        self.present = worlds.marks[0, IS_PRESENT].copy()
+        self.starts.append(self.env.agents[0, [X, Y, HEADING, SPEED]].copy())
+        self.present = self.env.agent_flags[0, IS_PRESENT].copy()
         return super().act(batch)
 
 

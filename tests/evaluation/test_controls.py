@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from roadworthy.evaluation.evaluate import evaluate_sections
 from roadworthy.evaluation.sections import read_sections
-from roadworthy.evaluation.suite import evaluate_sections
 from roadworthy.scenario.pack import Pack
 from tests.evaluation.built_in import declare
 from tests.plugin_package import install_own
@@ -30,12 +30,12 @@ inherits = "base"
 [eval.below]
 type = "multi_scenario"
 inherits = "subject"
-remembers = "trial"
+memory = "trial"
 
 [eval.beside]
 type = "multi_scenario"
 inherits = "base"
-remembers = "trial"
+memory = "trial"
 engine = "inline"
 summary.weight = 0.0
 

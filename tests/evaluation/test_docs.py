@@ -42,9 +42,9 @@ def test_the_example_runs_and_gives_the_rows_of_the_command(tmp_path: Path, monk
     shutil.copytree(trainer(config(env=sim(2)), pack, tmp_path / "training").save(), tmp_path / "trained")
     (tmp_path / "runs").mkdir()
     (tmp_path / "trained").rename(tmp_path / "runs" / "best")
-    (example,) = re.findall(r"```python\n(from roadworthy.evaluation.*?)```", TEXT, re.DOTALL)
+    (example,) = re.findall(r"```python\n(import roadworthy as rw.*?)```", TEXT, re.DOTALL)
     shown: list[Any] = []
     exec(example, {"print": shown.append})
-    assert main(["evaluate", "suite.toml", "--checkpoint", "runs/best", "--out", "command"]) == 0
+    assert main(["evaluate", "suite.toml", "--policy", "runs/best", "--out", "command"]) == 0
     assert rows_of(tmp_path / "runs") == rows_of(tmp_path / "command")
     assert shown[0]["value"] is not None

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from roadworthy.evaluation.doctor import Finding, State, examine_machine, examine_suite
-from roadworthy.kernels.compile import cache_folder
+from roadworthy.kernels import cache_folder
 from roadworthy.scenario.pack import Pack
 from tests.plugin_package import install_own
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from roadworthy.evaluation.evaluate import evaluate_sections
 from roadworthy.evaluation.finish import draw_filmstrips, finish
 from roadworthy.evaluation.sections import read_sections
-from roadworthy.evaluation.suite import evaluate_sections
 from roadworthy.record import Run
 from roadworthy.record.run import trace_path
 from roadworthy.report import worst_first

@@ -12,13 +12,13 @@ import pytest
 
 from roadworthy.config import Layer
 from roadworthy.errors import UsageError
+from roadworthy.evaluation.evaluate import evaluate_sections
 from roadworthy.evaluation.evaluators.realism import FIXED, Realism
 from roadworthy.evaluation.explain import explain
 from roadworthy.evaluation.ledger import Ledger
 from roadworthy.evaluation.recorded import take_up
 from roadworthy.evaluation.rescore import rescore
 from roadworthy.evaluation.sections import Section, read_sections
-from roadworthy.evaluation.suite import evaluate_sections
 from roadworthy.metrics.realism import CHALLENGE_2024, FIGURES, score_rollouts, task_agents
 from roadworthy.metrics.realism.traced import traced_rollouts
 from roadworthy.policy import protocol
@@ -130,8 +130,8 @@ def test_rollouts_are_what_the_simulator_did(tmp_path: Path, scenes: Pack) -> No
         for step in range(FUTURE):
             steps = np.full(env.row_count, step)
             watched: list[Any] = []
-            env.watch(lambda env=env, watched=watched: watched.append(env.batch.worlds.agents[0].copy()))  # type: ignore[misc]
-            sources = env.batch.worlds.marks[0, SOURCE].tolist()
+            env.set_pre_reset_callback(lambda env=env, watched=watched: watched.append(env.agents[0].copy()))  # type: ignore[misc]
+            sources = env.agent_flags[0, SOURCE].tolist()
             columns = [sources.index(agent) for agent in agents.tolist()]
             env.step(policy.act(drive_batch(env, seeds, steps)))
             x, y, heading = (watched[0][line, columns] for line in (X, Y, HEADING))
@@ -341,7 +341,7 @@ def test_what_the_evaluator_stands_for_lies_above_the_training_and_is_explained(
     _, section = sections(tmp_path, scenes, training=Layer("policy.json", {"env": env, "episode": {"trials": 4}}))
     told = {setting.key: setting for setting in explain(section)}
     assert (told["env.mode"].value, told["env.mode"].source) == ("replay", "evaluator realism")
-    assert told["env.mode"].covered == (("policy.json (training)", "open"),)
+    assert told["env.mode"].overridden == (("policy.json (training)", "open"),)
     assert told["env.goal.radius_m"].value == FIXED["env"]["goal"]["radius_m"]
     assert told["episode.trials"].value == 1
     assert told["summary.figure"].value == "realism"

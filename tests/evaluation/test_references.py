@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from roadworthy.evaluation import references
+from roadworthy.evaluation.evaluate import evaluate_sections
 from roadworthy.evaluation.evaluators.human_replay import HumanReplay
+from roadworthy.evaluation.runs import Outcome
 from roadworthy.evaluation.sections import read_sections
-from roadworthy.evaluation.suite import Outcome, evaluate_sections
 from roadworthy.record import Run
 from roadworthy.record.references import FOLDER, best, reference_runs
 from roadworthy.record.run import run_folders
@@ -105,7 +106,7 @@ def test_json_lists_references_apart_from_runs_and_the_page_only_reads_them(
     tmp_path: Path, streets: Pack, capsys: Captured
 ) -> None:
     file, out = suite(tmp_path, streets, more='references = ["zero", "expert:log"]'), tmp_path / "runs"
-    assert command(file, "--checkpoint", "expert:drive", "--out", out, "--json") == 0
+    assert command(file, "--policy", "expert:drive", "--out", out, "--json") == 0
     told = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert len(told["runs"]) == 1
     assert [(r["role"], r["policy"]) for r in told["references"]] == [("floor", "zero"), ("ceiling", "expert:log")]
@@ -119,7 +120,7 @@ def test_json_lists_references_apart_from_runs_and_the_page_only_reads_them(
 
 def test_the_terminal_shows_the_floor_and_the_ceiling(tmp_path: Path, streets: Pack, capsys: Captured) -> None:
     file = suite(tmp_path, streets, more='references = ["zero", "expert:log"]')
-    assert command(file, "--checkpoint", "expert:drive", "--out", tmp_path / "runs") == 0
+    assert command(file, "--policy", "expert:drive", "--out", tmp_path / "runs") == 0
     shown = capsys.readouterr().out
     assert "floor" in shown
     assert "expert:log" in shown

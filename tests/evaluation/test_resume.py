@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
+from roadworthy.evaluation.evaluate import evaluate_sections
 from roadworthy.evaluation.sections import read_sections
-from roadworthy.evaluation.suite import evaluate_sections
 from roadworthy.record import Run
 from roadworthy.record.episodes import PLACE_FIELDS
 from roadworthy.record.run import JOURNAL, run_folders

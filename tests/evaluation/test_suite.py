@@ -11,10 +11,12 @@ import pytest
 import typer
 
 from roadworthy.cli.evaluate import SOME_FAILED, evaluate
+from roadworthy.errors import UsageError
 from roadworthy.evaluation.config import SummaryConfig
+from roadworthy.evaluation.evaluate import evaluate_sections
 from roadworthy.evaluation.explain import explain
+from roadworthy.evaluation.runs import eval_summary
 from roadworthy.evaluation.sections import read_sections
-from roadworthy.evaluation.suite import eval_summary, evaluate_sections
 from roadworthy.record import Run
 from roadworthy.record.run import run_folders
 from roadworthy.scenario.pack import Pack
@@ -46,6 +48,11 @@ scenarios = "nowhere.pack"
 [eval.unknown_type]
 type = "colision"
 inherits = "base"
+
+[eval.damaged_pack]
+type = "multi_scenario"
+inherits = "base"
+scenarios = "{damaged}"
 
 [eval.raising_metric]
 type = "bad_metric"
@@ -84,7 +91,9 @@ def plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def write(folder: Path, pack: Pack, text: str = SUITE) -> Path:
     file = folder / "suite.toml"
-    file.write_text(text.format(pack=pack.path))
+    damaged = folder / "damaged.pack"
+    damaged.write_bytes(pack.path.read_bytes()[:100])
+    file.write_text(text.format(pack=pack.path, damaged=damaged))
     return file
 
 
@@ -98,40 +107,59 @@ def command(*arguments: str | Path) -> int:
 @pytest.mark.row("EVAL-1")
 @pytest.mark.row("EVAL-5")
 @pytest.mark.row("EVAL-4")
-def test_five_broken_sections_leave_five_failed_runs_with_reasons_and_two_good_ones_are_complete(
+def test_four_broken_sections_leave_four_failed_runs_with_reasons_and_two_good_ones_are_complete(
     tmp_path: Path, streets: Pack, capsys: Captured
 ) -> None:
     out = tmp_path / "runs"
-    assert command(write(tmp_path, streets), "--out", out, "--json") == SOME_FAILED
+    reasons = {
+        "damaged_pack": "damaged.pack",
+        "raising_metric": "a metric of mine",
+        "hanging": "longer than its limit of 0.5 s",
+        "hoarding": "more than its limit of 0.80 GB",
+    }
+    names = [argument for name in ("good", *reasons, "also_good") for argument in ("-e", name)]
+    assert command(write(tmp_path, streets), "--out", out, "--json", *names) == SOME_FAILED
     told = json.loads(capsys.readouterr().out.splitlines()[-1])
     runs = {folder.parent.name: Run(folder) for folder in run_folders(out)}
     assert {name: run.status for name, run in runs.items()} == {
         "good": "completed",
-        "missing_pack": "failed",
-        "unknown_type": "failed",
-        "raising_metric": "failed",
-        "hanging": "failed",
-        "hoarding": "failed",
         "also_good": "completed",
-    }
-    reasons = {
-        "missing_pack": "nowhere.pack",
-        "unknown_type": "evaluator 'colision' is unknown",
-        "raising_metric": "a metric of mine",
-        "hanging": "longer than its limit of 0.5 s",
-        "hoarding": "more than its limit of 0.80 GB",
+        **dict.fromkeys(reasons, "failed"),
     }
     for name, words in reasons.items():
         (error,) = runs[name].header["errors"]
         assert words in error["error"], name
         assert "Traceback" in error["traceback"]
-    assert [run["evaluator"] for run in told["runs"]] == list(runs) or len(told["runs"]) == 7
+    assert [run["evaluator"] for run in told["runs"]] == ["good", *reasons, "also_good"]
     assert {run["evaluator"]: run["status"] for run in told["runs"]} == {name: r.status for name, r in runs.items()}
     assert {run["evaluator"]: run["folder"] for run in told["runs"]} == {n: str(r.folder) for n, r in runs.items()}
     assert told["eval_summary"]["value"] is None
     assert Path(told["report"]).is_file()
     assert set(told["eval_summary"]["missing"]) == set(reasons)
     assert len(runs["good"].episodes()) == len(streets)
+
+
+@pytest.mark.row("EVAL-1")
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["-e", "god"], "there is no section [eval.god]; did you mean good?"),
+        (["-e", "good", "-e", "also_good", "--set", "epsiodes=2"], "epsiodes is unknown; did you mean episodes?"),
+        (["-e", "unknown_type"], "unknown evaluator 'colision'"),
+        (["-e", "missing_pack"], "there is no pack 'nowhere.pack'"),
+        (["-e", "good", "-e", "also_good", "--policy", "baseline:twon"], "there is no 'baseline:twon'"),
+        (["-e", "good", "--policy", "runs/bset"], "policy 'runs/bset' is no"),
+    ],
+)
+def test_a_typo_is_one_error_with_the_nearest_name_and_leaves_no_folder(
+    arguments: list[str], words: str, tmp_path: Path, streets: Pack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError) as error:
+        command(write(tmp_path, streets), "--out", tmp_path / "runs", *arguments)
+    assert str(error.value).count(words) == 1
+    assert error.value.exit_code == 2
+    assert not (tmp_path / "runs").exists()
 
 
 @pytest.mark.row("EVAL-4")
@@ -190,7 +218,7 @@ def test_the_same_command_goes_on_and_new_starts_another(tmp_path: Path, streets
 def test_a_section_without_a_policy_says_so(tmp_path: Path, streets: Pack) -> None:
     file = write(tmp_path, streets, '[eval.x]\ntype = "multi_scenario"\nscenarios = "{pack}"\n')
     (outcome,) = evaluate_sections(read_sections(file), None, tmp_path / "runs")
-    assert "eval.x has no policy; name one with --checkpoint" in str(outcome.error)
+    assert "eval.x has no policy; name one with --policy" in str(outcome.error)
 
 
 @pytest.mark.row("EVAL-10")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from roadworthy.config import Layer, plain
-from roadworthy.evaluation.config import EvaluatorConfig, Remembers
+from roadworthy.evaluation.config import EvaluatorConfig, Memory
 from roadworthy.evaluation.files import suite_names
 from roadworthy.evaluation.references import reference_policies
 from roadworthy.evaluation.sections import chosen, read_sections
@@ -156,7 +156,7 @@ def test_adaptation_has_something_to_adapt_to() -> None:
         assert config.episode.trials > 1
         assert config.summary.figure == f"ada_delta_trial_{config.episode.trials - 1}_minus_0"
     control = found.pop("adaptation_fog_forgets")
-    assert replace(control, remembers=Remembers.EPISODE) == found["adaptation_fog"]
+    assert replace(control, memory=Memory.EPISODE) == found["adaptation_fog"]
     ranges = {name: plain(config.env.hidden) for name, config in found.items()}
     assert len({str(hidden) for hidden in ranges.values()}) == len(found)
     assert found["adaptation_partners"].env.hidden.partners > 1

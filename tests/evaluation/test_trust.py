@@ -23,9 +23,9 @@ from roadworthy.cli.report import report as report_verb
 from roadworthy.cli.rescore import rescore as rescore_verb
 from roadworthy.cli.scenarios.hardness import hardness as hardness_verb
 from roadworthy.errors import ConfigError, RecordError, UsageError
+from roadworthy.evaluation.evaluate import evaluate_sections
 from roadworthy.evaluation.finish import finish
 from roadworthy.evaluation.sections import read_sections
-from roadworthy.evaluation.suite import evaluate_sections
 from roadworthy.evaluation.trust import danger_of
 from roadworthy.record import Run
 from roadworthy.scenario.pack import Pack
@@ -173,7 +173,7 @@ def test_built_in_policies_and_checkpoints_run_without_trust(honest: Run, tmp_pa
 
 def test_a_policy_that_the_user_names_is_trusted(honest: Run, tmp_path: Path, mark: Path) -> None:
     run = forged(honest, tmp_path / "run", policy_spec="evil_policy:Policy")
-    given = ("--checkpoint", "tests.evaluation.actors:Cruise")
+    given = ("--policy", "tests.evaluation.actors:Cruise")
     assert command(replay_verb, run.folder, episode_of(run), *given) == 0
     assert not mark.exists()
 

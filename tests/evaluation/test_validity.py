@@ -14,8 +14,9 @@ import pytest
 from benchmarks.validity import Values, known, take_exams
 from roadworthy.metrics.exams import PASSED
 from roadworthy.scenario.detect import BEHAVIORS
-from roadworthy.scenario.generate import GenerateConfig, generate_pack
+from roadworthy.scenario.generate import GenerateConfig
 from roadworthy.scenario.generate.config import EXAM_STEPS
+from roadworthy.scenario.generate.pack import generate_pack
 
 pytestmark = pytest.mark.row("CL-3")
 

@@ -8,9 +8,9 @@ import pytest
 
 from roadworthy.config import parse
 from roadworthy.errors import ConfigError
+from roadworthy.evaluation.evaluate import evaluate_sections
 from roadworthy.evaluation.evaluators.gym import GymConfig
 from roadworthy.evaluation.sections import read_sections
-from roadworthy.evaluation.suite import evaluate_sections
 from tests.plugin_package import install
 
 SECTIONS = """

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from roadworthy.evaluation.evaluate import evaluate_sections
 from roadworthy.evaluation.sections import read_sections
-from roadworthy.evaluation.suite import evaluate_sections
 from roadworthy.jobs.chunks import Settings, run_jobs
 from roadworthy.jobs.environments import prefer_egl, unprefer_egl
 from roadworthy.jobs.job import Job, Status, VideoConfig

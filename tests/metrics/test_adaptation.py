@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from roadworthy.record import EpisodeResult
-from roadworthy.sim.rules.logs import figure_names
+from roadworthy.sim.rules.episode_figures import figure_names
 from tests.metrics.driven import by_name, episode, metrics_of
 
 

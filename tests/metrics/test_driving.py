@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from roadworthy.metrics.driving import AGENT_METRICS, RATIO_METRICS, TRIAL_METRICS
-from roadworthy.sim.rules.logs import EPISODE_FIGURES, TRIAL_FIGURES
+from roadworthy.sim.rules.episode_figures import EPISODE_FIGURES, TRIAL_FIGURES
 from tests.metrics.driven import by_name, episode, metrics_of
 
 

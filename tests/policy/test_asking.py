@@ -13,20 +13,20 @@ from torch import Tensor
 
 from roadworthy.config import parse
 from roadworthy.errors import UsageError
+from roadworthy.evaluation.evaluate import evaluate_sections
 from roadworthy.evaluation.policy_ref import policy_maker, policy_ref
 from roadworthy.evaluation.sections import chosen, read_sections
-from roadworthy.evaluation.suite import evaluate_sections
 from roadworthy.evaluation.training import training_of
 from roadworthy.policy import noise, protocol
 from roadworthy.policy.checkpoint import load_checkpoint, save_policy
-from roadworthy.policy.config import CoreKind, TraitConfig
+from roadworthy.policy.config import ConditioningConfig
 from roadworthy.policy.load import load_policy
-from roadworthy.policy.network import Policy
+from roadworthy.policy.network import PolicyNetwork
 from roadworthy.policy.neural import NeuralPolicy
 from roadworthy.policy.protocol import PolicyInfo, drive_batch
 from roadworthy.policy.spec import BASELINES
 from roadworthy.record import Run
-from roadworthy.scenario.generate.producer import produce
+from roadworthy.scenario.generate.scenarios import generate_scenario
 from roadworthy.scenario.pack import Pack
 from roadworthy.scenario.schema import AgentType
 from roadworthy.sim.config import SimConfig
@@ -70,7 +70,7 @@ env.reward.collision = -0.5
 def held_out(folder: Path, towns: int) -> Pack:
     """Generated towns that the baseline has not seen."""
     kinds = CLASSES["town"]
-    scenarios = [produce(HELD_OUT, kinds[k % len(kinds)], k // len(kinds), 91) for k in range(towns)]
+    scenarios = [generate_scenario(HELD_OUT, kinds[k % len(kinds)], k // len(kinds), 91) for k in range(towns)]
     return pack_of(folder / "towns.pack", *scenarios)
 
 
@@ -117,24 +117,24 @@ def test_where_a_collision_costs_more_the_baseline_asks_for_less_acceleration(tm
 
 
 @torch.no_grad()
-def asked_acceleration(policy: Policy, seen: Tensor, collision_weight: float) -> Tensor:
+def asked_acceleration(policy: PolicyNetwork, seen: Tensor, collision_weight: float) -> Tensor:
     """(steps, rows) the mean acceleration of the actions that a policy would draw, m/s2, with this weight instead."""
     told = seen.clone()
     told[..., policy.layout["conditioning"].column("collision_weight")] = collision_weight
     rows = told.flatten(0, 1)
-    scores = policy.step(rows, torch.ones(len(rows), dtype=torch.bool), policy.memory(len(rows))).scores
+    logits = policy.step(rows, torch.ones(len(rows), dtype=torch.bool), policy.memory(len(rows))).logits
     asked = torch.tensor(BICYCLE_ALONG[AgentType.VEHICLE])
-    return (scores[:, : len(asked)].softmax(-1) @ asked).unflatten(0, seen.shape[:2])
+    return (logits[:, : len(asked)].softmax(-1) @ asked).unflatten(0, seen.shape[:2])
 
 
 @pytest.mark.row("PPO-3")
 def test_an_evaluator_s_section_can_fix_a_trait(tmp_path: Path) -> None:
     """One that is not given is drawn for each agent; one that the policy does not have is refused."""
-    traits = TraitConfig(entropy=(0.0, 0.1), discount=(0.9, 1.0))
-    ref = policy_ref(str(save_policy(tmp_path / "policy", small_policy(CoreKind.MLP, traits=traits))))
+    conditioning = ConditioningConfig(ent_coef=(0.0, 0.1), gamma=(0.9, 1.0))
+    ref = policy_ref(str(save_policy(tmp_path / "policy", small_policy("mlp", conditioning=conditioning))))
 
     def told(values: str) -> list[list[float]]:
-        """The traits of four agents, as places in their ranges."""
+        """The conditioning of four agents, as places in their ranges."""
         file = tmp_path / "asked.toml"
         file.write_text(f'[eval.x]\ntype = "multi_scenario"\nscenarios = "a.pack"\ntraits = {{ {values} }}')
         (section,) = read_sections(file)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from roadworthy.errors import UsageError
 from roadworthy.policy.experts import DriveExpert, LogExpert
 from roadworthy.scenario.detect import BEHAVIORS
-from roadworthy.scenario.generate.producer import produce
+from roadworthy.scenario.generate.scenarios import generate_scenario
 from roadworthy.scenario.pack import Pack
 from roadworthy.scenario.schema import AgentType, FeatureKind, LaneType, Scenario
 from roadworthy.sim.config import (
@@ -43,7 +43,7 @@ TRUSTING_S = 3.0  # so slowly corrects an expert that relies on knowing its car
 @pytest.fixture(scope="module")
 def towns(tmp_path_factory: pytest.TempPathFactory) -> Pack:
     """One generated scenario of each of six classes."""
-    scenarios = [produce(3, behavior, 0, 91) for behavior in BEHAVIORS[::2]]
+    scenarios = [generate_scenario(3, behavior, 0, 91) for behavior in BEHAVIORS[::2]]
     return pack_of(tmp_path_factory.mktemp("towns") / "towns.pack", *scenarios)
 
 
@@ -162,7 +162,7 @@ def test_forgetting_one_agent_leaves_the_others_of_its_world_alone(towns: Pack) 
 @pytest.mark.parametrize(("model", "actions"), EVERY_ACTION)
 def test_the_log_expert_drives_recordings_to_their_end(towns: Pack, model: Model, actions: Actions) -> None:
     env = start(towns, SimConfig(model=model, actions=actions), len(towns))
-    sources = env.batch.worlds.marks[:, SOURCE].copy()
+    sources = env.agent_flags[:, SOURCE].copy()
     ended = drive(env, LogExpert(env))
     assert len(ended) > 80
     assert figure(env, ended, "score").mean() >= 0.97
@@ -171,7 +171,7 @@ def test_the_log_expert_drives_recordings_to_their_end(towns: Pack, model: Model
         world, slot = divmod(int(row), env.rows_per_world)
         recording, source = towns[world], sources[world, slot]
         path = recording.positions[source, :, :2][recording.valid[source]].astype(np.float64)
-        off.append(distance_to_path(env.batch.worlds.agents[world, [X, Y], slot].astype(np.float64), path))
+        off.append(distance_to_path(env.agents[world, [X, Y], slot].astype(np.float64), path))
     assert np.mean(np.array(off) <= 0.5) >= 0.99
 
 
@@ -187,8 +187,8 @@ def test_who_comes_to_the_end_of_its_recording_stands(tmp_path: Path) -> None:
     env = start(pack, SimConfig(goal=GoalConfig(radius_m=0.01, speed_mps=0.0)), 1)
     drive(env, LogExpert(env))
     recorded_end, braking = 10.0 + 39.0, 10.0**2 / (2 * 8.0)
-    assert env.batch.worlds.agents[0, SPEED, 0] == 0.0
-    assert recorded_end <= env.batch.worlds.agents[0, X, 0] < recorded_end + braking + 1.0
+    assert env.agents[0, SPEED, 0] == 0.0
+    assert recorded_end <= env.agents[0, X, 0] < recorded_end + braking + 1.0
 
 
 def test_who_starts_anew_follows_its_recording_anew(tmp_path: Path) -> None:
@@ -234,12 +234,12 @@ def test_the_drive_expert_drives_on_and_on(towns: Pack, at_goal: AtGoal) -> None
 def test_the_drive_expert_drives_on_when_it_has_no_goal_left(towns: Pack) -> None:
     config = open_worlds(goal=GoalConfig(AtGoal.CONTINUE, speed_mps=3.0))
     env, after = start(towns, config, 2), 50
-    expert, marks, agents = DriveExpert(env), env.batch.worlds.marks, env.batch.worlds.agents
+    expert, flags, agents = DriveExpert(env), env.agent_flags, env.agents
     last = np.full((2, env.rows_per_world), -1)  # the step in which each reached its last goal
     way = np.zeros((config.episode.trial_steps, 2, env.rows_per_world))
     for step in range(config.episode.trial_steps - 1):
         env.step(expert.act())
-        last[(marks[:, GOAL] >= marks[:, GOAL_COUNT]) & (last < 0)] = step
+        last[(flags[:, GOAL] >= flags[:, GOAL_COUNT]) & (last < 0)] = step
         way[step] = agents[:, DISTANCE]
     done = np.argwhere((last >= 0) & (last < len(way) - 1 - after))
     driven = [way[last[w, a] + after, w, a] - way[last[w, a], w, a] for w, a in done]
@@ -249,9 +249,7 @@ def test_the_drive_expert_drives_on_when_it_has_no_goal_left(towns: Pack) -> Non
 
 def test_the_drive_expert_comes_slowly_to_goals_that_ask_for_it(towns: Pack) -> None:
     env = start(towns, open_worlds(goal=GoalConfig(speed_mps=3.0)), len(towns))
-    can_slow_down = (
-        env.batch.worlds.agents[:, SPEED].ravel() ** 2 < 2 * 4.0 * env.batch.worlds.agents[:, GOAL_DISTANCE].ravel()
-    )
+    can_slow_down = env.agents[:, SPEED].ravel() ** 2 < 2 * 4.0 * env.agents[:, GOAL_DISTANCE].ravel()
     assert can_slow_down.sum() > 100
     assert figure(env, drive(env, DriveExpert(env)), "goal_rate")[can_slow_down].mean() >= 0.9
 
@@ -354,7 +352,7 @@ def test_in_recorded_worlds_the_drive_expert_takes_the_lanes_of_the_recording(
     expert = DriveExpert(env)
     for _ in range(79):
         env.step(expert.act())
-    places = env.batch.worlds.agents[:, [X, Y], 0].astype(np.float64)
+    places = env.agents[:, [X, Y], 0].astype(np.float64)
     for place, own, other in zip(places, WAYS.values(), reversed(WAYS.values()), strict=True):
         assert distance_to_path(place, own) < 0.5
         assert distance_to_path(place, other) > 5.0
@@ -371,7 +369,7 @@ def test_who_is_on_no_lane_goes_on_as_it_goes(tmp_path: Path, model: Model) -> N
         pack_of(tmp_path / "one.pack", scene(Actor(5.0), walker, parked, beside)), replace(RECORDED, model=model), 1
     )
     expert = DriveExpert(env)
-    agents = env.batch.worlds.agents[0]
+    agents = env.agents[0]
     before = agents[[X, Y, HEADING, SPEED]].copy()
     for _ in range(40):
         env.step(expert.act())

@@ -9,8 +9,7 @@ import pytest
 
 from roadworthy.policy.experts import DriveExpert, LaneFollower
 from roadworthy.policy.experts.lane_follower import recorded_guide
-from roadworthy.policy.load import load_policy
-from roadworthy.scenario.generate.producer import produce
+from roadworthy.scenario.generate.scenarios import generate_scenario
 from roadworthy.scenario.lanes.guide import LATERAL_MPS2
 from roadworthy.scenario.pack import Pack
 from roadworthy.scenario.schema import AgentType
@@ -26,7 +25,9 @@ CLASSES = ("lane_change", "hard_stop", "roundabout")
 @pytest.fixture(scope="module")
 def pack(tmp_path_factory: pytest.TempPathFactory) -> Pack:
     """One generated scenario of each of three classes."""
-    return pack_of(tmp_path_factory.mktemp("lanes") / "lanes.pack", *(produce(3, name, 0) for name in CLASSES))
+    return pack_of(
+        tmp_path_factory.mktemp("lanes") / "lanes.pack", *(generate_scenario(3, name, 0) for name in CLASSES)
+    )
 
 
 def replay(pack: Pack, actions: Actions = Actions.DISCRETE) -> DriveEnv:
@@ -52,11 +53,10 @@ def drive(env: DriveEnv, expert: LaneFollower | DriveExpert) -> tuple[np.ndarray
     touched = np.zeros(env.world_count, np.bool_)
 
     def watch() -> None:
-        worlds = env.batch.worlds
-        way.append(worlds.agents[:, [X, Y, SPEED], 0].copy())
-        touched[:] |= (worlds.marks[:, EVENTS, 0] & EVENT_COLLISION) != 0
+        way.append(env.agents[:, [X, Y, SPEED], 0].copy())
+        touched[:] |= (env.agent_flags[:, EVENTS, 0] & EVENT_COLLISION) != 0
 
-    env.watch(watch)
+    env.set_pre_reset_callback(watch)
     while len(env.resting_worlds) < env.world_count:
         env.step(expert.act())
     return np.array(way, np.float64), touched
@@ -125,17 +125,12 @@ def test_pedestrians_parked_and_absent_agents_have_no_guide(pack: Pack) -> None:
     assert recorded_guide(scenario, -1, START) is None
 
 
-def test_it_is_known_by_name() -> None:
-    assert load_policy("expert:lane_follower").name == "expert-lane-follower"
-    assert load_policy("expert:lane_keeper").name == "expert-lane-keeper"
-
-
 def test_in_open_worlds_it_follows_its_route(pack: Pack, tmp_path: Path) -> None:
     env = DriveEnv(pack, 2, SimConfig(mode=Mode.OPEN, episode=EpisodeConfig(1, 60)), threads=1)
     env.reset()
     expert = LaneFollower(env)
-    start = env.batch.worlds.agents[:, [X, Y], 0].copy()
+    start = env.agents[:, [X, Y], 0].copy()
     for _ in range(40):
         env.step(expert.act())
-    moved = np.hypot(*(env.batch.worlds.agents[:, [X, Y], 0] - start).T)
+    moved = np.hypot(*(env.agents[:, [X, Y], 0] - start).T)
     assert moved.max() > 10.0

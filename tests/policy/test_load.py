@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from roadworthy.errors import UsageError
+from roadworthy.evaluation.evaluate import evaluate_sections
 from roadworthy.evaluation.ledger import Ledger
 from roadworthy.evaluation.sections import read_sections
-from roadworthy.evaluation.suite import evaluate_sections
 from roadworthy.jobs.job import Job, Status
 from roadworthy.jobs.run import run_job
 from roadworthy.policy.blind import RandomPolicy, ZeroPolicy
@@ -128,7 +128,7 @@ def test_built_in_policies_refuse_settings_that_they_do_not_know(spec: str, key:
 def test_evaluating_a_scripted_policy_does_not_wait_for_torch() -> None:
     code = """
 import sys
-import roadworthy.evaluation.engines.process, roadworthy.evaluation.finish, roadworthy.evaluation.suite
+import roadworthy.evaluation.engines.process, roadworthy.evaluation.finish, roadworthy.evaluation.evaluate
 from roadworthy.evaluation.policy_ref import policy_ref
 from roadworthy.policy.load import load_policy
 for spec in ("expert:drive", "expert:log", "zero", "random"):

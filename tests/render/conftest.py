@@ -6,7 +6,7 @@ import pytest
 
 from roadworthy.record import Run
 from roadworthy.render.views import Story
-from roadworthy.scenario.generate.producer import produce
+from roadworthy.scenario.generate.scenarios import generate_scenario
 from roadworthy.scenario.pack import Pack
 from tests.render.drives import TRIALS, VEHICLES, record_run, story_of
 from tests.sim.scenes import pack_of
@@ -16,7 +16,7 @@ from tests.sim.scenes import pack_of
 def towns(tmp_path_factory: pytest.TempPathFactory) -> Pack:
     """Four generated towns with lights, people and parked cars."""
     behaviors = ("protected_left", "hard_stop", "pedestrian_crossing", "nudge_parked")
-    scenarios = [produce(3, behavior, 0, 91) for behavior in behaviors]
+    scenarios = [generate_scenario(3, behavior, 0, 91) for behavior in behaviors]
     return pack_of(tmp_path_factory.mktemp("towns") / "towns.pack", *scenarios)
 
 

@@ -151,12 +151,12 @@ def profile(*knots: tuple[float, float], steps: int = STEPS) -> Doubles:
 
 
 def sideways(*moves: tuple[float, float, float], steps: int = STEPS) -> Doubles:
-    """(steps,) smooth offsets to the left that start at 0: each move from one time to another, by metres."""
+    """(steps,) smooth offsets to the left that start at 0: each move from one time to another, by meters."""
     time = np.arange(steps) * DT
     offset = np.zeros(steps)
-    for begin, end, metres in moves:
+    for begin, end, meters in moves:
         t = np.clip((time - begin) / (end - begin), 0, 1)
-        offset += metres * t**3 * (10 - 15 * t + 6 * t**2)
+        offset += meters * t**3 * (10 - 15 * t + 6 * t**2)
     return offset
 
 

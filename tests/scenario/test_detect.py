@@ -1,4 +1,4 @@
-"""Each behaviour's plainest case fires its own detector and no other."""
+"""Each behavior's plainest case fires its own detector and no other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What looks like a behaviour and isn't: each detector's thresholds, and what separates it from its neighbours."""
+"""What looks like a behavior and isn't: each detector's thresholds, and what separates it from its neighbors."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ def beside(gap: float, speed: float = 12.0, move: float = -WIDTH, other_speed: f
 @pytest.mark.parametrize(
     ("gap", "speed", "is_cut_in"), [(17, 12, True), (18.5, 12, False), (19, 20, True), (21, 20, False)]
 )
-def test_a_cut_in_is_near_in_metres_and_in_seconds(gap: float, speed: float, is_cut_in: bool) -> None:
+def test_a_cut_in_is_near_in_meters_and_in_seconds(gap: float, speed: float, is_cut_in: bool) -> None:
     assert detect(beside(gap, speed)) == (("cut_in",) if is_cut_in else ())
 
 

@@ -62,7 +62,7 @@ def test_offsets_are_the_distances_from_the_lane() -> None:
     assert tracks.offset[0, -1] < -0.5
 
 
-def test_a_change_of_lane_is_seen_where_the_centre_crosses_the_line() -> None:
+def test_a_change_of_lane_is_seen_where_the_center_crosses_the_line() -> None:
     roads = two_lane_road()
     offset = sideways((2, 6, WIDTH))
     tracks = Tracks.of(play(roads, Actor(roads.line("right 0", "right 1"), 20, 12.0, offset)))

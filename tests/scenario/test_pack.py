@@ -150,7 +150,7 @@ def test_an_unknown_id_names_the_nearest(path: Path) -> None:
 
 
 def test_an_unknown_tag_names_those_that_are_there(path: Path) -> None:
-    with pytest.raises(UsageError, match="no scenario has the tag 'mergee'; tags that are there: merge, roundabout"):
+    with pytest.raises(UsageError, match="no scenario has the tag 'mergee'; its tags are: merge, roundabout"):
         Pack(path).select("mergee")
 
 
@@ -263,10 +263,20 @@ def test_a_writer_that_failed_writes_no_pack_even_if_the_error_is_ignored(tmp_pa
     assert os.listdir(tmp_path) == []
 
 
-def test_writing_into_a_folder_that_is_not_there_says_so(tmp_path: Path) -> None:
-    with pytest.raises(PackError, match="doesn't exist; make it first"), PackWriter(tmp_path / "no" / "a.pack"):
+def test_missing_folders_are_created_and_removed_if_writing_fails(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="map number 3"), PackWriter(tmp_path / "new" / "er" / "a.pack") as writer:
+        writer.add(example_scenario(), 3)
+    assert os.listdir(tmp_path) == []
+    with PackWriter(tmp_path / "new" / "er" / "a.pack"):
         pass
+    assert os.listdir(tmp_path / "new" / "er") == ["a.pack"]
+
+
+def test_a_pack_cannot_be_written_over_a_folder_or_below_a_file(tmp_path: Path) -> None:
     with pytest.raises(PackError, match="it is a folder"), PackWriter(tmp_path):
+        pass
+    (tmp_path / "file").touch()
+    with pytest.raises(PackError, match="can't be written: "), PackWriter(tmp_path / "file" / "a.pack"):
         pass
 
 

@@ -98,7 +98,7 @@ def test_a_pack_truncated_within_its_header_names_the_fault(folder: Path, sound:
 
 def test_a_pack_that_goes_on_after_its_end_is_refused(folder: Path, sound: bytes) -> None:
     path = written(folder, sound + b"\0")
-    with pytest.raises(PackError, match=r"given\.pack: the file goes on after its end"):
+    with pytest.raises(PackError, match=r"given\.pack: the file continues after its end"):
         Pack(path)
     assert [fault.where for fault in inspect(path)] == ["file"]
 
@@ -124,7 +124,7 @@ def test_an_older_version_asks_to_make_the_pack_again(folder: Path, sound: bytes
 
 
 def test_a_version_that_never_was_is_refused(folder: Path, sound: bytes) -> None:
-    with pytest.raises(PackError, match=r"given\.pack: the header is of an unknown kind"):
+    with pytest.raises(PackError, match=r"given\.pack: the header has an unknown form"):
         Pack(written(folder, with_version(sound, 0)))
 
 

@@ -65,9 +65,9 @@ def cells_along(positions: NDArray[np.float32], origin: float, count: int) -> li
 @pytest.mark.parametrize("seed", range(6))
 def test_nearest_lists_are_those_of_brute_force(seed: int) -> None:
     tables = prepare(wandering_map(seed, lanes=(12, 1)[seed % 2], edges=(10, 0, 40)[seed % 3]))
-    centres = middles(tables)
-    to_lanes = squared_distances(centres, tables.lane_point_x, tables.lane_point_y)
-    to_edges = squared_distances(centres, tables.edge_point_x, tables.edge_point_y)
+    centers = middles(tables)
+    to_lanes = squared_distances(centers, tables.lane_point_x, tables.lane_point_y)
+    to_edges = squared_distances(centers, tables.edge_point_x, tables.edge_point_y)
     nearest = np.concatenate([to_lanes, to_edges], axis=1).min(axis=1)
     listed = np.flatnonzero(nearest <= LISTED_M**2)
     assert len(listed) == len(tables.lane_lists) == len(tables.edge_lists)
@@ -78,7 +78,7 @@ def test_nearest_lists_are_those_of_brute_force(seed: int) -> None:
         np.testing.assert_array_equal(found[:, : expected.shape[1]], expected)
         assert (found[:, expected.shape[1] :] == -1).all()
 
-    away = squared_distances(centres, *(np.float32(centres[listed]).T))
+    away = squared_distances(centers, *(np.float32(centers[listed]).T))
     np.testing.assert_array_equal(tables.cell_lists, away.argmin(axis=1))
     assert list(tables.check()) == []
 
@@ -123,8 +123,8 @@ def test_a_cell_lists_every_edge_segment_that_touches_it_and_no_other(seed: int)
     begin = np.column_stack([tables.edge_x0, tables.edge_y0]).astype(np.float64)
     end = np.column_stack([tables.edge_x1, tables.edge_y1]).astype(np.float64)
     lines = shapely.linestrings(np.stack([begin, end], axis=1))
-    centres = middles(tables)
-    for cell, (x, y) in enumerate(centres):
+    centers = middles(tables)
+    for cell, (x, y) in enumerate(centers):
         square = shapely.box(x - CELL_M / 2, y - CELL_M / 2, x + CELL_M / 2, y + CELL_M / 2)
         listed = tables.cell_edges[tables.cell_edge_starts[cell] : tables.cell_edge_starts[cell + 1]]
         assert (np.diff(listed) > 0).all()
@@ -221,8 +221,8 @@ def test_the_lane_graph_keeps_the_order_of_the_map() -> None:
 
 def test_the_cell_of_every_place_on_a_lane_is_listed() -> None:
     tables = prepare(wandering_map(2))
-    centres = middles(tables)
-    near = squared_distances(centres, tables.lane_point_x, tables.lane_point_y).min(axis=1) <= LISTED_M**2
+    centers = middles(tables)
+    near = squared_distances(centers, tables.lane_point_x, tables.lane_point_y).min(axis=1) <= LISTED_M**2
     for side in (-1.8, 0.0, 1.8):
         x = tables.lane_point_x - side * tables.lane_point_sin
         y = tables.lane_point_y + side * tables.lane_point_cos
@@ -257,7 +257,7 @@ def test_the_same_map_gives_the_same_bytes() -> None:
 def test_a_map_too_large_for_a_grid_says_how_large_it_is() -> None:
     road_map = map_of([(FeatureKind.LANE, 0, [[0.0, 0.0], [1e6, 1e6]])])
     with pytest.raises(
-        ScenarioError, match=r"spans 100001. m by 100001. m; a grid covers at most 100 square kilometres"
+        ScenarioError, match=r"spans 100001. m by 100001. m; a grid covers at most 100 square kilometers"
     ):
         prepare(road_map)
 

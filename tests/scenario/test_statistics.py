@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from roadworthy.scenario.generate import GenerateConfig, generate_pack
+from roadworthy.scenario.generate import GenerateConfig
+from roadworthy.scenario.generate.pack import generate_pack
 from roadworthy.scenario.pack import Pack
 from roadworthy.scenario.schema import AgentType, FeatureKind, LaneType, LightState, Scenario
 from roadworthy.scenario.statistics import QUANTITIES, Sample, critical_gap, measure
 from roadworthy.scenario.statistics.draw import PICTURES, draw
 from roadworthy.scenario.statistics.published import FIGURES, Figure, Statistic
-from roadworthy.scenario.statistics.summary import GAP_KINDS, compare, markdown, summarise
+from roadworthy.scenario.statistics.summary import GAP_KINDS, compare, markdown, summarize
 from tests.scenario.example import example_scenario, pairs
 from tests.scenario.stage import DT, Actor, crossing, play, profile, ring, sideways, two_lane_road
 
@@ -128,7 +129,7 @@ def test_gaps_before_the_start_are_rejected_and_the_one_after_it_accepted() -> N
 
 
 def test_post_encroachment_times_are_counted_between_the_one_rear_and_the_other_front() -> None:
-    # The car's centre passes after 9.7 s at 5 m/s, and boxes are 4.6 m long and 1.9 m wide.
+    # The car's center passes after 9.7 s at 5 m/s, and boxes are 4.6 m long and 1.9 m wide.
     way, own = 0.5 * (LENGTH + 1.9), 5.0
     passed = [9.7 - seconds - way / 10.0 - way / own for seconds in (4.2, 6.2)]
     ahead = 11.4 - 9.7 - way / own - way / 9.0
@@ -221,7 +222,7 @@ def test_ours_is_told_by_the_statistic_that_is_published(statistic: Statistic, o
 
 def test_without_observations_there_is_null_and_no_zero(tmp_path: Path) -> None:
     empty = measured()
-    summary = summarise(empty)
+    summary = summarize(empty)
     for found in summary["quantities"].values():
         assert found["n"] == 0
         assert found["mean"] is found["p50"] is None

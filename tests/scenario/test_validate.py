@@ -19,10 +19,11 @@ from roadworthy.scenario.validate import (
     PROFILES,
     RECORDED,
     RULES,
+    FaultCounts,
     Limits,
+    PackFault,
     Profile,
     Severity,
-    Tally,
     faults,
     profile_named,
     profile_of,
@@ -91,7 +92,7 @@ def standing_in_the_way() -> Scenario:
     return with_agent(busy_crossing(), WAITING, positions=[20, -1.75, 0], headings=0.0)
 
 
-def standing_over_the_kerb() -> Scenario:
+def standing_over_the_curb() -> Scenario:
     scenario = busy_crossing()
     return with_agent(scenario, WAITING, positions=scenario.positions[WAITING] + np.float32([1.5, 0, 0]))
 
@@ -223,7 +224,7 @@ def far_away() -> Scenario:
 
 DAMAGES: list[tuple[Callable[[], Scenario], str]] = [
     (standing_in_the_way, "overlap"),
-    (standing_over_the_kerb, "off_road"),
+    (standing_over_the_curb, "off_road"),
     (driving_over_a_red_light, "red_light"),
     (green_for_all, "conflicting_greens"),
     (running, "speed"),
@@ -321,7 +322,7 @@ def test_a_map_without_lanes_and_a_scenario_without_agents_are_sound() -> None:
 CAR = AHEAD  # `play` makes the first actor the self-driving one
 NOISE = [
     (standing_in_the_way, "overlap", Severity.WARNING),
-    (standing_over_the_kerb, "off_road", Severity.NOTE),
+    (standing_over_the_curb, "off_road", Severity.NOTE),
     (driving_over_a_red_light, "red_light", Severity.WARNING),
     (green_for_all, "conflicting_greens", Severity.NOTE),
     (running, "speed", Severity.NOTE),
@@ -390,8 +391,8 @@ def test_profiles_are_found_by_name() -> None:
         profile_named("real")
 
 
-def test_a_tally_counts_by_kind_with_the_worst_first() -> None:
-    tally = Tally()
+def test_faults_are_counted_by_kind_with_the_most_severe_first() -> None:
+    counts = FaultCounts()
     for where, severity, rule in (
         ("a", Severity.NOTE, "jerk"),
         ("a", Severity.NOTE, "gap"),
@@ -399,14 +400,14 @@ def test_a_tally_counts_by_kind_with_the_worst_first() -> None:
         ("b", Severity.NOTE, "gap"),
         ("b", Severity.ERROR, "box"),
     ):
-        tally.add(where, severity, rule, f"{rule} in {where}")
-    assert [(kind.rule, kind.count, kind.places) for kind in tally.kinds] == [
+        counts.add(PackFault(where, severity, rule, f"{rule} in {where}"))
+    assert [(kind.rule, kind.count, kind.places) for kind in counts.kinds] == [
         ("box", 1, 1),
         ("gap", 3, 2),
         ("jerk", 1, 1),
     ]
-    assert tally.kinds[1].example == "a: gap in a"
-    assert tally.describe() == "1 error, 0 warnings, 4 notes"
+    assert counts.kinds[1].example == "a: gap in a"
+    assert counts.describe() == "1 error, 0 warnings, 4 notes"
 
 
 def test_neighbors_count_along_their_ranges_alone() -> None:

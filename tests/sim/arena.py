@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from roadworthy.scenario.prepare import MapTables, prepare
 from roadworthy.scenario.schema import EdgeType, Floats, Ints, LaneType, LightState, RoadMap
 from roadworthy.sim import state
-from roadworthy.sim.state import GOALS, MARK_LINES, Maps, Params, Scenarios
+from roadworthy.sim.state import FLAG_LINES, GOALS, Maps, Params, Scenarios
 
 
 def maps_of(*road_maps: RoadMap) -> Maps:
@@ -32,7 +32,7 @@ def _map_arrays(road_map: RoadMap, tables: MapTables) -> dict[str, NDArray[Any]]
     limits, types = np.nan_to_num(road_map.speed_limits), road_map.types[:lanes]
     # A sign names the lane that ends at its line, or those that begin there.
     stopped = set(road_map.stop_signs[:, 1].tolist())
-    stopped |= {lane for lane, following in road_map.successors.tolist() if following in stopped}
+    stopped |= {lane for lane, idm_acceleration in road_map.successors.tolist() if idm_acceleration in stopped}
     signs = [k for k, lane in enumerate(road_map.stop_line_lanes.tolist()) if lane in stopped]
     sizes = [t.columns, t.rows, lanes, len(t.edge_x0), lane_points, edge_points, len(signs)]
     return {
@@ -124,10 +124,10 @@ def scenarios_of(
     return Scenarios(
         counts=np.array([[0, 0, frames, count]], np.int32),
         dt=np.array([dt], np.float32),
-        cast=np.zeros((1, 4, 0), np.float32),
-        cast_types=np.zeros((1, 0), np.int32),
-        cast_roles=np.zeros((1, 0), np.int32),
-        cast_sources=np.zeros((1, 0), np.int32),
+        bodies=np.zeros((1, 4, 0), np.float32),
+        agent_types=np.zeros((1, 0), np.int32),
+        agent_roles=np.zeros((1, 0), np.int32),
+        agent_sources=np.zeros((1, 0), np.int32),
         motion=np.zeros((1, 4, frames, 0), np.float32),
         valid=np.zeros((1, frames, 0), np.uint8),
         lights=stop_lines[None].copy(),
@@ -159,7 +159,7 @@ def agents_at(
     speed: ArrayLike = 0.0,
     goals: int = 1,
 ) -> tuple[Floats, Ints]:
-    """Blocks `agents` and `marks` of a world: present, `move` metres along the heading from where they were before.
+    """Blocks `agents` and `flags` of a world: present, `move` metres along the heading from where they were before.
 
     Lines that aren't named here hold NaN and garbage.
     """
@@ -167,7 +167,7 @@ def agents_at(
         *(np.atleast_1d(np.asarray(given, np.float64)) for given in (x, y, heading, length, width, move, speed))
     )
     agents = np.full((GOALS + 2 * goals, len(x)), np.nan, np.float32)
-    marks = np.full((MARK_LINES, len(x)), -1234567, np.int32)
+    flags = np.full((FLAG_LINES, len(x)), -1234567, np.int32)
     for line, values in (
         (state.X, x),
         (state.Y, y),
@@ -182,9 +182,9 @@ def agents_at(
         (state.PREVIOUS_Y, y - move * np.sin(heading)),
     ):
         agents[line] = values
-    marks[state.IS_PRESENT] = 1
-    marks[state.LANE] = marks[state.LINE] = -1
-    return agents, marks
+    flags[state.IS_PRESENT] = 1
+    flags[state.LANE] = flags[state.SIGN_AHEAD] = -1
+    return agents, flags
 
 
 def _stacked(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:

@@ -67,7 +67,7 @@ def run(pack: Pack, config: SimConfig, rng: np.random.Generator) -> int:
         choices = (1, 1) if env.action_choices is None else env.action_choices
         actions[wild] = np.floor(rng.random((int(wild.sum()), 2)) * choices)
         env.step(actions)
-        most = max(most, int(env.batch.worlds.marks[:, GOALS_REACHED].max()))
+        most = max(most, int(env.agent_flags[:, GOALS_REACHED].max()))
     env.ended_episodes()
     env.close()
     return most

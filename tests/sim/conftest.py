@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from roadworthy.scenario.detect import BEHAVIORS
-from roadworthy.scenario.generate.producer import produce
+from roadworthy.scenario.generate.scenarios import generate_scenario
 from roadworthy.scenario.pack import Pack
 from tests.sim.scenes import pack_of
 
@@ -13,5 +13,5 @@ from tests.sim.scenes import pack_of
 @pytest.fixture(scope="session")
 def towns(tmp_path_factory: pytest.TempPathFactory) -> Pack:
     """One generated scenario of each of six classes."""
-    scenarios = [produce(3, behavior, 0, 91) for behavior in BEHAVIORS[::2]]
+    scenarios = [generate_scenario(3, behavior, 0, 91) for behavior in BEHAVIORS[::2]]
     return pack_of(tmp_path_factory.mktemp("towns") / "towns.pack", *scenarios)

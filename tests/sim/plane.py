@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 from roadworthy.sim import state
 from roadworthy.sim.config import Actions, Model, SimConfig
 from roadworthy.sim.params import params
 from roadworthy.sim.rules import dynamics
 from roadworthy.sim.state import (
     COS,
+    FLAG_LINES,
     GOALS,
     HEADING,
     JERK,
     LENGTH,
-    MARK_LINES,
     PREVIOUS_X,
     PREVIOUS_Y,
     SIN,
@@ -28,11 +28,11 @@ MODELS = [Model.BICYCLE, Model.JERK]
 
 
 @kernel
-def move_all(agents, marks, dt, hidden, p, steps):
+def move_all(agents, flags, dt, hidden, p, steps):
     """hidden: (factors, agents)."""
     for _ in range(steps):
         for a in range(agents.shape[1]):
-            dynamics.move(agents, marks, a, dt, hidden[:, a], p)
+            dynamics.move(agents, flags, a, dt, hidden[:, a], p)
 
 
 @kernel
@@ -52,11 +52,11 @@ def params_of(model, actions=Actions.CONTINUOUS):
 def agents_of(kinds, **lines):
     """Agents, marks and hidden factors that change nothing; what is not given is 0, what a step only writes is NaN."""
     n = len(kinds)
-    agents, marks = np.zeros((GOALS + 2, n), np.float32), np.zeros((MARK_LINES, n), np.int32)
+    agents, flags = np.zeros((GOALS + 2, n), np.float32), np.zeros((FLAG_LINES, n), np.int32)
     agents[[JERK, STEERING, PREVIOUS_X, PREVIOUS_Y]] = np.nan
     agents[LENGTH] = 4.5
     for name, values in lines.items():
         agents[getattr(state, name.upper())] = values
     agents[COS], agents[SIN] = np.cos(agents[HEADING]), np.sin(agents[HEADING])
-    marks[TYPE] = kinds
-    return agents, marks, np.ones((4, n), np.float32)
+    flags[TYPE] = kinds
+    return agents, flags, np.ones((4, n), np.float32)

@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from roadworthy.kernels.compile import entry
+from roadworthy.kernels import entry
 from roadworthy.scenario.schema import AgentType, FeatureKind, LaneType, RoadMap
 from roadworthy.sim import state
 from roadworthy.sim.config import Mode, OpenConfig, SimConfig
 from roadworthy.sim.params import params
 from roadworthy.sim.rules.collision import collides
+from roadworthy.sim.rules.idm import move, plan
 from roadworthy.sim.rules.routes import place_on_route, trace_route
 from roadworthy.sim.rules.spawn import new_goal, spawn
-from roadworthy.sim.rules.traffic import move, plan
-from roadworthy.sim.state import GOALS, MARK_LINES, Maps, Params, Scenarios, Worlds
+from roadworthy.sim.state import FLAG_LINES, GOALS, Maps, Params, Scenarios, Worlds
 from tests.scenario.example import map_of, pairs
 
 TRACKED = (state.X, state.Y, state.HEADING, state.SPEED, state.ALONG, state.LATERAL, state.PATH_OFFSET)
@@ -53,17 +53,17 @@ def worlds_of(agents: int, seeds: Sequence[int] = (7,), goals: int = 3, haste: f
     """Worlds with absent vehicles of role idm; every line that nobody has set yet holds NaN or garbage."""
     count = len(seeds)
     blocks = np.full((count, GOALS + 2 * goals, agents), np.nan, np.float32)
-    marks = np.full((count, MARK_LINES, agents), -1234567, np.int32)
-    marks[:, state.TYPE], marks[:, state.ROLE] = AgentType.VEHICLE, state.IDM
-    marks[:, [state.IS_PRESENT, state.SPAWNS, state.ROUTE_LENGTH, state.ROUTE_PLACE]] = 0
+    flags = np.full((count, FLAG_LINES, agents), -1234567, np.int32)
+    flags[:, state.TYPE], flags[:, state.ROLE] = AgentType.VEHICLE, state.IDM
+    flags[:, [state.IS_PRESENT, state.SPAWNS, state.ROUTE_LENGTH, state.ROUTE_PLACE]] = 0
     clocks = np.zeros((count, state.CLOCK_COLUMNS), np.int32)
     clocks[:, state.AGENT_COUNT] = agents
     hidden = np.full((count, len(state.HIDDEN_FACTORS)), haste, np.float32)
-    given = {"agents": blocks, "marks": marks, "clocks": clocks, "hidden": hidden, "seeds": np.array(seeds, np.uint64)}
+    given = {"agents": blocks, "marks": flags, "clocks": clocks, "hidden": hidden, "seeds": np.array(seeds, np.uint64)}
     unused = {"order": np.zeros((count, agents), np.int32), "trials": np.zeros((count, 1, 1, 1), np.float32)}
     unused |= {
         "start_agents": blocks.copy(),
-        "start_marks": marks.copy(),
+        "start_marks": flags.copy(),
         "episode_counts": np.zeros((count, 1), np.int32),
     }
     rest = np.zeros((count, 1, 1), np.float32)
@@ -82,7 +82,7 @@ def put(
     w: int = 0,
 ) -> None:
     """Put an agent on the first lane of a route, so many metres along it."""
-    agents, marks = worlds.agents[w], worlds.marks[w]
+    agents, flags = worlds.agents[w], worlds.agent_flags[w]
     x, y, heading = along(maps, worlds.clocks[w, state.MAP], [route[0]], arc)
     pose = {state.X: x - offset * np.sin(heading), state.Y: y + offset * np.cos(heading), state.HEADING: heading}
     pose |= {state.COS: np.cos(heading), state.SIN: np.sin(heading), state.SPEED: speed, state.LENGTH: size[0]}
@@ -90,10 +90,10 @@ def put(
     pose |= {state.ACCELERATION: 0.0, state.LATERAL: 0.0, state.JERK: 0.0, state.SLOWEST: 0.0}
     for line, value in pose.items():
         agents[line, a] = value
-    marks[state.IS_PRESENT, a] = 1
-    marks[[state.LANE, state.LINE], a] = -1
-    marks[state.ROUTE_LENGTH, a], marks[state.ROUTE_PLACE, a] = len(route), 0
-    marks[state.ROUTE : state.ROUTE + len(route), a] = route
+    flags[state.IS_PRESENT, a] = 1
+    flags[[state.LANE, state.SIGN_AHEAD], a] = -1
+    flags[state.ROUTE_LENGTH, a], flags[state.ROUTE_PLACE, a] = len(route), 0
+    flags[state.ROUTE : state.ROUTE + len(route), a] = route
 
 
 def along(maps: Maps, m: int, route: Sequence[int], arc: float) -> tuple[float, float, float]:
@@ -107,15 +107,15 @@ def along(maps: Maps, m: int, route: Sequence[int], arc: float) -> tuple[float, 
     points, lane = maps.lane_points[m].astype(np.float64), route[-1]
     first, last = maps.lanes[m, state.LANE_POINT_START, lane : lane + 2]
     starts = points[state.POINT_ARC, first:last] - points[state.POINT_HALF, first:last]
-    piece = first + max(int(np.searchsorted(starts, arc, side="right")) - 1, 0)
-    cos, sin = points[[state.POINT_COS, state.POINT_SIN], piece]
-    past = arc - points[state.POINT_ARC, piece]
-    return points[state.POINT_X, piece] + past * cos, points[state.POINT_Y, piece] + past * sin, np.arctan2(sin, cos)
+    point = first + max(int(np.searchsorted(starts, arc, side="right")) - 1, 0)
+    cos, sin = points[[state.POINT_COS, state.POINT_SIN], point]
+    past = arc - points[state.POINT_ARC, point]
+    return points[state.POINT_X, point] + past * cos, points[state.POINT_Y, point] + past * sin, np.arctan2(sin, cos)
 
 
 def route_of(worlds: Worlds, a: int, w: int = 0) -> list[int]:
-    marks = worlds.marks[w]
-    return marks[state.ROUTE : state.ROUTE + marks[state.ROUTE_LENGTH, a], a].tolist()
+    flags = worlds.agent_flags[w]
+    return flags[state.ROUTE : state.ROUTE + flags[state.ROUTE_LENGTH, a], a].tolist()
 
 
 def drive(
@@ -135,26 +135,26 @@ def drive(
 
 @entry
 def _run(worlds, maps, scenarios, p, told, track, present, collided):
-    agents, marks, clock = worlds.agents[0], worlds.marks[0], worlds.clocks[0]
+    agents, flags, clock = worlds.agents[0], worlds.agent_flags[0], worlds.clocks[0]
     count, scripted = clock[state.AGENT_COUNT], told.shape[1]
     for step in range(len(track)):
         for a in range(scripted):
             place_on_route(worlds, maps, 0, a)
         for a in range(scripted, count):
-            if marks[state.IS_PRESENT, a]:
+            if flags[state.IS_PRESENT, a]:
                 plan(worlds, maps, scenarios, 0, a, p)
         clock[state.STEP] += 1
         for a in range(count):
             if a < scripted:
                 agents[state.X, a], agents[state.Y, a] = told[step, a, 0], told[step, a, 1]
                 agents[state.SPEED, a] = told[step, a, 2]
-            elif marks[state.IS_PRESENT, a]:
+            elif flags[state.IS_PRESENT, a]:
                 move(worlds, maps, 0, a, scenarios.dt[0], p)
         for a in range(count):
             for k in range(len(_TRACKED)):
                 track[step, k, a] = agents[_TRACKED[k], a]
-            present[step, a] = marks[state.IS_PRESENT, a] != 0
-            collided[step, a] = collides(agents, marks, a, count)
+            present[step, a] = flags[state.IS_PRESENT, a] != 0
+            collided[step, a] = collides(agents, flags, a, count)
 
 
 @entry

@@ -11,7 +11,7 @@ from pathlib import Path
 import numba
 import pytest
 
-from roadworthy.kernels.compile import cache_folder
+from roadworthy.kernels import cache_folder
 from roadworthy.scenario.pack import Pack
 from roadworthy.sim.config import AtGoal, Mode, OnInfraction
 

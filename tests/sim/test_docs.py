@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from roadworthy.sim.rules.logs import EPISODE_FIGURES
+from roadworthy.sim.rules.episode_figures import EPISODE_FIGURES
 from tools.settings import SIMULATOR
 
 

@@ -39,7 +39,7 @@ def wander(towns: Pack, rng: np.random.Generator, steps: int) -> int:
             assert getattr(env.signals, name)[rows].tobytes() == getattr(alone.signals, name).tobytes()
         assert np.isfinite(observations).all()
         assert np.isfinite(rewards).all()
-    assert np.isfinite(env.batch.worlds.agents[:, [X, Y]]).all()
+    assert np.isfinite(env.agents[:, [X, Y]]).all()
     return made
 
 

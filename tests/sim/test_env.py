@@ -134,7 +134,7 @@ def test_a_watcher_sees_the_last_state_of_a_trial_and_changes_nothing(towns: Pac
     plain = DriveEnv(towns, 2, settings, seed=3)
     watched = DriveEnv(towns, 2, settings, seed=3)
     seen: list[Any] = []
-    watched.watch(lambda: seen.append((watched.trials.tolist(), watched.batch.worlds.agents[:, X, :4].copy())))
+    watched.set_pre_reset_callback(lambda: seen.append((watched.trials.tolist(), watched.agents[:, X, :4].copy())))
     assert drive(plain, 14) == drive(watched, 14)
     assert len(seen) == 14
     assert [trials for trials, _ in seen[4:7]] == [[0, 0], [0, 0], [1, 1]], (
@@ -142,7 +142,7 @@ def test_a_watcher_sees_the_last_state_of_a_trial_and_changes_nothing(towns: Pac
     )
     # Cars move by less than 4 m in a step, but a trial's start is further from its end.
     assert np.abs(seen[5][1] - seen[4][1]).max() < 4.0
-    watched.watch(None)
+    watched.set_pre_reset_callback(None)
     watched.step(np.zeros((watched.row_count, 2)))
     assert len(seen) == 14
 
@@ -197,10 +197,10 @@ def test_replayed_traffic_moves_wherever_it_stands_in_the_list(tmp_path: Path, s
     env = DriveEnv(pack, 1, SimConfig(control=ControlConfig(who=Control.SDC)), sampling=False)
     env.assign(0, 0, 0)
     env.reset()
-    before = env.batch.worlds.agents[0, X, :3].copy()
+    before = env.agents[0, X, :3].copy()
     for _ in range(10):
         env.step([[3, 6]])
-    np.testing.assert_allclose(env.batch.worlds.agents[0, X, 1:3] - before[1:], 10.0, atol=1e-4)
+    np.testing.assert_allclose(env.agents[0, X, 1:3] - before[1:], 10.0, atol=1e-4)
 
 
 @pytest.mark.row("SIM-3")
@@ -211,7 +211,7 @@ def test_replayed_agents_are_absent_outside_their_valid_frames(tmp_path: Path) -
     there = []
     for _ in range(200 - 1):
         env.step([[3, 6]])
-        there.append(bool(env.batch.worlds.marks[0, IS_PRESENT, 1]))
+        there.append(bool(env.agent_flags[0, IS_PRESENT, 1]))
         if env.signals.episode_ended[0]:
             break
     assert np.flatnonzero(there).tolist() == list(range(4, 19)), "frames 15 to 29, when frame 10 is the start"
@@ -448,7 +448,7 @@ def test_random_configs_run_without_nan(towns: Pack, number: int) -> None:
             observations, rewards, _ = env.step(actions)
             assert np.isfinite(observations).all()
             assert np.isfinite(rewards).all()
-            assert np.isfinite(env.batch.worlds.agents[:, [X, Y]]).all()
+            assert np.isfinite(env.agents[:, [X, Y]]).all()
 
 
 def random_config(rng: np.random.Generator) -> SimConfig:

@@ -25,8 +25,8 @@ from roadworthy.sim.config import (
     SimConfig,
 )
 from roadworthy.sim.env import DriveEnv
-from roadworthy.sim.rules.logs import TRIAL_FIGURES
-from roadworthy.sim.state import IS_OVER
+from roadworthy.sim.rules.episode_figures import TRIAL_FIGURES
+from roadworthy.sim.state import TRIAL_ENDED
 
 STEPS, TRIALS, SCENARIO, SEED = 40, 2, 1, 77
 
@@ -91,7 +91,7 @@ def drive(pack: Pack, config: SimConfig, worlds: int, slot: int, actions: NDArra
         parts = (env.observations, env.rewards, s.active, s.trial_ended, s.episode_ended, s.timed_out)
         everything.append(b"".join(part[rows].tobytes() for part in parts))
         now += 1
-        if env.batch.worlds.clocks[slot, IS_OVER] and config.episode.trials > 1:
+        if env.clocks[slot, TRIAL_ENDED] and config.episode.trials > 1:
             ends.append(step)
             starts.append(env.observations[rows].tobytes())
             now = 0

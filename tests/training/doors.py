@@ -15,10 +15,10 @@ import torch
 from roadworthy.policy import noise
 from roadworthy.policy.config import PolicyConfig
 from roadworthy.policy.coplayer_networks import CoplayerNetworks
-from roadworthy.policy.network import Policy
+from roadworthy.policy.network import PolicyNetwork
 from roadworthy.sim.config import EpisodeConfig, ObserveConfig, SimConfig
 from roadworthy.sim.layout import layout
-from roadworthy.sim.state import CLOCK_COLUMNS, EGO, MARK_LINES, ROLE
+from roadworthy.sim.state import CLOCK_COLUMNS, EGO, FLAG_LINES, ROLE
 from roadworthy.training.config import PpoConfig
 from roadworthy.training.ppo import Learner
 from roadworthy.training.processes import Processes
@@ -42,9 +42,9 @@ class Doors:
         self.rewards = np.zeros(worlds, np.float32)
         flags = {name: np.zeros(worlds, bool) for name in ("active", "trial_ended", "episode_ended", "timed_out")}
         self.signals = SimpleNamespace(**flags)
-        marks, clocks = np.zeros((worlds, MARK_LINES, 1), np.int32), np.zeros((worlds, CLOCK_COLUMNS), np.int32)
-        marks[:, ROLE] = EGO
-        self.batch = SimpleNamespace(worlds=SimpleNamespace(marks=marks, clocks=clocks))
+        self.clocks = np.zeros((worlds, CLOCK_COLUMNS), np.int32)
+        self.agent_flags = np.zeros((worlds, FLAG_LINES, 1), np.int32)
+        self.agent_flags[:, ROLE] = EGO
         self.won: list[tuple[int, bool]] = []  # every choice: the number of its trial, and whether it was right
         self._generator = np.random.default_rng(seed)
         self._right, self._step, self._trial = (np.zeros(worlds, np.int64) for _ in range(3))
@@ -85,9 +85,9 @@ class Doors:
         self.signals.active[:] = self._step < 2
 
 
-def learned(policy: PolicyConfig, ppo: PpoConfig, updates: int, *, trial_steps: int, rows: int = 256) -> Policy:
+def learned(policy: PolicyConfig, ppo: PpoConfig, updates: int, *, trial_steps: int, rows: int = 256) -> PolicyNetwork:
     """A policy that was trained at the doors by the trainer's own collector and learner."""
-    made = Policy(policy, LAYOUT, CHOICES, seed=1)
+    made = PolicyNetwork(policy, LAYOUT, CHOICES, seed=1)
     env: Any = Doors(rows, trial_steps)
     collector = Collector(env, made, ppo, CoplayerNetworks(()), seed=1)
     learner = Learner(made, ppo, 1, Processes())
@@ -98,7 +98,7 @@ def learned(policy: PolicyConfig, ppo: PpoConfig, updates: int, *, trial_steps: 
 
 
 @torch.no_grad()
-def won(policy: Policy, *, trial_steps: int, forgets: bool = False, rows: int = 400) -> list[float]:
+def won(policy: PolicyNetwork, *, trial_steps: int, forgets: bool = False, rows: int = 400) -> list[float]:
     """The share of right choices in each trial of other episodes; forgets: memory is cleared after each trial."""
     env = Doors(rows, trial_steps, seed=1_000)
     env.reset()
@@ -106,8 +106,8 @@ def won(policy: Policy, *, trial_steps: int, forgets: bool = False, rows: int = 
     episode = env.config.episode
     for t in range(episode.trials * trial_steps):
         seen, active = torch.from_numpy(env.observations), torch.from_numpy(env.signals.active)
-        scores = policy.step(seen, active, memory).scores
-        env.step(policy.head.to_env(policy.head.sample(scores, noise.uniform(keys, t, noise.ACTION))))
+        logits = policy.step(seen, active, memory).logits
+        env.step(policy.head.to_env(policy.head.sample(logits, noise.uniform(keys, t, noise.ACTION))))
         if forgets:
             policy.reset(memory, torch.from_numpy(env.signals.trial_ended))
     return [float(np.mean([right for trial, right in env.won if trial == k])) for k in range(episode.trials)]

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from roadworthy.cli.options import MovedPolicy, RunPath, Trust
 from roadworthy.cli.output import JsonFlag, examples, tell, tell_json
 from roadworthy.cli.progress import progress
-from roadworthy.cli.replay import Policy, Trust
-from roadworthy.cli.rescore import RunPath
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -31,7 +30,7 @@ def audit(
     episodes: Annotated[int, typer.Option(metavar="N", min=1, help="How many episodes to run again.")] = 50,
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Which ones are drawn.")] = 0,
     workers: Annotated[int, typer.Option(metavar="N", min=0, help="Processes, where they are used; 0: not.")] = 2,
-    checkpoint: Policy = None,
+    policy: MovedPolicy = None,
     trust: Trust = False,
     json: JsonFlag = False,
 ) -> int:
@@ -46,7 +45,7 @@ def audit(
             episodes,
             seed=seed,
             workers=workers,
-            checkpoint=checkpoint,
+            checkpoint=policy,
             progress=report,
         )
     flips = sum(len(way.flips) for way in audited)

@@ -15,7 +15,7 @@ from roadworthy.cli.progress import progress
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from roadworthy.sim.measure import Speed
+    from roadworthy.sim.speed import Speed
 
 app = typer.Typer(no_args_is_help=True, help="Measure how fast this machine is.")
 
@@ -52,7 +52,7 @@ def sim(
     """Step worlds with random actions; tell agent-steps per second, stage by stage, and what the memory would allow."""
     from roadworthy.sim.config import ControlConfig, Mode, OpenConfig, SimConfig
     from roadworthy.sim.env import DriveEnv
-    from roadworthy.sim.measure import measure
+    from roadworthy.sim.speed import measure
 
     config = SimConfig(
         mode=Mode(mode.value),

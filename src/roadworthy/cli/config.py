@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from roadworthy.cli.options import PolicyOption
 from roadworthy.cli.output import JsonFlag, examples, tell, tell_json
 from roadworthy.errors import ConfigError
 
@@ -28,7 +29,7 @@ CHECK_EXAMPLES = examples(
 EXPLAIN_EXAMPLES = examples(
     "roadworthy config explain eval.hard_stop behaviors",
     "roadworthy config explain eval.town suite.toml --given",
-    "roadworthy config explain town suite.toml --checkpoint runs/best --set seed=3",
+    "roadworthy config explain town suite.toml --policy runs/best --set seed=3",
 )
 
 _WIDEST = 60  # longer settings push their comment to the right
@@ -49,16 +50,12 @@ Overrides = Annotated[
         "--set", metavar="KEY=VALUE", help="Set a key in all sections, or in one: eval.NAME.KEY=VALUE. Repeatable."
     ),
 ]
-Checkpoint = Annotated[
-    str | None,
-    typer.Option("--checkpoint", metavar="FOLDER", help="Take its training's env as the base.", show_default=False),
-]
 
 
 @app.command(epilog=CHECK_EXAMPLES)
-def check(file: File, checkpoint: Checkpoint = None, overrides: Overrides = None, json: JsonFlag = False) -> None:
+def check(file: File, policy: PolicyOption = None, overrides: Overrides = None, json: JsonFlag = False) -> None:
     """Read all sections of a file and show what is wrong with each."""
-    sections = _read(file, checkpoint, overrides)
+    sections = _read(file, policy, overrides)
     faulty = [section.name for section in sections if section.error is not None]
     if json:
         tell_json({"file": file, "sections": [_short(section) for section in sections], "faults": len(faulty)})
@@ -75,7 +72,7 @@ def check(file: File, checkpoint: Checkpoint = None, overrides: Overrides = None
 def explain(
     name: Annotated[str, typer.Argument(metavar="eval.NAME", help="The section.", show_default=False)],
     file: File,
-    checkpoint: Checkpoint = None,
+    policy: PolicyOption = None,
     overrides: Overrides = None,
     given: Annotated[bool, typer.Option("--given", help="Leave out what nobody has set.")] = False,
     json: JsonFlag = False,
@@ -85,7 +82,7 @@ def explain(
     from roadworthy.evaluation.explain import explain as explained
     from roadworthy.evaluation.sections import chosen
 
-    (section,) = chosen(_read(file, checkpoint, overrides), [name])
+    (section,) = chosen(_read(file, policy, overrides), [name])
     settings = [part for part in explained(section) if not given or part.source != DEFAULT]
     if json:
         tell_json(
@@ -93,7 +90,11 @@ def explain(
                 "section": section.name,
                 "chain": list(section.chain),
                 "settings": {
-                    part.key: {"value": part.value, "source": part.source, "covered": [list(c) for c in part.covered]}
+                    part.key: {
+                        "value": part.value,
+                        "source": part.source,
+                        "covered": [list(c) for c in part.overridden],
+                    }
                     for part in settings
                 },
             }
@@ -102,11 +103,11 @@ def explain(
         tell(f"[eval.{section.name}]  # from the root down: {' -> '.join(section.chain)}", *_lines(settings))
 
 
-def _read(file: str, checkpoint: str | None, overrides: list[str] | None) -> tuple[Section, ...]:
+def _read(file: str, policy: str | None, overrides: list[str] | None) -> tuple[Section, ...]:
     from roadworthy.evaluation.sections import read_sections
     from roadworthy.evaluation.training import training_of
 
-    training = training_of(checkpoint) if checkpoint is not None else None
+    training = training_of(policy) if policy is not None else None
     return read_sections(file, training=training, overrides=overrides or ())
 
 
@@ -153,7 +154,7 @@ def _lines(settings: list[Explained]) -> Iterator[Text]:
     told = [(f"{part.key} = {json_format.dumps(part.value)}", part) for part in settings]
     width = min(max(len(setting) for setting, _ in told), _WIDEST)
     for setting, part in told:
-        covered = "".join(f", over {json_format.dumps(value)} of {source}" for source, value in part.covered)
+        covered = "".join(f", over {json_format.dumps(value)} of {source}" for source, value in part.overridden)
         origin = f"  # {part.source}{covered}"
         is_default = part.source == DEFAULT
         yield Text.assemble(

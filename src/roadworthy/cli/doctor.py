@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from roadworthy.cli.options import PolicyOption
 from roadworthy.cli.output import JsonFlag, examples, note, tell, tell_json
 from roadworthy.errors import RoadworthyError
 
@@ -16,9 +17,9 @@ if TYPE_CHECKING:
     from roadworthy.evaluation.doctor import Finding
 
 EXAMPLES = examples(
-    "roadworthy doctor town --checkpoint runs/best",
+    "roadworthy doctor town --policy runs/best",
     "roadworthy doctor",
-    "roadworthy doctor suite.toml --checkpoint expert:drive --set worlds=64 --json",
+    "roadworthy doctor suite.toml --policy expert:drive --set worlds=64 --json",
     "",
     "Exit codes: 0 no faults (warnings are told), 1 an evaluation would fail, 2 the file can't be read",
 )
@@ -29,9 +30,7 @@ def doctor(
         str | None,
         typer.Argument(metavar="CONFIG", help="A file with evaluators, or the name of a suite.", show_default=False),
     ] = None,
-    checkpoint: Annotated[
-        str | None, typer.Option("--checkpoint", metavar="POLICY", help="The policy to be tried.", show_default=False)
-    ] = None,
+    policy: PolicyOption = None,
     out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Where runs will go.")] = Path("runs"),
     overrides: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set one key of the sections; repeatable.")
@@ -40,7 +39,7 @@ def doctor(
 ) -> None:
     """Check the machine, and all that a config names: packs, policies, sinks, one step; estimate memory and time."""
     findings = []
-    for finding in _examine(config, checkpoint, out, overrides or []):
+    for finding in _examine(config, policy, out, overrides or []):
         findings.append(finding)
         if not json:
             _show(finding)
@@ -52,7 +51,7 @@ def doctor(
         raise RoadworthyError(f"{faults} of {len(findings)} findings are faults: an evaluation would fail")
 
 
-def _examine(config: str | None, checkpoint: str | None, out: Path, overrides: list[str]) -> Iterator[Finding]:
+def _examine(config: str | None, policy: str | None, out: Path, overrides: list[str]) -> Iterator[Finding]:
     from roadworthy.evaluation.doctor import State, examine_machine, examine_suite
 
     for finding in examine_machine(out):
@@ -60,7 +59,7 @@ def _examine(config: str | None, checkpoint: str | None, out: Path, overrides: l
             note("trying a step will compile the simulator first")
         yield finding
     if config is not None:
-        yield from examine_suite(config, out, policy=checkpoint, overrides=overrides)
+        yield from examine_suite(config, out, policy=policy, overrides=overrides)
 
 
 def _show(finding: Finding) -> None:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from roadworthy.cli.options import MovedPolicy, RunPath, Trust
 from roadworthy.cli.output import JsonFlag, examples, tell, tell_json
-from roadworthy.cli.rescore import RunPath
 
 if TYPE_CHECKING:
     from roadworthy.record import EpisodeResult
@@ -18,18 +18,6 @@ EXAMPLES = examples(
     "",
     "Exit codes: 0 done (with --verify: the motion is the same), 1 it differs, 2 usage, 3 another checkpoint",
 )
-Policy = Annotated[
-    str | None,
-    typer.Option(
-        "--checkpoint", metavar="POLICY", help="Where the run's policy is, if it has moved.", show_default=False
-    ),
-]
-Trust = Annotated[
-    bool,
-    typer.Option(
-        "--trust", help="Run a policy that is code (module:Class) or an address (ws://) which the run folder names."
-    ),
-]
 DIFFERS = 1
 
 
@@ -37,7 +25,7 @@ def replay(
     run: RunPath,
     episode: Annotated[str, typer.Argument(metavar="EPISODE", help="An episode's id.", show_default=False)],
     verify: Annotated[bool, typer.Option("--verify", help="Compare the motion with the recorded one.")] = False,
-    checkpoint: Policy = None,
+    policy: MovedPolicy = None,
     trust: Trust = False,
     json: JsonFlag = False,
 ) -> int:
@@ -49,7 +37,7 @@ def replay(
 
     opened = Run(run)
     before = opened.trace(episode) if verify else None
-    result = run_again(take_up(opened, trust=trust), episode, checkpoint)
+    result = run_again(take_up(opened, trust=trust), episode, policy)
     told: dict[str, Any] = {"run": str(run), "episode": episode, "outcomes": dict(result.episode.outcomes)}
     lines = [_outcome(result)]
     difference = None

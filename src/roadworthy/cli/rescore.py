@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
+from roadworthy.cli.options import RunPath
 from roadworthy.cli.output import JsonFlag, examples, tell, tell_json
 from roadworthy.cli.progress import progress
 
@@ -18,7 +16,6 @@ EXAMPLES = examples(
     "",
     "Exit codes: 0 everything agrees, 1 something differs, 2 usage",
 )
-RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.", show_default=False)]
 DIFFERS = 1
 
 

@@ -1,4 +1,4 @@
-"""`roadworthy sensitivity`: which factors decide an outcome, from finished records, as a report."""
+"""`roadworthy sensitivity`: analyze which factors decide an outcome, and write a report."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from roadworthy.cli.files import make_folder, require_suffix
+import roadworthy
+from roadworthy.cli.files import require_suffix
 from roadworthy.cli.output import JsonFlag, examples, note, tell, tell_json
 from roadworthy.cli.progress import progress
 from roadworthy.errors import UsageError
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from roadworthy.sensitivity.analysis import Analysis
-    from roadworthy.sensitivity.factors import Factor
     from roadworthy.sensitivity.rows import Rows
 
 EXAMPLES = examples(
@@ -28,11 +28,11 @@ EXAMPLES = examples(
     "roadworthy sensitivity episode_results.jsonl -o report.png",
 )
 
-FEW = 5  # rows that were left out are named on the console up to this many
+FEW = 5  # the number of rejected rows that are named on the console
 
 
 class Model(Enum):
-    """The form of the surface."""
+    """The form of the response surface."""
 
     SPLINES = "splines"
     PROCESS = "process"
@@ -73,93 +73,87 @@ def sensitivity(
         typer.Option(
             "--factors",
             metavar="FILE",
-            help="The factors: .yaml or .toml. Without it, everything that differs between the rows is one.",
+            help="The factors: .yaml or .toml. By default, every factor that differs between rows.",
             show_default=False,
         ),
     ] = None,
-    outcome: Annotated[str, typer.Option("--outcome", help="Which outcome to explain.")] = "success",
+    outcome: Annotated[str, typer.Option("--outcome", help="The outcome to explain.")] = "success",
     at_least: Annotated[
-        float | None, typer.Option("--at-least", help="Call it success from this value on.", show_default=False)
+        float | None,
+        typer.Option(
+            "--at-least", help="Count an episode as success if its outcome is at least this value.", show_default=False
+        ),
     ] = None,
     at_most: Annotated[
-        float | None, typer.Option("--at-most", help="Call it success up to this value.", show_default=False)
+        float | None,
+        typer.Option(
+            "--at-most", help="Count an episode as success if its outcome is at most this value.", show_default=False
+        ),
     ] = None,
-    model: Annotated[Model, typer.Option("--model", help="The form of the surface.")] = Model.SPLINES,
+    model: Annotated[Model, typer.Option("--model", help="The form of the response surface.")] = Model.SPLINES,
     neural: Annotated[
-        bool, typer.Option("--neural", help="Learn a neural posterior too (NPE or MNPE; needs sbi).")
+        bool, typer.Option("--neural", help="Also fit a neural posterior (NPE or MNPE); needs sbi.")
     ] = False,
-    next_episodes: Annotated[int, typer.Option("--next", help="How many episodes to suggest.", min=1, max=1024)] = 16,
-    seed: Annotated[int, typer.Option("--seed", help="Of all random draws.", min=0)] = 0,
+    next_episodes: Annotated[
+        int, typer.Option("--next", help="The number of episodes to suggest.", min=1, max=1024)
+    ] = 16,
+    seed: Annotated[int, typer.Option("--seed", help="The seed of all random draws.", min=0)] = 0,
     json: JsonFlag = False,
 ) -> None:
-    """Find out which factors decide an outcome, how sure that is, and which episodes to run next."""
-    from roadworthy.sensitivity.analysis import AnalysisConfig, analyse
-    from roadworthy.sensitivity.report import write_main_figure, write_report
-    from roadworthy.sensitivity.rows import read_rows
-    from roadworthy.sensitivity.surface import SurfaceConfig
+    """Analyze which factors decide an outcome, how sure that is, and which episodes to run next."""
+    if (run is None) == (rows_file is None):
+        given = "both were given" if run is not None else "neither was given"
+        raise UsageError(f"RUN or --episode-results says where the rows are, and {given}; give one of them")
+    with progress("analyzing") as update:
+        analysis = roadworthy.analyze_sensitivity(
+            run or rows_file,  # type: ignore[arg-type]  # one of them is a path
+            factors,
+            outcome,
+            at_least=at_least,
+            at_most=at_most,
+            model=model.value,
+            neural=neural,
+            next_episodes=next_episodes,
+            seed=seed,
+            progress=update,
+        )
+    from roadworthy.sensitivity.analyze import write_files
+    from roadworthy.sensitivity.report import beside, findings, trust
 
-    source = _source(run, rows_file)
-    rows = read_rows(source, _factors(source, factors), outcome, at_least, at_most)
-    _name_rejected(rows)
-    config = AnalysisConfig(
-        SurfaceConfig(model=model.value, seed=seed), next_episodes=next_episodes, has_neural_posterior=neural
-    )
-    with progress("analysing") as report:
-        analysis = analyse(rows, config, report)
-    write = write_report if output.suffix.lower() == ".html" else write_main_figure
-    files = [str(path) for path in write(analysis, make_folder(output))]
+    if factors is None:
+        names = ", ".join(factor.name for factor in analysis.rows.factors)
+        note(
+            f"factors: {names}, over the ranges and choices that the rows have; --factors FILE names those that "
+            "were varied"
+        )
+    _name_rejected(analysis.rows)
     for warning in analysis.warnings:
         note(f"warning: {warning.message}")
+    files = [str(path) for path in write_files(analysis, output)]
     if json:
         tell_json(_short(analysis, files))
     else:
-        from roadworthy.sensitivity.report import beside, findings, trust
-
         words = [*findings(analysis), beside(analysis), trust(analysis)]
         tell(_table(analysis), *filter(None, words), *files[:2])
-
-
-def _source(run: Path | None, rows_file: Path | None) -> Path:
-    """Return where the rows are, however that was given."""
-    if (run is None) == (rows_file is None):
-        told = "both were given" if run is not None else "neither was given"
-        raise UsageError(f"RUN or --episode-results says where the rows are, and {told}; give one of them")
-    return run or rows_file  # type: ignore[return-value]  # one of them is a path
-
-
-def _factors(source: Path, factors: Path | None) -> tuple[Factor, ...]:
-    """Return the factors of a file, or what differs between the rows where there is none."""
-    from roadworthy.sensitivity.discover import discovered
-    from roadworthy.sensitivity.factors import read_factors
-    from roadworthy.sensitivity.sources import load_rows
-
-    if factors is not None:
-        return read_factors(factors)
-    found = discovered(load_rows(source))
-    note(
-        f"factors: {', '.join(factor.name for factor in found)}, over the ranges and choices that the rows have; "
-        "--factors FILE says which were really varied"
-    )
-    return found
 
 
 def _name_rejected(rows: Rows) -> None:
     for row in rows.rejected[:FEW]:
         note(f"left out: {row.name}: {row.reason}")
     if len(rows.rejected) > FEW:
-        note(f"left out: {len(rows.rejected) - FEW} more, all named in the report")
+        note(f"left out: {len(rows.rejected) - FEW} more; the report names all")
 
 
 def _short(analysis: Analysis, files: list[str]) -> dict[str, object]:
-    """The figures without curves, and where everything was written."""
+    """Return the figures without curves, and the files."""
     from roadworthy.sensitivity.analysis import as_json
 
-    told = as_json(analysis)
+    result = as_json(analysis)
     long = {"at", "curve", "given_success", "given_failure"}
-    if told["neural"] is not None:
-        del told["neural"]["distributions"]
-    told["factors"] = [{key: part[key] for key in part if key not in long} for part in told["factors"]]
-    return {**told, "files": files}
+    if result["neural"] is not None:
+        del result["neural"]["distributions"]
+    result["factors"] = [{key: part[key] for key in part if key not in long} for part in result["factors"]]
+    return {**result, "files": files}
 
 
 def _table(analysis: Analysis) -> Table:

@@ -23,7 +23,6 @@ from roadworthy.sim.state import (
     GOALS,
     HEADING,
     IS_DRIVING,
-    IS_OVER,
     IS_PRESENT,
     JERK,
     LATERAL,
@@ -32,6 +31,7 @@ from roadworthy.sim.state import (
     SOURCE,
     SPEED,
     STEERING,
+    TRIAL_ENDED,
     TYPE,
     WIDTH,
     X,
@@ -42,7 +42,7 @@ from roadworthy.sim.state import (
 MOTION = {"x": X, "y": Y, "heading": HEADING, "speed": SPEED}
 EXTRA = {"acceleration": ACCELERATION, "lateral": LATERAL, "jerk": JERK, "steering": STEERING}
 _LINES = np.array([*MOTION.values(), *EXTRA.values()])
-_MARKS = np.array([IS_PRESENT, IS_DRIVING, EVENTS])
+_FLAGS = np.array([IS_PRESENT, IS_DRIVING, EVENTS])
 _BUFFER_STEPS = 64
 
 Frames = tuple[NDArray[np.float32], NDArray[np.int32], NDArray[np.float32]]  # lines, marks, actions; a frame each
@@ -63,34 +63,34 @@ class Capture:
 
     def begin(self, world: int) -> None:
         """An episode has just been started in a world."""
-        worlds = self._env.batch.worlds
-        count = int(worlds.clocks[world, AGENT_COUNT])
-        agents, marks = on_host(worlds.agents[world])[:, :count], on_host(worlds.marks[world])[:, :count]
+        env = self._env
+        count = int(env.clocks[world, AGENT_COUNT])
+        agents, flags = on_host(env.agents[world])[:, :count], on_host(env.agent_flags[world])[:, :count]
         goals = agents[GOALS:].reshape(-1, 2, count).transpose(2, 0, 1)
         self._bodies[world] = {
             "length": agents[LENGTH].copy(),
             "width": agents[WIDTH].copy(),
-            "kinds": marks[TYPE].astype(np.int8),
-            "roles": marks[ROLE].astype(np.int8),
-            "sources": marks[SOURCE].copy(),
+            "kinds": flags[TYPE].astype(np.int8),
+            "roles": flags[ROLE].astype(np.int8),
+            "sources": flags[SOURCE].copy(),
             "goals": goals.copy(),
-            "goal_counts": marks[GOAL_COUNT].copy(),
+            "goal_counts": flags[GOAL_COUNT].copy(),
         }
         self._pieces[world], self._trial_frames[world] = [], []
         self._start_trial(world)
 
     def watch(self) -> None:
-        """Keep the step that all worlds have just made; for `DriveEnv.watch`."""
-        worlds, rows = self._env.batch.worlds, self._env.batch.rows
-        if worlds.agents.shape[-1] > self._lines.shape[-1]:  # a scenario with more agents has come
+        """Keep the step that all worlds have just made; for `DriveEnv.set_pre_reset_callback`."""
+        env = self._env
+        if env.agents.shape[-1] > self._lines.shape[-1]:  # a scenario with more agents has come
             self._empty()
             self._make_buffers()
         k = self._filled
-        _copy_lines(worlds.agents, _LINES, self._lines[k])
-        _copy_lines(worlds.marks, _MARKS, self._marks[k])
-        self._actions[k] = on_host(rows.actions).reshape(self._actions.shape[1:])
+        _copy_lines(env.agents, _LINES, self._lines[k])
+        _copy_lines(env.agent_flags, _FLAGS, self._flags[k])
+        self._actions[k] = on_host(env.actions).reshape(self._actions.shape[1:])
         self._filled += 1
-        self._over = on_host(worlds.clocks[:, IS_OVER]) != 0
+        self._over = on_host(env.clocks[:, TRIAL_ENDED]) != 0
         if self._filled == _BUFFER_STEPS:
             self._empty()
 
@@ -105,12 +105,12 @@ class Capture:
         """The motion of the episode that has just ended in a world."""
         self._trial_frames[world][-1] += 1
         self._cut_out(world)
-        lines, marks, choices = (np.concatenate(parts) for parts in zip(*self._pieces[world], strict=True))
+        lines, flags, choices = (np.concatenate(parts) for parts in zip(*self._pieces[world], strict=True))
         frames, _, agents = lines.shape
-        active = marks[:, 1] != 0
+        active = flags[:, 1] != 0
         # The simulator leaves an agent that stopped driving with its last events and forces: they happened once.
         np.copyto(lines[:, len(MOTION) :], np.float32(0), where=~active[:, None])
-        np.copyto(marks[:, 2], 0, where=~active)
+        np.copyto(flags[:, 2], 0, where=~active)
         actions = np.zeros((frames, agents, 2), np.int8 if self._is_discrete else np.float32)
         driven = min(choices.shape[1], agents)
         np.copyto(actions[:, :driven], choices[:, :driven], casting="unsafe", where=active[:, :driven, None])
@@ -120,9 +120,9 @@ class Capture:
             dt=float(self._env.pack.packed_scenario(owed.scenario).dt),
             trial_starts=np.cumsum([0, *self._trial_frames[world]]).astype(np.int32),
             **{name: columns[name] for name in MOTION},
-            present=marks[:, 0] != 0,
+            present=flags[:, 0] != 0,
             active=active,
-            events=marks[:, 2].astype(np.uint16),
+            events=flags[:, 2].astype(np.uint16),
             actions=actions,
             extra={name: columns[name] for name in EXTRA},
             **self._bodies[world],
@@ -131,22 +131,21 @@ class Capture:
         )
 
     def _make_buffers(self) -> None:
-        worlds, room = self._env.world_count, self._env.batch.worlds.agents.shape[-1]
+        worlds, room = self._env.world_count, self._env.agents.shape[-1]
         self._lines = np.zeros((_BUFFER_STEPS, worlds, len(_LINES), room), np.float32)
-        self._marks = np.zeros((_BUFFER_STEPS, worlds, len(_MARKS), room), np.int32)
+        self._flags = np.zeros((_BUFFER_STEPS, worlds, len(_FLAGS), room), np.int32)
         self._actions = np.zeros((_BUFFER_STEPS, worlds, self._env.rows_per_world, 2), np.float32)
         self._over = np.zeros(worlds, np.bool_)
 
     def _start_trial(self, world: int) -> None:
         """Keep the state in which a trial starts."""
         self._cut_out(world)
-        worlds = self._env.batch.worlds
         count = len(self._bodies[world]["length"])
-        lines = on_host(worlds.agents[world])[_LINES, :count]
-        marks = on_host(worlds.marks[world])[_MARKS, :count]
-        marks[2] = 0  # nothing has happened yet
+        lines = on_host(self._env.agents[world])[_LINES, :count]
+        flags = on_host(self._env.agent_flags[world])[_FLAGS, :count]
+        flags[2] = 0  # nothing has happened yet
         choices = np.zeros((1, self._env.rows_per_world, 2), np.float32)
-        self._pieces[world].append((lines[None], marks[None], choices))
+        self._pieces[world].append((lines[None], flags[None], choices))
         self._trial_frames[world].append(1)
 
     def _cut_out(self, world: int) -> None:
@@ -154,8 +153,8 @@ class Capture:
         first, count = int(self._first[world]), len(self._bodies[world]["length"])
         if first < self._filled and self._pieces[world]:
             steps = slice(first, self._filled)
-            lines, marks = self._lines[steps, world, :, :count], self._marks[steps, world, :, :count]
-            self._pieces[world].append((lines.copy(), marks.copy(), self._actions[steps, world].copy()))
+            lines, flags = self._lines[steps, world, :, :count], self._flags[steps, world, :, :count]
+            self._pieces[world].append((lines.copy(), flags.copy(), self._actions[steps, world].copy()))
         self._first[world] = self._filled
 
     def _empty(self) -> None:

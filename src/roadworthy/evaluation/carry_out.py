@@ -42,7 +42,7 @@ def carry_out(
             forgotten = ended | under_way.fill(next_owed, on_result)
             if forgotten.any():
                 protocol.reset(policy, forgotten)
-    env.watch(None)
+    env.set_pre_reset_callback(None)
     protocol.close(policy)
 
 

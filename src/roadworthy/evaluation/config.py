@@ -1,4 +1,4 @@
-"""What an evaluator is told: the keys that every section `[eval.<name>]` may have."""
+"""Settings of an evaluator: the keys that every section `[eval.<name>]` may have."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from roadworthy.sources import ScenarioSource, expanded, parse_source
 
 
 class Engine(Enum):
-    """Who carries out the episodes. The rows that come back are the same."""
+    """Where episodes run. The rows are the same."""
 
     INLINE = "inline"  # this process
     WORKERS = "workers"  # a pool of processes on this machine
@@ -27,35 +27,36 @@ class Engine(Enum):
 
 
 class Busy(Enum):
-    """What training does when an evaluation is due and the one before it still runs beside it."""
+    """What training does if an evaluation is due while the previous one still runs beside it."""
 
-    SKIP = "skip"  # leaves this one out
-    QUEUE = "queue"  # runs it afterwards
-    WAIT = "wait"  # stands still until the one before is done
+    SKIP = "skip"  # skip this evaluation
+    QUEUE = "queue"  # run it after the previous one
+    WAIT = "wait"  # pause training until the previous one has ended
 
 
 class Choice(Enum):
-    """How a policy's action is taken from what it thinks of all of them."""
+    """How an action is chosen from the distribution of a policy."""
 
-    SAMPLE = "sample"  # drawn by their probabilities
-    GREEDY = "greedy"  # the likeliest
+    SAMPLE = "sample"  # drawn from the distribution
+    GREEDY = "greedy"  # the most likely action
 
 
-class Remembers(Enum):
-    """How long a policy with a memory keeps it."""
+class Memory(Enum):
+    """How long a policy keeps its memory."""
 
-    EPISODE = "episode"  # as it was trained
-    TRIAL = "trial"  # it is cleared after each trial: what a policy gains over trials without remembering them
+    EPISODE = "episode"  # as in training
+    TRIAL = "trial"  # cleared after each trial: a control, which shows the gain over trials without memory
 
 
 @dataclass(frozen=True)
 class SummaryConfig:
-    """The evaluator's part in `eval_summary`, one figure over all evaluators of a file."""
+    """The part of a section in `eval_summary`, one figure over all sections of a file."""
 
     weight: float | None = None
-    # Its weight in the mean; 0 leaves it out. None: 1, but 0 for a section with a `policy` of its own.
+    # Weight of the section in the mean of `eval_summary`; 0 leaves the section out. By default 1, but 0 for a section
+    # with a `policy` of its own.
     figure: str = "score"
-    # Which of its figures counts.
+    # Name of the figure of the section that enters `eval_summary`.
 
     def __post_init__(self) -> None:
         if self.weight is not None and not self.weight >= 0.0:
@@ -64,8 +65,8 @@ class SummaryConfig:
 
 _LEAST = {"interval": 0, "episodes": 1, "replicates": 1, "seed": 0, "worlds": 1, "workers": 1, "retries": 0}
 
-# What decides when and where episodes run and what is made of them, but not what happens in them.
-DECIDES_NOTHING = frozenset(
+# Keys that decide when and where episodes run and how they are shown, but not what happens in them.
+EXECUTION_KEYS = frozenset(
     (
         "enabled interval at_start busy checkpoint engine worlds workers time_limit_s memory_limit_gb retries "
         "render references summary"
@@ -75,78 +76,86 @@ DECIDES_NOTHING = frozenset(
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluatorConfig:
-    """A section's settings. An evaluator with keys of its own extends this class and names that in `config_type`."""
+    """Settings of a section. An evaluator with keys of its own extends this class and names it in `config_type`."""
 
-    needs_scenarios: ClassVar[bool] = True  # false for an evaluator whose worlds don't come from packs
-    fixed: ClassVar[Mapping[str, Any]] = {}  # tables as in a file: what an evaluator stands for, whatever was trained
-
-    has_references: ClassVar[bool] = (
-        True  # whether floors and ceilings run on the same episodes unless a section says so
-    )
-    more_floors: ClassVar[tuple[str, ...]] = ()  # policies beside `zero` and `random` that the evaluator must fail
+    renamed_keys: ClassVar = {"traits": "conditioning", "remembers": "memory"}
+    needs_scenarios: ClassVar[bool] = True  # False for an evaluator without packs of scenarios
+    fixed: ClassVar[Mapping[str, Any]] = {}  # values, as tables of a file, that define the evaluator and can't be set
+    has_references: ClassVar[bool] = True  # whether floors and ceilings run unless `references` decides
+    more_floors: ClassVar[tuple[str, ...]] = ()  # policies beside `zero` and `random` that must fail
 
     type: str
-    # Which evaluator; a section without its own `type` is a template and never runs.
+    # Name of the evaluator, or `module:Class` or `file.py:Class`. A section without a `type` is a template and never
+    # runs.
     enabled: bool = True
-    # Whether it runs; one that is asked for by name runs all the same.
+    # Whether the section runs; a section that is chosen by name runs in any case.
     interval: int = 0
-    # In training it runs every so many epochs, and once at the end; 0: at the end alone.
+    # Number of training updates from one evaluation to the next; the section also runs at the end of training. With 0
+    # it runs only then.
     at_start: bool = False
-    # In training it runs at epoch 0 too.
+    # Whether the section also runs before the first training update.
     busy: Busy = Busy.SKIP
-    # Where an evaluation is due and the one before it still runs beside training: skip it, queue it, or wait. The
-    # evaluation at the end of training always runs.
+    # What training does if an evaluation is due while the previous one still runs beside it: "skip" it, "queue" it, or
+    # "wait". The evaluation at the end of training always runs.
     checkpoint: str | None = None
-    # The policy where neither training nor the command line hands one over: a checkpoint, or a name as `expert:drive`.
+    # Policy to evaluate if neither training nor the command line names one: a checkpoint, or a name such as
+    # "expert:drive".
     policy: str | None = None
-    # Drives here whatever checkpoint is evaluated: a baseline beside it, which knows nothing of its training either.
+    # Policy that the section evaluates in place of the given one: a baseline. The training config of the given
+    # checkpoint does not apply to it.
     policy_config: dict[str, Any] = field(default_factory=dict)
-    # The arguments of the policy's class, by name.
+    # Arguments of the policy's class, by name.
     clean: bool = False
-    # Disturbances of training are off and random weights of rewards are fixed, unless a key of the section says more.
+    # Whether disturbances from the training config are off and random reward weights are fixed at their middle. Keys of
+    # the section override it.
     scenarios: str | None = None
-    # A pack, as "town.pack" or "town.pack#hard_stop", or what to generate, as "generate:town?count=120&seed=900001".
+    # Scenarios of the section: a pack, as "town.pack" or "town.pack#hard_stop", or scenarios to generate, as
+    # "generate:town?count=120&seed=900001".
     tag: str | None = None
-    # Only scenarios with this tag; the same as "#hard_stop" after a pack.
+    # Tag of the scenarios to use; the same as "#hard_stop" after the name of a pack.
     episodes: int | None = None
-    # So many of the scenarios, each of which is an episode; none: all of them.
+    # Number of scenarios to run, one episode each; "none" for all.
     replicates: int = 1
-    # How often each of these episodes is run, with seeds of its own.
+    # Number of times that each scenario runs, each time with another seed.
     seed: int = 0
-    # Decides every draw: the episodes' seeds, and which scenarios are taken where not all are.
+    # Seed of all random draws: the seeds of episodes, and the choice of scenarios if `episodes` is set.
     actions: Choice = Choice.SAMPLE
-    # sample: actions are drawn, as in training; greedy: the likeliest is taken.
-    traits: dict[str, float] = field(default_factory=dict)
-    # Values for traits that the policy was trained with, as `traits.discount = 0.95`; others are drawn for each agent.
-    remembers: Remembers = Remembers.EPISODE
-    # episode: memory lasts for all trials of an episode; trial: it is cleared after each, as a control, which runs the
-    # episodes of the section that differs from it in this alone.
+    # How an action is chosen: "sample" draws from the distribution of the policy, as in training; "greedy" takes the
+    # most likely action.
+    conditioning: dict[str, float] = field(default_factory=dict)
+    # Fixed values for the conditioning inputs that the policy was trained with, as `conditioning.gamma = 0.95`; the
+    # others are drawn for each agent.
+    memory: Memory = Memory.EPISODE
+    # How long a policy keeps its memory: for all trials of an "episode", or for one "trial". The latter is a control
+    # that runs the episodes of the section that differs from it only in this key.
     coplayers: tuple[str, ...] = ()
-    # The policies of co-players: checkpoints, or names as `expert:drive`. Which one drives is drawn for each episode.
+    # Policies of co-players: checkpoints, or names such as "expert:drive"; one of them is drawn for each episode.
     device: str = "cpu"
-    # Where worlds and policies run: "cpu", "cuda", "cuda:1".
+    # Device of worlds and policies: "cpu", "cuda" or "cuda:1".
     engine: Engine = Engine.INLINE
-    # Who carries out the episodes, always with the same rows: inline (this process), workers (a pool) or ray.
+    # Where episodes run, always with the same rows: "inline" in this process, "workers" in a pool of processes.
     worlds: int = 32
-    # Side by side, in each process.
+    # Number of worlds that each process steps together.
     workers: int | None = None
-    # Processes of the pool; none: one per core.
+    # Number of processes of the pool; "none" for one per core.
     time_limit_s: float = 300.0
-    # A process of the pool in which an episode takes longer is ended.
+    # Seconds that an episode may take in a pool; a process that takes longer is ended.
     memory_limit_gb: float | None = None
-    # A process of the pool that holds more is ended; none: no limit.
+    # Memory that a process of the pool may hold; a process that holds more is ended. "none" for no limit.
     retries: int = 1
-    # How often an episode is tried again whose process was ended or died; then it is a failed one, with the reason.
+    # Number of times that an episode is retried if its process died or was ended; then it is recorded as failed, with
+    # the reason.
     env: SimConfig = field(default_factory=SimConfig)
-    # The simulation, on top of the training's; `env.episode` is not set here but by `episode`.
+    # Settings of the simulator, over those of the training config. Set `env.episode` by the key `episode`.
     episode: EpisodeConfig = field(default_factory=EpisodeConfig)
-    # Trials and their length, on top of the training's.
+    # Number and length of the trials of an episode, over those of the training config.
     render: RenderConfig | None = None
-    # Videos; none: no videos.
+    # Settings of videos; "none" for no videos.
     references: tuple[str, ...] | None = None
-    # Policies that `evaluate` runs on the same episodes as floor and ceiling. None: the evaluator's own; []: no policy.
+    # Reference policies that run on the same episodes, as floors and ceilings. By default those of the evaluator; []
+    # for none.
     summary: SummaryConfig = field(default_factory=SummaryConfig)
-    # Its part in `eval_summary`.
+    # Part of the section in `eval_summary`.
 
     def __post_init__(self) -> None:
         for name, least in _LEAST.items():
@@ -174,13 +183,13 @@ class EvaluatorConfig:
         self._check_fixed()
 
     def _check_fixed(self) -> None:
-        told = self.as_plain()
+        values = self.as_plain()
         for key, wanted in leaves(self.fixed):
-            value = reduce(getitem, key.split("."), told)
+            value = reduce(getitem, key.split("."), values)
             if value != wanted:
                 raise ConfigError(
-                    f"{key} is {value!r}, but an evaluator of type {self.type!r} stands for {wanted!r}; leave it out, "
-                    "or take the type multi_scenario"
+                    f"{key} is {value!r}, but the evaluator {self.type!r} always has {wanted!r}; leave the key out, "
+                    "or use the evaluator multi_scenario"
                 )
 
     def _check_scenarios(self) -> None:
@@ -190,38 +199,38 @@ class EvaluatorConfig:
             return
         named = parse_source(self.scenarios).tag
         if self.tag is not None and named not in (None, self.tag):
-            raise ConfigError(f"scenarios is {self.scenarios!r}, but tag is {self.tag!r}; leave one of the two out")
+            raise ConfigError(f"scenarios is {self.scenarios!r}, but tag is {self.tag!r}; leave out one of them")
 
     def policy_for(self, given: str | None) -> str | None:
-        """The policy that the section evaluates; given: the one that training or the command line hands over."""
+        """Return the policy that the section evaluates; given: the one from training or the command line."""
         return self.policy or given or self.checkpoint
 
     @property
     def source(self) -> ScenarioSource:
-        """Where the scenarios come from, with the tag however it was given."""
+        """The source of the scenarios, with the tag from either key."""
         if self.scenarios is None:
-            raise ConfigError(f"an evaluator of type {self.type!r} was given no scenarios")
+            raise ConfigError(f"the evaluator {self.type!r} has no scenarios; set the key scenarios")
         source = parse_source(self.scenarios)
         return replace(source, tag=self.tag or source.tag)
 
     def as_plain(self) -> dict[str, Any]:
-        """Every value in words, numbers, lists and tables; `env.episode` stands under `episode` alone."""
-        told = plain(self)
-        del told["env"]["episode"]
-        return told
+        """Return all values as words, numbers, lists and tables; `env.episode` appears only as `episode`."""
+        values: dict[str, Any] = plain(self)
+        del values["env"]["episode"]
+        return values
 
     @property
     def digest(self) -> str:
-        """A hash of all that decides what happens in the episodes: equal for equal results on equal policies.
+        """A hash of everything that decides the results: equal hashes and equal policies give equal results.
 
-        Neither the engine nor the videos change what happens, so a run may go on with others.
+        The engine and the videos have no part in it, so a run may be resumed with others.
         """
-        deciding = {key: value for key, value in self.as_plain().items() if key not in DECIDES_NOTHING}
-        return hashlib.sha256(json.dumps(deciding, sort_keys=True).encode()).hexdigest()
+        values = {key: value for key, value in self.as_plain().items() if key not in EXECUTION_KEYS}
+        return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
 def leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """The values of nested tables with their dotted keys."""
+    """Yield the values of nested tables with their dotted keys."""
     for name, value in values.items():
         if isinstance(value, Mapping):
             yield from leaves(value, f"{prefix}{name}.")

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from roadworthy.errors import RoadworthyError, UsageError
-from roadworthy.evaluation.config import DECIDES_NOTHING, EvaluatorConfig
+from roadworthy.evaluation.config import EXECUTION_KEYS, EvaluatorConfig
 from roadworthy.evaluation.engines import EpisodeEngine
 from roadworthy.evaluation.ledger import Ledger, episode_seed, plan_ledger
 from roadworthy.evaluation.policy_ref import PolicyRef, coplayer_files, task_of
@@ -53,8 +53,8 @@ class Order:
         """What run.json keeps: settings that decide what happens under `config`, the others under `carried_out`."""
         settings = self.config.as_plain()
         return {
-            "config": {key: value for key, value in settings.items() if key not in DECIDES_NOTHING},
-            "carried_out": {key: value for key, value in settings.items() if key in DECIDES_NOTHING},
+            "config": {key: value for key, value in settings.items() if key not in EXECUTION_KEYS},
+            "carried_out": {key: value for key, value in settings.items() if key in EXECUTION_KEYS},
             "origins": dict(self.origins),
             "coplayers": coplayer_files(self.config),
             **self.policy.header(),

@@ -1,4 +1,4 @@
-"""Where each value of a section came from, and what it lies on top of."""
+"""Explain where each value of a section comes from, and which values it overrides."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ class Explained:
     """One setting of a section."""
 
     key: str
-    value: Any  # in words, numbers and lists
+    value: Any  # a word, number or list
     source: str
-    covered: tuple[tuple[str, Any], ...]  # sources whose values it replaced, nearest first, with these values
+    overridden: tuple[tuple[str, Any], ...]  # sources whose values it overrides, nearest first, with these values
 
 
 def explain(section: Section) -> list[Explained]:
-    """Every setting of a section, in the order of the dataclasses; the section's fault is raised where it has one."""
+    """Explain every setting of a section, in the order of the dataclasses. Raises the error of a faulty section."""
     config, resolved = section.config, section.resolved
     origins = resolved.origins if resolved is not None else {}
-    told = []
+    settings = []
     for key, value in leaves(config.as_plain()):
         source = origins.get(key, DEFAULT)
         if key == "env.hidden.partners" and config.coplayers:
-            source = origins["coplayers"]  # it is their number
+            source = origins["coplayers"]  # the number of co-players
         found = [(layer.source, _at(layer.values, key)) for layer in reversed(section.layers)]
         given = [(name, lower) for name, lower in found if lower is not None]
-        told.append(Explained(key, value, source, tuple(given[1:])))
-    return told
+        settings.append(Explained(key, value, source, tuple(given[1:])))
+    return settings
 
 
 def _at(values: Any, key: str) -> Any:
-    """The value of a dotted key, None where there is none; a table is none either."""
+    """Return the value of a dotted key; None if it is missing or a table."""
     for name in key.split("."):
         if not isinstance(values, Mapping) or name not in values:
             return None

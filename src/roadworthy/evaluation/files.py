@@ -1,4 +1,4 @@
-"""Files with evaluators in them: TOML or ini, one of the user's or a shipped suite by its name."""
+"""Read files with sections: TOML or ini files of the user, or a shipped suite by its name."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _SUITES = files("roadworthy.evaluation") / "suites"
 
 
 def suite_names() -> tuple[str, ...]:
-    """The suites that come with Roadworthy."""
+    """Return the names of the suites that come with Roadworthy."""
     return tuple(
         sorted(entry.name.removesuffix(".toml") for entry in _SUITES.iterdir() if entry.name.endswith(".toml"))
     )
 
 
 def read_file(source: str | Path) -> Layer:
-    """Everything that a file says, unchecked. A word without a dot or a slash that is no file names a suite."""
+    """Read all values of a file, unchecked. A word without a dot or slash names a suite, unless it is a file."""
     path = Path(source).expanduser()
     if path.suffix.lower() in _INI:
         return _read_ini(path)
@@ -55,7 +55,7 @@ def _read_ini(path: Path) -> Layer:
 
 
 def _bare(text: str) -> str:
-    """A value on one line, without a comment after it; what TOML reads as it stands is left to TOML."""
+    """Return a value on one line without its comment; a valid TOML value is returned as it is."""
     text = " ".join(text.split("\n"))
     try:
         tomllib.loads(f"value = {text}")

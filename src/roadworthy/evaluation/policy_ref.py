@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from roadworthy.errors import CheckpointError, UsageError
-from roadworthy.evaluation.config import Choice, EvaluatorConfig, Remembers
+from roadworthy.evaluation.config import Choice, EvaluatorConfig, Memory
 from roadworthy.evaluation.task import Task
 from roadworthy.policy import protocol
+from roadworthy.policy.checkpoint_files import CHECKPOINTS
 from roadworthy.policy.coplayers import CoplayerPolicy
 from roadworthy.policy.load import load_policy
 from roadworthy.policy.protocol import Policy
-from roadworthy.policy.spec import BASELINE, CHECKPOINTS, Kind, checkpoint_folder, kind_of
+from roadworthy.policy.spec import BASELINE, Kind, checkpoint_folder, kind_of
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,7 @@ def task_of(evaluator: str, pack: Path, ref: PolicyRef, config: EvaluatorConfig)
         policy_maker(ref, config),
         config.worlds,
         config.device,
-        forgets_trials=config.remembers is Remembers.TRIAL,
+        forgets_trials=config.memory is Memory.TRIAL,
     )
 
 
@@ -126,7 +127,12 @@ def policy_maker(ref: PolicyRef, config: EvaluatorConfig) -> Callable[[], Policy
     """Return a picklable function that makes the policy of an evaluator, together with its co-players."""
     is_greedy = config.actions is Choice.GREEDY
     ego = partial(
-        load_policy, ref.spec, ref.policy_config, is_greedy=is_greedy, device=config.device, traits=config.traits
+        load_policy,
+        ref.spec,
+        ref.policy_config,
+        is_greedy=is_greedy,
+        device=config.device,
+        conditioning=config.conditioning,
     )
     if not config.coplayers:
         return ego

@@ -1,4 +1,4 @@
-"""Makes the reference runs of a run: floors and ceilings on the same ledger, cached beside it."""
+"""Make the reference runs of a run: floors and ceilings on the same ledger, kept beside it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from roadworthy.record.origin import origin
 from roadworthy.record.references import CEILING, FLOOR, FOLDER, reference_runs
 from roadworthy.sim.config import Mode
 
-# Policies that a benchmark must fail: they do not look at the other road users.
+# Policies that a benchmark must fail: they ignore all observations.
 FLOORS = ("zero", "random")
-# Policies that it must pass: the recorded motion, and the scripted expert.
+# Policies that a benchmark must pass: the recorded motion, and the scripted expert.
 CEILINGS = ("expert:log", "expert:drive")
 
 
@@ -39,9 +39,15 @@ def make_references(
     order: Order,
     showing: Callable[[str], AbstractContextManager[Progress]],
 ) -> list[Run]:
-    """Return the reference runs of a complete run; those that this version of the code has made are not run again.
+    """Return the reference runs of a complete run. Runs that this version of the code has made are reused.
 
-    order: of the run. A reference that fails is listed among the run's artifacts, and the others are made.
+    A reference that fails is listed among the artifacts of the run, and the others still run.
+
+    Args:
+        run: The complete run.
+        evaluator: The evaluator of the run.
+        order: The request that the run answers.
+        showing: Shows the progress of each reference.
     """
     made = {_policy_of(found.header) for found in reference_runs(run) if _is_current(found)}
     for role, policy in reference_policies(order.config):
@@ -51,7 +57,13 @@ def make_references(
                 continue
             with showing(f"{order.name}: {role} {policy}") as progress:
                 config = replace(
-                    order.config, policy=None, policy_config={}, checkpoint=None, traits={}, render=None, references=()
+                    order.config,
+                    policy=None,
+                    policy_config={},
+                    checkpoint=None,
+                    conditioning={},
+                    render=None,
+                    references=(),
                 )
                 evaluator.evaluate(
                     replace(
@@ -72,13 +84,13 @@ def make_references(
 
 
 def _policy_of(header: Mapping[str, Any]) -> tuple[str, str | None]:
-    """Return what a policy is: its spec, and the hash of its checkpoint if it has one."""
+    """Return the identity of a policy: its spec, and the hash of its checkpoint if it has one."""
     checkpoint = header.get("checkpoint")
     return str(header["policy_spec"]), None if checkpoint is None else str(checkpoint["sha256"])
 
 
 def _is_current(run: Run) -> bool:
-    """Return whether the code that runs now made a run: the same version and commit, without changes since."""
+    """Return whether this version of the code made a run: the same version and commit, without later changes."""
     session, here = run.header["sessions"][-1], origin()
     same = ("versions", "revision")
     return all(session.get(key) == here[key] for key in same) and not here["revision"]["is_dirty"]

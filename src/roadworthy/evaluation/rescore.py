@@ -15,10 +15,9 @@ from roadworthy.evaluation.recorded import Recorded
 from roadworthy.evaluation.results import are_rows_equal, ego_rows, mean_figures, track_id_of
 from roadworthy.metrics.trace_figures import with_trace_figures
 from roadworthy.record import AgentRow, EpisodeResult, Run, RunWriter, Trace, TrialRow
-from roadworthy.sim.backends.cpu import CARRY_ON, JUDGE, MOVE, PLAN, SETTLE
 from roadworthy.sim.config import SimConfig
 from roadworthy.sim.env import DriveEnv
-from roadworthy.sim.state import AGENT_COUNT, COS, EGO, FAILED_SPAWNS, HEADING, IS_PRESENT, ROLE, SIN
+from roadworthy.sim.state import AGENT_COUNT, COS, FAILED_SPAWNS, HEADING, IS_PRESENT, SIN
 
 
 @dataclass(frozen=True)
@@ -101,11 +100,17 @@ class Judge:
 
     def result(self, owed: EpisodeSpec, trace: Trace, before: EpisodeResult) -> tuple[EpisodeResult, bool]:
         """The result of an episode with rows from its trace, and whether the simulator would have moved otherwise."""
-        env, batch = self._env, self._env.batch
+        env = self._env
         env.assign(0, owed.scenario, owed.seed, now=True)
+        env.ended_episodes()  # drops those of the previous call
         agents: list[AgentRow] = []
         trials: list[TrialRow] = []
-        is_moved = int(batch.worlds.clocks[0, AGENT_COUNT]) != trace.agent_count
+        is_moved = int(env.clocks[0, AGENT_COUNT]) != trace.agent_count
+
+        def set_motion() -> None:
+            nonlocal is_moved
+            is_moved |= self._put(trace, frame)
+
         for number in range(trace.trial_count):
             frames = trace.trial(number)
             is_moved |= self._put(trace, frames.start)
@@ -113,24 +118,21 @@ class Judge:
                 actions = np.zeros((env.row_count, 2), np.float32)
                 driven = min(env.row_count, trace.agent_count)
                 actions[:driven] = trace.actions[frame, :driven]
-                batch.take(actions)
-                batch.run_stages(PLAN | MOVE)
-                is_moved |= self._put(trace, frame)
-                batch.run_stages(JUDGE | SETTLE)
-                for agent in np.flatnonzero(
-                    batch.rows.episode_ended & (batch.worlds.marks[0, ROLE, : env.row_count] == EGO)
-                ):
+                env.step_with_motion(actions, set_motion, observe=False)
+                ended = env.ended_episodes()
+                for k in np.flatnonzero(ended.is_ego):
+                    agent = int(ended.rows[k])
                     attempt = sum(row.agent == agent for row in agents)
-                    figures, ended = batch.logs.episodes[0, agent], batch.logs.trials[0, agent]
                     track_id = track_id_of(env.pack[owed.scenario], int(trace.sources[agent]))
-                    own, rows = ego_rows(owed.episode_id, int(agent), attempt, self._names, figures, ended, track_id)
+                    own, rows = ego_rows(
+                        owed.episode_id, agent, attempt, self._names, ended.figures[k], ended.trials[k], track_id
+                    )
                     agents.append(own)
                     trials += rows
-                batch.run_stages(CARRY_ON)
         agents.sort(key=lambda row: (row.agent, row.attempt))
         trials.sort(key=lambda row: (row.agent, row.attempt, row.trial))
         outcomes = mean_figures(agents, self._names)
-        outcomes["failed_spawns"] = float(batch.worlds.clocks[0, FAILED_SPAWNS])
+        outcomes["failed_spawns"] = float(env.clocks[0, FAILED_SPAWNS])
         episode = replace(before.episode, outcomes=outcomes, artifacts={})
         result = EpisodeResult(episode, tuple(agents), tuple(trials))
         if self._trace_figures:
@@ -139,12 +141,12 @@ class Judge:
 
     def _put(self, trace: Trace, frame: int) -> bool:
         """Put a frame of the trace in place of the simulator's own; returns whether they differed."""
-        worlds, count = self._env.batch.worlds, trace.agent_count
-        agents, marks = worlds.agents[0, :, :count], worlds.marks[0, :, :count]
+        count = trace.agent_count
+        agents, flags = self._env.agents[0, :, :count], self._env.agent_flags[0, :, :count]
         motion = {line: getattr(trace, name)[frame] for name, line in MOTION.items()}
         driven = trace.active[frame]
         extra = {line: np.where(driven, trace.extra[name][frame], agents[line]) for name, line in EXTRA.items()}
-        differs = bool(np.any((marks[IS_PRESENT] != 0) != trace.present[frame]))
+        differs = bool(np.any((flags[IS_PRESENT] != 0) != trace.present[frame]))
         turned = agents[HEADING] != motion[HEADING]
         for line, values in (motion | extra).items():
             differs |= agents[line].tobytes() != values.tobytes()
@@ -152,7 +154,7 @@ class Judge:
         if turned.any():
             agents[COS] = np.where(turned, np.cos(agents[HEADING]), agents[COS])
             agents[SIN] = np.where(turned, np.sin(agents[HEADING]), agents[SIN])
-        marks[IS_PRESENT] = trace.present[frame]
+        flags[IS_PRESENT] = trace.present[frame]
         return differs
 
 

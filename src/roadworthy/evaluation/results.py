@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,7 @@ from roadworthy.evaluation.ledger import EpisodeSpec, Factor
 from roadworthy.record.episodes import AgentRow, EpisodeResult, EpisodeRow, TrialRow
 from roadworthy.scenario.schema import Scenario
 from roadworthy.sim.config import HiddenConfig
-from roadworthy.sim.rules.logs import TRIAL_FIGURES
+from roadworthy.sim.rules.episode_figures import TRIAL_FIGURES
 from roadworthy.sim.state import HIDDEN_FACTORS
 
 
@@ -71,12 +72,12 @@ def _agree(recorded: Sequence[AgentRow | TrialRow], repeated: Sequence[AgentRow 
     return True
 
 
-def hidden_factors(hidden: NDArray[np.float32], partner: int, settings: HiddenConfig) -> dict[str, Factor]:
-    """The hidden factors of an episode, of those that are not the same in every run."""
-    factors: dict[str, Factor] = {
-        name: float(hidden[k]) for k, name in enumerate(HIDDEN_FACTORS) if getattr(settings, name) != (1.0, 1.0)
+def hidden_factors(hidden: Mapping[str, NDArray[Any]], world: int, settings: HiddenConfig) -> dict[str, Factor]:
+    """The hidden factors (`DriveEnv.hidden`) of a world's episode, of those that are not the same in every run."""
+    varies = {name: getattr(settings, name) != (1.0, 1.0) for name in HIDDEN_FACTORS} | {
+        "partner": settings.partners > 1
     }
-    return factors | ({"partner": float(partner)} if settings.partners > 1 else {})
+    return {name: float(values[world]) for name, values in hidden.items() if varies[name]}
 
 
 def failed(

@@ -1,8 +1,8 @@
-"""Evaluations in the course of training: which sections are due after an update, and where they run.
+"""Evaluate during training: decide which sections are due after an update, and run them.
 
-A section with `engine = "inline"` runs there and then, while training stands still. One with `engine = "workers"` runs
-beside training, on a pool of processes that stays alive from one evaluation to the next. Nothing that goes wrong in an
-evaluation reaches training: it is in the failed run, and in a line on the console.
+A section with `engine = "inline"` runs at once, while training waits. One with `engine = "workers"` runs beside
+training, in a pool of processes that stays alive between evaluations. An error in an evaluation does not stop training:
+it is recorded in the failed run, and printed.
 """
 
 from __future__ import annotations
@@ -18,19 +18,20 @@ from types import TracebackType
 
 from roadworthy.errors import RoadworthyError
 from roadworthy.evaluation.config import Busy, Engine
+from roadworthy.evaluation.evaluate import Engines, evaluate_sections
 from roadworthy.evaluation.finish import finish
+from roadworthy.evaluation.runs import Outcome
 from roadworthy.evaluation.sections import Section
-from roadworthy.evaluation.suite import Engines, Outcome, evaluate_sections
 from roadworthy.policy.checkpoint import ABOUT, WEIGHTS
 from roadworthy.record.run import Run
 from roadworthy.sinks import Sinks
 
-Say = Callable[[str], None]  # tells a line to whoever watches
+Say = Callable[[str], None]  # prints a line
 
 
 @dataclass(frozen=True)
 class Due:
-    """Sections that are to be run, and with which policy."""
+    """Sections to run with a policy."""
 
     sections: tuple[Section, ...]
     policy: Path
@@ -39,7 +40,7 @@ class Due:
 
 
 class Schedule:
-    """The evaluators of a training config. A context: leaving it waits for what still runs."""
+    """The sections of a training config. A context: its end waits for evaluations that still run."""
 
     def __init__(self, sections: Sequence[Section], out: Path, sinks: Sinks, say: Say) -> None:
         self._say, self._out, self._sinks = say, out, sinks
@@ -50,9 +51,9 @@ class Schedule:
         self._lock = threading.Lock()
 
     def due(self, epoch: int, *, is_last: bool = False) -> list[Section]:
-        """The sections to run after an update: those whose interval divides its number, and at the end all.
+        """Return the sections to run after an update: those whose interval divides its number, and all at the end.
 
-        A section with a fault is due once, at the start: its failed run tells what is wrong.
+        A section with an error is due once, at the start: its failed run has the error.
         """
         if epoch == 0:
             return [s for s in self._sections if s.error is not None or (s.config.enabled and s.config.at_start)]
@@ -60,12 +61,12 @@ class Schedule:
         return [s for s in sound if is_last or (s.config.interval > 0 and epoch % s.config.interval == 0)]
 
     def run(self, epoch: int, step: int, save: Callable[[], Path], is_last: bool = False) -> None:
-        """Run what is due. `save` writes a checkpoint of the policy as it is; nothing is raised."""
+        """Run the sections that are due. `save` writes a checkpoint of the current policy. Raises no error."""
         sections = [section for section in self.due(epoch, is_last=is_last) if not self._has_run(section, step)]
         if not sections:
             return
         try:
-            policy = self._hand_over(save())
+            policy = self._copy(save())
         except Exception as error:
             self._say(f"evaluation at epoch {epoch} has no policy: {error}")
             return
@@ -77,16 +78,16 @@ class Schedule:
             self._start_beside(Due(tuple(beside), policy, step, epoch), is_last)
 
     def _has_run(self, section: Section, step: int) -> bool:
-        """Whether a section is through with the policy of this step: a finished training may be called again."""
+        """Return whether a section has evaluated the policy of this step: a finished training may be called again."""
         for folder in (self._out / section.name).glob("*/"):
-            with suppress(RoadworthyError):  # what can't be read is not through
+            with suppress(RoadworthyError):  # a folder that can't be read does not count
                 run = Run(folder)
                 if run.is_sealed and run.header.get("step") == step:
                     return True
         return False
 
     def wait(self) -> None:
-        """Wait until nothing runs beside training."""
+        """Wait until no evaluation runs beside training."""
         while (thread := self._thread) is not None:
             thread.join()
 
@@ -104,8 +105,8 @@ class Schedule:
             engines.__exit__(kind, error, trace)
         self.wait()
 
-    def _hand_over(self, checkpoint: Path) -> Path:
-        """A copy of the policy that nobody removes while it is evaluated, under its checkpoint's name."""
+    def _copy(self, checkpoint: Path) -> Path:
+        """Copy a checkpoint, so that training does not remove it during the evaluation; the name stays."""
         folder = self._out / "policies" / checkpoint.name
         folder.mkdir(parents=True, exist_ok=True)
         for name in (WEIGHTS, ABOUT):
@@ -113,16 +114,16 @@ class Schedule:
         return folder
 
     def _start_beside(self, due: Due, is_last: bool) -> None:
-        """Run sections beside training, or after what still runs there. Sections are skipped only before the end.
+        """Run sections beside training, after evaluations that still run there.
 
-        The final policy is the one that counts, and training waits for its evaluation in any case.
+        Sections are skipped only before the end: the final policy counts most, and training waits for its evaluation.
         """
         with self._lock:
             is_busy = self._thread is not None and not is_last
             allowed = [s for s in due.sections if not is_busy or s.config.busy is not Busy.SKIP]
         skipped = [s.name for s in due.sections if s not in allowed]
         if skipped:
-            self._say(f"{', '.join(skipped)}: skipped at epoch {due.epoch}, since the evaluation before still runs")
+            self._say(f"{', '.join(skipped)}: skipped at epoch {due.epoch}, because the previous evaluation still runs")
         if not allowed:
             return
         if any(s.config.busy is Busy.WAIT for s in allowed) and not is_last:
@@ -134,7 +135,7 @@ class Schedule:
                 self._thread.start()
 
     def _work(self) -> None:
-        """Run what waits, one after another."""
+        """Run waiting evaluations, one after another."""
         while True:
             with self._lock:
                 if not self._waiting:
@@ -144,10 +145,10 @@ class Schedule:
             self._evaluate(due, self._beside)
 
     def _evaluate(self, due: Due, engines: Engines) -> None:
-        def through(outcome: Outcome) -> None:
+        def conclude(outcome: Outcome) -> None:
             if outcome.run is not None:
                 finish(outcome.run)
-            self._say(_told(outcome, due.epoch))
+            self._say(_line(outcome, due.epoch))
 
         try:
             evaluate_sections(
@@ -158,21 +159,19 @@ class Schedule:
                 epoch=due.epoch,
                 engines=engines,
                 sinks=self._sinks,
-                on_outcome=through,
+                on_outcome=conclude,
             )
         except Exception as error:
             self._say(f"evaluation at epoch {due.epoch} failed: {error}")
 
 
-def _told(outcome: Outcome, epoch: int) -> str:
-    """A line about a section that is through."""
+def _line(outcome: Outcome, epoch: int) -> str:
+    """Return a line about a section that has ended."""
     if outcome.error is not None:
-        first = str(outcome.error).strip().partition("\n")[0] or type(outcome.error).__name__
-        return f"{outcome.name} at epoch {epoch}: failed: {first}" + (
-            f"; see {outcome.run.folder}" if outcome.run else ""
-        )
+        where = f"; see {outcome.run.folder}" if outcome.run else ""
+        return f"{outcome.name} at epoch {epoch}: failed: {outcome.reason}{where}"
     metrics = (outcome.run.metrics or {}) if outcome.run else {}
     names = ("score", "at_fault_collision_rate", "off_road_rate")
     shown = [f for f in metrics.get("figures", ()) if f["name"] in names]
-    told = ", ".join(f"{f['name']} {f['value']:.3f} (n {f['n']})" for f in shown if f["value"] is not None)
-    return f"{outcome.name} at epoch {epoch}: {told or 'no data'}"
+    figures = ", ".join(f"{f['name']} {f['value']:.3f} (n {f['n']})" for f in shown if f["value"] is not None)
+    return f"{outcome.name} at epoch {epoch}: {figures or 'no data'}"

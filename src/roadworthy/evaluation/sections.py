@@ -1,7 +1,7 @@
-"""The evaluators of a file: each section `[eval.<name>]` with all that it inherits, resolved by itself.
+"""Read the sections `[eval.<name>]` of a file, and resolve each with what it inherits to settings of an evaluator.
 
-Layers of a section, lowest first: the training's config, `clean`, what its evaluator stands for, the chain of sections
-from the root down, the command line. A fault is the fault of its section: the others stay usable.
+Layers of a section, lowest first: the training config, `clean`, the fixed values of the evaluator, the chain of
+sections from the root down, the command line. An error belongs to its section: the others stay usable.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from roadworthy.config import Layer, Resolved, parse_overrides, plain, resolve
 from roadworthy.errors import ConfigError
-from roadworthy.evaluation.config import EvaluatorConfig, Remembers
+from roadworthy.evaluation.config import EvaluatorConfig, Memory
 from roadworthy.evaluation.files import read_file
 from roadworthy.plugins import load, nearest
 from roadworthy.sim.config import DisturbConfig
@@ -28,17 +28,17 @@ class Section:
 
     name: str
     chain: tuple[str, ...]
-    # Its ancestors and itself, from the root down.
+    # The ancestors and the section itself, from the root down.
     type: str | None
-    # Its evaluator's name; None for a template.
+    # The name of the evaluator; None for a template.
     layers: tuple[Layer, ...]
-    # All values that it is made of, lowest first.
+    # All values of the section, lowest first.
     resolved: Resolved[EvaluatorConfig] | None
-    # Its config; None for a template and for a section with a fault.
+    # The settings; None for a template and for a section with an error.
     error: ConfigError | None
-    # What is wrong with it.
+    # What is wrong with the section.
     ledger_name: str | None = None
-    # The section by whose name its scenarios are drawn, where it is another one: it is a control of that one.
+    # The section whose scenarios a control runs: scenarios are drawn by its name. None for other sections.
 
     @property
     def is_template(self) -> bool:
@@ -46,16 +46,18 @@ class Section:
 
     @property
     def config(self) -> EvaluatorConfig:
-        """Its config; the fault is raised where there is one."""
+        """The settings. Raises the error of a section that has one."""
         if self.error is not None:
             raise self.error
         if self.resolved is None:
-            raise ConfigError(f"eval.{self.name} has no type: it is a template, for others to inherit from")
+            raise ConfigError(
+                f"eval.{self.name} has no type: it is a template for other sections; choose a section with a type"
+            )
         return self.resolved.config
 
 
 def evaluator_class(type_name: str) -> Any:
-    """The evaluator of that name. Its `config_type` is EvaluatorConfig, or a subclass with keys of its own."""
+    """Return the evaluator class with this name. Its `config_type` is EvaluatorConfig or a subclass of it."""
     evaluator = load(GROUP, type_name, "evaluator")
     config_type = getattr(evaluator, "config_type", None)
     if not (isinstance(config_type, type) and issubclass(config_type, EvaluatorConfig)):
@@ -64,12 +66,14 @@ def evaluator_class(type_name: str) -> Any:
 
 
 def read_sections(
-    source: str | Path, *, training: Layer | None = None, overrides: Iterable[str] = ()
+    source: str | Path, *, training: Layer | None = None, overrides: Mapping[str, Any] | Iterable[str] = ()
 ) -> tuple[Section, ...]:
-    """All sections of a file or of a shipped suite, in its order.
+    """Read all sections of a file or of a shipped suite, in its order.
 
-    training: what a checkpoint was trained with, `env` and `episode`; the file's own [env] and [episode] lie above it.
-    overrides: `key=value` for every section; `eval.<name>.key=value` for one and those that inherit from it.
+    Args:
+        source: A file, or the name of a suite.
+        training: The training config of a checkpoint, `env` and `episode`; [env] and [episode] of the file override it.
+        overrides: `key=value` for every section; `eval.<name>.key=value` for one and those that inherit from it.
     """
     tables: dict[str, list[Layer]] = {}
     lowest: list[Layer] = []
@@ -82,11 +86,11 @@ def read_sections(
     common, own = _split(parse_overrides(overrides), tables)
     trained = [_training_layer(training)] if training is not None else []
     sections = {name: _section(name, tables, trained, lowest, common, own) for name in tables}
-    return tuple(replace(section, ledger_name=_subject_of(section, sections)) for section in sections.values())
+    return tuple(replace(section, ledger_name=_original_of(section, sections)) for section in sections.values())
 
 
 def chosen(sections: Sequence[Section], names: Sequence[str] = ()) -> tuple[Section, ...]:
-    """The sections with these names; without names all that run by themselves, those with faults included."""
+    """Return the sections with these names; without names all that are enabled, including those with errors."""
     if not names:
         return tuple(s for s in sections if s.error is not None or (s.resolved is not None and s.config.enabled))
     by_name = {section.name: section for section in sections}
@@ -95,13 +99,19 @@ def chosen(sections: Sequence[Section], names: Sequence[str] = ()) -> tuple[Sect
         if name not in by_name:
             raise ConfigError(f"there is no section [eval.{name}]; {nearest(name, by_name)}")
         if by_name[name].is_template:
-            raise ConfigError(f"eval.{name} has no type: it is a template, for others to inherit from")
+            raise ConfigError(
+                f"eval.{name} has no type: it is a template for other sections; choose a section with a type"
+            )
         picked.append(by_name[name])
     return tuple(picked)
 
 
+def _template_error(name: str) -> ConfigError:
+    return ConfigError(f"eval.{name} has no type: it is a template for other sections; choose a section with a type")
+
+
 def _with_included(source: str | Path, above: tuple[str, ...]) -> Iterator[Layer]:
-    """A file after the ones that it includes, so that its own values lie on top of theirs."""
+    """Yield a file after the files that it includes, so that its own values override theirs."""
     if str(source) in above:
         raise ConfigError(f"a file includes itself: {_ARROW.join([*above, str(source)])}")
     layer = read_file(source)
@@ -115,7 +125,7 @@ def _with_included(source: str | Path, above: tuple[str, ...]) -> Iterator[Layer
 
 
 def _beside(name: str, source: str | Path) -> str | Path:
-    """An included file lies where the including one says, seen from its own folder; a suite has no folder."""
+    """Return an included file, relative to the folder of the including one, or the name of a suite."""
     path = Path(name).expanduser()
     return Path(source).parent / path if path.suffix else name
 
@@ -128,17 +138,17 @@ def _eval_of(layer: Layer) -> dict[str, Any]:
 
 
 def _training_layer(layer: Layer) -> Layer:
-    """The simulation of a training config, with the keys that sections use: `episode` stands beside `env`."""
+    """Return the simulator settings of a training config with the keys of sections: `episode` beside `env`."""
     values = {key: layer.values[key] for key in ("env", "episode") if key in layer.values}
     env = values.get("env")
     if isinstance(env, Mapping) and "episode" in env:
         values["env"] = _without(env, "episode")
         values["episode"] = {**_table(env, "episode"), **_table(values, "episode")}
-    return Layer(f"{layer.source} (training)", values)
+    return Layer(f"{layer.source} (training)", values, layer.is_record)
 
 
 def _split(layer: Layer, names: Iterable[str]) -> tuple[Layer, dict[str, Layer]]:
-    """Overrides for all sections, and those for single ones."""
+    """Return the overrides for all sections, and those for single ones."""
     common = {key: value for key, value in layer.values.items() if key != "eval"}
     single = layer.values.get("eval", {})
     if not (isinstance(single, Mapping) and all(isinstance(values, Mapping) for values in single.values())):
@@ -148,7 +158,7 @@ def _split(layer: Layer, names: Iterable[str]) -> tuple[Layer, dict[str, Layer]]
             raise ConfigError(f"{layer.source} eval.{name}: there is no such section; {nearest(name, names)}")
     for key in ("type", "inherits"):
         if any(key in values for values in (common, *single.values())):
-            raise ConfigError(f"{layer.source}: {key} is what a section is made of; it stands in the file alone")
+            raise ConfigError(f"{layer.source}: {key} can't be overridden; change it in the file")
     return Layer(layer.source, common), {name: Layer(f"{layer.source} eval.{name}", v) for name, v in single.items()}
 
 
@@ -160,19 +170,19 @@ def _section(
     common: Layer,
     own: Mapping[str, Layer],
 ) -> Section:
-    """Put a section together; whatever is wrong with it is kept in it."""
+    """Build a section; an error is kept in it."""
     chain: tuple[str, ...] = (name,)
     type_name, layers = None, _with_values(*trained, *lowest)
     try:
         chain = _chain(name, tables)
         above = [layer for ancestor in chain for layer in tables[ancestor]]
         above += [common, *(own[ancestor] for ancestor in chain if ancestor in own)]
-        _refuse_strangers(above)
+        _refuse_env_episode(above)
         type_name = _last(tables[name], "type")
         above = [Layer(layer.source, _without(layer.values, "inherits", "type")) for layer in above]
         below = [*trained, *lowest]
         if _last(above, "policy") not in (None, "none"):
-            below = list(lowest)  # a baseline is the same beside every checkpoint
+            below = list(lowest)  # a baseline does not depend on the evaluated checkpoint
         if _last(above, "clean") is True:
             below.append(_clean(below))
         layers = _with_values(*below, *above)
@@ -187,27 +197,27 @@ def _section(
         return Section(name, chain, type_name, tuple(layers), resolved, None)
     except ConfigError as error:
         return Section(name, chain, str(type_name) if type_name else None, tuple(layers), None, error)
-    except Exception as error:  # a config class of another package may raise anything
-        fault = ConfigError(f"eval.{name}: evaluator {type_name!r} can't take its settings: {error!r}")
+    except Exception as error:  # a config class of another package may raise any error
+        fault = ConfigError(f"eval.{name}: evaluator {type_name!r} rejects its settings: {error!r}")
         return Section(name, chain, str(type_name), tuple(layers), None, fault)
 
 
-def _subject_of(section: Section, sections: Mapping[str, Section]) -> str | None:
-    """Return the section that one is a control of, whatever the two are called; None if it is not a control.
+def _original_of(section: Section, sections: Mapping[str, Section]) -> str | None:
+    """Return the name of the section that a section is a control of; None if it is not a control.
 
-    A control clears memory after each trial. Its subject has the same settings otherwise; if there is none, it is the
-    nearest ancestor that runs and keeps its memory.
+    A control clears memory after each trial. The other section has the same settings otherwise; if there is none, it is
+    the nearest ancestor that runs and keeps its memory.
     """
-    if section.resolved is None or section.config.remembers is not Remembers.TRIAL:
+    if section.resolved is None or section.config.memory is not Memory.TRIAL:
         return None
-    subjects = {
+    originals = {
         name: other.config
         for name, other in sections.items()
-        if other.resolved is not None and other.config.remembers is Remembers.EPISODE
+        if other.resolved is not None and other.config.memory is Memory.EPISODE
     }
-    mine = replace(section.config, remembers=Remembers.EPISODE).digest
-    ancestors = [name for name in reversed(section.chain) if name in subjects]
-    return next((name for name in [*ancestors, *subjects] if subjects[name].digest == mine), (*ancestors, None)[0])
+    mine = replace(section.config, memory=Memory.EPISODE).digest
+    ancestors = [name for name in reversed(section.chain) if name in originals]
+    return next((name for name in [*ancestors, *originals] if originals[name].digest == mine), (*ancestors, None)[0])
 
 
 def _with_values(*layers: Layer) -> list[Layer]:
@@ -215,7 +225,7 @@ def _with_values(*layers: Layer) -> list[Layer]:
 
 
 def _chain(name: str, tables: Mapping[str, list[Layer]]) -> tuple[str, ...]:
-    """The section and its ancestors, from the root down."""
+    """Return the section and its ancestors, from the root down."""
     chain = [name]
     while True:
         for layer in tables[chain[-1]]:
@@ -233,13 +243,13 @@ def _chain(name: str, tables: Mapping[str, list[Layer]]) -> tuple[str, ...]:
             raise ConfigError(f"{where}: sections inherit from each other in a circle: {shown}")
         if parent not in tables:
             raise ConfigError(
-                f"{where}: inherits from {parent!r}, which is no section ({shown}); {nearest(parent, tables)}"
+                f"{where}: inherits from {parent!r}, which is not a section ({shown}); {nearest(parent, tables)}"
             )
         chain.append(parent)
 
 
 def _clean(training: Sequence[Layer]) -> Layer:
-    """What undoes the training's disturbances, whose defaults are off, and fixes random weights at their middle."""
+    """Return a layer that turns disturbances of training off and fixes random reward weights at their middle."""
     disturb: dict[str, Any] = {}
     reward: dict[str, Any] = {}
     off = plain(DisturbConfig())
@@ -261,8 +271,8 @@ def _table(values: Any, key: str) -> Mapping[str, Any]:
     return table if isinstance(table, Mapping) else {}
 
 
-def _refuse_strangers(layers: Sequence[Layer]) -> None:
-    """A key with two names could get two values."""
+def _refuse_env_episode(layers: Sequence[Layer]) -> None:
+    """Raise an error for `env.episode`: the key is named `episode` here, and two names could get two values."""
     for layer in layers:
         if "episode" in _table(layer.values, "env"):
             raise ConfigError(f"{layer.source}: env.episode is unknown; write episode.trials and episode.trial_steps")

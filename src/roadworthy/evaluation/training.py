@@ -1,4 +1,4 @@
-"""What a checkpoint was trained with: the lowest layer of every section that evaluates it."""
+"""The training config of a checkpoint: the lowest layer of every section that evaluates it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TRAINING = "train"  # the key of the training config there, with tables as in a 
 
 
 def training_of(checkpoint: str | Path) -> Layer | None:
-    """The training config of a checkpoint; None for other policies, such as `expert:drive`, and for one without."""
+    """Return the training config of a checkpoint; None for other policies, and for a checkpoint without one."""
     folder = checkpoint_folder(checkpoint)
     if folder is None:
         return None
@@ -25,4 +25,4 @@ def training_of(checkpoint: str | Path) -> Layer | None:
         values = json.loads(path.read_text(encoding="utf-8")).get(TRAINING)
     except (OSError, ValueError, AttributeError) as error:
         raise ConfigError(f"{path} can't be read: {error}") from error
-    return Layer(str(path), values) if isinstance(values, dict) else None
+    return Layer(str(path), values, is_record=True) if isinstance(values, dict) else None

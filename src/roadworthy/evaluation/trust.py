@@ -15,13 +15,13 @@ from roadworthy.policy.spec import Kind, kind_of
 
 
 def danger_of(spec: str) -> str | None:
-    """Say what would happen if a recorded policy ran; None where that executes nothing that the record names."""
+    """Return what would happen if a recorded policy ran; None if that executes nothing that the record names."""
     kind = kind_of(spec)
     if kind is Kind.REMOTE:
-        return f"connect to {spec} and drive by what that server answers"
+        return f"connect to {spec} and use the actions that it returns"
     if kind is Kind.CODE:
         module, _, name = spec.rpartition(":")
-        return f"import {module} and run {name} of it"
+        return f"import {module} and run {name}"
     if kind is Kind.DECLARED:
         return f"run {spec}, which an installed package declares"
     return None
@@ -31,9 +31,9 @@ def require_trust(folder: object, specs: Iterable[str]) -> None:
     """Raise UsageError if any of these policies, which a run names, is code or an address."""
     dangers = {spec: danger for spec in specs if (danger := danger_of(spec)) is not None}
     if dangers:
-        told = "; ".join(f"policy {spec!r} would {danger}" for spec, danger in dangers.items())
+        words = "; ".join(f"policy {spec!r} would {danger}" for spec, danger in dangers.items())
         raise UsageError(
-            f"{folder}: run.json names code or an address: {told}. Roadworthy does not run code or contact "
+            f"{folder}: run.json names code or an address: {words}. Roadworthy does not run code or contact "
             "addresses named in a run folder; if you trust its source, add --trust"
         )
 

@@ -17,7 +17,7 @@ from roadworthy.metrics.trace_figures import TraceFigures, with_trace_figures
 from roadworthy.record.episodes import AgentRow, EpisodeResult, EpisodeRow, TrialRow
 from roadworthy.sim.env import DriveEnv
 from roadworthy.sim.episodes import EndedEpisodes
-from roadworthy.sim.state import FAILED_SPAWNS, PARTNER, SOURCE
+from roadworthy.sim.state import FAILED_SPAWNS, SOURCE
 
 # Gives the next owed episode to a process in which so many are under way; None: it has none for now.
 NextSpec = Callable[[int], EpisodeSpec | None]
@@ -49,7 +49,7 @@ class UnderWay:
         self._env, self._evaluator, self._slot = env, evaluator, slot
         self._trace_figures = trace_figures
         self._capture = Capture(env) if keeps_traces else None
-        env.watch(self._capture.watch if self._capture else None)
+        env.set_pre_reset_callback(self._capture.watch if self._capture else None)
         env.ended_episodes()  # those of whatever ran here before
         self._episodes: dict[int, _Episode] = {}
         self._has_room = True  # whether it is worth asking for another episode
@@ -112,7 +112,7 @@ class UnderWay:
             world, agent = divmod(int(ended.rows[k]), self._env.rows_per_world)
             episode = self._episodes[world]
             attempt = sum(row.agent == agent for row in episode.agents)
-            source = int(on_host(self._env.batch.worlds.marks[world])[SOURCE, agent])
+            source = int(on_host(self._env.agent_flags[world])[SOURCE, agent])
             track_id = track_id_of(self._env.pack[episode.owed.scenario], source)
             own, trials = ego_rows(
                 episode.owed.episode_id,
@@ -131,8 +131,8 @@ class UnderWay:
         agents = sorted(episode.agents, key=lambda row: (row.agent, row.attempt))
         trials = sorted(episode.trials, key=lambda row: (row.agent, row.attempt, row.trial))
         steps = int(self.steps[self._rows(world).start])
-        clock = on_host(env.batch.worlds.clocks[world])
-        hidden = hidden_factors(on_host(env.batch.worlds.hidden[world]), int(clock[PARTNER]), env.config.hidden)
+        clock = on_host(env.clocks[world])
+        hidden = hidden_factors(env.hidden, world, env.config.hidden)
         outcomes = mean_figures(agents, env.figure_names) | {"failed_spawns": float(clock[FAILED_SPAWNS])}
         row = EpisodeRow(
             episode_id=owed.episode_id,

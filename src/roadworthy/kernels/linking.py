@@ -1,11 +1,11 @@
-"""Rules are turned into machine code once, as part of whoever Python calls, and not on the way there.
+"""Emit machine code for rules only once, as part of the function that Python calls.
 
-Numba optimises every function together with all that it calls, and emits machine code for it, before the next caller
-does the same again with all of it. In a chain of rules that is quadratic, and a parallel loop does it four times over.
-Here rules, and the parts that a parallel loop is made of, are kept as LLVM's intermediate code: the outermost function
-links them, optimises everything and emits it.
+Numba optimizes each function together with everything it calls, and emits machine code for it, before the next caller
+does the same with all of it again. For a chain of rules the time is quadratic, and a parallel loop takes four times
+that. Here rules, and the parts of a parallel loop, stay in LLVM's intermediate code: the outermost function links
+them, optimizes everything and emits it.
 
-This leans on Numba's inner workings (0.68): the hooks are `pipeline_class`, code libraries and the lowering passes.
+This depends on the internals of Numba 0.68: `pipeline_class`, code libraries and the lowering passes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from numba.core.typed_passes import NativeLowering, NativeParforLowering
 
 
 class LinkedLibrary(JITCodeLibrary):  # type: ignore[misc]
-    """Code for others to link: never optimised and never emitted by itself."""
+    """Code that others link. It is neither optimized nor emitted alone."""
 
     _shared_module: Any
 
@@ -28,7 +28,7 @@ class LinkedLibrary(JITCodeLibrary):  # type: ignore[misc]
         self._finalized = True
 
     def get_pointer_to_function(self, name: str) -> int:
-        """Null: nothing can be called."""
+        """Return null: nothing can be called."""
         return 0
 
     @property
@@ -36,7 +36,7 @@ class LinkedLibrary(JITCodeLibrary):  # type: ignore[misc]
         return any(library.has_dynamic_globals for library in self._called() if not isinstance(library, LinkedLibrary))
 
     def _get_module_for_linking(self) -> Any:
-        """This code and all that it calls, each once, as definitions that may be merged with equal ones."""
+        """Return this code and all that it calls, each once, as definitions that may be merged with equal ones."""
         if self._shared_module is None:
             module = self._final_module.clone()
             for library in self._called():
@@ -49,7 +49,7 @@ class LinkedLibrary(JITCodeLibrary):  # type: ignore[misc]
         return self._shared_module
 
     def _called(self) -> list[Any]:
-        """The libraries of everything that is called from here, however far away."""
+        """Return the libraries of everything that is called from here, directly or not."""
         found: dict[Any, None] = {}
         waiting = list(self._linking_libraries)
         while waiting:
@@ -63,7 +63,7 @@ class LinkedLibrary(JITCodeLibrary):  # type: ignore[misc]
 
 
 class WholeLibrary(JITCodeLibrary):  # type: ignore[misc]
-    """Code that Python calls, with all that it links made its own: unused arguments go, single calls become inline."""
+    """Code that Python calls. What it links becomes internal, so LLVM can drop arguments and inline single calls."""
 
     def _optimize_final_module(self) -> None:
         for function in self._final_module.functions:
@@ -74,7 +74,7 @@ class WholeLibrary(JITCodeLibrary):  # type: ignore[misc]
 
 @register_pass(mutates_CFG=False, analysis_only=False)
 class _Announce(LoweringPass):  # type: ignore[misc]
-    """Make a rule known to its callers, as Numba does with what it has emitted."""
+    """Make a rule known to its callers, as Numba does with functions that it has emitted."""
 
     _name = "announce_rule"
 
@@ -82,14 +82,14 @@ class _Announce(LoweringPass):  # type: ignore[misc]
         LoweringPass.__init__(self)
 
     def run_pass(self, state: Any) -> bool:
-        state.cr = state.cr._replace(cfunc=object())  # callers are told apart by it
+        state.cr = state.cr._replace(cfunc=object())  # an identity; nothing calls it
         state.targetctx.insert_user_function(state.cr.cfunc, state.cr.fndesc, [state.library])
         return True
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
 class _ParallelLowering(NativeParforLowering):  # type: ignore[misc]
-    """Lower a parallel loop: what it is made of is linked, and only the whole is emitted."""
+    """Lower a parallel loop: link its parts, and emit only the whole."""
 
     _name = "parallel_lowering"
 
@@ -101,7 +101,7 @@ class _ParallelLowering(NativeParforLowering):  # type: ignore[misc]
         try:
             super().run_pass(state)
         finally:
-            del codegen._library_class  # the class's own is back
+            del codegen._library_class  # the attribute of the class is visible again
             state.flags.no_compile = False
         call = context.get_executable(state.library, state.cr.fndesc, state.cr.env)
         context.insert_user_function(call, state.cr.fndesc, [state.library])
@@ -111,7 +111,7 @@ class _ParallelLowering(NativeParforLowering):  # type: ignore[misc]
 
 
 class RuleCompiler(compiler.Compiler):  # type: ignore[misc]
-    """Compiles what only compiled functions call."""
+    """Compile a function that only compiled functions call."""
 
     def define_pipelines(self) -> list[PassManager]:
         state = self.state
@@ -124,7 +124,7 @@ class RuleCompiler(compiler.Compiler):  # type: ignore[misc]
 
 
 class EntryCompiler(compiler.Compiler):  # type: ignore[misc]
-    """Compiles what Python calls."""
+    """Compile a function that Python calls."""
 
     def define_pipelines(self) -> list[PassManager]:
         state = self.state
@@ -134,7 +134,7 @@ class EntryCompiler(compiler.Compiler):  # type: ignore[misc]
 
 
 class ParallelCompiler(compiler.Compiler):  # type: ignore[misc]
-    """Compiles functions with a parallel loop."""
+    """Compile a function with a parallel loop."""
 
     def define_pipelines(self) -> list[PassManager]:
         (passes,) = super().define_pipelines()

@@ -20,7 +20,7 @@ from roadworthy.metrics.closed_loop.motion import EgoTrial, ego_trial, start_ste
 from roadworthy.metrics.closed_loop.route import driven_lanes
 from roadworthy.metrics.metric import Kind, Metric
 from roadworthy.record.traces import Trace
-from roadworthy.scenario.exams import EXAMS, Attempt, Motion, Situation, conditions, obstacle, situation_of
+from roadworthy.scenario.exams import EXAMS, Attempt, Motion, Situation, conditions, disqualification, situation_of
 from roadworthy.scenario.schema import Scenario
 
 PASSED = "passed"
@@ -85,7 +85,7 @@ def exam_figures(
     if motion is None or int(trace.sources[agent]) != scenario.sdc:
         return {PASSED: math.nan}
     situation = situation_of(scenario, start_step(trace, scenario, trace.trial(trial).start))
-    if situation is None or obstacle(classes[0], situation) is not None:
+    if situation is None or disqualification(classes[0], situation) is not None:
         return {PASSED: math.nan}
     found = _conduct(trace, scenario, agent, trial, motion)
     frames = len(situation.recorded.car)

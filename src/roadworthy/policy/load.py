@@ -20,7 +20,7 @@ def load_policy(
     *,
     is_greedy: bool = False,
     device: str = "cpu",
-    traits: Mapping[str, float] | None = None,
+    conditioning: Mapping[str, float] | None = None,
 ) -> Policy:
     """Load the policy that a spec names.
 
@@ -30,9 +30,10 @@ def load_policy(
             package declares, or `ws://HOST:PORT`. Reserved words come before folders of the same name.
         policy_config: Arguments of the policy's class, by name.
         is_greedy: Whether a network takes its most likely action instead of drawing one. Other policies ignore it, as
-            they ignore `device` and `traits`; `policy_config` overrides all three.
+            they ignore `device` and `conditioning`; `policy_config` overrides all three.
         device: Where a network runs: "cpu", "cuda" or "cuda:1".
-        traits: Values of traits that a network was trained with. The others are drawn for each agent and episode.
+        conditioning: Values of the conditioning that a network was trained with. The others are drawn for each agent
+            and episode.
 
     Returns:
         A policy, not started. Call its `act` with batches of the simulator or of Gymnasium environments; see
@@ -50,7 +51,7 @@ def load_policy(
     if kind is Kind.BUILT_IN:
         return _built_in(str(spec), config)
     if kind is Kind.CHECKPOINT:
-        return _network(spec, {"is_greedy": is_greedy, "device": device, "traits": traits} | config)
+        return _network(spec, {"is_greedy": is_greedy, "device": device, "conditioning": conditioning} | config)
     if kind is Kind.REMOTE:
         from roadworthy.policy.remote.client import RemotePolicy
 

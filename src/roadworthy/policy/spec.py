@@ -12,12 +12,12 @@ A folder whose name is a reserved word is given as `./zero`. A `Path` is always 
 
 from __future__ import annotations
 
-import json
 from enum import Enum
 from pathlib import Path
 
 from roadworthy import plugins
-from roadworthy.errors import CheckpointError, UsageError
+from roadworthy.errors import UsageError
+from roadworthy.policy.checkpoint_files import resolve_checkpoint
 
 GROUP = "roadworthy.policies"
 BASELINES = Path(__file__).parents[1] / "baselines"
@@ -25,7 +25,6 @@ BLIND = ("random", "zero")
 EXPERTS = ("expert:drive", "expert:oracle", "expert:lane_follower", "expert:lane_keeper", "expert:log")
 BASELINE, EXPERT = "baseline:", "expert:"
 REMOTE = ("ws://", "wss://")
-CHECKPOINTS = "checkpoints"  # in a training folder
 
 
 class Kind(Enum):
@@ -48,7 +47,7 @@ def kind_of(spec: str | Path) -> Kind:
             return Kind.REMOTE
         if spec.startswith(BASELINE):
             return Kind.CHECKPOINT
-    if Path(spec).expanduser().exists() or _selected(spec) is not None:
+    if Path(spec).expanduser().exists() or _is_selected(spec):
         is_declared = isinstance(spec, str) and spec in plugins.known(GROUP)
         return Kind.DECLARED if is_declared else Kind.CHECKPOINT
     if isinstance(spec, str) and plugins.is_code(plugins.with_colon(spec)):
@@ -78,10 +77,7 @@ def checkpoint_folder(spec: str | Path) -> Path | None:
     if is_reserved(spec):
         return None
     path = Path(spec).expanduser()
-    selected = None if path.exists() else _selected(spec)
-    if selected is not None:
-        return _of_training(*selected)
-    return _of_training(path, "last") if (path / CHECKPOINTS).is_dir() else path
+    return resolve_checkpoint(spec) if path.exists() or _is_selected(spec) else path
 
 
 def require_checkpoint(spec: str | Path, what: str) -> Path:
@@ -98,44 +94,7 @@ def require_checkpoint(spec: str | Path, what: str) -> Path:
     return folder
 
 
-def _selected(spec: str | Path) -> tuple[Path, str] | None:
-    """Return the training folder and the selector of `FOLDER@SELECTOR`."""
-    folder, at, selector = str(spec).rpartition("@")
-    path = Path(folder).expanduser()
-    return (path, selector) if at and (path / CHECKPOINTS).is_dir() else None
-
-
-def _of_training(folder: Path, selector: str) -> Path:
-    """Return a checkpoint of a training folder: `last`, `best`, or the one with this step."""
-    checkpoints = folder / CHECKPOINTS
-    if selector in ("last", "best"):
-        pointed = _pointed(checkpoints / selector)
-        if pointed is not None:
-            return pointed
-    if selector == "last":
-        from roadworthy.policy.checkpoint import newest  # torch
-
-        found = newest(checkpoints)
-        if found is None:
-            raise CheckpointError(f"{folder} has no complete checkpoint yet; it is a training folder")
-        return found
-    by_step = {str(step): path for path in sorted(checkpoints.glob("step_*")) if (step := _step(path)) is not None}
-    if selector in by_step:
-        return by_step[selector]
-    known = ["last", *(["best"] if _pointed(checkpoints / "best") else []), *by_step]
-    raise UsageError(f"{folder} has no checkpoint {selector!r}; {plugins.nearest(selector, known)}")
-
-
-def _pointed(pointer: Path) -> Path | None:
-    """Return the checkpoint that a symlink, or a text file with a folder's name, points to; None if there is none."""
-    if pointer.is_file():
-        pointer = pointer.parent / pointer.read_text(encoding="utf-8").strip()
-    return pointer.resolve() if pointer.is_dir() else None
-
-
-def _step(checkpoint: Path) -> int | None:
-    """Return the step that a checkpoint has recorded."""
-    try:
-        return int(json.loads((checkpoint / "policy.json").read_text(encoding="utf-8"))["counters"]["step"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+def _is_selected(spec: str | Path) -> bool:
+    """Return whether a spec is a folder with `@last`, `@best` or `@STEP` after it."""
+    folder, at, _ = str(spec).rpartition("@")
+    return bool(at) and Path(folder).expanduser().is_dir()

@@ -20,7 +20,7 @@ FOLDER = "references"
 FLOOR, CEILING = "floor", "ceiling"
 ROLES = (FLOOR, CEILING)
 # Settings that concern the policy alone: a reference run has values of its own for them.
-POLICY_KEYS = frozenset(("policy", "traits", "actions", "remembers"))
+POLICY_KEYS = frozenset(("policy", "conditioning", "traits", "actions", "memory", "remembers"))
 
 
 def reference_runs(run: Run) -> list[Run]:

@@ -197,3 +197,25 @@ def trace_path(episode_id: str) -> str:
 def run_folders(root: str | Path) -> list[Path]:
     """The run folders below a folder, `<evaluator>/<run>`, in the order of their names; not those being begun."""
     return sorted(path.parent for path in Path(root).glob(f"*/*/{RUN}") if not path.parent.name.startswith("."))
+
+
+def load_run(path: str | Path) -> Run:
+    """Open a run folder for reading. Nothing that the folder names is executed.
+
+    Args:
+        path: A run folder, as `runs/town/20260101T120000Z-best-1f2e3d4c`.
+
+    Returns:
+        The run: `episodes()`, `agents()` and `trials()` are its tables, `metrics` are its figures.
+
+    Raises:
+        UsageError: The path is not a run folder.
+        RecordError: A file of the folder is damaged or too new.
+
+    Example:
+        >>> import roadworthy as rw
+        >>> run = rw.load_run("runs/town/20260101T120000Z-best-1f2e3d4c")
+        >>> run.episodes().num_rows, run.metrics["num_episodes"]
+        (12, 12)
+    """
+    return Run(path)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roadworthy.errors import UsageError
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 from roadworthy.render.camera import Camera, Size
 from roadworthy.render.lettering import Align, text_left, text_patch
 from roadworthy.render.map_layer import TILE_PX, Ground

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roadworthy.errors import UsageError
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 from roadworthy.render.shapes import FillRule, Shapes
 
 Image = NDArray[np.uint8]

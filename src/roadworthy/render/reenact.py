@@ -16,12 +16,9 @@ from roadworthy.errors import RoadworthyError
 from roadworthy.record.traces import Trace
 from roadworthy.scenario.pack import Pack
 from roadworthy.scenario.schema import LightState, Scenario
-from roadworthy.sim.backends.cpu import ALL_STAGES, MOVE, PLAN, UNTIL_SETTLED
 from roadworthy.sim.config import Mode, SimConfig
 from roadworthy.sim.env import DriveEnv
 from roadworthy.sim.layout import ObservationLayout
-from roadworthy.sim.rules import draws
-from roadworthy.sim.rules.lights import AMBER_S, CYCLE_S, GREEN_S, PHASE_S
 from roadworthy.sim.state import (
     ACCELERATION,
     AGENT_COUNT,
@@ -29,7 +26,6 @@ from roadworthy.sim.state import (
     HEADING,
     JERK,
     LATERAL,
-    SCENARIO,
     SIN,
     SPEED,
     STEERING,
@@ -63,27 +59,15 @@ class Reenactment:
         return self._env.observation_layout
 
     def light_states(self, scenario: int, seed: int, frames: int) -> NDArray[np.uint8]:
-        """(lights, frames) what the lights of an open world show in a trial: see `sim.lights.light_state`."""
+        """(lights, frames) what the lights of an open world show in a trial: see `DriveEnv.light_states`."""
         self._env.assign(0, scenario, seed, now=True)
-        scenarios, slot = self._env.batch.store.scenarios, int(self._env.batch.worlds.clocks[0, SCENARIO])
-        count = len(self._env.pack[scenario].light_lanes)
-        junctions, phases = scenarios.light_junctions[slot, :count], scenarios.light_phases[slot, :count]
-        key = np.uint64(seed)
-        drawn = [draws.uniform(key, draws.WORLD + int(number), 0, draws.LIGHTS) for number in junctions]  # type: ignore[arg-type]
-        start = np.array(drawn, np.float32).reshape(-1, 1)
-        cycles = np.arange(frames, dtype=np.float32) * scenarios.dt[slot] / CYCLE_S + start
-        time = (cycles - np.floor(cycles)) * CYCLE_S
-        phase = time >= PHASE_S
-        time = np.where(phase, time - PHASE_S, time)
-        states = np.where(time < GREEN_S, LightState.GO, LightState.CAUTION)
-        is_red = (phase != (phases[:, None] != 0)) | (time >= np.float32(GREEN_S + AMBER_S))
-        return np.where(is_red, LightState.STOP, states).astype(np.uint8)
+        return self._env.light_states(0, frames)
 
     def observations(self, trace: Trace, scenario: int, seed: int) -> Iterator[Seen]:
         """What was seen in each frame of the trace, in order."""
         env = self._env
         env.assign(0, scenario, seed, now=True)
-        agents = int(env.batch.worlds.clocks[0, AGENT_COUNT])
+        agents = int(env.clocks[0, AGENT_COUNT])
         if agents != trace.agent_count:
             raise RoadworthyError(
                 f"episode {trace.episode_id!r} can't be run again: its trace has {trace.agent_count} agents, its "
@@ -98,21 +82,17 @@ class Reenactment:
                 yield self._step(trace, frame, rows)
 
     def _step(self, trace: Trace, frame: int, rows: int) -> Seen:
-        env, batch = self._env, self._env.batch
+        env = self._env
         actions = np.zeros((env.row_count, 2), np.float32)
         actions[:rows] = trace.actions[frame, :rows]
-        batch.take(actions)
-        batch.run_stages(PLAN | MOVE)
-        self._hold_to(trace, frame)
-        batch.run_stages(UNTIL_SETTLED & ~(PLAN | MOVE))
-        batch.run_stages(ALL_STAGES & ~UNTIL_SETTLED)
-        has_ended = batch.rows.trial_ended[:rows].copy()
+        env.step_with_motion(actions, lambda: self._hold_to(trace, frame))
+        has_ended = env.signals.trial_ended[:rows]
         seen = np.where(has_ended[:, None], env.final_observation[:rows], env.observations[:rows])
         return Seen(seen, np.where(has_ended, trace.active[frame, :rows], env.signals.active[:rows]))
 
     def _hold_to(self, trace: Trace, frame: int) -> None:
         """Put the trace's motion in place of the simulator's own, where they differ."""
-        world = self._env.batch.worlds.agents[0][:, : trace.agent_count]
+        world = self._env.agents[0][:, : trace.agent_count]
         there, driven = trace.present[frame], trace.active[frame]
         apart = np.hypot(world[X] - trace.x[frame], world[Y] - trace.y[frame])
         lost = np.flatnonzero(driven & ~(apart < APART_M))

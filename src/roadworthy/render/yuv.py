@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 
 Plane = NDArray[np.uint8]
 

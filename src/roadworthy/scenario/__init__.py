@@ -1,1 +1,1 @@
-"""Scenarios: what they are, where they are kept, how they are made and checked."""
+"""Scenarios: their schema, their files (packs), generation, import and validation."""

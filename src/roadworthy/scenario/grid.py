@@ -1,7 +1,7 @@
-"""The grid over a map, and the kernels that find what lies in and near its cells.
+"""The grid over a map, and kernels that find what lies in and near its cells.
 
-Cells are squares of CELL_M. Cell (row, column) has the number row * columns + column, and covers x from
-x0 + column * CELL_M and y from y0 + row * CELL_M. Kernels write into arrays that the caller hands over (`_out`).
+Cells are squares of CELL_M. Cell (row, column) has the number row * columns + column, and covers x from x0 + column *
+CELL_M and y from y0 + row * CELL_M. Kernels write into arrays of the caller (`_out`).
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 
 CELL_M = 5.0
 _CELL = np.float32(CELL_M)
-# A segment is listed in every cell that it comes this close to, so that rounding a query to float32 loses none.
+# A segment is listed in every cell that is this close to it, so that rounding a query to float32 misses none.
 TOUCH_M = 1e-3
-# How far a rounded cell border may be off, in the search for nearest points.
+# The largest error of a rounded cell border, in the search for nearest points.
 _ROUNDING_M = 1e-6
 
 Array = NDArray[Any]
@@ -25,7 +25,7 @@ Array = NDArray[Any]
 
 @kernel
 def cell_along(position: float, origin: float, count: int) -> int:
-    """The column of an x, or the row of a y. Always valid: what lies outside gets the nearest one, NaN gets 0."""
+    """Return the column of an x, or the row of a y. Positions outside get the nearest one, NaN gets 0."""
     cells = (np.float32(position) - np.float32(origin)) / _CELL
     if not cells > np.float32(0.0):
         return 0
@@ -47,9 +47,9 @@ def list_segments(
     cursors_out: Array,
     numbers_out: Array,
 ) -> None:
-    """Write each segment's number at the cursor of every cell that it touches, and move the cursor on.
+    """Write each segment's number at the cursor of every cell that it touches, and advance the cursor.
 
-    With no room in numbers_out the cursors alone move: from zeros they become the number of segments per cell.
+    If numbers_out is empty, only the cursors advance: starting at zero, they become the number of segments per cell.
     """
     for segment in range(len(x0)):
         ax, ay = float(x0[segment]), float(y0[segment])
@@ -57,7 +57,7 @@ def list_segments(
         first_row = max(int((min(ay, by) - TOUCH_M - origin_y) / CELL_M), 0)
         last_row = min(int((max(ay, by) + TOUCH_M - origin_y) / CELL_M), rows - 1)
         for row in range(first_row, last_row + 1):
-            # The part of the segment that lies in this row spans these x.
+            # The part of the segment in this row spans these x.
             enter, leave = 0.0, 1.0
             if ay != by:
                 bottom = (origin_y + row * CELL_M - TOUCH_M - ay) / (by - ay)
@@ -77,9 +77,9 @@ def list_segments(
 def mark_near(
     x: Array, y: Array, radius: float, origin_x: float, origin_y: float, columns: int, rows: int, is_near_out: Array
 ) -> None:
-    """Set is_near_out of every cell whose middle is within the radius of a point."""
+    """Set is_near_out of every cell whose center is within the radius of a point."""
     for point in range(len(x)):
-        # In units of cells, counted so that the middle of cell k is at k.
+        # In units of cells, so that the center of cell k is at k.
         column = (float(x[point]) - origin_x) / CELL_M - 0.5
         row = (float(y[point]) - origin_y) / CELL_M - 0.5
         reach = radius / CELL_M
@@ -91,12 +91,12 @@ def mark_near(
 
 @kernel
 def nearest_marked(numbers: Array, numbers_out: Array) -> None:
-    """Give every cell the number of the nearest cell that has one (not -1), the lower number where two are as near.
+    """Give every cell the number of the nearest cell that has one (not -1), the lower number in case of a tie.
 
     numbers, numbers_out: (rows, columns). Numbers ascend with the cell; at least one cell must have one.
     """
     rows, columns = numbers.shape
-    # First along each column: the row of the nearest numbered cell of the same column, -1 for none.
+    # First along each column: the row of the nearest numbered cell of the same column, -1 if there is none.
     nearest_row = np.full((rows, columns), -1, np.int64)
     for column in range(columns):
         below = -1
@@ -111,7 +111,7 @@ def nearest_marked(numbers: Array, numbers_out: Array) -> None:
             below = nearest_row[row, column]
             if above >= 0 and (below < 0 or above - row < row - below):
                 nearest_row[row, column] = above
-    # Then across: columns further away than the best so far can't hold a nearer cell.
+    # Then along each row: columns that are farther away than the best result cannot hold a nearer cell.
     for row in range(rows):
         for column in range(columns):
             best, number = np.int64(rows * rows + columns * columns), -1
@@ -141,7 +141,7 @@ def _insert_nearest(
     numbers: Array,
     count: int,
 ) -> int:
-    """Enter the points order[first:last] into a list kept nearest first; returns how many it holds."""
+    """Insert the points order[first:last] into a list that is sorted by distance, and return its length."""
     room = len(numbers)
     for place in range(first, last):
         point = order[place]
@@ -176,10 +176,10 @@ def nearest_points(
     rows: int,
     numbers_out: Array,
 ) -> None:
-    """For each given cell the points nearest to its middle, nearest first, the lower number first where equally near.
+    """Find the points nearest to the center of each given cell, nearest first, the lower number first in case of a tie.
 
-    order: point numbers sorted by cell; cell c owns order[starts[c]:starts[c + 1]], at x and y of the same places.
-    numbers_out: (cells, room), -1 after the last point.
+    order: point numbers sorted by cell; cell c owns order[starts[c]:starts[c + 1]], and x and y have the same order.
+    numbers_out: (cells, list length), -1 after the last point.
     """
     room = numbers_out.shape[1]
     wanted = min(room, len(order))
@@ -222,7 +222,7 @@ def nearest_points(
                             numbers,
                             count,
                         )
-            # Whatever lies beyond this ring is at least so far away.
+            # Everything beyond this ring is at least this far away.
             beyond = (ring + 0.5) * CELL_M - _ROUNDING_M
             if count == len(order) or (count == wanted and distances[wanted - 1] < beyond * beyond):
                 break

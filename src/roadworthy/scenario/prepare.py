@@ -1,16 +1,15 @@
-"""Everything about a map that the simulator needs and that can be worked out beforehand.
+"""Precompute the tables of a map that the simulator needs.
 
-Road points. Lanes and road edges are cut into straight pieces for observation and localisation. A segment longer than
-PIECE_M is cut into equal pieces, since a list of the nearest middles would place a long one wrongly; shorter segments
-are left as they are, since their spacing is the map maker's choice (dense in bends). Segments of no length are left
-out.
+Road points: lanes and road edges are cut into straight pieces for observation and localization. A segment longer than
+PIECE_M is cut into equal pieces, because a list of the nearest midpoints would misplace a long one. Shorter segments
+stay as they are, because their spacing is the map maker's choice (dense in bends). Segments of zero length are dropped.
 
-Nearest lists. A listed cell has a list of the lane points and one of the edge points nearest to its middle. To keep
-packs small only cells whose middle is within LISTED_M of a road point are listed; any other cell uses the list of the
-listed cell nearest to it. An agent on a lane is within 3.6 m of the middle of its cell and 2.7 m of a lane point, so
-its cell is listed.
+Nearest lists: a listed cell has a list of the lane points and one of the edge points nearest to its center. To keep
+packs small, only cells whose center is within LISTED_M of a road point are listed; any other cell uses the list of the
+nearest listed cell. An agent on a lane is within 3.6 m of the center of its cell and 2.7 m of a lane point, so its cell
+is listed.
 
-All lengths are in the plane: the simulator drives in x and y.
+All lengths are in the plane, because the simulator drives in x and y.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from roadworthy.errors import ScenarioError
 from roadworthy.scenario.grid import CELL_M, list_segments, mark_near, nearest_marked, nearest_points
 from roadworthy.scenario.schema import Bytes, FeatureKind, Floats, Ints, RoadMap
 
-# Goes up when prepare() gives other tables for the same map; packs with tables of another version have them made anew.
+# The version of the tables. Packs with tables of another version get new ones when they are read.
 TABLES_VERSION = 1
 PIECE_M = 4.0
 LISTED_M = 7.5
@@ -39,49 +38,48 @@ Doubles = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class MapTables:
-    """Tables of a map with L lanes. S edge segments, N lane points, E edge points, C cells, Q listed cells, k entries.
+    """Tables of a map with L lanes: S edge segments, N lane points, E edge points, C cells, Q listed cells, k entries.
 
-    The grid covers the map with one cell to spare on every side; `grid.cell_along` says which cell a position is in.
-    Lists hold min(64, N) or min(64, E) numbers, then -1 (65535 where they are uint16, as they are unless N or E is
-    above 65,535).
+    The grid covers the map and one more cell on every side; `grid.cell_along` maps a position to its cell. Lists hold
+    min(64, N) or min(64, E) numbers, then -1 (65535 in uint16, which is used unless N or E is above 65,535).
     """
 
     x0: float  # m, the grid's west side, a multiple of 5
     y0: float  # m, the grid's south side, a multiple of 5
     columns: int
     rows: int
-    edge_x0: Floats  # (S,) where a segment of a road edge begins; the road is on its left
+    edge_x0: Floats  # (S,) start of a segment of a road edge; the road is on its left
     edge_y0: Floats  # (S,)
-    edge_x1: Floats  # (S,) where it ends
+    edge_x1: Floats  # (S,) end
     edge_y1: Floats  # (S,)
-    edge_features: Ints  # (S,) the feature that it is part of
+    edge_features: Ints  # (S,) the feature that it belongs to
     cell_edge_starts: Ints  # (C + 1,) the segments that touch cells c..d of a row: cell_edges[starts[c]:starts[d + 1]]
-    cell_edges: Ints  # (k,) segments; one that touches several cells is there several times
-    lane_point_x: Floats  # (N,) middle of a piece of a lane; pieces are in the order of lanes and along them
+    cell_edges: Ints  # (k,) segments; one that touches several cells is listed in each
+    lane_point_x: Floats  # (N,) midpoint of a piece of a lane; pieces are in the order of lanes and along them
     lane_point_y: Floats  # (N,)
-    lane_point_cos: Floats  # (N,) its direction
+    lane_point_cos: Floats  # (N,) direction
     lane_point_sin: Floats  # (N,)
     lane_point_half_lengths: Floats  # (N,) m
-    lane_point_arcs: Floats  # (N,) m from the start of the lane to the middle
+    lane_point_arcs: Floats  # (N,) m from the start of the lane to the midpoint
     lane_point_lanes: Ints  # (N,)
     lane_point_starts: Ints  # (L + 1,) lane l has points lane_point_starts[l]..lane_point_starts[l + 1] - 1
-    edge_point_x: Floats  # (E,) middle of a piece of a road edge
+    edge_point_x: Floats  # (E,) midpoint of a piece of a road edge
     edge_point_y: Floats  # (E,)
     edge_point_cos: Floats  # (E,)
     edge_point_sin: Floats  # (E,)
     edge_point_half_lengths: Floats  # (E,) m
     edge_point_types: Bytes  # (E,) EdgeType
-    cell_lists: Ints  # (C,) which list a cell uses
-    lane_lists: NDArray[Any]  # (Q, 64) uint16 or int32, lane points, nearest to the middle of the listed cell first
+    cell_lists: Ints  # (C,) the list that a cell uses
+    lane_lists: NDArray[Any]  # (Q, 64) uint16 or int32, lane points, sorted by distance from the cell's center
     edge_lists: NDArray[Any]  # (Q, 64) of the same type, edge points
     successor_starts: Ints  # (L + 1,) lane l leads into successors[successor_starts[l]:successor_starts[l + 1]]
     successors: Ints  # (k,) in the map's order
     predecessor_starts: Ints  # (L + 1,)
     predecessors: Ints  # (k,)
-    left_neighbor: Ints  # (L,) the first that the map names, -1 for none
+    left_neighbor: Ints  # (L,) the first one that the map lists, -1 if there is none
     right_neighbor: Ints  # (L,)
     lane_starts: Ints  # (L + 1,) lane l owns the map's points lane_starts[l]..lane_starts[l + 1] - 1
-    lane_arcs: Floats  # (points of lanes,) m from the start of its lane to each point
+    lane_arcs: Floats  # (points of lanes,) m from the start of the lane to each point
     lane_lengths: Floats  # (L,) m
 
     @property
@@ -89,7 +87,7 @@ class MapTables:
         return self.columns * self.rows
 
     def check(self) -> Iterator[str]:
-        """What is wrong with the tables, one sentence each. Kernels trust them: a wrong number would crash them."""
+        """Yield a sentence for each inconsistency. Kernels do not check the tables: a wrong number would crash them."""
         lanes, cells = len(self.lane_lengths), self.cell_count
         if self.columns < 1 or self.rows < 1 or len(self.cell_lists) != cells:
             yield f"a grid of {self.columns} by {self.rows} cells has {len(self.cell_lists)} list numbers"
@@ -126,7 +124,7 @@ TABLE_ARRAYS = tuple(f.name for f in fields(MapTables) if f.name not in TABLE_SC
 
 
 def prepare(road_map: RoadMap) -> MapTables:
-    """Work out a map's tables: a pure function of the map, the same bytes every time."""
+    """Return the tables of a map. Equal maps give equal bytes."""
     x0, y0, columns, rows = _grid(road_map)
     edge_segments = _segments(road_map, FeatureKind.ROAD_EDGE)
     lane_pieces, edge_pieces = _segments(road_map, FeatureKind.LANE).cut(), edge_segments.cut()
@@ -207,7 +205,7 @@ def prepare(road_map: RoadMap) -> MapTables:
 
 
 class _Segments(NamedTuple):
-    """Straight pieces of polylines."""
+    """Straight segments of polylines."""
 
     x0: Doubles
     y0: Doubles
@@ -218,8 +216,8 @@ class _Segments(NamedTuple):
     features: Ints
 
     def cut(self) -> _Segments:
-        """Equal pieces of at most PIECE_M."""
-        # A hair less than the quotient, so that 8.0000001 m (a rounded 8) is two pieces and not three.
+        """Return equal pieces of at most PIECE_M."""
+        # The tolerance makes two pieces, not three, of 8.0000001 m (a rounded 8).
         counts = np.maximum(np.ceil(self.lengths / PIECE_M - 1e-6), 1).astype(np.int64)
         owner = np.repeat(np.arange(len(counts)), counts)
         place = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -241,7 +239,7 @@ class _Segments(NamedTuple):
 
 
 def _segments(road_map: RoadMap, kind: FeatureKind) -> _Segments:
-    """The segments of all polylines of a kind, without those of no length."""
+    """Return the segments of all polylines of a kind, without those of zero length."""
     features = road_map.features(kind)
     starts = road_map.starts[features.start : features.stop + 1]
     points = road_map.points[starts[0] : starts[-1]] if len(features) else road_map.points[:0]
@@ -255,7 +253,7 @@ def _segments(road_map: RoadMap, kind: FeatureKind) -> _Segments:
 
 
 def _arcs(points: Floats, starts: Ints) -> Doubles:
-    """Metres along each polyline to each of its points."""
+    """Return the distance in m along each polyline to each of its points."""
     delta = np.diff(points[:, :2].astype(np.float64), axis=0, prepend=points[:1, :2])
     steps = np.sqrt((delta * delta).sum(axis=1))
     steps[starts[:-1]] = 0.0
@@ -270,7 +268,7 @@ def _grid(road_map: RoadMap) -> tuple[float, float, int, int]:
     if not columns * rows <= MAX_CELLS:
         raise ScenarioError(
             f"the map spans {columns * CELL_M:.0f} m by {rows * CELL_M:.0f} m; a grid covers at most "
-            f"{MAX_CELLS * CELL_M**2 / 1e6:.0f} square kilometres; cut the map into parts or remove stray points"
+            f"{MAX_CELLS * CELL_M**2 / 1e6:.0f} square kilometers; cut the map into parts or remove stray points"
         )
     return float(low[0] * CELL_M), float(low[1] * CELL_M), int(columns), int(rows)
 
@@ -278,7 +276,7 @@ def _grid(road_map: RoadMap) -> tuple[float, float, int, int]:
 def _nearest_lists(
     cells: NDArray[np.int64], x: Floats, y: Floats, grid: tuple[float, float, int, int], length: int
 ) -> Ints:
-    """(cells, length) the points nearest to the middle of each cell."""
+    """Return (cells, length) the points nearest to the center of each cell."""
     x0, y0, columns, rows = grid
     column = np.floor((x.astype(np.float64) - x0) / CELL_M).astype(np.int64)
     row = np.floor((y.astype(np.float64) - y0) / CELL_M).astype(np.int64)
@@ -291,18 +289,18 @@ def _nearest_lists(
 
 
 def _starts(counts: NDArray[Any]) -> Ints:
-    """(n + 1,) where each owner's entries start, from the number that each has."""
+    """Return (n + 1,) where the entries of each owner start, given their counts."""
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
 
 
 def _group(pairs: Ints, lanes: int) -> tuple[Ints, Ints]:
-    """Pairs of (lane, other) as starts per lane and others, in the order in which they were given."""
+    """Return pairs of (lane, other) as starts per lane and others, in the order given."""
     order = np.argsort(pairs[:, 0], kind="stable")
     return _starts(np.bincount(pairs[:, 0], minlength=lanes)), pairs[order, 1].astype(np.int32)
 
 
 def _first_of_each(pairs: Ints, lanes: int) -> Ints:
-    """(lanes,) the first other lane that is given for each, -1 for none."""
+    """Return (lanes,) the first other lane that is given for each, -1 if there is none."""
     first = np.full(lanes, -1, np.int32)
     first[pairs[::-1, 0]] = pairs[::-1, 1]
     return first

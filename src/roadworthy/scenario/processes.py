@@ -1,4 +1,4 @@
-"""Work on a stream of items, spread over processes: results in order, memory bounded, nobody left behind."""
+"""Spread work over processes: results in order, bounded memory, prompt interrupts, no process left behind."""
 
 from __future__ import annotations
 
@@ -12,56 +12,77 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from roadworthy.errors import RoadworthyError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-# The first items are worked on here, which compiles what others then find in the cache; a stream of no more than these
-# is done before a process would have started.
+# The calling process handles the first items. It compiles the kernels, which the other processes then find in the
+# cache, and a short stream ends before a process would have started.
 FIRST_ITEMS = 16
 WAITING_PER_PROCESS = 2
 
 
 def available_cores() -> int:
-    """The cores that this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def map_in_order(
-    function: Callable[[Item], Result], items: Iterable[Item], processes: int, first_items: int | None = None
+    function: Callable[[Item], Result],
+    items: Iterable[Item],
+    processes: int,
+    first_items: int | None = None,
+    *,
+    initializer: tuple[Callable[..., None], Any] | None = None,
 ) -> Generator[Result, None, None]:
-    """What the function gives for each item. A few items for each process are drawn ahead, never more."""
+    """Yield the function's result for each item, in the order of the items.
+
+    Closing the generator, or an exception in the caller, ends the processes at once.
+
+    Args:
+        function: The function; processes must be able to import it.
+        items: The items. At most WAITING_PER_PROCESS for each process are drawn ahead.
+        processes: The number of processes; with 1, the calling process does all the work.
+        first_items: The number of items that the calling process handles before it starts others (FIRST_ITEMS).
+        initializer: A function, and its arguments, that each process calls first. It must call `end_with_parent`.
+    """
     items = iter(items)
     yield from map(
         function, islice(items, FIRST_ITEMS if first_items is None else first_items) if processes > 1 else items
     )
     if processes == 1:
         return
-    # Fresh processes: a fork would copy the locks of whatever threads run here.
-    pool = ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), end_with_parent)
+    start, arguments = initializer or (end_with_parent, ())
+    # Fresh processes: a fork would copy the locks of other threads.
+    pool = ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), start, arguments)
     waiting: deque[Future[Result]] = deque()
     try:
         for item in items:
-            with _interrupts_held_back():
+            with _interrupts_blocked():
                 waiting.append(pool.submit(function, item))
             if len(waiting) > WAITING_PER_PROCESS * processes:
-                yield waiting.popleft().result()
+                yield waiting[0].result()
+                waiting.popleft()
         while waiting:
-            yield waiting.popleft().result()
+            yield waiting[0].result()
+            waiting.popleft()
     except BrokenProcessPool:
         raise RoadworthyError(
             "a worker process was killed, perhaps because memory ran out; nothing was written; try --processes 1"
         ) from None
     finally:
+        if waiting:  # the caller left early: do not wait for work that is under way
+            for process in list(pool._processes.values()):
+                process.terminate()
         pool.shutdown(cancel_futures=True)
 
 
 @contextmanager
-def _interrupts_held_back() -> Iterator[None]:
-    """Processes that are started in here never see a Ctrl-C, as they inherit the mask; this one gets it afterwards."""
+def _interrupts_blocked() -> Iterator[None]:
+    """Block SIGINT while processes start: they inherit the mask, so that only the parent reacts to Ctrl-C."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -73,7 +94,7 @@ def _interrupts_held_back() -> Iterator[None]:
 
 
 def end_with_parent() -> None:
-    """From now on this process ends when its parent is gone: it has nobody left to work for."""
+    """Make this process end when its parent ends."""
     threading.Thread(target=_wait_for_parent, daemon=True).start()
 
 

@@ -1,11 +1,11 @@
-"""What a scenario is: a road map, agents with recorded motion, lights, tags.
+"""The data of a scenario: a road map, agents with recorded motion, traffic lights, tags.
 
-Arrays are flat and typed, so that a pack can hand them out as views of the file. Codes of types and light states are
-those of the Waymo Open Motion Dataset. Positions are in metres in the map's own frame (x east, y north, z up),
-headings in radians counter-clockwise from east, velocities in m/s, sizes in metres.
+Arrays are flat and typed, so that a pack can return them as views of the file. Codes of types and light states are
+those of the Waymo Open Motion Dataset. Positions are in meters in the map's own frame (x east, y north, z up), headings
+in radians counterclockwise from east, velocities in m/s, sizes in meters.
 
-Optional arrays (OPTIONAL_MAP_ARRAYS, OPTIONAL_SCENARIO_ARRAYS) are empty where the source does not give them, as in
-generated scenarios and in packs of older versions; `source_values` has the default for each.
+Optional arrays (OPTIONAL_MAP_ARRAYS, OPTIONAL_SCENARIO_ARRAYS) are empty if the source does not provide them, as in
+generated scenarios and in packs of older versions; `source_values` has the default of each.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Sealable = TypeVar("Sealable", "RoadMap", "Scenario")
 
 
 class AgentType(IntEnum):
-    """What kind of road user an agent is."""
+    """The kind of a road user."""
 
     OTHER = 0
     VEHICLE = 1
@@ -39,7 +39,7 @@ class AgentType(IntEnum):
 
 
 class FeatureKind(IntEnum):
-    """What a feature of the map is. Features are stored in this order, so a lane's number is its feature's number."""
+    """The kind of a map feature. Features are stored in this order, so lanes have the numbers of their features."""
 
     LANE = 0
     ROAD_LINE = 1
@@ -51,7 +51,7 @@ class FeatureKind(IntEnum):
 
 
 class LaneType(IntEnum):
-    """Who a lane is for."""
+    """The traffic that a lane is made for."""
 
     UNDEFINED = 0
     FREEWAY = 1
@@ -60,7 +60,7 @@ class LaneType(IntEnum):
 
 
 class LineType(IntEnum):
-    """How a road line is painted."""
+    """The paint of a road line."""
 
     UNKNOWN = 0
     BROKEN_SINGLE_WHITE = 1
@@ -82,7 +82,7 @@ class EdgeType(IntEnum):
 
 
 class LightState(IntEnum):
-    """What a light shows. FLASHING_CAUTION on a left turn permits it after giving way."""
+    """What a traffic light shows. FLASHING_CAUTION permits a left turn that yields to oncoming traffic."""
 
     UNKNOWN = 0
     ARROW_STOP = 1
@@ -97,19 +97,19 @@ class LightState(IntEnum):
 
 RED_STATES = (LightState.ARROW_STOP, LightState.STOP, LightState.FLASHING_STOP)
 GREEN_STATES = (LightState.ARROW_GO, LightState.GO)
-SOURCE_TOLERANCE_M = 0.001  # by which positions in the source's coordinates may differ from positions + origin
+SOURCE_TOLERANCE_M = 0.001  # largest difference between source_positions and positions + origin
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RoadMap:
-    """Typed polylines and the lane graph. F features, P points, k pairs.
+    """Typed polylines and the lane graph: F features, P points, k pairs.
 
-    Lanes and road lines run in driving direction where they have one. Road edges have the road on their port (left)
-    side; a closed edge repeats its first point. Crosswalks, speed bumps and driveways are polygons, not repeated.
-    A stop sign is one point.
+    Lanes and road lines run in the driving direction if they have one. The road lies on the left side of road edges; a
+    closed edge repeats its first point. Crosswalks, speed bumps and driveways are polygons whose first point is not
+    repeated. A stop sign is one point.
     """
 
-    origin: NDArray[np.float64]  # (3,) what to add to get back to the source's coordinates
+    origin: NDArray[np.float64]  # (3,) offset from the map's frame to the source's coordinates
     points: Floats  # (P, 3) points of all features, one after another
     starts: Ints  # (F + 1,) feature f owns points[starts[f]:starts[f + 1]]
     kinds: Bytes  # (F,) FeatureKind, ascending
@@ -117,15 +117,15 @@ class RoadMap:
     ids: Longs  # (F,) the source's number of each feature
     speed_limits: Floats  # (lanes,) m/s, NaN where unknown
     lane_widths: Floats  # (lanes,) m, NaN where unknown
-    successors: Ints  # (k, 2) lane, a lane that follows it
-    left_neighbors: Ints  # (k, 2) lane, the lane beside it on the left in the same direction
-    right_neighbors: Ints  # (k, 2) lane, the lane beside it on the right in the same direction
-    yields: Ints  # (k, 2) lane, a lane whose traffic goes first
-    stop_signs: Ints  # (k, 2) stop sign, a lane that it stops
+    successors: Ints  # (k, 2) lane, successor
+    left_neighbors: Ints  # (k, 2) lane, adjacent lane on the left in the same direction
+    right_neighbors: Ints  # (k, 2) lane, adjacent lane on the right in the same direction
+    yields: Ints  # (k, 2) lane, lane that has priority over it
+    stop_signs: Ints  # (k, 2) stop sign, lane that it applies to
     stop_lines: Floats  # (k, 2, 2) left and right end of each stop line
     stop_line_lanes: Ints  # (k,) the lane that ends at the line
     # Optional: (k, 4) for each row of the neighbors, the first and last point of the lane along which they are
-    # neighbors, then those of the other lane; points count from 0 within their lane. Empty: along their whole lengths.
+    # neighbors, then those of the other lane; points count from 0 within their lane. Empty: along their whole length.
     left_neighbor_ranges: Ints = field(default_factory=lambda: np.zeros((0, 4), np.int32))
     right_neighbor_ranges: Ints = field(default_factory=lambda: np.zeros((0, 4), np.int32))
     # Optional: (P, 3) the points in the source's coordinates, rounded to float32 once. Empty: points + origin.
@@ -144,20 +144,20 @@ class RoadMap:
 
     @cached_property
     def predecessors(self) -> Ints:
-        """(k, 2) lane, a lane that leads into it."""
+        """Return (k, 2) lane, predecessor."""
         return np.ascontiguousarray(self.successors[:, ::-1])
 
     def polyline(self, feature: int) -> Floats:
-        """(n, 3) points of one feature."""
+        """Return the (n, 3) points of a feature."""
         return self.points[self.starts[feature] : self.starts[feature + 1]]
 
     def features(self, kind: FeatureKind) -> range:
-        """The numbers of all features of a kind."""
+        """Return the numbers of all features of a kind."""
         first, last = np.searchsorted(self.kinds, [kind, kind + 1])
         return range(int(first), int(last))
 
     def check(self) -> Iterator[str]:
-        """What is wrong with the arrays, one sentence each."""
+        """Yield a sentence for each inconsistency of the arrays."""
         features, lanes = self.feature_count, self.lane_count
         if len(self.starts) != features + 1 or len(self.types) != features or len(self.ids) != features:
             yield f"{features} kinds, but {len(self.starts)} starts, {len(self.types)} types and {len(self.ids)} ids"
@@ -186,40 +186,40 @@ class RoadMap:
         if self.stop_signs.size:
             signs = self.features(FeatureKind.STOP_SIGN)
             if not np.isin(self.stop_signs[:, 0], np.arange(signs.start, signs.stop)).all():
-                yield "stop_signs name features that are no stop signs"
+                yield "stop_signs name features that are not stop signs"
             if self.stop_signs[:, 1].min() < 0 or self.stop_signs[:, 1].max() >= lanes:
                 yield f"stop_signs name lanes outside 0..{lanes - 1}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Scenario:
-    """One situation: A agents over T steps on a map with L lights."""
+    """A situation: A agents over T steps on a map with L lights."""
 
     id: str
-    source: str  # where it comes from, such as "generated" or "womd"
+    source: str  # the origin of the data, such as "generated" or "womd"
     tags: tuple[str, ...]
     dt: float  # seconds from one step to the next
-    current_step: int  # the last step of history; what follows is future
+    current_step: int  # the last step of history; later steps are the future
     map: RoadMap
     agent_ids: Longs  # (A,) the source's number of each agent
     agent_types: Bytes  # (A,) AgentType
     sizes: Floats  # (A, 3) length, width, height
-    positions: Floats  # (A, T, 3) centre of the box
+    positions: Floats  # (A, T, 3) center of the box
     headings: Floats  # (A, T)
     velocities: Floats  # (A, T, 2)
-    valid: Bools  # (A, T) whether the agent is there at that step; where it is not, its numbers are 0
-    sdc: int  # the self-driving car, -1 for none
+    valid: Bools  # (A, T) whether the agent is present; other arrays are 0 where it is not
+    sdc: int  # the self-driving car, -1 if there is none
     predict: Ints  # (k,) agents whose motion is to be predicted
     light_lanes: Ints  # (L,) the lane that each light controls
-    light_stops: Floats  # (L, 3) where to stop for it
+    light_stops: Floats  # (L, 3) the point to stop at
     light_states: Bytes  # (L, T) LightState; UNKNOWN also where the source does not list the light
-    # Optional: (L, T) whether the source lists the light at that step. Empty: wherever its state is known.
+    # Optional: (L, T) whether the source lists the light at that step. Empty: where its state is known.
     light_listed: Bools = field(default_factory=lambda: np.zeros((0, 0), np.bool_))
-    # Optional: (L, T, 3) where to stop for it as listed at that step, in the source's coordinates, 0 where it is not
-    # listed. Empty: light_stops + origin.
+    # Optional: (L, T, 3) the point to stop at as listed at that step, in the source's coordinates, 0 where the light is
+    # not listed. Empty: light_stops + origin.
     source_light_stops: Floats = field(default_factory=lambda: np.zeros((0, 0, 3), np.float32))
-    # Optional: (A, T, 3) and (A, T) positions in the source's coordinates, rounded to float32 once, and headings; where
-    # an agent is not valid, whatever the source holds there. Empty: positions + origin and headings, 0 where not valid.
+    # Optional: (A, T, 3) positions in the source's coordinates, rounded to float32 once, and (A, T) headings, as the
+    # source has them even where an agent is not valid. Empty: positions + origin and headings, 0 where not valid.
     source_positions: Floats = field(default_factory=lambda: np.zeros((0, 0, 3), np.float32))
     source_headings: Floats = field(default_factory=lambda: np.zeros((0, 0), np.float32))
 
@@ -236,7 +236,7 @@ class Scenario:
         return self.valid.shape[1]
 
     def check(self) -> Iterator[str]:
-        """What is wrong with the arrays, one sentence each."""
+        """Yield a sentence for each inconsistency of the arrays."""
         yield from self.map.check()
         agents, steps, lights = self.agent_count, self.steps, len(self.light_lanes)
         expected = {
@@ -281,15 +281,15 @@ class Scenario:
             yield f"dt is {self.dt}, expected seconds above 0"
 
     def require_sound(self) -> None:
-        """Raise if the arrays don't fit together."""
+        """Raise ScenarioError if the arrays are inconsistent."""
         for fault in self.check():
             raise ScenarioError(f"scenario {self.id!r}: {fault}")
 
 
 def read_only(item: Sealable) -> Sealable:
-    """The same map or scenario with arrays that nobody can write to, as a pack hands them out.
+    """Make the arrays of a map or scenario read-only, as those of a pack are, and return it.
 
-    Kernels are compiled for such arrays and for writable ones apart; this way once is enough.
+    Numba compiles separate code for read-only and for writable arrays; this way one version is enough.
     """
     for declared in fields(item):
         value = getattr(item, declared.name)

@@ -1,7 +1,7 @@
-"""What the source of a scenario lists, in its own coordinates and number for number, or the default for it.
+"""Values as the source of a scenario lists them, in its own coordinates, or their defaults.
 
-Scores that have to agree with those of other implementations are computed from these values: the simulator's own are
-relative to the map's origin, so they are rounded at other places, and are 0 where an agent is not valid.
+Scores that must agree with those of other implementations are computed from these values. The simulator's own values
+are relative to the map's origin, so their rounding differs, and they are 0 where an agent is not valid.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from roadworthy.scenario.schema import Bools, Floats, LightState, RoadMap, Scena
 
 
 def in_source_frame(road_map: RoadMap, points: Floats) -> Floats:
-    """Return points (..., 3) of the map's own frame in that of its source."""
+    """Return points (..., 3) of the map's frame in the frame of its source."""
     return (points.astype(np.float64) + road_map.origin).astype(np.float32)
 
 
@@ -40,7 +40,7 @@ def listed_lights(scenario: Scenario) -> tuple[Bools, Floats]:
 
 
 def neighbor_ranges(road_map: RoadMap, side: str) -> np.ndarray:
-    """Return (k, 4) int32 where the neighbors on a side ("left" or "right") are neighbors; see `RoadMap`."""
+    """Return (k, 4) int32 the points along which lanes are neighbors on a side ("left", "right"); see `RoadMap`."""
     pairs, ranges = getattr(road_map, f"{side}_neighbors"), getattr(road_map, f"{side}_neighbor_ranges")
     if len(ranges) == len(pairs):
         return ranges

@@ -8,20 +8,20 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from roadworthy.errors import DeviceError, UsageError
+from roadworthy.kernels.threads import MAX_THREADS
 from roadworthy.scenario.pack import Pack
 from roadworthy.sim.backends.cpu_batch import CpuBatch
 from roadworthy.sim.config import Actions, SimConfig
 from roadworthy.sim.episodes import EndedEpisodes, Episode, Sampler
 from roadworthy.sim.layout import layout
 from roadworthy.sim.rules.dynamics import ACTION_CHOICES, IDLE_CHOICES
-from roadworthy.sim.rules.logs import figure_names
+from roadworthy.sim.rules.episode_figures import figure_names
 from roadworthy.sim.snapshot import Snapshot
-from roadworthy.sim.state import DRIVEN_COUNT, EGO, HIDDEN_FACTORS, PARTNER, ROLE, SCENARIO, TRIAL
+from roadworthy.sim.state import COPLAYER_POLICY, DRIVEN_COUNT, EGO, HIDDEN_FACTORS, ROLE, SCENARIO, TRIAL
 
 Array = Any  # of NumPy on the CPU; a tensor of torch on a GPU
 DEVICES = ("cpu", "cuda")
@@ -123,6 +123,23 @@ class DriveEnv:
         self.step_count += 1
         return self.observations, self.rewards, self.signals
 
+    def step_with_motion(self, actions: Array, set_motion: Callable[[], None], *, observe: bool = True) -> None:
+        """Make a step in which `set_motion` may replace the agents' motion before it is judged. CPU only.
+
+        Args:
+            actions: as for `step`
+            set_motion: writes other motion to `agents` and `agent_flags`
+            observe: whether to write observations, which takes half of a step's time
+        """
+        self._require_cpu("step_with_motion")
+        self.batch.step(actions, set_motion, observe)
+        self.step_count += 1
+
+    def set_actions(self, actions: Array) -> None:
+        """Check actions and keep them for `run_stages`."""
+        self._require_started()
+        self.batch.set_actions(actions)
+
     def run_stages(self, stages: Any) -> None:
         """Run some stages of a step, for benchmarks: bits of cpu.STAGES, or on a GPU names of kernels."""
         self._require_started()
@@ -155,12 +172,32 @@ class DriveEnv:
         """Let go of the memory; nothing can be done with the env afterwards."""
         self._is_closed = True
 
-    # Looking
+    # State
+
+    @property
+    def agents(self) -> Array:
+        """(worlds, lines, agents) float32: poses and motion of all agents, live. `state.X` and others name lines."""
+        return self.batch.worlds.agents
+
+    @property
+    def agent_flags(self) -> Array:
+        """(worlds, lines, agents) int32: roles, counts and flags, live. `state.ROLE` and others name the lines."""
+        return self.batch.worlds.agent_flags
+
+    @property
+    def clocks(self) -> Array:
+        """(worlds, columns) int32: steps, trials, agent counts, live. `state.STEP` and others name the columns."""
+        return self.batch.worlds.clocks
+
+    @property
+    def actions(self) -> Array:
+        """(rows, 2) float32: the actions of the last step, live."""
+        return self.batch.rows.actions
 
     @property
     def roles(self) -> NDArray[np.int32]:
         """(rows,) who drives each row: state.EGO or state.COPLAYER, -1 for rows that the scenario does not use."""
-        roles = np.where(self._is_used(), self._host("marks")[:, ROLE, : self.rows_per_world], -1)
+        roles = np.where(self._is_used(), self._host("agent_flags")[:, ROLE, : self.rows_per_world], -1)
         return roles.ravel()
 
     @property
@@ -183,7 +220,7 @@ class DriveEnv:
         """The hidden factors of each world's episode: for records and oracles, never for policies under test."""
         values = self._host("hidden")
         factors: dict[str, NDArray[Any]] = {name: values[:, k].copy() for k, name in enumerate(HIDDEN_FACTORS)}
-        return factors | {"partner": self._host("clocks")[:, PARTNER].copy()}
+        return factors | {"partner": self._host("clocks")[:, COPLAYER_POLICY].copy()}
 
     @property
     def final_observation(self) -> Array:
@@ -207,7 +244,7 @@ class DriveEnv:
 
         Empty before the first episode has ended. A figure that no row has is None.
         """
-        has_data = self._is_used() & (self._host("marks")[:, ROLE, : self.rows_per_world] == EGO)
+        has_data = self._is_used() & (self._host("agent_flags")[:, ROLE, : self.rows_per_world] == EGO)
         has_data &= _on_host(self.batch.logs.episode_counts) > 0
         averages = _on_host(self.batch.logs.averages)[has_data].astype(np.float64)
         if not len(averages):
@@ -234,21 +271,27 @@ class DriveEnv:
         """Bytes of each part: `observations`, `worlds`, `scenarios` and `maps`."""
         return self.batch.memory()
 
-    def look(self, function: Any, *arguments: Any) -> None:
-        """Call a compiled function with all that there is, to read: worlds, maps, scenarios, settings; then arguments.
+    def light_states(self, world: int, steps: int) -> NDArray[np.uint8]:
+        """(lights, steps) the LightState of every light in the first steps of the world's trial. CPU only."""
+        self._require_cpu("light_states")
+        states: NDArray[np.uint8] = self.batch.light_states(world, steps)
+        return states
 
-        For scripted experts and measurements, which may know what policies can't.
+    def call_with_state(self, function: Any, *arguments: Any) -> None:
+        """Call `function(worlds, maps, scenarios, settings, *arguments)`, which may read the whole state. CPU only.
+
+        For scripted experts and measurements, which may know what policies cannot observe.
         """
-        self._require_started()
-        self.batch.look(function, *arguments)
+        self._require_cpu("call_with_state")
+        self.batch.call_with_state(function, *arguments)
 
-    def watch(self, watcher: Callable[[], None] | None) -> None:
-        """Call a function in every step, when all have moved and were judged and nothing that ended starts anew yet.
+    def set_pre_reset_callback(self, callback: Callable[[], None] | None) -> None:
+        """Call a function in every step after rewards and signals are written and before anything is reset.
 
-        For recordings, which need the last state of a trial: `batch.worlds` has it then. None ends it.
+        Recorders use it to read the last state of a trial. None removes it.
         """
         self._require_open()
-        self.batch.watcher = watcher
+        self.batch.pre_reset_callback = callback
 
     # Going back
 
@@ -314,6 +357,11 @@ class DriveEnv:
         if self._is_closed:
             raise UsageError("this DriveEnv is closed; make another one")
 
+    def _require_cpu(self, name: str) -> None:
+        self._require_started()
+        if self.device != "cpu":
+            raise UsageError(f"{name} reads the state on the CPU, but the device is {self.device!r}; use device='cpu'")
+
     def _require_started(self) -> None:
         self._require_open()
         if not self._is_started:
@@ -337,11 +385,10 @@ def _at_least_one(name: str, value: int) -> int:
 
 
 def _threads(threads: int | None) -> int:
-    most = numba.config.NUMBA_NUM_THREADS
     if threads is None:
-        return most
-    if _at_least_one("threads", threads) > most:
-        raise UsageError(f"threads is {threads}, but there are {most}; NUMBA_NUM_THREADS can raise that")
+        return MAX_THREADS
+    if _at_least_one("threads", threads) > MAX_THREADS:
+        raise UsageError(f"threads is {threads}, but there are {MAX_THREADS}; NUMBA_NUM_THREADS can raise that")
     return threads
 
 

@@ -28,7 +28,7 @@ STEERING_RAD = 1.0
 LENGTH_M = 10.0
 WIDTH_M = 3.0
 OFFSET_M = 4.0
-PIECE_HALF_M = 2.0
+POINT_HALF_M = 2.0
 
 
 @dataclass(frozen=True)
@@ -162,11 +162,11 @@ PARTNER = (
 )
 LANE = (
     *_ROAD_PLACE,
-    Feature("half_length", PIECE_HALF_M, "m"),
+    Feature("half_length", POINT_HALF_M, "m"),
     Feature("speed_limit", SPEED_MPS, "m/s"),  # 0 where unknown
     Feature("is_bicycle_lane"),
 )
-EDGE = (*_ROAD_PLACE, Feature("half_length", PIECE_HALF_M, "m"), Feature("is_median"))
+EDGE = (*_ROAD_PLACE, Feature("half_length", POINT_HALF_M, "m"), Feature("is_median"))
 LIGHT = (
     Feature("x", FAR_M, "m"),
     Feature("y", FAR_M, "m"),

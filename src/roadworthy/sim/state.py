@@ -1,9 +1,9 @@
 """The arrays of all worlds: what each holds, its shape and its unit.
 
-Everything that changes within a trial is in two blocks per world, `agents` (float32) and `marks` (int32), one line per
-quantity and one column per agent. A trial starts by copying both from `Starts`: there is no
-field that a reset could forget. In a world, agents that policies drive come first: slot s of world w is row
-w * rows_per_world + s of observations, actions, rewards and signals.
+Two blocks per world hold everything that changes within a trial: `agents` (float32) and `agent_flags` (int32), with one
+line per quantity and one column per agent. A trial starts by copying both from `Starts`, so a reset cannot forget a
+field. Agents that policies drive come first: slot s of world w is row w * rows_per_world + s of observations, actions,
+rewards and signals.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from roadworthy.scenario.schema import Bytes, Floats, Ints
     RETURN,  # sum of rewards in this trial
     DISTANCE,  # m driven in this trial
     ALIGNED,  # steps in this trial, while moving on a lane, within 30 degrees of its direction
-    CENTRED,  # steps in this trial within 0.5 m of a lane's centre line
+    CENTERED,  # steps in this trial within 0.5 m of a lane's centre line
     WRONG_WAY,  # steps in this trial moving against the lane
     UNCOMFORTABLE,  # steps in this trial beyond the limits of comfort
     DRIVEN,  # steps in this trial in which it acted
@@ -58,7 +58,7 @@ REWARD_TERMS = (
 ).split()
 GOALS = WEIGHTS + len(REWARD_TERMS)  # x and y of each goal in turn, from here to the end: 2 * Params.goal_count lines
 
-# Lines of `marks`, int32.
+# Lines of `agent_flags`, int32.
 (
     TYPE,  # AgentType
     ROLE,  # Role
@@ -74,15 +74,15 @@ GOALS = WEIGHTS + len(REWARD_TERMS)  # x and y of each goal in turn, from here t
     DEPARTURES,  # departures from the road that began in this trial
     RED_LIGHTS,  # red lights run in this trial
     STOP_SIGNS,  # stop signs passed in this trial without stopping
-    LINE,  # the stop sign that it is approaching, -1 for none
+    SIGN_AHEAD,  # the stop sign that it is approaching, -1 for none
     GOAL,  # number of the next goal
     GOAL_COUNT,  # how many it has
     GOALS_REACHED,  # in this trial
-    GOALS_ASKED,  # how many it started with; with `new_goal` more follow
+    GOALS_REQUIRED,  # how many it started with; with `new_goal` more follow
     STARTS_AT_GOAL,  # 1: it reaches its goals without driving
     SPAWNS,  # how often it was spawned in this trial, for the draws of the next one
     EVENTS,  # what happened to it in this step: sum of EVENT_... below
-    FATE,  # what becomes of it after this step: DRIVES_ON, STANDS or LEAVES below
+    TERMINATION,  # what becomes of it after this step: NOT_TERMINATED, STOPPED or REMOVED below
     IS_DONE,  # 1: it reached its last goal, or was stopped or removed, in this trial
     IS_WAITING,  # 1: it is done and starts anew as soon as its place is free (respawn)
     FIRST_STEP,  # the world's step at which its attempt began: 0, or when it was spawned again
@@ -94,14 +94,14 @@ ROUTE_LANES = 24
 # Which agents it has touched in this trial or touched where it started, a bit for each: bit b % 32 of line b // 32.
 TOUCHED = ROUTE + ROUTE_LANES
 TOUCHED_LINES = 8
-MARK_LINES = TOUCHED + TOUCHED_LINES
+FLAG_LINES = TOUCHED + TOUCHED_LINES
 
 # Bits of EVENTS.
 EVENT_GOAL, EVENT_COLLISION, EVENT_OFF_ROAD, EVENT_RED_LIGHT, EVENT_STOP_SIGN = 1, 2, 4, 8, 16
-EVENT_UNCOMFORTABLE, EVENT_ON_LANE, EVENT_ALIGNED, EVENT_CENTRED, EVENT_WRONG_WAY = 32, 64, 128, 256, 512
+EVENT_UNCOMFORTABLE, EVENT_ON_LANE, EVENT_ALIGNED, EVENT_CENTERED, EVENT_WRONG_WAY = 32, 64, 128, 256, 512
 EVENT_AT_FAULT = 1024  # it is at fault for its first contact with another agent, see at_fault.py
-# Values of FATE.
-DRIVES_ON, STANDS, LEAVES = range(3)
+# Values of TERMINATION.
+NOT_TERMINATED, STOPPED, REMOVED = range(3)
 
 # Roles: who moves an agent.
 EGO, COPLAYER, REPLAYED, IDM, STATIC = range(5)
@@ -115,12 +115,12 @@ ROLES = ("ego", "coplayer", "replay", "idm", "static")
     DRIVEN_COUNT,  # agents driven by policies: slots 0 up to this
     STEP,  # steps made in this trial
     TRIAL,
-    PARTNER,  # which partner policy drives the co-players
+    COPLAYER_POLICY,  # which partner policy drives the co-players
     EPISODE_STEP,  # steps made in this episode
-    IS_OVER,  # 1: its trial ended with this step
-    HAS_ENDED,  # 1: its episode ended with this step; it needs another
+    TRIAL_ENDED,  # 1: its trial ended with this step
+    EPISODE_ENDED,  # 1: its episode ended with this step; it needs another
     FAILED_SPAWNS,  # agents that found no free place at the start of the episode
-    IS_BEGINNING,  # 1: its episode is being set up
+    IS_STARTING,  # 1: its episode is being set up
 ) = range(12)
 CLOCK_COLUMNS = 12
 
@@ -133,19 +133,19 @@ class Worlds(NamedTuple):
     """What moves. W worlds, room for A agents in each."""
 
     agents: Floats  # (W, GOALS + 2 * goals, A)
-    marks: Ints  # (W, MARK_LINES, A)
+    agent_flags: Ints  # (W, FLAG_LINES, A)
     clocks: Ints  # (W, CLOCK_COLUMNS)
     seeds: NDArray[np.uint64]  # (W,) seed of the episode
     hidden: Floats  # (W, len(HIDDEN_FACTORS))
     order: Ints  # (W, A rounded up to a multiple of 32) working space of a rule, no state
-    looks: Floats  # (W, A rounded up, 8) what others see of each agent, no state: written before observations are
+    appearance: Floats  # (W, A rounded up, 8) what others see of each agent, no state: written before observations are
 
 
 class Starts(NamedTuple):
     """What each world was at the start of its episode."""
 
     agents: Floats  # as Worlds.agents
-    marks: Ints  # as Worlds.marks
+    agent_flags: Ints  # as Worlds.agent_flags
 
 
 class Logs(NamedTuple):
@@ -209,11 +209,11 @@ class Maps(NamedTuple):
 
 
 # Lines of Scenarios.cast, float32: agents as recorded, in world order.
-CAST_LENGTH, CAST_WIDTH, CAST_GOAL_X, CAST_GOAL_Y = range(4)
+BODY_LENGTH, BODY_WIDTH, BODY_GOAL_X, BODY_GOAL_Y = range(4)
 # Lines of Scenarios.motion, float32.
 MOTION_X, MOTION_Y, MOTION_HEADING, MOTION_SPEED = range(4)
 # Columns of Scenarios.counts, int32.
-CAST_COUNT, CAST_DRIVEN, FRAME_COUNT, LIGHT_COUNT = range(4)
+SELECTED_COUNT, SELECTED_DRIVEN, FRAME_COUNT, LIGHT_COUNT = range(4)
 
 
 class Scenarios(NamedTuple):
@@ -221,10 +221,10 @@ class Scenarios(NamedTuple):
 
     counts: Ints  # (S, 4)
     dt: Floats  # (S,) s
-    cast: Floats  # (S, 4, A)
-    cast_types: Ints  # (S, A) AgentType
-    cast_roles: Ints  # (S, A) Role
-    cast_sources: Ints  # (S, A) number in the recording
+    bodies: Floats  # (S, 4, A)
+    agent_types: Ints  # (S, A) AgentType
+    agent_roles: Ints  # (S, A) Role
+    agent_sources: Ints  # (S, A) number in the recording
     motion: Floats  # (S, 4, frames, A)
     valid: Bytes  # (S, frames, A)
     lights: Floats  # (S, 5, lights) stop lines

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from roadworthy.scenario.exams import EXAMS, Attempt, Motion, Situation, conditions, obstacle, situation_of
+from roadworthy.scenario.exams import EXAMS, Attempt, Motion, Situation, conditions, disqualification, situation_of
 from roadworthy.scenario.schema import AgentType, Scenario
 from tests.scenario.stage import (
     PERMITTED,
@@ -55,7 +55,7 @@ def failed(name: str, scenario: Scenario, actor: Actor) -> set[str]:
 
 
 def qualifies(name: str, scenario: Scenario) -> bool:
-    return obstacle(name, situation(scenario)) is None
+    return disqualification(name, situation(scenario)) is None
 
 
 # hard_stop: the car ahead brakes at 6 m/s2 from 3 s on.
@@ -124,7 +124,7 @@ def test_without_a_self_driving_car_that_is_there_throughout_there_is_no_exam() 
     assert situation_of(replace(scenario, valid=valid), START) is None
     assert situation_of(replace(scenario, sdc=-1), START) is None
     assert situation_of(scenario, scenario.steps - 1) is None
-    assert obstacle("hard_stop", None) is not None
+    assert disqualification("hard_stop", None) is not None
 
 
 # stop_and_go
@@ -206,7 +206,7 @@ def test_lane_change(way: str, offset: Doubles | float, fails: set[str]) -> None
 def test_a_recording_that_ends_where_the_road_does_is_no_exam() -> None:
     roads = two_lane_road()
     own = Actor(roads.line("right 0", "right 1"), 185, 12.0, sideways((2, 6, WIDTH)))
-    assert obstacle("lane_change", situation(play(roads, own))) == "the road ends soon after the recording does"
+    assert disqualification("lane_change", situation(play(roads, own))) == "the road ends soon after the recording does"
 
 
 def test_a_lane_change_that_has_begun_is_no_exam() -> None:

@@ -78,7 +78,7 @@ def crossing(control: JunctionControl, green_s: float = 40.0, limit: float = 12.
     """Four roads of one lane per direction that meet at the origin; east and west are the main street."""
     network = Network()
     section = Section(1, 3.5, limit)
-    roads = _arms(network, section, section.kerb + 10.5)
+    roads = _arms(network, section, section.curb + 10.5)
     arms = [Arm(roads[side], True, number // 2) for number, side in enumerate(SIDES)]
     build_junction(network, arms, control, (green_s,) * 4)
     return Course(network, roads)
@@ -114,7 +114,7 @@ class Film:
     y: Array
     heading: Array
     v: Array
-    there: NDArray[np.bool_]
+    present: NDArray[np.bool_]
     lights: NDArray[np.uint8]
     light_numbers: NDArray[np.int64]  # of each lane
 
@@ -127,24 +127,24 @@ class Film:
         return self.lights[self.light_numbers[lane]]
 
     def ahead_of(self, pose: Pose, user: int) -> Array:
-        """(T,) metres by which a road user's front bumper is beyond a pose, along its heading."""
+        """(T,) meters by which a road user's front bumper is beyond a pose, along its heading."""
         along = (self.x[user] - pose.x) * np.cos(pose.heading) + (self.y[user] - pose.y) * np.sin(pose.heading)
         return along + self.lengths[user] / 2
 
     def left_of(self, pose: Pose, user: int) -> Array:
-        """(T,) metres left of a pose's line of sight."""
+        """(T,) meters left of a pose's line of sight."""
         return (self.y[user] - pose.y) * np.cos(pose.heading) - (self.x[user] - pose.x) * np.sin(pose.heading)
 
     def step_at(self, place: shapely.Point, user: int) -> int:
         """The step at which somebody's middle comes closest to a place; it must come within 3 m."""
-        away = np.where(self.there[user], np.hypot(self.x[user] - place.x, self.y[user] - place.y), np.inf)
+        away = np.where(self.present[user], np.hypot(self.x[user] - place.x, self.y[user] - place.y), np.inf)
         assert away.min() < 3.0, f"road user {user} stays {away.min():.1f} m away"
         return int(away.argmin())
 
     def boxes(self, step: int) -> list[shapely.Polygon]:
         """The outlines of all who are there."""
         outlines = []
-        for i in np.flatnonzero(self.there[:, step]):
+        for i in np.flatnonzero(self.present[:, step]):
             person, pose = self.stage.roster.people[i], Pose(self.x[i, step], self.y[i, step], self.heading[i, step])
             corners = [
                 pose.shifted(ahead=a * person.length / 2, left=b * person.width / 2)
@@ -167,5 +167,5 @@ def play(stage: Stage) -> Film:
     """Let traffic run on a stage."""
     recording = record(stage)
     motion = recording.motion
-    x, y, heading, v = (np.where(motion["there"], motion[name], np.nan) for name in ("x", "y", "heading", "v"))
-    return Film(stage, x, y, heading, v, motion["there"], recording.lights, recording.tables.lanes["light"])
+    x, y, heading, v = (np.where(motion["present"], motion[name], np.nan) for name in ("x", "y", "heading", "v"))
+    return Film(stage, x, y, heading, v, motion["present"], recording.lights, recording.tables.lanes["light"])

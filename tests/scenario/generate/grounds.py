@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from roadworthy.scenario.detect import BEHAVIORS
 from roadworthy.scenario.generate.network import Lane, Network, Turn
-from roadworthy.scenario.generate.producer import Place, build_place
+from roadworthy.scenario.generate.scenarios import Place, build_place
 from roadworthy.scenario.schema import FeatureKind, LaneType, RoadMap
 
 

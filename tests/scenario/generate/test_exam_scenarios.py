@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from roadworthy.scenario.detect import BEHAVIORS, detect
-from roadworthy.scenario.exams import obstacle, situation_of
+from roadworthy.scenario.exams import disqualification, situation_of
 from roadworthy.scenario.generate.config import EXAM_STEPS
-from roadworthy.scenario.generate.producer import Producer
+from roadworthy.scenario.generate.scenarios import ScenarioGenerator
 from roadworthy.scenario.pack import encode_scenario
 from roadworthy.scenario.validate import faults
 
@@ -22,13 +22,13 @@ CHUNKS = [
 @pytest.mark.parametrize(("seed", "indices"), CHUNKS)
 @pytest.mark.parametrize("behavior", BEHAVIORS)
 def test_every_long_scenario_qualifies_for_the_exam_of_its_class(behavior: str, seed: int, indices: range) -> None:
-    producer = Producer(seed, behavior, EXAM_STEPS)
+    generator = ScenarioGenerator(seed, behavior, EXAM_STEPS)
     for index in indices:
-        scenario = producer.scenario(index)
-        where = f"produce({seed}, {behavior!r}, {index}, {EXAM_STEPS})"
+        scenario = generator.scenario(index)
+        where = f"generate_scenario({seed}, {behavior!r}, {index}, {EXAM_STEPS})"
         situation = situation_of(scenario, scenario.current_step)
         assert situation is not None, where
-        assert obstacle(behavior, situation) is None, where
+        assert disqualification(behavior, situation) is None, where
         assert detect(scenario) == (behavior,), where
         assert faults(scenario) == [], where
         assert scenario.steps == EXAM_STEPS, where
@@ -36,5 +36,5 @@ def test_every_long_scenario_qualifies_for_the_exam_of_its_class(behavior: str, 
 
 
 def test_a_long_scenario_is_a_pure_function_of_seed_class_and_index() -> None:
-    first, second = (Producer(3, "cut_in", EXAM_STEPS).scenario(1) for _ in range(2))
+    first, second = (ScenarioGenerator(3, "cut_in", EXAM_STEPS).scenario(1) for _ in range(2))
     assert encode_scenario(first) == encode_scenario(second)

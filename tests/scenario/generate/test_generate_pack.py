@@ -10,9 +10,9 @@ import pytest
 
 from roadworthy.errors import ConfigError
 from roadworthy.scenario.detect import BEHAVIORS
-from roadworthy.scenario.generate import GenerateConfig, generate_pack, produce
-from roadworthy.scenario.generate.pack import plan
-from roadworthy.scenario.generate.producer import build_place
+from roadworthy.scenario.generate import GenerateConfig
+from roadworthy.scenario.generate.pack import generate_pack, plan
+from roadworthy.scenario.generate.scenarios import build_place, generate_scenario
 from roadworthy.scenario.pack import Pack, encode_map, encode_scenario, inspect
 from roadworthy.scenario.validate import faults
 
@@ -58,7 +58,7 @@ def test_a_pack_holds_what_produce_gives_and_is_sound(pack_file: Path) -> None:
     with Pack(pack_file) as pack:
         for scenario in pack:
             _, behavior, index = scenario.id.split("-")
-            assert encode_scenario(scenario) == encode_scenario(produce(3, behavior, int(index))), scenario.id
+            assert encode_scenario(scenario) == encode_scenario(generate_scenario(3, behavior, int(index))), scenario.id
 
 
 def test_five_scenarios_share_a_network_and_its_prepared_tables(pack_file: Path) -> None:

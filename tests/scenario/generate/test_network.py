@@ -51,7 +51,7 @@ def test_the_map_says_which_lane_follows_which(grounds: list[Ground]) -> None:
             assert np.hypot(*(end - start)) < 1e-3, (ground.name, i, j)
 
 
-def test_neighbours_are_parallel_at_a_constant_distance(grounds: list[Ground]) -> None:
+def test_neighbors_are_parallel_at_a_constant_distance(grounds: list[Ground]) -> None:
     for ground in grounds:
         left = {(int(i), int(j)) for i, j in ground.road_map.left_neighbors}
         right = {(int(i), int(j)) for i, j in ground.road_map.right_neighbors}
@@ -238,7 +238,7 @@ def test_all_parts_of_road_networks_occur() -> None:
             if ground.is_roundabout(junction):
                 found.add("roundabout")
             else:
-                light = "signalised" if junction in lit else "unsignalised"
+                light = "signalised" if junction in lit else "unsignalized"
                 found.add(f"{light} {'T-junction' if ground.arms(junction) == 3 else 'crossing'}")
         found |= {"crosswalk"} if network.crosswalks else set()
         found |= {"crosswalk between junctions"} if any(c.junction < 0 for c in network.crosswalks) else set()
@@ -252,9 +252,9 @@ def test_all_parts_of_road_networks_occur() -> None:
         "off-ramp",
         "merge",
         "signalised crossing",
-        "unsignalised crossing",
+        "unsignalized crossing",
         "signalised T-junction",
-        "unsignalised T-junction",
+        "unsignalized T-junction",
         "roundabout",
         "crosswalk",
         "crosswalk between junctions",

@@ -64,7 +64,7 @@ def test_islands_are_medians_and_everything_else_is_a_boundary(grounds: list[Gro
 
 
 def strays(ground: Ground, lane: Lane) -> float:
-    """How far the sides of a lane stand out of the surface, in metres."""
+    """How far the sides of a lane stand out of the surface, in meters."""
     path, half = lane.path, lane.width / 2
     left = np.column_stack([-np.sin(path.heading), np.cos(path.heading)])
     middle = np.column_stack([path.x, path.y])
@@ -96,7 +96,7 @@ def test_paint_and_crosswalks_lie_on_the_surface(grounds: list[Ground]) -> None:
             assert paved.covers(shapely.LineString(ground.polyline(feature))), f"{ground.name}: line {feature}"
         for feature in ground.road_map.features(FeatureKind.CROSSWALK):
             crosswalk = shapely.Polygon(ground.polyline(feature))
-            # From kerb to kerb: its corners may stand out a little where the road bends.
+            # From curb to curb: its corners may stand out a little where the road bends.
             assert crosswalk.difference(paved).area < 0.05 * crosswalk.area, f"{ground.name}: crosswalk {feature}"
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from roadworthy.scenario.generate import produce
+from roadworthy.scenario.generate.scenarios import generate_scenario
 from roadworthy.scenario.schema import AgentType, FeatureKind, LightState, RoadMap, Scenario
 from tests.scenario.importers.encoder import frame, womd_message
 
@@ -50,7 +50,7 @@ def write_recordings(path: Path) -> Path:
 def recorded_message(seed: int, behavior: str = "protected_left", waits: bool = False) -> Any:
     """A WOMD scenario as it might have been recorded; waits: the self-driving car stands at a red light."""
     rng = np.random.default_rng(seed)
-    scenario = _waiting(seed, behavior) if waits else produce(seed, behavior, 0)
+    scenario = _waiting(seed, behavior) if waits else generate_scenario(seed, behavior, 0)
     scenario = _crowded(scenario, rng)
     true_places = scenario.positions[scenario.sdc, :, :2].astype(np.float64)
     scenario = _tracked(_hilly(scenario), rng)
@@ -68,7 +68,7 @@ def recorded_message(seed: int, behavior: str = "protected_left", waits: bool = 
 def _waiting(seed: int, behavior: str) -> Scenario:
     """A scene in which a car that stands before a light is the self-driving one, and the light is red throughout."""
     for index in range(40):
-        scenario = produce(seed, behavior, index)
+        scenario = generate_scenario(seed, behavior, index)
         if not len(scenario.light_lanes):
             continue
         moved = np.ptp(scenario.positions[:, :, :2], axis=1).max(axis=1)

@@ -12,16 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roadworthy.errors import ScenarioError
-from roadworthy.scenario.importers import import_womd, wire
-from roadworthy.scenario.importers.pack import Converted, convert
-from roadworthy.scenario.importers.tfrecord import Damage, Place, Record
+from roadworthy.scenario.importers import Damage, Location, Record, import_scenarios, wire
+from roadworthy.scenario.importers.run import Converted, convert
 from roadworthy.scenario.importers.womd_schema import SCENARIO_READER
 from roadworthy.scenario.pack import Pack
 from tests.scenario.example import example_scenario
 from tests.scenario.importers.encoder import WOMD, frame, womd_message
 
 GOOD = womd_message(example_scenario()).SerializeToString()
-PLACE = Place(Path("some.tfrecord"), 3, 99)
+LOCATION = Location(Path("some.tfrecord"), 3, 99)
 
 positions = st.integers(0, len(GOOD) - 1)
 pieces = st.one_of(
@@ -56,10 +55,10 @@ def edited(data: bytes, changes: list[tuple[str, int, bytes | int]]) -> bytes:
 @settings(max_examples=300)
 @given(st.lists(edits, min_size=1, max_size=6))
 def test_edited_bytes_are_read_or_refused(changes: list[tuple[str, int, bytes | int]]) -> None:
-    outcome = convert(Record(PLACE, edited(GOOD, changes)))
+    outcome = convert(("womd", Record(LOCATION, edited(GOOD, changes))))
     if isinstance(outcome, Damage):
-        assert outcome.place == PLACE
-        assert len(outcome.what) > 10
+        assert outcome.location == LOCATION
+        assert len(outcome.reason) > 10
     else:
         assert isinstance(outcome, Converted)
 
@@ -76,7 +75,7 @@ def with_field(change: Callable[[object], None]) -> bytes:
     [
         (GOOD[:-7], "byte [0-9]+, Scenario"),
         (b"", "no scenario_id"),
-        (b"\x0a\xff\xff\xff\xff\x0f", "longer than what is left"),
+        (b"\x0a\xff\xff\xff\xff\x0f", "longer than the rest of the enclosing message"),
         (GOOD + b"\x11\x00", "ends in the middle of a value"),
         (GOOD + b"\x10\x05", "the wire type is not that of the field's kind"),
         (with_field(lambda m: m.tracks[0].states.add()), "track 0 has 92 states, but there are 91 time stamps"),
@@ -94,9 +93,9 @@ def test_the_error_names_file_record_and_problem_and_nothing_is_written(
     path.write_bytes(frame(GOOD) + frame(data))
     where = rf"{re.escape(str(path))}, record 1 at byte {len(GOOD) + 16}: .*{problem}"
     with pytest.raises(ScenarioError, match=where):
-        import_womd([path], tmp_path / "x.pack", processes=1)
+        import_scenarios([path], tmp_path / "x.pack", format="womd", processes=1)
     assert [entry.name for entry in tmp_path.iterdir()] == ["hostile.tfrecord"]
-    report = import_womd([path], tmp_path / "x.pack", processes=1, skip_damaged=True)
+    report = import_scenarios([path], tmp_path / "x.pack", format="womd", processes=1, skip_damaged=True)
     assert (report.scenario_count, len(report.damages)) == (1, 1)
     with Pack(tmp_path / "x.pack") as pack:
         assert len(pack) == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 
 from roadworthy.errors import ScenarioError, UsageError
 from roadworthy.scenario import processes as spreading
-from roadworthy.scenario.importers import import_womd
+from roadworthy.scenario.importers import import_scenarios
 from roadworthy.scenario.importers.womd import read_scenario
 from roadworthy.scenario.pack import Pack, inspect
 from roadworthy.scenario.prepare import TABLE_ARRAYS, prepare
@@ -23,6 +24,7 @@ from tests.scenario.example import differences, example_scenario
 from tests.scenario.importers.encoder import frame, womd_message
 
 HEADER_BYTES = 12
+import_womd = partial(import_scenarios, format="womd")
 
 
 def encoded(name: str) -> bytes:
@@ -84,9 +86,9 @@ def test_a_damaged_record_is_an_error_that_names_it_and_nothing_is_written(tmp_p
 def test_damaged_records_are_skipped_by_choice_and_listed(tmp_path: Path, output: Path) -> None:
     path, third = damaged(tmp_path)
     report = import_womd([path], output, skip_damaged=True, processes=1)
-    assert [damage.place.number for damage in report.damages] == [1, 2]
-    assert report.damages[1].place.offset == third
-    assert "Scenario.tracks_to_predict: it is longer than what is left" in report.damages[1].what
+    assert [damage.location.number for damage in report.damages] == [1, 2]
+    assert report.damages[1].location.offset == third
+    assert "Scenario.tracks_to_predict: it is longer than the rest of the enclosing message" in report.damages[1].reason
     with Pack(output) as pack:
         assert list(pack.ids) == ["one", "four"]
 
@@ -154,6 +156,6 @@ def test_an_imported_recording_replays_in_the_simulator(tmp_path: Path, output: 
         walker = 2
         for step in range(1, 20):
             env.step(np.zeros((env.row_count, 2)))
-            now = env.batch.worlds.agents[0][[X, Y]]
+            now = env.agents[0][[X, Y]]
             place = scenario.positions[walker, scenario.current_step + step, :2]
             assert (np.abs(now - place[:, None]) < 1e-3).all(axis=0).any()

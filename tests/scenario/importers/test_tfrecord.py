@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roadworthy.errors import UsageError
-from roadworthy.scenario.importers.tfrecord import Damage, Record, crc32c, masked_crc32c, records
+from roadworthy.scenario.importers import Damage, Record
+from roadworthy.scenario.importers.tfrecord import crc32c, masked_crc32c, records
 from tests.scenario.importers.encoder import frame
 
 PARTS = [b"first", b"", b"third, a longer one" * 10]
@@ -70,7 +71,7 @@ def test_records_are_read_in_order(name: str, tmp_path: Path) -> None:
     found = list(records(path))
     assert all(isinstance(record, Record) for record in found)
     assert [record.data for record in found if isinstance(record, Record)] == PARTS
-    offsets = [record.place.offset for record in found]
+    offsets = [record.location.offset for record in found]
     assert offsets == [data.index(frame(part)) for part in PARTS]
 
 
@@ -93,7 +94,7 @@ def test_any_changed_byte_is_noticed(tmp_path_factory: pytest.TempPathFactory, a
     data[at] ^= change
     (damage,) = damages(write(tmp_path_factory.mktemp("x") / "x", bytes(data)))
     ends = [sum(len(frame(part)) for part in PARTS[: k + 1]) for k in range(len(PARTS))]
-    assert damage.place.number == next(k for k, end in enumerate(ends) if at < end)
+    assert damage.location.number == next(k for k, end in enumerate(ends) if at < end)
 
 
 @given(st.integers(1, len(whole_file()) - 1))
@@ -101,7 +102,7 @@ def test_any_cut_inside_a_record_is_noticed(tmp_path_factory: pytest.TempPathFac
     found = damages(write(tmp_path_factory.mktemp("x") / "x", whole_file()[:size]))
     ends = {sum(len(frame(part)) for part in PARTS[: k + 1]) for k in range(len(PARTS))}
     assert len(found) == (size not in ends)
-    assert all("the file ends after" in damage.what for damage in found)
+    assert all("the file ends after" in damage.reason for damage in found)
 
 
 def test_after_damaged_data_the_next_record_is_found(tmp_path: Path) -> None:
@@ -110,7 +111,7 @@ def test_after_damaged_data_the_next_record_is_found(tmp_path: Path) -> None:
     found = list(records(write(tmp_path / "x", bytes(data))))
     assert [type(item) for item in found] == [Damage, Record, Record]
     assert isinstance(found[0], Damage)
-    assert "the checksum of its 5 bytes is" in found[0].what
+    assert "the checksum of its 5 bytes is" in found[0].reason
 
 
 def test_after_a_damaged_length_the_rest_is_told_to_be_lost(tmp_path: Path) -> None:
@@ -119,16 +120,16 @@ def test_after_a_damaged_length_the_rest_is_told_to_be_lost(tmp_path: Path) -> N
     data[second] ^= 1
     found = list(records(write(tmp_path / "x", bytes(data))))
     assert [type(item) for item in found] == [Record, Damage]
-    assert found[1].place == (tmp_path / "x", 1, second)
+    assert found[1].location == (tmp_path / "x", 1, second)
     assert isinstance(found[1], Damage)
-    assert "the checksum of its length" in found[1].what
-    assert "follows in this file is lost" in found[1].what
+    assert "the checksum of its length" in found[1].reason
+    assert "the rest of this file is lost" in found[1].reason
 
 
 def test_a_record_that_no_message_could_fill_is_damaged(tmp_path: Path) -> None:
     length = struct.pack("<Q", 2**31)
     (damage,) = damages(write(tmp_path / "x", length + struct.pack("<I", masked_crc32c(length))))
-    assert f"it has {2**31} bytes, allowed: {2**31 - 1}" in damage.what
+    assert f"it has {2**31} bytes, allowed: {2**31 - 1}" in damage.reason
 
 
 def test_a_gzipped_file_that_was_cut_or_is_none_is_damaged(tmp_path: Path) -> None:
@@ -136,4 +137,4 @@ def test_a_gzipped_file_that_was_cut_or_is_none_is_damaged(tmp_path: Path) -> No
     for data in (packed[: len(packed) // 2], whole_file(), packed[:-8] + bytes(8)):
         found = damages(write(tmp_path / "x.gz", data))
         assert len(found) == 1
-        assert "can't be unpacked" in found[0].what
+        assert "can't be unpacked" in found[0].reason

@@ -183,12 +183,12 @@ def test_whatever_is_read_google_protobuf_reads_too(data: bytes) -> None:
 @pytest.mark.parametrize(
     ("data", "told"),
     [
-        ("1207", "byte 0, Root.branches: it is longer than what is left of the message around it"),
+        ("1207", "byte 0, Root.branches: it is longer than the rest of the enclosing message"),
         ("1204 12020a09", "byte 4, Root.branches.leaves.d: it is longer"),
         ("0880", "byte 0, Root.id: the message ends in the middle of a value"),
-        ("08" + "ff" * 11, "byte 0, Root.id: a number goes on after its tenth byte"),
-        ("0001", "byte 0, Root: no field has such a number"),
-        ("0b", "byte 0, Root.id: wire types 3, 4, 6 and 7"),
+        ("08" + "ff" * 11, "byte 0, Root.id: a number has more than ten bytes"),
+        ("0001", "byte 0, Root: the field number is invalid"),
+        ("0b", "byte 0, Root.id: wire types 3 and 4"),
         ("0d00000000", "byte 0, Root.id: the wire type is not that of the field's kind"),
         ("1205 2a03000000", "byte 2, Root.branches.points: packed numbers don't fill it evenly"),
         ("080a 1203220180", "byte 4, Root.branches.packed: packed numbers don't fill it evenly"),
@@ -201,7 +201,7 @@ def test_damage_is_told_with_its_byte_and_its_field(data: str, told: str) -> Non
 
 
 def test_text_that_is_no_utf8_is_told() -> None:
-    with pytest.raises(ScenarioError, match=r"Root\.names: .*xff.* is no text in UTF-8"):
+    with pytest.raises(ScenarioError, match=r"Root\.names: .*xff.* is not UTF-8 text"):
         READER.read(b"\x22\x01\xff").texts("names")
 
 

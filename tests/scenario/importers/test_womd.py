@@ -160,7 +160,7 @@ def test_a_size_is_that_of_the_step_nearest_to_the_current_one(message: Any) -> 
     for step in range(5, 14):
         track.states[step].valid = False
     assert read(message).sizes[0, 0] == np.float32(4.14)
-    assert left_out(message) == {"agents whose size changes by more than a centimetre": 1}
+    assert left_out(message) == {"agents whose size changes by more than a centimeter": 1}
 
 
 def test_a_scenario_without_a_self_driving_car_has_none(message: Any) -> None:
@@ -273,7 +273,7 @@ def test_time_stamps_may_jitter(message: Any) -> None:
     for step in range(len(message.timestamps_seconds)):
         message.timestamps_seconds[step] += 0.002 * step
     message.timestamps_seconds[-1] += 0.05
-    assert left_out(message) == {"time steps that are a tenth longer or shorter than the others": 1}
+    assert left_out(message) == {"time steps that differ by a tenth from the others": 1}
 
 
 def test_a_scenario_with_objects_of_interest_is_tagged(message: Any) -> None:
@@ -316,12 +316,12 @@ def name_difficulty(message: Any) -> None:
 @pytest.mark.parametrize(
     ("change", "what"),
     [
-        (add_lane_of_one_kind_unknown, "map features of a kind that is not known"),
+        (add_lane_of_one_kind_unknown, "map features of an unknown kind"),
         (add_empty_line, "map features without points"),
-        (set_strange_type, "types of map features that are not known"),
+        (set_strange_type, "unknown types of map features"),
         (link_to_nowhere, "links to lanes that are not on the map"),
         (light_nowhere, "states of lights on lanes that are not on the map"),
-        (show_strange_light, "states of lights that are not known"),
+        (show_strange_light, "unknown states of lights"),
         (add_lidar, "frames of lidar"),
         (name_difficulty, "difficulties of tracks to predict"),
     ],

@@ -7,7 +7,7 @@ import pytest
 
 from roadworthy.scenario.detect import BEHAVIORS
 from roadworthy.scenario.detect.tracks import Tracks
-from roadworthy.scenario.generate.producer import produce
+from roadworthy.scenario.generate.scenarios import generate_scenario
 from roadworthy.scenario.lanes.locate import locate
 from roadworthy.scenario.lanes.network import LaneNetwork
 from tests.metrics.closed_loop.roads import Lane, road_map
@@ -16,7 +16,7 @@ from tests.scenario.stage import WIDTH, Actor, play, profile, sideways, two_lane
 
 @pytest.mark.parametrize("behavior", BEHAVIORS[::3])
 def test_every_vehicle_is_where_the_compiled_search_finds_it(behavior: str) -> None:
-    tracks = Tracks.of(produce(11, behavior, 0))
+    tracks = Tracks.of(generate_scenario(11, behavior, 0))
     looked_at = 0
     for agent in np.flatnonzero((tracks.types == 1) & tracks.valid.all(axis=1)).tolist():
         x, y, heading = (line[agent].astype(np.float64) for line in (tracks.x, tracks.y, tracks.heading))

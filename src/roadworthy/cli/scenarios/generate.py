@@ -1,14 +1,15 @@
-"""`roadworthy scenarios generate`: make a pack of scenarios from a seed."""
+"""`roadworthy scenarios generate`: generate a pack of scenarios from a seed."""
 
 from __future__ import annotations
 
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from roadworthy.cli.files import make_folder, require_suffix
+from roadworthy.cli.files import require_suffix
 from roadworthy.cli.output import JsonFlag, examples, note, tell, tell_json
 from roadworthy.cli.progress import progress
 
@@ -27,18 +28,22 @@ def generate(
             "--output",
             "-o",
             metavar="PACK",
-            help="Where to write.",
+            help="The pack to write.",
             callback=require_suffix(".pack"),
             show_default=False,
         ),
     ],
-    count: Annotated[int | None, typer.Option(metavar="N", min=1, help="How many scenarios (1200).")] = None,
-    seed: Annotated[int | None, typer.Option(metavar="N", min=0, help="The same seed, the same bytes (0).")] = None,
-    steps: Annotated[int | None, typer.Option(metavar="N", min=91, help="Steps of 0.1 s in each (91).")] = None,
-    behaviors: Annotated[
-        list[str] | None, typer.Option("--class", metavar="NAME", help="A behaviour class; repeatable (all).")
+    count: Annotated[int | None, typer.Option(metavar="N", min=1, help="Number of scenarios (1200).")] = None,
+    seed: Annotated[int | None, typer.Option(metavar="N", min=0, help="Equal seeds give equal bytes (0).")] = None,
+    steps: Annotated[
+        int | None, typer.Option(metavar="N", min=91, help="Number of steps of 0.1 s in each scenario (91).")
     ] = None,
-    processes: Annotated[int | None, typer.Option(metavar="N", min=1, help="Processes (one per core).")] = None,
+    behaviors: Annotated[
+        list[str] | None, typer.Option("--class", metavar="NAME", help="A behavior class; repeatable (all).")
+    ] = None,
+    processes: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Number of processes (one per core).")
+    ] = None,
     config: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A TOML file with a section \\[generate].", show_default=False)
     ] = None,
@@ -47,14 +52,13 @@ def generate(
     ] = None,
     json: JsonFlag = False,
 ) -> None:
-    """Make a pack of scenarios from a seed: towns with recorded traffic.
+    """Generate a pack of scenarios from a seed: road networks with recorded traffic.
 
-    Flags win over --set, and --set over the file.
+    Flags override --set, and --set overrides the file.
     """
     from roadworthy.config import Layer, parse_overrides, read, resolve
-    from roadworthy.kernels.compile import cache_folder
-    from roadworthy.scenario.generate import GenerateConfig, generate_pack
-    from roadworthy.scenario.pack import Pack
+    from roadworthy.scenario.generate import GenerateConfig
+    from roadworthy.scenario.generate import generate as generate_scenarios
 
     flags: dict[str, Any] = {"count": count, "seed": seed, "steps": steps, "classes": behaviors or None}
     layers = [read(config, "generate")] if config else []
@@ -62,17 +66,23 @@ def generate(
     layers.append(Layer("the command line", {key: value for key, value in flags.items() if value is not None}))
     settings = resolve(GenerateConfig, layers).config
 
-    if not cache_folder("scenario").exists():
-        note("compiling first, about half a minute, once for each version")
+    note_compilation()
     started = time.monotonic()
-    with progress("generating") as report:
-        generate_pack(settings, make_folder(output), processes=processes, progress=report)
+    with progress("generating scenarios") as report:
+        result = generate_scenarios(output, **asdict(settings), processes=processes, progress=report)
     seconds = time.monotonic() - started
     size = output.stat().st_size
-    with Pack(output) as pack:
-        made: dict[str, Any] = {"scenarios": len(pack), "maps": pack.map_count, "tags": pack.tag_counts}
     if json:
-        tell_json({"pack": str(output), **made, "bytes": size, "seconds": round(seconds, 3)})
+        facts = {"scenarios": result.scenario_count, "maps": result.map_count, "tags": result.tag_counts}
+        tell_json({"pack": str(output), **facts, "bytes": size, "seconds": round(seconds, 3)})
     else:
-        counts = f"scenarios: {made['scenarios']}, classes: {len(made['tags'])}, maps: {made['maps']}"
+        counts = f"scenarios: {result.scenario_count}, classes: {len(result.tag_counts)}, maps: {result.map_count}"
         tell(f"{output} ({counts}; {size / 1e6:.1f} MB in {seconds:.1f} s)")
+
+
+def note_compilation() -> None:
+    """Say so if kernels have to be compiled first."""
+    from roadworthy.kernels import cache_folder
+
+    if not cache_folder("scenario").exists():
+        note("compiling kernels (once per version, about half a minute)")

@@ -1,4 +1,4 @@
-"""`roadworthy scenarios sheet`: one picture with a tile for every behaviour class of a pack."""
+"""`roadworthy scenarios sheet`: one picture with a tile for every behavior class of a pack."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def sheet(
     columns: Annotated[int, typer.Option(metavar="N", min=1, max=12, help="How many tiles side by side.")] = 4,
     width: Annotated[int, typer.Option(metavar="PX", min=400, max=8000, help="The picture's width.")] = 1600,
 ) -> None:
-    """Draw one picture with a tile for every behaviour class of a pack."""
+    """Draw one picture with a tile for every behavior class of a pack."""
     from roadworthy.render.birdview import save_png
     from roadworthy.render.sheet import contact_sheet
     from roadworthy.scenario.pack import Pack

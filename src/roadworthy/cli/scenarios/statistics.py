@@ -1,4 +1,4 @@
-"""`roadworthy scenarios statistics`: how the traffic of a pack compares with human driving, in pictures and numbers."""
+"""`roadworthy scenarios statistics`: compare the traffic of a pack with human driving, in plots and numbers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import typer
 from roadworthy.cli.files import PackPath
 from roadworthy.cli.output import JsonFlag, examples, tell, tell_json
 from roadworthy.cli.progress import progress
-from roadworthy.errors import UsageError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -24,30 +23,19 @@ EXAMPLES = examples(
 def statistics(
     pack: PackPath,
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where to write.", show_default=False)
+        Path, typer.Option("--output", "-o", metavar="FOLDER", help="The folder to write to.", show_default=False)
     ],
     json: JsonFlag = False,
 ) -> None:
-    """Measure speeds, headways, accelerations, lane changes and gaps, and set them beside figures of human driving.
+    """Measure speeds, headways, accelerations, lane changes and gaps, and compare them with published figures.
 
-    Writes pictures and a table (traffic_*.png, traffic_table.md) into the folder.
+    Writes plots and a table (traffic_*.png, traffic_table.md) into the folder.
     """
-    from roadworthy.scenario.pack import Pack
-    from roadworthy.scenario.statistics import measure
-    from roadworthy.scenario.statistics.draw import draw
-    from roadworthy.scenario.statistics.summary import markdown, summarise
+    from roadworthy.scenario.statistics import write_statistics
 
-    if output.exists() and not output.is_dir():
-        raise UsageError(f"{str(output)!r} is a file, expected a folder to write pictures into; name another one")
-    with Pack(pack) as opened, progress("measuring") as report:
-        if not len(opened):
-            raise UsageError(f"{pack}: the pack is empty, so there is nothing to measure")
-        sample = measure(opened, report)
-    output.mkdir(parents=True, exist_ok=True)
-    table = output / "traffic_table.md"
-    table.write_text(markdown(sample), encoding="utf-8")
-    files = [str(path) for path in (*draw(sample, output), table)]
-    summary = summarise(sample)
+    with progress("measuring traffic") as report:
+        summary, paths = write_statistics(pack, output, progress=report)
+    files = [str(path) for path in paths]
     if json:
         tell_json({"pack": str(pack), **summary, "files": files})
     else:

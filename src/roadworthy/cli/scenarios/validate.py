@@ -1,9 +1,7 @@
-"""`roadworthy scenarios validate`: find every fault of a pack, in the file and in the motion, by severity."""
+"""`roadworthy scenarios validate`: find the faults of a pack."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -12,10 +10,10 @@ import typer
 from roadworthy.cli.files import PackPath
 from roadworthy.cli.output import JsonFlag, examples, note, tell, tell_json
 from roadworthy.cli.progress import progress
-from roadworthy.errors import PackError, ScenarioError
+from roadworthy.errors import ScenarioError
 
 if TYPE_CHECKING:
-    from roadworthy.scenario.validate import Tally
+    from roadworthy.scenario.validate import FaultCounts, PackFault
 
 EXAMPLES = examples(
     "roadworthy scenarios validate town.pack",
@@ -31,8 +29,8 @@ def validate(
     profile: Annotated[
         ProfileName,
         typer.Option(
-            help="How severe faults are: for generated scenarios each is an error, for recorded ones tracker noise, "
-            "gaps and crowding are notes. `source` takes the profile of each scenario's source."
+            help="How faults are rated. `generated`: each is an error; `recorded`: tracker noise, gaps and crowding "
+            "are notes; `source`: the profile of each scenario's source."
         ),
     ] = "source",
     list_all: Annotated[bool, typer.Option("--all", help="List every fault, not only counts and examples.")] = False,
@@ -41,69 +39,46 @@ def validate(
         int | None, typer.Option(hidden=True, metavar="N", min=0, help="Deprecated, without effect: see --all.")
     ] = None,
 ) -> None:
-    """Find every fault of a pack: damaged bytes, arrays that don't fit, overlaps, motion no human would drive.
+    """Find the faults of a pack: damaged bytes, arrays that do not fit together, overlaps, impossible motion.
 
-    Ends with exit code 3 when there are errors; warnings and notes do not count.
+    The exit code is 3 if there are errors; warnings and notes do not change it.
     """
-    from roadworthy.scenario.validate import Severity, Tally
+    from roadworthy.scenario.validate import Severity, validate_pack
 
     if max_shown is not None:
         note("--max-shown is deprecated and has no effect; --all lists every fault")
-    tally, used, listed = Tally(), Counter[str](), []
-    for fault in _faults(pack, profile, used):
-        tally.add(fault["where"], Severity(fault["severity"]), fault["rule"], fault["message"])
+    listed: list[dict[str, Any]] = []
+
+    def list_fault(fault: PackFault) -> None:
         if json:
-            listed.append(fault)
+            listed.append({name: value for name, value in fault._asdict().items() if value is not None})
         elif list_all:
-            tell(f"{fault['where']}: {fault['severity']}: {fault['rule']}: {fault['message']}")
+            tell(f"{fault.where}: {fault.severity}: {fault.rule}: {fault.message}")
+
+    with progress("validating") as report:
+        counts = validate_pack(pack, None if profile == "source" else profile, on_fault=list_fault, progress=report)
     if json:
-        counts = {severity.value: tally.severities[severity] for severity in Severity}
         kinds = [
-            {"severity": kind.severity.value, "rule": kind.rule, "count": kind.count, "places": kind.places}
-            for kind in tally.kinds
+            {"severity": kind.severity, "rule": kind.rule, "count": kind.count, "places": kind.places}
+            for kind in counts.kinds
         ]
-        facts = {"pack": str(pack), "profiles": dict(used), "counts": counts, "kinds": kinds}
-        tell_json({**facts, "fault_count": tally.total, "faults": listed})
+        by_severity = {severity: counts.severities[severity] for severity in Severity}
+        facts = {"pack": str(pack), "profiles": dict(counts.profiles), "counts": by_severity, "kinds": kinds}
+        tell_json({**facts, "fault_count": counts.total, "faults": listed})
     else:
-        _show(pack, tally, used)
-    if tally.severities[Severity.ERROR]:
+        _show(pack, counts)
+    if counts.severities[Severity.ERROR]:
         raise typer.Exit(ScenarioError.exit_code)
 
 
-def _faults(path: Path, profile_name: ProfileName, used: Counter[str]) -> Iterator[dict[str, Any]]:
-    """Faults of the file first, then of every scenario that can be read; counts in `used` how often a profile was."""
-    from roadworthy.scenario.pack import Pack, inspect
-    from roadworthy.scenario.validate import faults, profile_named, profile_of
-
-    if not path.exists():
-        raise PackError(f"{path}: there is no such file")
-    with progress("reading") as report:
-        damage = inspect(path, report)
-    for found in damage:
-        yield {"where": found.where, "severity": "error", "rule": "integrity", "message": found.what}
-    damaged = {found.where for found in damage}
-    if damaged & {"file", "index"}:
-        return
-    with Pack(path) as pack, progress("validating") as report:
-        for number, name in enumerate(pack.ids):
-            where = f"scenario {name!r}"
-            if where not in damaged:
-                scenario = pack[number]
-                profile = profile_of(scenario) if profile_name == "source" else profile_named(profile_name)
-                used[profile.name] += 1
-                for fault in faults(scenario, profile):
-                    found_there = {"where": where, "severity": fault.severity.value, "rule": fault.rule}
-                    yield {**found_there, "message": fault.message, "agent": fault.agent, "step": fault.step}
-            report(number + 1, len(pack))
-
-
-def _show(pack: Path, tally: Tally, used: Counter[str]) -> None:
+def _show(pack: Path, counts: FaultCounts) -> None:
+    used = counts.profiles
     profiles = ", ".join(f"{name} ({count})" if len(used) > 1 else name for name, count in used.items())
     checked = f"{used.total()} scenario{'' if used.total() == 1 else 's'}"
     about = f" ({checked}, profile: {profiles})" if used else ""
-    tell(f"{pack}: {tally.describe() if tally.total else 'no faults'}{about}")
-    for kind in tally.kinds:
+    tell(f"{pack}: {counts.describe() if counts.total else 'no faults'}{about}")
+    for kind in counts.kinds:
         places = f" in {kind.places} places" if kind.places > 1 else ""
-        tell(f"{kind.severity.value:8}{kind.rule}: {kind.count}{places}, such as", f"        {kind.example}")
-    if tally.total:
+        tell(f"{kind.severity:8}{kind.rule}: {kind.count}{places}, such as", f"        {kind.example}")
+    if counts.total:
         tell("--all lists every fault")

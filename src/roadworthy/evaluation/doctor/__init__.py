@@ -1,4 +1,4 @@
-"""The doctor: is everything there that an evaluation needs, and what will it take?"""
+"""Check that everything an evaluation needs is there, and estimate its time and memory."""
 
 from roadworthy.evaluation.doctor.findings import Finding, State
 from roadworthy.evaluation.doctor.machine import examine_machine

@@ -1,4 +1,4 @@
-"""One step of a section's worlds with its policy, timed and weighed, and what the whole section would take by that."""
+"""Time one step of the worlds of a section, and estimate the time and memory of the whole section."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from roadworthy.evaluation.sections import evaluator_class
 from roadworthy.evaluation.task import Task
 from roadworthy.policy import protocol
 from roadworthy.policy.protocol import PolicyInfo, drive_batch
-from roadworthy.scenario.generate.pack import available_cores
 from roadworthy.scenario.pack import Pack
+from roadworthy.scenario.processes import available_cores
 
 _WARM_STEPS, _TIMED_STEPS = 3, 10
 
 
 def kind_of(config: EvaluatorConfig) -> object:
-    """What sections have in common whose steps cost the same."""
+    """Return what decides the cost of a step: sections with equal values are tried once."""
     path = config.source.path if config.scenarios is not None else None
     drivers = config.policy, config.coplayers
     return config.type, path, config.env, config.worlds, config.engine, config.workers, config.device, drivers
 
 
 def estimate(what: str, configs: Sequence[EvaluatorConfig], policy: str | None) -> Finding:
-    """Try the worlds of sections that are alike."""
+    """Estimate the cost of sections whose steps cost the same."""
     config = configs[0]
     evaluator = evaluator_class(config.type)()
     if not isinstance(evaluator, DrivingEvaluator):
-        return Finding(what, State.OK, f"{config.type} does not drive in the simulator; no step was tried")
+        return Finding(what, State.OK, f"{config.type} does not run in the simulator; no step was tried")
     path, counts = _some_scenarios(configs)
     worlds = min(config.worlds, max(counts))
     task = Task(what, path, config.env, _policy_maker(config, policy), worlds, config.device)
@@ -72,9 +72,9 @@ def _policy_maker(config: EvaluatorConfig, policy: str | None) -> Any:
 
 
 def _some_scenarios(configs: Sequence[EvaluatorConfig]) -> tuple[Path, list[int]]:
-    """A pack to try a step in, and how many episodes each section owes.
+    """Return a pack for trying a step, and the number of episodes of each section.
 
-    Where the pack has yet to be generated, one scenario has to do.
+    If the pack is not generated yet, a pack of one scenario is generated for the trial.
     """
     source = configs[0].source
     if source.recipe is not None and not source.is_there:
@@ -93,6 +93,8 @@ def _some_scenarios(configs: Sequence[EvaluatorConfig]) -> tuple[Path, list[int]
 def _try(task: Task) -> tuple[float, int]:
     """Seconds of a step with the policy, and bytes of the worlds."""
     env, policy = task.make_env(), task.make_policy()
+    """Return the seconds of a step with the policy, and the bytes of the worlds."""
+    env, policy = task.make_env(), task.make_policy()
     worlds = np.arange(env.world_count)
     env.assign(worlds.tolist(), (worlds % len(env.pack)).tolist(), worlds.tolist())
     protocol.start(policy, PolicyInfo.of_drive_env(env))
@@ -108,7 +110,7 @@ def _try(task: Task) -> tuple[float, int]:
 
 
 def _resident_bytes() -> int:
-    """The most that this process has held so far."""
+    """Return the peak memory of this process."""
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 

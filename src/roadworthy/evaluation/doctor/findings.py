@@ -1,4 +1,4 @@
-"""What the doctor finds: one line for each thing that was looked at."""
+"""Findings of the doctor: one for each thing that it checks."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from roadworthy.errors import RoadworthyError
 
 
 class State(Enum):
-    """How bad it is."""
+    """The severity of a finding."""
 
     OK = "ok"
-    WARNING = "warning"  # it works, but not as one might expect
+    WARNING = "warning"  # an evaluation works, but perhaps not as expected
     FAULT = "fault"  # an evaluation would fail
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at."""
+    """The result of one check."""
 
     what: str
     state: State
     told: str
     figures: Mapping[str, Any] = field(default_factory=dict)
-    # The same in numbers, for programs.
+    # The same as numbers, for programs.
 
 
 def look(what: str, examine: Callable[[], Finding]) -> Finding:
-    """Look at one thing; whatever goes wrong with it is the finding."""
+    """Run one check; an error in it becomes the finding."""
     try:
         return examine()
     except (RoadworthyError, OSError) as error:
         return Finding(what, State.FAULT, str(error))
-    except Exception as error:  # a library that is broken is what a doctor is there for
+    except Exception as error:  # a broken library may raise any error
         return Finding(what, State.FAULT, f"{type(error).__name__}: {error}")

@@ -1,4 +1,4 @@
-"""What the machine has to offer: libraries, compiled kernels, a GPU, a video encoder, room on the disk."""
+"""Check the machine: libraries, compiled kernels, GPU, video encoder, disk space."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import numpy as np
 from roadworthy import __version__
 from roadworthy.evaluation.doctor.findings import Finding, State, look
 from roadworthy.folders import require_writable
-from roadworthy.kernels.compile import cache_folder
+from roadworthy.kernels import cache_folder
 
 _LIBRARIES = ("numpy", "numba", "torch", "pyarrow", "av")
 _FRAMES = 8
@@ -24,7 +24,7 @@ _LITTLE_ROOM_GB = 2.0
 
 
 def examine_machine(out: Path) -> Iterator[Finding]:
-    """Findings about the machine, one by one; out is where runs will go."""
+    """Yield findings about the machine; out: the folder for run folders."""
     yield look("libraries", _libraries)
     yield look("kernels", _kernels)
     yield look("gpu", _gpu)
@@ -44,7 +44,7 @@ def _kernels() -> Finding:
     folder = cache_folder("sim")
     require_writable(folder)
     if not folder.exists():
-        told = "not compiled yet: the first step takes about two minutes, once for each version"
+        told = "not compiled yet: the first step compiles them, which takes about two minutes, once per version"
         return Finding("kernels", State.WARNING, told)
     return Finding("kernels", State.OK, f"compiled before, in {folder}")
 
@@ -53,7 +53,7 @@ def _gpu() -> Finding:
     import torch
 
     if not torch.cuda.is_available():
-        return Finding("gpu", State.OK, 'none that torch can use; device = "cpu" works', {"gpus": []})
+        return Finding("gpu", State.OK, 'torch finds no GPU; use device = "cpu"', {"gpus": []})
     gpus = []
     for number in range(torch.cuda.device_count()):
         free, total = torch.cuda.mem_get_info(number)
@@ -76,7 +76,7 @@ def _videos() -> Finding:
         with av.open(str(path)) as film:
             count, codec = sum(1 for _ in film.decode(video=0)), film.streams.video[0].codec_context.name
     if count != _FRAMES:
-        return Finding("videos", State.FAULT, f"{_FRAMES} frames were encoded and {count} came back; reinstall av")
+        return Finding("videos", State.FAULT, f"{count} of {_FRAMES} encoded frames could be decoded; reinstall av")
     return Finding("videos", State.OK, f"{codec} encodes and decodes", {"codec": codec})
 
 

@@ -1,4 +1,4 @@
-"""What the sections of a file need: packs, policies, sinks, and one step of every kind of world."""
+"""Check what the sections of a file need: packs, policies, sinks, and one step of each kind of world."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from roadworthy.sources import ScenarioSource
 def examine_suite(
     source: str | Path, out: Path, *, policy: str | None = None, overrides: Sequence[str] = ()
 ) -> Iterator[Finding]:
-    """Findings about everything that the sections of a file name; worlds that are alike are tried once."""
+    """Yield findings about everything that the sections of a file name; worlds that are alike are tried once."""
     training = training_of(policy) if policy is not None else None
     sections = chosen(read_sections(source, training=training, overrides=overrides))
     sound = [section for section in sections if section.error is None]
@@ -73,7 +73,7 @@ def _pack(path: Path, sources: Sequence[ScenarioSource]) -> Finding:
 def _policies(configs: Sequence[EvaluatorConfig], policy: str | None) -> Iterator[Finding]:
     named = [(config.policy_for(policy), config.policy_config) for config in configs]
     if any(spec is None for spec, _ in named):
-        told = "none is named: give one with --checkpoint, or in the sections; the steps below are driven at random"
+        told = "no policy is named: give one with --policy, or in the sections; the steps below use random actions"
         yield Finding("policy", State.WARNING, told)
     partners: list[tuple[str | None, dict[str, Any]]] = [(spec, {}) for config in configs for spec in config.coplayers]
     found: list[tuple[str, dict[str, Any]]] = []

@@ -66,7 +66,7 @@ class InlineEngine:
                 duties.lose(list(running.values()), reason_of(error))
                 running.clear()
             finally:
-                env.watch(None)
+                env.set_pre_reset_callback(None)
         duties.settle()
 
 

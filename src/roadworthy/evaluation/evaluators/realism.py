@@ -17,7 +17,7 @@ from roadworthy.metrics.trace_figures import TraceFigures
 from roadworthy.record import Run
 from roadworthy.scenario.pack import Pack
 from roadworthy.sim.config import EpisodeConfig, SimConfig
-from roadworthy.sim.maps.store import MOST_AGENTS
+from roadworthy.sim.maps.scenario_store import MOST_AGENTS
 
 # The world of the challenge: who is there at the current step is driven to the end, and nobody else comes. A goal is
 # where a recording ends: who stands exactly there has reached it, and stays; nobody else is stopped, and nobody leaves.

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 from roadworthy.scenario.schema import FeatureKind, Floats, Longs, RoadMap, Scenario
 
 _CELL_M = 10.0  # of the grid; at least so far around an agent lanes are found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 from roadworthy.metrics.realism.config import Event, Histogram
 from roadworthy.scenario.schema import Bools, Floats
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 from roadworthy.metrics.realism.scene import Motion, Scene
 from roadworthy.scenario.schema import Bools, Floats
 

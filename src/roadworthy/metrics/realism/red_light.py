@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 from roadworthy.metrics.realism.polylines import Polylines, polylines
 from roadworthy.metrics.realism.scene import Motion, Scene
 from roadworthy.scenario.schema import Bools, FeatureKind, Floats, Ints, LaneType, LightState, Scenario

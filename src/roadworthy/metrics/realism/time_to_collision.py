@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 from roadworthy.metrics.realism.kinematics import central_difference
 from roadworthy.metrics.realism.scene import STEP_S, Motion, Scene
 from roadworthy.scenario.schema import Bools, Floats

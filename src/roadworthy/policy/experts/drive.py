@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roadworthy.errors import UsageError
-from roadworthy.kernels.compile import entry, rule
+from roadworthy.kernels import entry, rule
 from roadworthy.policy.experts.places import NEVER, keep_track
 from roadworthy.scenario.schema import Floats, Ints
 from roadworthy.sim.env import DriveEnv
 from roadworthy.sim.rules.dynamics import PEDESTRIAN, decode, encode, wheelbase_of
-from roadworthy.sim.rules.path import FAR, Real, Road, route_pose
-from roadworthy.sim.rules.traffic import HARDEST_MPS2, lone_acceleration, outreach, wanted_acceleration
+from roadworthy.sim.rules.idm import HARDEST_MPS2, braking_range, solo_acceleration, wanted_acceleration
+from roadworthy.sim.rules.route_geometry import FAR, Real, Road, route_pose
 from roadworthy.sim.state import (
     ACCELERATION,
     BRAKE_GAIN,
@@ -88,7 +88,7 @@ class DriveExpert:
 
     def act(self) -> Floats:
         """(rows, 2) an action for every row, as `env.step` takes them; a view that the next call overwrites."""
-        self._env.look(self._decide)
+        self._env.call_with_state(self._decide)
         return self._actions
 
     def reset(self, mask: NDArray[np.bool_]) -> None:
@@ -99,7 +99,7 @@ class DriveExpert:
         """
         if self._own is not None:
             world, slot = np.nonzero(np.reshape(mask, (self._env.world_count, self._env.rows_per_world)))
-            self._own.marks[world, SPAWNS, slot] = NEVER
+            self._own.agent_flags[world, SPAWNS, slot] = NEVER
 
     def _decide(self, worlds: Worlds, maps: Maps, scenarios: Scenarios, settings: NDArray[np.void]) -> None:
         own = self._account(worlds)
@@ -119,12 +119,12 @@ class DriveExpert:
 
     def _account(self, worlds: Worlds) -> Worlds:
         """The own account, as large as the worlds are: they grow when a scenario with more agents comes."""
-        if self._own is not None and self._own.marks.shape == worlds.marks.shape:
+        if self._own is not None and self._own.agent_flags.shape == worlds.agent_flags.shape:
             return self._own
         # Hidden factors stay 1 in the own account: what is not told is not known.
         own = Worlds._make(map(np.zeros_like, worlds))._replace(hidden=np.ones_like(worlds.hidden))
         own.clocks[:, TRIAL] = -1  # no trial was seen yet
-        routes = np.zeros((len(worlds.marks), 1 + ROUTE_LANES, worlds.marks.shape[-1]), np.int32)
+        routes = np.zeros((len(worlds.agent_flags), 1 + ROUTE_LANES, worlds.agent_flags.shape[-1]), np.int32)
         if self._own is not None:
             kept: list[tuple[Any, Any]] = [*zip(self._own, own, strict=True), (self._routes, routes)]
             for before, after in kept:
@@ -161,16 +161,16 @@ def _drive(
         driven = worlds.clocks[w, DRIVEN_COUNT] if is_running else np.int32(0)
         for a in range(slots):
             first, second = _ZERO, _ZERO
-            if a < driven and worlds.marks[w, IS_DRIVING, a] != 0:
+            if a < driven and worlds.agent_flags[w, IS_DRIVING, a] != 0:
                 along, across = _wish(own, maps, scenarios, w, a, settling_s, is_blind, p)
                 if knows_gains:
                     along /= worlds.hidden[w, BRAKE_GAIN] if along < _ZERO else _ONE
                     across /= worlds.hidden[w, STEERING_GAIN]
                 across += rests[w, a]
-                first, second = encode(along, across, worlds.marks[w, TYPE, a], p)
+                first, second = encode(along, across, worlds.agent_flags[w, TYPE, a], p)
                 if not (p.is_continuous or p.is_jerk):
                     # Choices are coarse: what this one leaves undone is added to the next, so that the mean is right.
-                    _, asked = decode(first, second, worlds.marks[w, TYPE, a], p)
+                    _, asked = decode(first, second, worlds.agent_flags[w, TYPE, a], p)
                     rests[w, a] = min(max(across - asked, -MOST_REST), MOST_REST)
             actions_out[w * slots + a, 0], actions_out[w * slots + a, 1] = first, second
 
@@ -180,30 +180,30 @@ def _wish(
     own: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int, settling_s: Real, is_blind: bool, p: Params
 ) -> tuple[Real, Real]:
     """What agent a would ask for, along and across, if its steering and brakes did as they are told."""
-    agents, marks, clock = own.agents[w], own.marks[w], own.clocks[w]
+    agents, flags, clock = own.agents[w], own.agent_flags[w], own.clocks[w]
     dt, m, speed = scenarios.dt[clock[SCENARIO]], clock[MAP], agents[SPEED, a]
-    if marks[ROUTE_LENGTH, a] == 0 and not p.is_open:
-        if p.is_jerk and marks[TYPE, a] != PEDESTRIAN:
+    if flags[ROUTE_LENGTH, a] == 0 and not p.is_open:
+        if p.is_jerk and flags[TYPE, a] != PEDESTRIAN:
             return -agents[ACCELERATION, a] / dt, -agents[LATERAL, a] / dt
         return _ZERO, _ZERO
     if is_blind:
         road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
         haste = max(own.hidden[w, HASTE], _LEAST_M)
-        reach = outreach(agents, a, haste)
-        acceleration = max(lone_acceleration(road, agents, marks, a, reach, FAR, haste), -HARDEST_MPS2)
+        reach = braking_range(agents, a, haste)
+        acceleration = max(solo_acceleration(road, agents, flags, a, reach, FAR, haste), -HARDEST_MPS2)
     else:
         acceleration = wanted_acceleration(own, maps, scenarios, w, a, p)
     # Recorded agents drive on: their goal is where the recording happens to end. So do those with no goal left.
-    if p.is_open and marks[GOAL, a] < marks[GOAL_COUNT, a]:
+    if p.is_open and flags[GOAL, a] < flags[GOAL_COUNT, a]:
         to_goal = max(agents[GOAL_DISTANCE, a] - _HALF * p.goal_radius, _LEAST_M)
         slowing = (speed * speed - p.goal_speed * p.goal_speed) / (_TWO * to_goal)
         if slowing > _SLOWING:
             acceleration = min(acceleration, -slowing)
     along = (acceleration - agents[ACCELERATION, a]) / dt if p.is_jerk else acceleration
-    if marks[ROUTE_LENGTH, a] == 0:
+    if flags[ROUTE_LENGTH, a] == 0:
         return along, _ZERO
     road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
-    curvature = _curvature(road, agents, marks, a, speed * dt, max(speed * settling_s, LEAST_SETTLING_M))
+    curvature = _curvature(road, agents, flags, a, speed * dt, max(speed * settling_s, LEAST_SETTLING_M))
     if p.is_jerk:
         mean = max(speed + _HALF * acceleration * dt, _HALF * speed)
         return along, (curvature * mean * mean - agents[LATERAL, a]) / dt
@@ -211,17 +211,17 @@ def _wish(
 
 
 @rule
-def _curvature(road: Road, agents: Floats, marks: Ints, a: int, step: Real, settling: Real) -> Real:
+def _curvature(road: Road, agents: Floats, flags: Ints, a: int, step: Real, settling: Real) -> Real:
     """Of the way that agent a should take: its route's over the coming step, and what leads back to the route.
 
     People steer by what they see ahead, and by what they see to be wrong: E. Donges, A two-level model of driver
     steering behavior (1978). The second part makes offset and angle vanish over a distance, without overshooting.
     """
-    place, arc = marks[ROUTE_PLACE, a], agents[PATH_ARC, a]
-    _, _, near_cos, near_sin = route_pose(road, marks, a, place, arc, _HALF * (step - _BEND_M))
-    _, _, far_cos, far_sin = route_pose(road, marks, a, place, arc, _HALF * (step + _BEND_M))
+    place, arc = flags[ROUTE_PLACE, a], agents[PATH_ARC, a]
+    _, _, near_cos, near_sin = route_pose(road, flags, a, place, arc, _HALF * (step - _BEND_M))
+    _, _, far_cos, far_sin = route_pose(road, flags, a, place, arc, _HALF * (step + _BEND_M))
     bend = np.arctan2(far_sin * near_cos - far_cos * near_sin, far_cos * near_cos + far_sin * near_sin) / _BEND_M
-    x, y, cos, sin = route_pose(road, marks, a, place, arc, _ZERO)
+    x, y, cos, sin = route_pose(road, flags, a, place, arc, _ZERO)
     offset = (agents[Y, a] - y) * cos - (agents[X, a] - x) * sin
     angle = np.arctan2(agents[SIN, a] * cos - agents[COS, a] * sin, agents[COS, a] * cos + agents[SIN, a] * sin)
     return bend - (offset / settling + _TWO * angle) / settling

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from roadworthy.kernels.compile import entry, rule
+from roadworthy.kernels import entry, rule
 from roadworthy.policy.experts.drive import LEAST_SETTLING_M, MOST_REST, DriveExpert
 from roadworthy.scenario.lanes.guide import ACCELERATION_MPS2, BEND_M, BRAKING_MPS2, SPACING_M, Guide, guide_of
 from roadworthy.scenario.lanes.locate import locate
@@ -22,7 +22,7 @@ from roadworthy.sim.config import Mode
 from roadworthy.sim.env import DriveEnv
 from roadworthy.sim.rules.angles import wrap
 from roadworthy.sim.rules.dynamics import decode, encode, wheelbase_of
-from roadworthy.sim.rules.path import Real
+from roadworthy.sim.rules.route_geometry import Real
 from roadworthy.sim.state import (
     ACCELERATION,
     DRIVEN_COUNT,
@@ -82,7 +82,7 @@ class LaneFollower:
         """Return (rows, 2) an action for every row, as `env.step` takes them; the next call overwrites it."""
         if self._open is not None:
             return self._open.act()
-        self._env.look(self._decide)
+        self._env.call_with_state(self._decide)
         return self._actions
 
     def reset(self, mask: NDArray[np.bool_]) -> None:
@@ -95,7 +95,7 @@ class LaneFollower:
             if episode is None:
                 continue
             driven = int(worlds.clocks[world, DRIVEN_COUNT])
-            key = (episode.scenario, tuple(worlds.marks[world, SOURCE, :driven].tolist()))
+            key = (episode.scenario, tuple(worlds.agent_flags[world, SOURCE, :driven].tolist()))
             if key != self._known[world]:
                 self._known[world] = key
                 self._take_guides(world, *key)
@@ -155,9 +155,9 @@ def _follow(
         for a in range(rows_per_world):
             row = w * rows_per_world + a
             actions_out[row, 0] = actions_out[row, 1] = _ZERO
-            if a >= driven or worlds.marks[w, IS_DRIVING, a] == 0:
+            if a >= driven or worlds.agent_flags[w, IS_DRIVING, a] == 0:
                 continue
-            kind = worlds.marks[w, TYPE, a]
+            kind = worlds.agent_flags[w, TYPE, a]
             if clock[STEP] == 0:
                 places[row] = 0
                 rests[row, 0] = rests[row, 1] = _ZERO

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roadworthy.errors import UsageError
-from roadworthy.kernels.compile import entry, rule
+from roadworthy.kernels import entry, rule
 from roadworthy.scenario.schema import Floats
 from roadworthy.sim.config import Mode
 from roadworthy.sim.env import DriveEnv
-from roadworthy.sim.rules.pursuit import infer, look_ahead
+from roadworthy.sim.rules.inverse_dynamics import infer_action, lookahead_s
 from roadworthy.sim.state import (
     DRIVEN_COUNT,
     FIRST_STEP,
@@ -47,7 +47,7 @@ class LogExpert:
 
     def act(self) -> Floats:
         """(rows, 2) an action for every row, as `env.step` takes them; a view that the next call overwrites."""
-        self._env.look(_follow_recordings, self._actions)
+        self._env.call_with_state(_follow_recordings, self._actions)
         return self._actions
 
     def reset(self, mask: NDArray[np.bool_]) -> None:
@@ -62,29 +62,29 @@ def _follow_recordings(
     p = settings[0]
     rows_per_world = len(actions_out) // len(worlds.clocks)
     for w in range(len(worlds.clocks)):
-        clock, marks = worlds.clocks[w], worlds.marks[w]
+        clock, flags = worlds.clocks[w], worlds.agent_flags[w]
         driven = clock[DRIVEN_COUNT] if clock[SCENARIO] >= 0 else np.int32(0)
         for a in range(rows_per_world):
             row = w * rows_per_world + a
             actions_out[row, 0] = actions_out[row, 1] = _ZERO
-            if a < driven and marks[IS_DRIVING, a] != 0:
+            if a < driven and flags[IS_DRIVING, a] != 0:
                 actions_out[row, 0], actions_out[row, 1] = _follow(worlds, scenarios, w, a, p)
 
 
 @rule
 def _follow(worlds: Worlds, scenarios: Scenarios, w: int, a: int, p: Params) -> tuple[Any, Any]:
     """The action that leads agent a back to its recording."""
-    agents, marks, clock = worlds.agents[w], worlds.marks[w], worlds.clocks[w]
+    agents, flags, clock = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w]
     s = clock[SCENARIO]
     dt, motion = scenarios.dt[s], scenarios.motion[s]
-    frame = clock[STEP] - marks[FIRST_STEP, a]
-    steps = max(int(look_ahead(p) / dt + _HALF), 1)
+    frame = clock[STEP] - flags[FIRST_STEP, a]
+    steps = max(int(lookahead_s(p) / dt + _HALF), 1)
     aim = _recorded_frame(scenarios, s, a, frame + steps)
     is_over = aim <= frame  # then it comes to a stand at the last pose
     ahead = np.float32(steps if is_over else aim - frame) * dt
     speed = _ZERO if is_over else motion[MOTION_SPEED, aim, a]
     x, y, heading = motion[MOTION_X, aim, a], motion[MOTION_Y, aim, a], motion[MOTION_HEADING, aim, a]
-    return infer(agents, marks, a, x, y, heading, speed, ahead, dt, p)
+    return infer_action(agents, flags, a, x, y, heading, speed, ahead, dt, p)
 
 
 @rule

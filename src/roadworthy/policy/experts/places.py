@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadworthy.kernels.compile import rule
+from roadworthy.kernels import rule
 from roadworthy.scenario.schema import Floats, Ints
 from roadworthy.sim.rules.dynamics import PEDESTRIAN
-from roadworthy.sim.rules.path import Road, nearest_place
+from roadworthy.sim.rules.route_geometry import Road, nearest_place
 from roadworthy.sim.rules.routes import place_on_route, trace_route
 from roadworthy.sim.state import (
     AGENT_COUNT,
@@ -62,7 +62,7 @@ def keep_track(
     routes: (worlds, 1 + ROUTE_LANES, agents) length and lanes of the routes that the env held then.
     rests: (worlds, slots) is set to 0 for agents that start again.
     """
-    clock, own_clock, marks, own_marks = worlds.clocks[w], own.clocks[w], worlds.marks[w], own.marks[w]
+    clock, own_clock, flags, own_flags = worlds.clocks[w], own.clocks[w], worlds.agent_flags[w], own.agent_flags[w]
     agents, own_agents = worlds.agents[w], own.agents[w]
     is_same_trial = (
         worlds.seeds[w] == own.seeds[w]
@@ -76,21 +76,21 @@ def keep_track(
         own_clock[column] = clock[column]
     for a in range(clock[AGENT_COUNT]):
         is_driven = a < clock[DRIVEN_COUNT]
-        is_same_attempt = is_same_trial and marks[SPAWNS, a] == own_marks[SPAWNS, a]
-        is_same_attempt &= marks[FIRST_STEP, a] == own_marks[FIRST_STEP, a]
-        is_recorded = not p.is_open and not is_driven and marks[ROLE, a] == REPLAYED and marks[TYPE, a] != PEDESTRIAN
-        is_here = marks[IS_PRESENT, a] != 0
-        has_appeared = is_here and (not is_same_attempt or own_marks[IS_PRESENT, a] == 0)
-        is_same_route = is_same_attempt and _holds(marks, routes[w], a) and not (is_recorded and has_appeared)
+        is_same_attempt = is_same_trial and flags[SPAWNS, a] == own_flags[SPAWNS, a]
+        is_same_attempt &= flags[FIRST_STEP, a] == own_flags[FIRST_STEP, a]
+        is_recorded = not p.is_open and not is_driven and flags[ROLE, a] == REPLAYED and flags[TYPE, a] != PEDESTRIAN
+        is_here = flags[IS_PRESENT, a] != 0
+        has_appeared = is_here and (not is_same_attempt or own_flags[IS_PRESENT, a] == 0)
+        is_same_route = is_same_attempt and _holds(flags, routes[w], a) and not (is_recorded and has_appeared)
         arc = own_agents[PATH_ARC, a]
         for line in range(len(agents)):
             own_agents[line, a] = agents[line, a]
         for line in range(ROUTE_LENGTH):
-            own_marks[line, a] = marks[line, a]
+            own_flags[line, a] = flags[line, a]
         if (is_driven or is_recorded) and is_same_route:
             own_agents[PATH_ARC, a] = arc
         else:
-            _take_over(marks, own_marks, routes[w], a)
+            _take_over(flags, own_flags, routes[w], a)
         if is_driven and not is_same_attempt:
             rests[w, a] = _ZERO
             if not p.is_open:
@@ -102,30 +102,30 @@ def keep_track(
 
 
 @rule
-def _holds(marks: Ints, route: Ints, a: int) -> bool:
+def _holds(flags: Ints, route: Ints, a: int) -> bool:
     """Whether the env holds the same route for agent a as at the last call."""
-    is_same = marks[ROUTE_LENGTH, a] == route[0, a]
+    is_same = flags[ROUTE_LENGTH, a] == route[0, a]
     for k in range(ROUTE_LANES):
-        is_same &= marks[ROUTE + k, a] == route[1 + k, a]
+        is_same &= flags[ROUTE + k, a] == route[1 + k, a]
     return is_same
 
 
 @rule
-def _take_over(marks: Ints, own_marks: Ints, route: Ints, a: int) -> None:
+def _take_over(flags: Ints, own_flags: Ints, route: Ints, a: int) -> None:
     """Take agent a's route from the env, and its place there."""
-    own_marks[ROUTE_PLACE, a] = marks[ROUTE_PLACE, a]
-    own_marks[ROUTE_LENGTH, a] = route[0, a] = marks[ROUTE_LENGTH, a]
+    own_flags[ROUTE_PLACE, a] = flags[ROUTE_PLACE, a]
+    own_flags[ROUTE_LENGTH, a] = route[0, a] = flags[ROUTE_LENGTH, a]
     for k in range(ROUTE_LANES):
-        own_marks[ROUTE + k, a] = route[1 + k, a] = marks[ROUTE + k, a]
+        own_flags[ROUTE + k, a] = route[1 + k, a] = flags[ROUTE + k, a]
 
 
 @rule
 def _find_place(own: Worlds, maps: Maps, w: int, a: int, is_followed: bool) -> None:
     """Where agent a is on its route: near its last place there if it was followed so far, else anywhere ahead."""
-    agents, marks, m = own.agents[w], own.marks[w], own.clocks[w, MAP]
-    if marks[ROUTE_LENGTH, a] == 0 or (is_followed and place_on_route(own, maps, w, a) < _LOST_M):
+    agents, flags, m = own.agents[w], own.agent_flags[w], own.clocks[w, MAP]
+    if flags[ROUTE_LENGTH, a] == 0 or (is_followed and place_on_route(own, maps, w, a) < _LOST_M):
         return
     road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
-    place, arc, x, y = marks[ROUTE_PLACE, a], agents[PATH_ARC, a], agents[X, a], agents[Y, a]
-    place, arc, offset, _ = nearest_place(road, marks, a, place, arc, _BEHIND_M, _AHEAD_M, x, y)
-    marks[ROUTE_PLACE, a], agents[PATH_ARC, a], agents[PATH_OFFSET, a] = place, arc, offset
+    place, arc, x, y = flags[ROUTE_PLACE, a], agents[PATH_ARC, a], agents[X, a], agents[Y, a]
+    place, arc, offset, _ = nearest_place(road, flags, a, place, arc, _BEHIND_M, _AHEAD_M, x, y)
+    flags[ROUTE_PLACE, a], agents[PATH_ARC, a], agents[PATH_OFFSET, a] = place, arc, offset

@@ -1,7 +1,7 @@
-"""Detectors of behaviour classes: what the self-driving car does, told from motion and map alone.
+"""Detectors of behavior classes: what the self-driving car does, derived only from motion and map.
 
-A detector is a function of `Tracks`. It never sees tags, ids or the source of a scenario. The definitions are meant to
-separate: where one behaviour contains another (a merge is also a change of lane), the docstrings say which one counts.
+A detector is a function of `Tracks`. It never sees tags, ids or the source of a scenario. The definitions separate the
+classes: where one behavior contains another (a merge is also a lane change), the docstrings say which one counts.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Detector = Callable[[Tracks], bool]
 
 
 def _while_driving(detector: Detector) -> Detector:
-    """The detector, asked only about the steps at which there is a self-driving car."""
+    """Wrap a detector so that it sees only the steps at which there is a self-driving car."""
 
     @wraps(detector)
     def detects(tracks: Tracks) -> bool:
@@ -62,7 +62,7 @@ BEHAVIORS: tuple[str, ...] = tuple(DETECTORS)
 
 
 def detect(scenario: Scenario) -> tuple[str, ...]:
-    """The names of all behaviour classes that are true of the self-driving car, in the order of BEHAVIORS."""
+    """Return the names of all behavior classes that the self-driving car shows, in the order of BEHAVIORS."""
     if scenario.sdc < 0:
         return ()
     tracks = Tracks.of(scenario)

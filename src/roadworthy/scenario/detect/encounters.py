@@ -1,4 +1,4 @@
-"""Behaviours told by somebody in the car's way who isn't traffic: pedestrian_crossing, nudge_parked."""
+"""Detect encounters with road users in the car's way other than traffic: pedestrian_crossing, nudge_parked."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from roadworthy.scenario.detect.pace import hard_brakings
 from roadworthy.scenario.detect.tracks import PASSED_M, Tracks
 from roadworthy.scenario.schema import AgentType, Bools
 
-GIVE_WAY_M = 25.0  # the car gives way at most this far before the crosswalk
+GIVE_WAY_M = 25.0  # the car yields at most this far before the crosswalk
 GIVE_WAY_MPS = 2.0
 GIVE_WAY_LOSS_MPS = 4.0
-DRIVES_MPS = 3.0  # a car that never drives faster gives way to nobody
+DRIVES_MPS = 3.0  # a car that never drives faster yields to nobody
 ARRIVES_WITHIN_M = 10.0  # a pedestrian this near to the car's path will cross next
-LEAVES_WITHIN_M = 2.5  # behind the lane's edge, the pedestrian is no longer in the way
+LEAVES_WITHIN_M = 2.5  # beyond the lane's edge, the pedestrian is no longer in the way
 CROSSWALK_MARGIN_M = 0.5
 WALKING_MPS = 0.3
 RED_LIGHT_M = 30.0
@@ -24,17 +24,17 @@ SHIFT_M = 0.35
 CLEARANCE_M = 1.5
 NEARBY_M = 8.0
 BASELINE_S = 0.5
-BASELINE_AHEAD_M = (10.0, 60.0)  # the car's place in the lane before the manoeuvre is taken in this range
+BASELINE_AHEAD_M = (10.0, 60.0)  # range of the car's offset in the lane before the maneuver
 
 
 def pedestrian_crossing(tracks: Tracks) -> bool:
-    """The car, going straight on in its lane, gives way to a pedestrian on a crosswalk.
+    """The car, driving straight ahead in its lane, yields to a pedestrian on a crosswalk.
 
-    The pedestrian walks over the car's path on the crosswalk before the car gets there. While it is in the way (at
-    most ARRIVES_WITHIN_M to go to the path, or not yet LEAVES_WITHIN_M behind the lane), the car is within GIVE_WAY_M
-    of the crosswalk, nobody in between, and slows below GIVE_WAY_MPS or by GIVE_WAY_LOSS_MPS. A red light within
-    RED_LIGHT_M, or a stop sign, would explain that, too: it doesn't count then. Turns, roundabouts, changes of lane
-    and hard braking are classes of their own, whoever walks there.
+    The pedestrian crosses the car's path on the crosswalk before the car gets there. While the pedestrian is in the way
+    (at most ARRIVES_WITHIN_M before the path, or less than LEAVES_WITHIN_M beyond the lane), the car is within
+    GIVE_WAY_M of the crosswalk with nobody in between, and slows below GIVE_WAY_MPS or by GIVE_WAY_LOSS_MPS. A red
+    light within RED_LIGHT_M or a stop sign would also explain that, so it does not count then. Turns, roundabouts, lane
+    changes and hard braking are separate classes, with or without pedestrians.
     """
     sdc = tracks.sdc
     if not tracks.crosswalks or tracks.speed[sdc].max() < DRIVES_MPS or tracks.lane_changes(sdc):
@@ -57,7 +57,7 @@ def pedestrian_crossing(tracks: Tracks) -> bool:
 
 
 def _gives_way(tracks: Tracks, crossing_step: int, in_the_way: Bools, entry: float) -> bool:
-    """Whether the car slows down before the crosswalk while somebody is in the way, for no other reason."""
+    """Return whether the car slows down before the crosswalk while somebody is in the way, for no other reason."""
     speed, ahead = tracks.speed[tracks.sdc], entry - tracks.front
     if not ahead[crossing_step] >= -CROSSWALK_MARGIN_M:
         return False
@@ -77,11 +77,11 @@ def _gives_way(tracks: Tracks, crossing_step: int, in_the_way: Bools, entry: flo
 
 
 def nudge_parked(tracks: Tracks) -> bool:
-    """The car shifts sideways within its lane to pass a parked vehicle that sticks into the lane.
+    """The car shifts sideways within its lane to pass a parked vehicle that protrudes into the lane.
 
-    The parked vehicle never moves and reaches INTRUSION_M or more over the edge of the car's lane. The car comes from
-    behind it, shifts by SHIFT_M or more away from it compared with its place in the lane before, passes with less
-    than CLEARANCE_M between the two, and gets past it, without changing lanes.
+    The parked vehicle never moves and protrudes INTRUSION_M or more over the edge of the car's lane. The car comes from
+    behind it, shifts by SHIFT_M or more away from it relative to its earlier offset in the lane, passes with less than
+    CLEARANCE_M between the two, and gets past it without changing lanes.
     """
     sdc = tracks.sdc
     parked = tracks.never_moves.copy()
@@ -106,10 +106,10 @@ def _corners(x: float, y: float, heading: float, size: np.ndarray) -> tuple[np.n
 
 
 def _is_nudged(tracks: Tracks, stations: np.ndarray, offsets: np.ndarray) -> bool:
-    """Whether the car passes around a box with these corners in its path's terms."""
+    """Return whether the car passes around a box, given its corners relative to the path."""
     sdc = tracks.sdc
     side = 1.0 if offsets.mean() >= 0.0 else -1.0
-    inner = float((side * offsets).min())  # how far from the lane's centre the box begins
+    inner = float((side * offsets).min())  # distance from the lane's center to the box
     if inner > tracks.path.half_width_at(float(stations.mean())) - INTRUSION_M:
         return False
     half_length, half_width = 0.5 * float(tracks.sizes[sdc, 0]), 0.5 * float(tracks.sizes[sdc, 1])

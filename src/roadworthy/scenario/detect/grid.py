@@ -1,4 +1,4 @@
-"""Which pieces of lanes lie near a place: a grid over a map, for the search of an agent's lane."""
+"""A grid over a map: the segments of lanes near each cell, for the search of an agent's lane."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 from roadworthy.scenario.lanes.network import REACH_M, Doubles, LaneNetwork
 from roadworthy.scenario.schema import Ints
 
@@ -40,7 +40,7 @@ def _grid(network: LaneNetwork) -> LaneGrid:
 
 @kernel
 def _index(x, y, segment_lane, west, south, columns, rows):
-    """Which segments lie within reach of each cell, as a list per cell."""
+    """Return the segments within reach of each cell, as a list per cell."""
     starts = np.zeros(columns * rows + 1, np.int32)
     segments = np.zeros(0, np.int32)
     for filling in range(2):

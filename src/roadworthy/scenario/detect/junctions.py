@@ -1,4 +1,4 @@
-"""Behaviours told by the way across a junction: roundabout, unprotected_left, unprotected_right, protected_left."""
+"""Detect movements across a junction: roundabout, unprotected_left, unprotected_right, protected_left."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 from roadworthy.scenario.detect.tracks import Tracks
 from roadworthy.scenario.schema import AgentType, LightState
 
@@ -18,24 +18,24 @@ SMALLEST_TURN_RAD = np.radians(45.0)
 LARGEST_TURN_RAD = np.radians(135.0)
 TURN_SHARE = 0.6  # of the movement's length must be driven
 
-SAME_PLACE_M = 1.5  # two centres that come this near to one place cross or join there
+SAME_PLACE_M = 1.5  # two center lines that come this near to each other cross or join there
 BEFORE_S = 6.0  # how long before the car a conflicting road user may have passed
-AFTER_S = 5.0  # how long after it
+AFTER_S = 5.0  # how long after the car
 CONFLICT_LEAST_SPEED_MPS = 1.0
 OTHER_APPROACH_RAD = np.radians(30.0)  # the headings of two approaches differ by more
-APPROACH_M = 15.0  # a road user's approach is where it was this far before
-EXIT_M = 5.0  # joining paths meet at the latest this far behind the junction
+APPROACH_M = 15.0  # a road user's approach is its place this far earlier
+EXIT_M = 5.0  # joining paths meet at most this far beyond the junction
 
 
 @dataclass(frozen=True)
 class Turn:
-    """A movement across a junction that the car makes."""
+    """A movement of the car across a junction."""
 
     lane: int
     first: int  # step, the first on the movement's lane
-    end: int  # step, the first behind it, or the end of the window
+    end: int  # the first step beyond it, or the end of the window
     line_step: int  # the first step with the front bumper over the stop line
-    turn: float  # radians, left positive
+    turn: float  # rad, left positive
 
 
 def roundabout(tracks: Tracks) -> bool:
@@ -44,25 +44,25 @@ def roundabout(tracks: Tracks) -> bool:
         return False
     steps = np.flatnonzero(tracks.network.is_ring[tracks.lane[tracks.sdc]] & (tracks.lane[tracks.sdc] >= 0))
     heading = np.unwrap(tracks.heading[tracks.sdc])[steps]
-    metres = float(tracks.speed[tracks.sdc, steps].sum()) * tracks.dt
-    return metres >= RING_DRIVE_M and abs(float(heading[-1] - heading[0])) >= RING_DRIVE_RAD
+    meters = float(tracks.speed[tracks.sdc, steps].sum()) * tracks.dt
+    return meters >= RING_DRIVE_M and abs(float(heading[-1] - heading[0])) >= RING_DRIVE_RAD
 
 
 def unprotected_left(tracks: Tracks) -> bool:
-    """The car turns left across a junction, and nothing but its own care keeps others out of its way.
+    """The car turns left across a junction, and no signal protects it from conflicting traffic.
 
-    It turns by SMALLEST_TURN_RAD to LARGEST_TURN_RAD, is seen crossing the stop line and drives TURN_SHARE of the
-    movement or more. As it crosses the line no light gives it the way: there is none, or it shows FLASHING_CAUTION.
-    And there is somebody to look out for: a moving vehicle or cyclist from another approach passes a place of the
-    car's turn at most BEFORE_S before the car does, or AFTER_S after it.
+    It turns by SMALLEST_TURN_RAD to LARGEST_TURN_RAD, crosses the stop line within the recording and drives TURN_SHARE
+    of the movement or more. As it crosses the line, no light gives it right of way: there is none, or it shows
+    FLASHING_CAUTION. There is conflicting traffic: a moving vehicle or cyclist from another approach passes a point of
+    the car's turn at most BEFORE_S before the car, or AFTER_S after it.
     """
     return any(t.turn > 0 and _is_unprotected(tracks, t) for t in turns(tracks))
 
 
 def unprotected_right(tracks: Tracks) -> bool:
-    """The car turns right across a junction, and nothing but its own care keeps others out of its way.
+    """The car turns right across a junction, and no signal protects it from conflicting traffic.
 
-    As `unprotected_left`, to the other side.
+    Like `unprotected_left`, to the other side.
     """
     return any(t.turn < 0 and _is_unprotected(tracks, t) for t in turns(tracks))
 
@@ -76,13 +76,13 @@ def protected_left(tracks: Tracks) -> bool:
 
 
 def drives_on_ring(tracks: Tracks) -> bool:
-    """Whether the car is on a roundabout's ring at any step."""
+    """Return whether the car is on a roundabout's ring at any step."""
     lanes = tracks.lane[tracks.sdc]
     return bool(tracks.network.is_ring[lanes[lanes >= 0]].any())
 
 
 def turns(tracks: Tracks) -> list[Turn]:
-    """The car's movements across junctions that turn left or right; ways into and out of roundabouts are none."""
+    """Return the car's left and right turns across junctions, without those into and out of roundabouts."""
     network, lanes = tracks.network, tracks.lane[tracks.sdc]
     starts = np.append(np.flatnonzero(np.diff(lanes, prepend=-2)), len(lanes))
     found = []
@@ -112,7 +112,7 @@ def _is_unprotected(tracks: Tracks, turn: Turn) -> bool:
     end = turn.end + (int(np.argmax(beyond)) if beyond.any() else len(beyond))
     is_other = ((tracks.types == AgentType.VEHICLE) | (tracks.types == AgentType.CYCLIST)) & ~tracks.never_moves
     is_other[sdc] = False
-    # Whoever makes the same movement is a leader or a follower.
+    # A road user with the same movement is a leader or a follower.
     is_other &= ~(tracks.lane == turn.lane).any(axis=1)
     return bool(
         _meets_traffic(
@@ -134,7 +134,7 @@ def _is_unprotected(tracks: Tracks, turn: Turn) -> bool:
 
 @kernel
 def _meets_traffic(x, y, heading, speed, valid, others, sdc, first, end, approach_heading, before_steps, after_steps):
-    """Whether one of the others passes a place of the car's steps first..end in time, coming from elsewhere."""
+    """Return whether one of the others, from another approach, passes a point of the car's steps first..end in time."""
     steps = valid.shape[1]
     for agent in others:
         for i in range(first, end):
@@ -144,10 +144,10 @@ def _meets_traffic(x, y, heading, speed, valid, others, sdc, first, end, approac
                 dx, dy = x[agent, k] - x[sdc, i], y[agent, k] - y[sdc, i]
                 if dx * dx + dy * dy > SAME_PLACE_M * SAME_PLACE_M:
                     continue
-                come_from, metres = k, 0.0
-                while come_from > 0 and valid[agent, come_from - 1] and metres < APPROACH_M:
+                come_from, meters = k, 0.0
+                while come_from > 0 and valid[agent, come_from - 1] and meters < APPROACH_M:
                     come_from -= 1
-                    metres += np.hypot(
+                    meters += np.hypot(
                         x[agent, come_from + 1] - x[agent, come_from], y[agent, come_from + 1] - y[agent, come_from]
                     )
                 difference = (heading[agent, come_from] - approach_heading + np.pi) % (2.0 * np.pi) - np.pi

@@ -1,4 +1,4 @@
-"""Behaviours told by who moves from which lane to which: lane_change, merge, cut_in."""
+"""Detect lane changes of the car and of others: lane_change, merge, cut_in."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from roadworthy.scenario.schema import AgentType
 
 CUT_IN_GAP_M = 20.0
 CUT_IN_TIME_GAP_S = 1.5
-CUT_IN_LEAST_SPEED_MPS = 5.0  # slower, it is a queue that closes up
+CUT_IN_LEAST_SPEED_MPS = 5.0  # a slower vehicle joins a queue
 
 
 @dataclass(frozen=True)
 class Entry:
-    """Another vehicle that comes into the car's lane ahead of it from the lane beside."""
+    """Another vehicle that enters the car's lane ahead of it from the adjacent lane."""
 
     agent: int
     change: LaneChange
@@ -24,10 +24,10 @@ class Entry:
 
 
 def lane_change(tracks: Tracks) -> bool:
-    """The car itself changes to the lane beside its own, both lanes going on.
+    """The car changes to the adjacent lane, and both lanes continue.
 
-    The change is complete: the car was near the centre of the old lane (SETTLED_M) before it and is near that of the
-    new one after it. Leaving a lane that ends is a merge; lanes within a junction or a roundabout's ring don't count.
+    The change is complete: the car was near the center of the old lane (SETTLED_M) before it and is near that of the
+    new one after it. Leaving a lane that ends is a merge. Lanes within a junction or a roundabout's ring do not count.
     """
     network = tracks.network
     for change in tracks.lane_changes(tracks.sdc):
@@ -39,7 +39,7 @@ def lane_change(tracks: Tracks) -> bool:
 
 
 def merge(tracks: Tracks) -> bool:
-    """The car moves from a lane that ends (an acceleration lane) into the lane beside it, completely."""
+    """The car moves from a lane that ends (an acceleration lane) into the adjacent lane, completely."""
     network = tracks.network
     return any(
         network.is_ending[c.origin] and not network.is_ending[c.target] and tracks.is_complete(tracks.sdc, c)
@@ -48,11 +48,11 @@ def merge(tracks: Tracks) -> bool:
 
 
 def cut_in(tracks: Tracks) -> bool:
-    """Another vehicle moves in close before the car, which keeps its lane.
+    """Another vehicle moves in closely ahead of the car, which keeps its lane.
 
-    The vehicle comes from the lane beside, one that doesn't end, and as its centre crosses the line it is the next
-    ahead of the car: at most CUT_IN_GAP_M from bumper to bumper, and at most CUT_IN_TIME_GAP_S at the car's speed.
-    Both drive faster than CUT_IN_LEAST_SPEED_MPS. Its change of lane is complete, as in `lane_change`.
+    The vehicle comes from an adjacent lane that does not end, and as its center crosses the line it is the next ahead
+    of the car: at most CUT_IN_GAP_M from bumper to bumper, and at most CUT_IN_TIME_GAP_S at the car's speed. Both drive
+    faster than CUT_IN_LEAST_SPEED_MPS. Its lane change is complete, as in `lane_change`.
     """
     network, sdc = tracks.network, tracks.sdc
     if tracks.lane_changes(sdc):
@@ -72,7 +72,7 @@ def cut_in(tracks: Tracks) -> bool:
 
 
 def entries_ahead(tracks: Tracks) -> list[Entry]:
-    """Every vehicle that comes into the car's path ahead of it from a lane beside."""
+    """Return every vehicle that enters the car's path ahead of it from an adjacent lane."""
     entries = []
     movers = (tracks.shift[:, 1:] != 0).any(axis=1) & (tracks.types == AgentType.VEHICLE)
     movers[tracks.sdc] = False

@@ -1,15 +1,15 @@
-"""Which lane each road user is on at each step: the most plausible sequence of lanes for its whole motion.
+"""Find the lane of each road user at each step: the most plausible sequence of lanes for its whole motion.
 
-Where lanes cross or part, the nearest centre line at one instant says little. So the sequence is found with Viterbi's
-algorithm: each step costs what position and heading deviate from the lane, each passage to a lane what that passage
-is worth: nothing to a successor, a little to a neighbour, a lot to a lane that can't be reached.
+Where lanes cross or fork, the nearest center line at one instant says little. So the sequence is found with Viterbi's
+algorithm: each step costs the deviation of position and heading from the lane, and each transition has a cost: zero to
+a successor, low to a neighbor, high to a lane that cannot be reached.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 from roadworthy.scenario.detect.grid import CELL_M, LaneGrid
 from roadworthy.scenario.lanes.locate import (
     AHEAD_COST,
@@ -36,7 +36,7 @@ def localize(
     valid: Bools,
     dt: float,
 ) -> tuple[Ints, Floats, Floats, Ints]:
-    """Lane (-1 for none), arc length, offset to the left of the centre, and lane shifts (+1 left, -1 right), (A, T)."""
+    """Return (A, T) lane (-1 for none), arc length, offset to the left of its center, shift (+1 left, -1 right)."""
     grid = LaneGrid.of(network)
     vehicle_or_cyclist = (agent_types == AgentType.VEHICLE) | (agent_types == AgentType.CYCLIST)
     return _most_plausible(
@@ -206,7 +206,7 @@ def _candidates(
     costs,
     squares,
 ):
-    """Fill in the lanes within reach that run the agent's way, with the place on each; return their number."""
+    """Fill in the lanes within reach in the agent's direction, with the nearest point on each; return their number."""
     column, row = (px - origin[0]) / CELL_M, (py - origin[1]) / CELL_M
     if not (0.0 <= column < shape[0] and 0.0 <= row < shape[1]):
         return 0
@@ -229,7 +229,8 @@ def _candidates(
         along = dx * ax + dy * ay
         reached = min(max(along, 0.0), size)
         overshoot = along - reached
-        # Inside a bend the foot lies between two segments: that is no overshoot, but the distance to the corner.
+        # Inside a bend the nearest point lies between two segments: that is the distance to the corner, not an
+        # overshoot.
         at_lane_end = (overshoot < 0.0 and p == first[lane]) or (overshoot > 0.0 and p == first[lane + 1] - 2)
         if abs(overshoot) > (MOST_OVERSHOOT_M if at_lane_end else REACH_M):
             continue

@@ -1,4 +1,4 @@
-"""Behaviours told by the car's speed: hard_stop, stop_and_go, highway_straight."""
+"""Detect patterns of the car's speed: hard_stop, stop_and_go, highway_straight."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from roadworthy.scenario.schema import Bools, Floats
 
 HARD_BRAKING_MPS2 = 4.5
 HARD_BRAKING_S = 0.5
-BRAKING_MPS2 = 1.0  # a stretch of braking goes on while it is at least this strong
+BRAKING_MPS2 = 1.0  # braking lasts while it is at least this strong
 HARD_STOP_LOSS_MPS = 5.0
 HARD_STOP_END_MPS = 2.0
 
@@ -21,8 +21,8 @@ JAM_TOP_SPEED_MPS = 9.0
 JAM_GAP_M = 20.0
 JAM_SHARE = 0.7  # of the steps have a leader within that gap
 JAM_STANDS = 2  # stop, go, stop: three phases
-LIGHT_QUEUE_M = 40.0  # a red light this near ahead explains a stand, also through the cars before it
-CONTROL_M = 12.0  # a stop line or a crosswalk this near ahead explains a stand
+LIGHT_QUEUE_M = 40.0  # a red light this near ahead explains standing, also through the cars before it
+CONTROL_M = 12.0  # a stop line or a crosswalk this near ahead explains standing
 
 HIGHWAY_LOWEST_MPS = 15.0
 HIGHWAY_MEAN_MPS = 20.0
@@ -32,11 +32,11 @@ HIGHWAY_ENTRY_M = 40.0
 
 
 def hard_stop(tracks: Tracks) -> bool:
-    """The car brakes hard to a stand, or nearly.
+    """The car brakes hard to a standstill, or nearly.
 
-    It decelerates at HARD_BRAKING_MPS2 or more for HARD_BRAKING_S without a break; the braking around that (as long
-    as it is above BRAKING_MPS2) takes HARD_STOP_LOSS_MPS or more and ends below HARD_STOP_END_MPS. A car that was in
-    stop-and-go traffic all along is not in a hard stop.
+    It decelerates at HARD_BRAKING_MPS2 or more for HARD_BRAKING_S without interruption; the braking around that (while
+    it is above BRAKING_MPS2) reduces the speed by HARD_STOP_LOSS_MPS or more and ends below HARD_STOP_END_MPS. A car in
+    stop-and-go traffic does not make a hard stop.
     """
     speed, acceleration = tracks.speed[tracks.sdc], tracks.acceleration[tracks.sdc]
     for first, end in hard_brakings(tracks):
@@ -44,7 +44,7 @@ def hard_stop(tracks: Tracks) -> bool:
             first -= 1
         while end < len(speed) and acceleration[end] <= -BRAKING_MPS2:
             end += 1
-        # Accelerations are central differences: the speeds just outside the stretch belong to it.
+        # Accelerations are central differences, so the speeds just outside the interval belong to it.
         before, after = speed[max(first - 1, 0)], speed[min(end, len(speed) - 1)]
         if before - after >= HARD_STOP_LOSS_MPS and after < HARD_STOP_END_MPS:
             return not stop_and_go(tracks)
@@ -52,7 +52,7 @@ def hard_stop(tracks: Tracks) -> bool:
 
 
 def hard_brakings(tracks: Tracks) -> list[tuple[int, int]]:
-    """First step and end of every stretch of HARD_BRAKING_MPS2 or more that lasts HARD_BRAKING_S."""
+    """Return first step and end of every interval of HARD_BRAKING_MPS2 or more that lasts HARD_BRAKING_S."""
     least = tracks.steps_of(HARD_BRAKING_S)
     return [s for s in _stretches(tracks.acceleration[tracks.sdc] <= -HARD_BRAKING_MPS2) if s[1] - s[0] >= least]
 
@@ -60,10 +60,10 @@ def hard_brakings(tracks: Tracks) -> list[tuple[int, int]]:
 def stop_and_go(tracks: Tracks) -> bool:
     """The car stops and goes in a queue, because the car ahead does.
 
-    It stands (below STANDING_MPS) at least JAM_STANDS times and moves (above MOVING_MPS) in between, never faster
-    than JAM_TOP_SPEED_MPS, with a leader in its lane within JAM_GAP_M for JAM_SHARE of the time. A stand counts when
-    the leader is that near and nothing else explains it: no red light within LIGHT_QUEUE_M ahead, no stop line or
-    crosswalk within CONTROL_M ahead and before the leader. Turns and roundabouts are other classes.
+    It stands (below STANDING_MPS) at least JAM_STANDS times and moves (above MOVING_MPS) in between, never faster than
+    JAM_TOP_SPEED_MPS, with a leader in its lane within JAM_GAP_M for JAM_SHARE of the time. A stop counts if the leader
+    is that near and nothing else explains it: no red light within LIGHT_QUEUE_M ahead, no stop line or crosswalk within
+    CONTROL_M ahead and before the leader. Turns and roundabouts are separate classes.
     """
     speed = tracks.speed[tracks.sdc]
     if speed.max() > JAM_TOP_SPEED_MPS or speed.min() >= STANDING_MPS:
@@ -81,9 +81,9 @@ def stop_and_go(tracks: Tracks) -> bool:
 def highway_straight(tracks: Tracks) -> bool:
     """The car drives along a freeway, undisturbed.
 
-    On lanes of type FREEWAY throughout, faster than HIGHWAY_LOWEST_MPS always and than HIGHWAY_MEAN_MPS on average,
-    without any change of lane, turning by at most HIGHWAY_TURN_RAD, never braking above HIGHWAY_BRAKING_MPS2, and
-    with nobody entering its lane (from beside or from a ramp) within HIGHWAY_ENTRY_M ahead of it.
+    On lanes of type FREEWAY throughout, always faster than HIGHWAY_LOWEST_MPS and faster than HIGHWAY_MEAN_MPS on
+    average, without any lane change, turning by at most HIGHWAY_TURN_RAD, never braking above HIGHWAY_BRAKING_MPS2, and
+    with nobody entering its lane (from an adjacent lane or a ramp) within HIGHWAY_ENTRY_M ahead of it.
     """
     sdc = tracks.sdc
     speed, lane = tracks.speed[sdc], tracks.lane[sdc]
@@ -98,13 +98,13 @@ def highway_straight(tracks: Tracks) -> bool:
 
 
 def _stretches(flags: Bools) -> list[tuple[int, int]]:
-    """First step and end of every unbroken run of flags."""
+    """Return first step and end of every unbroken run of flags."""
     edges = np.flatnonzero(np.diff(flags.astype(np.int8), prepend=0, append=0))
     return [(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True)]
 
 
 def _stands(speed: Floats) -> list[tuple[int, int]]:
-    """Stretches of standing, joined where the car didn't really move in between."""
+    """Return intervals of standing, joined where the car hardly moved in between."""
     stands: list[tuple[int, int]] = []
     for first, end in _stretches(speed < STANDING_MPS):
         if stands and speed[stands[-1][1] : first].max() <= MOVING_MPS:
@@ -115,7 +115,7 @@ def _stands(speed: Floats) -> list[tuple[int, int]]:
 
 
 def _is_held(tracks: Tracks, step: int) -> bool:
-    """Whether a light, a stop line or a crosswalk explains that the car stands."""
+    """Return whether a light, a stop line or a crosswalk explains that the car stands."""
     front = tracks.front[step]
     if np.isnan(front) or tracks.red_light_within(LIGHT_QUEUE_M, step):
         return True

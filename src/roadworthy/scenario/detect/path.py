@@ -1,4 +1,4 @@
-"""The self-driving car's way through the lanes: one line with stations, going on beyond where its recording ends."""
+"""The path of the self-driving car through the lanes: one line with stations that continues beyond the recording."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from functools import cached_property
 
 import numpy as np
 
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 from roadworthy.scenario.lanes.network import Doubles, LaneNetwork
 from roadworthy.scenario.schema import Floats, Ints
 
-AHEAD_M = 60.0  # how far the path goes on beyond the last step
+AHEAD_M = 60.0  # how far the path continues beyond the last step
 
 
 @dataclass(frozen=True, eq=False)
 class Path:
-    """Lanes in the order of driving. A station counts metres from the start of the first lane."""
+    """Lanes in driving order. A station is the distance in m from the start of the first lane."""
 
     network: LaneNetwork
     lanes: tuple[int, ...]
-    base: Doubles  # (lanes of the map,) the station at which each lane starts, NaN for those not on the path
+    base: Doubles  # (lanes of the map,) the station at which each lane starts, NaN for lanes off the path
     end: float  # station
 
     @staticmethod
     def of(network: LaneNetwork, lane: Ints, arc: Floats, x: Floats, y: Floats) -> Path:
-        """The path of an agent from its lanes and places, all (T,)."""
-        # One more than there are lanes, so that lane -1 ("none") reads NaN.
+        """Return the path of an agent from its lanes and positions, all (T,)."""
+        # One entry more than there are lanes, so that lane -1 ("none") reads NaN.
         base = np.full(len(network.length) + 1, np.nan)
         on_lane = np.flatnonzero(lane >= 0)
         if not len(on_lane):
@@ -40,8 +40,8 @@ class Path:
                 place = base[before] + network.length[before]
             else:
                 last = on_lane[np.searchsorted(on_lane, step) - 1]
-                travelled = np.hypot(x[step] - x[last], y[step] - y[last])
-                place = base[before] + arc[last] + travelled - arc[step]
+                traveled = np.hypot(x[step] - x[last], y[step] - y[last])
+                place = base[before] + arc[last] + traveled - arc[step]
             if after not in lanes:
                 base[after] = place
             lanes.append(after)
@@ -59,24 +59,24 @@ class Path:
 
     @cached_property
     def line(self) -> tuple[Doubles, Doubles, Doubles]:
-        """x, y and station of the path's points."""
+        """Return x, y and station of the path's points."""
         if not self.lanes:
             return np.zeros(0), np.zeros(0), np.zeros(0)
-        pieces = [self.network.centre(lane) for lane in dict.fromkeys(self.lanes)]
+        pieces = [self.network.center(lane) for lane in dict.fromkeys(self.lanes)]
         stations = [arc + self.base[lane] for (_, _, arc), lane in zip(pieces, dict.fromkeys(self.lanes), strict=True)]
         return np.concatenate([p[0] for p in pieces]), np.concatenate([p[1] for p in pieces]), np.concatenate(stations)
 
     def project(self, x: Floats | Doubles, y: Floats | Doubles) -> tuple[Doubles, Doubles]:
-        """Station and offset to the left of points, each (n,), at the nearest place of the path."""
+        """Return station and offset to the left of points, each (n,), at the nearest point of the path."""
         return _project(*self.line, x.astype(np.float64), y.astype(np.float64))
 
     def crossing(self, polygon: Floats) -> tuple[float, float] | None:
-        """The stations between which the path crosses a polygon of (n, 2 or 3) points, None if it doesn't."""
+        """Return the stations between which the path crosses a polygon of (n, 2 or 3) points, None if it does not."""
         entry, exit_ = _crossing(*self.line, polygon[:, 0].astype(np.float64), polygon[:, 1].astype(np.float64))
         return (entry, exit_) if entry < exit_ else None
 
     def half_width_at(self, station: float) -> float:
-        """Half the width of the lane at a station."""
+        """Return half the width of the lane at a station."""
         for lane in self.lanes:
             if self.base[lane] <= station <= self.base[lane] + self.network.length[lane]:
                 return float(self.network.half_width[lane])
@@ -106,7 +106,7 @@ def _project(line_x, line_y, line_station, x, y):
 
 @kernel
 def _crossing(line_x, line_y, line_station, polygon_x, polygon_y):
-    """The first and the last station at which a line meets a polygon's outline."""
+    """Return the first and the last station at which a line meets the outline of a polygon."""
     entry, exit_ = np.inf, -np.inf
     west, east, south, north = polygon_x.min(), polygon_x.max(), polygon_y.min(), polygon_y.max()
     n = len(polygon_x)

@@ -1,9 +1,9 @@
-"""Behavior classes as exams: which recordings qualify, from where they are driven, and what passing requires.
+"""Behavior classes as exams: which recordings qualify, where they start, and what passing requires.
 
-A class is what a recording shows (scenario/detect). An exam asks a driver for it: it starts before the critical event
-and ends with the recording, long after it. A recording qualifies if the event is critical, stated on the recording
-alone, and if the recorded car itself meets the conditions. Conditions are about the maneuver, never about being at the
-recorded place at the recorded time. docs/behaviors.md states both side by side.
+A class is what a recording shows (scenario/detect). An exam requires it of a driver: it starts before the critical
+event and ends with the recording, long after it. A recording qualifies if the event is critical, judged from the
+recording only, and if the recorded car itself meets the conditions. Conditions are about the maneuver, never about
+being at the recorded place at the recorded time. docs/behaviors.md lists both.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from roadworthy.scenario.exams.pace import PACE_EXAMS
 from roadworthy.scenario.exams.situation import Attempt, Situation
 from roadworthy.scenario.schema import AgentType, Scenario
 
-__all__ = ["EXAMS", "Attempt", "Exam", "Motion", "Situation", "conditions", "obstacle", "situation_of"]
+__all__ = ["EXAMS", "Attempt", "Exam", "Motion", "Situation", "conditions", "disqualification", "situation_of"]
 
 EXAMS: dict[str, Exam] = PACE_EXAMS | LANE_EXAMS | JUNCTION_EXAMS | ENCOUNTER_EXAMS
 
 
 def situation_of(scenario: Scenario, start: int) -> Situation | None:
-    """Return a recording from a step on; None where the self-driving car is not a vehicle that is there throughout."""
+    """Return a recording from a step on; None unless the self-driving car is a vehicle that is present throughout."""
     if scenario.sdc < 0 or scenario.agent_types[scenario.sdc] != AgentType.VEHICLE:
         return None
     situation = Situation(scenario, start)
@@ -32,14 +32,14 @@ def situation_of(scenario: Scenario, start: int) -> Situation | None:
 
 
 def conditions(name: str, attempt: Attempt) -> dict[str, bool]:
-    """Return what the exam of a class requires, by name, and whether an attempt meets it."""
+    """Return the requirements of a class's exam by name, and whether an attempt meets each."""
     return {**EXAMS[name].conditions(attempt), **common_conditions(attempt)}
 
 
-def obstacle(name: str, situation: Situation | None) -> str | None:
+def disqualification(name: str, situation: Situation | None) -> str | None:
     """Return why a recording does not qualify for the exam of a class; None if it does."""
     if situation is None:
-        return "the self-driving car is not there throughout"
+        return "the self-driving car is not present throughout"
     if not situation.has_room:
         return "the road ends soon after the recording does"
     if not EXAMS[name].is_critical(situation):

@@ -1,4 +1,4 @@
-"""Boxes of road users: whether two touch, and how soon one comes to a place that the other has left."""
+"""Boxes of road users: contacts, and the time between two road users at one place."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from roadworthy.scenario.schema import Bools
 
 @dataclass(frozen=True, eq=False)
 class Motion:
-    """One road user at F frames."""
+    """The motion of one road user over F frames."""
 
-    x: Doubles  # (F,) m, the middle of the box
+    x: Doubles  # (F,) m, center of the box
     y: Doubles  # (F,)
     heading: Doubles  # (F,) rad
     speed: Doubles  # (F,) m/s
-    there: Bools  # (F,)
+    present: Bools  # (F,)
     length: float
     width: float
 
@@ -30,11 +30,11 @@ class Motion:
     def grown(self, margin: float) -> Motion:
         """Return the same motion with a box that is larger on every side."""
         sizes = (self.length + 2.0 * margin, self.width + 2.0 * margin)
-        return Motion(self.x, self.y, self.heading, self.speed, self.there, *sizes)
+        return Motion(self.x, self.y, self.heading, self.speed, self.present, *sizes)
 
 
 def touch(one: Motion, other: Motion, i: NDArray[np.int64], k: NDArray[np.int64]) -> Bools:
-    """Return whether one's box at frames i touches the other's at frames k; i and k have the same shape."""
+    """Return whether the box of `one` at frames i touches that of `other` at frames k; i and k have the same shape."""
     dx, dy = other.x[k] - one.x[i], other.y[k] - one.y[i]
     turn = other.heading[k] - one.heading[i]
     cos, sin = np.cos(one.heading[i]), np.sin(one.heading[i])
@@ -49,7 +49,7 @@ def touch(one: Motion, other: Motion, i: NDArray[np.int64], k: NDArray[np.int64]
         & (np.abs(their_along) <= half[2] + half[0] * wide_cos + half[1] * wide_sin)
         & (np.abs(their_across) <= half[3] + half[0] * wide_sin + half[1] * wide_cos)
     )
-    return found & one.there[i] & other.there[k]
+    return found & one.present[i] & other.present[k]
 
 
 def first_contact(one: Motion, other: Motion) -> int | None:
@@ -60,7 +60,7 @@ def first_contact(one: Motion, other: Motion) -> int | None:
 
 
 def type_of_contact(one: Motion, other: Motion, frame: int) -> CollisionType:
-    """Return the type of a contact as the ego `one` has it; see `roadworthy.at_fault`."""
+    """Return the type of a contact for the ego `one`; see `roadworthy.at_fault`."""
     return CollisionType(
         collision_type(
             x=one.x[frame],
@@ -83,12 +83,12 @@ def type_of_contact(one: Motion, other: Motion, frame: int) -> CollisionType:
 
 
 def lags(one: Motion, other: Motion, dt: float) -> tuple[float, float]:
-    """Return how soon either is at a place where the other was, in seconds; infinite where their ways never meet.
+    """Return how soon each reaches a place where the other was, in seconds; infinite if their ways never meet.
 
-    The first number is for places where `one` was first, the second for those where the other was. Both are 0 in a
+    The first number is for places where `one` was first, the second for those where `other` was. Both are 0 in a
     contact. At one place this is the post-encroachment time (B. L. Allen et al., 1978).
     """
-    here, there = np.flatnonzero(one.there), np.flatnonzero(other.there)
+    here, there = np.flatnonzero(one.present), np.flatnonzero(other.present)
     reach = 0.5 * (np.hypot(one.length, one.width) + np.hypot(other.length, other.width))
     near = np.hypot(one.x[here, None] - other.x[there], one.y[here, None] - other.y[there]) <= reach
     i, k = (part[index] for part, index in zip((here, there), np.nonzero(near), strict=True))

@@ -1,4 +1,4 @@
-"""An exam: which recordings of a class are given as one, and what passing requires of the maneuver."""
+"""The definition of an exam: which recordings of a class qualify, and what passing requires of the maneuver."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from roadworthy.scenario.exams.situation import Attempt, Situation
 
-BEFORE_S = 1.0  # the event comes at least this long after the exam's start
+BEFORE_S = 1.0  # smallest time from the start of the exam to the event
 
 
 @dataclass(frozen=True)
@@ -15,11 +15,11 @@ class Exam:
     """The exam of one behavior class."""
 
     is_critical: Callable[[Situation], bool]
-    # Whether a driver has to do something about what happens: stated on the recording alone.
+    # Whether the event requires a reaction of the driver, judged from the recording only.
     conditions: Callable[[Attempt], Mapping[str, bool]]
-    # What the maneuver requires, by name. What holds for all classes is in `common_conditions`.
+    # The requirements of the maneuver by name; `common_conditions` holds for all classes.
 
 
 def common_conditions(attempt: Attempt) -> dict[str, bool]:
-    """Return what every exam requires of the way: to get on, to end in a lane, and not to stand there for no reason."""
+    """Return the requirements of every exam: make progress, end in a lane, and do not stand without a reason."""
     return {"progress": attempt.makes_progress, "in_lane": attempt.ends_in_lane, "drives_on": attempt.drives_on}

@@ -1,4 +1,4 @@
-"""Exams about the way across a junction: roundabout, unprotected_left, unprotected_right, protected_left."""
+"""Exams about movements across a junction: roundabout, unprotected_left, unprotected_right, protected_left."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from roadworthy.scenario.exams.lanes import lanes_from
 from roadworthy.scenario.exams.situation import Attempt, Situation
 from roadworthy.scenario.schema import AgentType
 
-# As in the detectors (scenario/detect/junctions.py), which a test compares.
+# The same values as in the detectors (scenario/detect/junctions.py); a test compares them.
 SMALLEST_TURN_RAD = np.radians(45.0)
 LARGEST_TURN_RAD = np.radians(135.0)
 RING_DRIVE_M = 12.0
 RING_DRIVE_RAD = 0.6
-YIELDED_BEFORE_S = 6.0  # how long before the car a road user that went first has passed
+YIELDED_BEFORE_S = 6.0  # largest time between a road user who goes first and the car
 OTHER_APPROACH_RAD = np.radians(30.0)
 
-EXIT_M = 5.0  # behind the junction the ways of cars that leave it together have joined
+EXIT_M = 5.0  # beyond the junction, the ways of cars that leave it together have joined
 APPROACH_M = 10.0  # from the front of the car to the junction
 CLOSE_S = 1.0  # post-encroachment times below this are critical (A. Varhelyi, 1998)
 LEAST_MPS = 1.0
@@ -32,12 +32,12 @@ class Turn:
 
     lane: int
     first: int  # frame, the first one on the lane
-    end: int  # frame, the first one behind it
+    end: int  # frame, the first one beyond it
     exit: int  # the lane that follows
 
 
 def recorded_turn(situation: Situation, sign: float) -> Turn | None:
-    """Return the recording's first turn to the left (sign 1) or right (-1) that it completes, None without one."""
+    """Return the first complete left (sign 1) or right (-1) turn of the recording, None if there is none."""
     network, lane = situation.network, situation.recorded.places.lane
     starts = np.flatnonzero(np.diff(lane, prepend=-2))
     for first, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
@@ -51,9 +51,9 @@ def recorded_turn(situation: Situation, sign: float) -> Turn | None:
 
 
 def yielded_to(situation: Situation, turn: Turn) -> list[int]:
-    """Return the vehicles and cyclists from elsewhere that the recorded car let pass first.
+    """Return the vehicles and cyclists from other approaches to whom the recorded car yields.
 
-    They are at a place of its turn at most YIELDED_BEFORE_S before it is.
+    They are at a point of its turn at most YIELDED_BEFORE_S before it is.
     """
     recorded = situation.recorded
     passed = recorded.station - recorded.station[turn.end]
@@ -61,31 +61,30 @@ def yielded_to(situation: Situation, turn: Turn) -> list[int]:
     swept = np.arange(len(recorded.car)) < (int(beyond[0]) if len(beyond) else len(recorded.car))
     swept &= np.arange(len(recorded.car)) >= turn.first
     car = recorded.car
-    crossing = Motion(car.x, car.y, car.heading, car.speed, car.there & swept, car.length, car.width)
+    crossing = Motion(car.x, car.y, car.heading, car.speed, car.present & swept, car.length, car.width)
     approach = float(situation.network.start_heading[turn.lane])
     found = []
     for agent, other in enumerate(recorded.others):
         kind = situation.scenario.agent_types[agent]
-        if kind not in (AgentType.VEHICLE, AgentType.CYCLIST) or not other.there.any():
+        if kind not in (AgentType.VEHICLE, AgentType.CYCLIST) or not other.present.any():
             continue
-        if other.speed[other.there].max() < LEAST_MPS:
+        if other.speed[other.present].max() < LEAST_MPS:
             continue
         if 0.0 < lags(crossing, other, situation.dt)[1] <= YIELDED_BEFORE_S:
-            entry = other.heading[int(np.argmax(other.there))]
+            entry = other.heading[int(np.argmax(other.present))]
             if abs((entry - approach + np.pi) % (2.0 * np.pi) - np.pi) > OTHER_APPROACH_RAD:
                 found.append(agent)
     return found
 
 
 def gives_way(attempt: Attempt, agents: list[int], margin_m: float = 0.0) -> bool:
-    """Return whether nobody of these comes to a place less than CLOSE_S after the car was there."""
+    """Return whether none of these agents reaches a place less than CLOSE_S after the car was there."""
     dt = attempt.situation.dt
     return all(lags(attempt.car, attempt.others[n].grown(margin_m), dt)[0] >= CLOSE_S for n in agents)
 
 
 def _unprotected_is_critical(situation: Situation, sign: float) -> bool:
-    """The car is APPROACH_M or more before the junction at the start, there is somebody whom it lets pass first, and
-    whoever goes as fast as suits the road is in their way."""
+    """Return whether the car starts APPROACH_M or more before the junction and yields, and no free ghost would."""
     turn = recorded_turn(situation, sign)
     if turn is None or not _is_on_approach(situation, turn):
         return False
@@ -94,7 +93,7 @@ def _unprotected_is_critical(situation: Situation, sign: float) -> bool:
 
 
 def _protected_is_critical(situation: Situation, sign: float) -> bool:
-    """The car is APPROACH_M or more before the junction at the start, and turns."""
+    """Return whether the car starts APPROACH_M or more before the junction, and turns."""
     turn = recorded_turn(situation, sign)
     return turn is not None and _is_on_approach(situation, turn)
 
@@ -106,21 +105,21 @@ def _is_on_approach(situation: Situation, turn: Turn) -> bool:
 
 
 def _turn_conditions(attempt: Attempt, sign: float) -> dict[str, bool]:
-    """Is on the recorded exit lane, or on one that follows it, in the end."""
+    """Require that the car ends on the recorded exit lane, or on one of its successors."""
     turn = recorded_turn(attempt.situation, sign)
     lanes = lanes_from(attempt.situation, turn.exit) if turn else set()
     return {"completes_turn": int(attempt.places.lane[-1]) in lanes}
 
 
 def _unprotected(attempt: Attempt, sign: float) -> dict[str, bool]:
-    """Completes the turn, and gives way to those whom the recorded car let pass first."""
+    """Require that the car completes the turn and yields to those to whom the recorded car yields."""
     turn = recorded_turn(attempt.situation, sign)
     yields = turn is not None and gives_way(attempt, yielded_to(attempt.situation, turn))
     return {**_turn_conditions(attempt, sign), "yields": yields}
 
 
 def _ring_frames(attempt: Attempt) -> tuple[int, int] | None:
-    """The first frame on a roundabout's ring, and the first one after it; None if it does not enter and leave."""
+    """Return the first frame on a roundabout's ring and the first one after it; None unless it enters and leaves."""
     lane = attempt.places.lane
     on_ring = np.flatnonzero((lane >= 0) & attempt.situation.network.is_ring[lane])
     if not len(on_ring) or on_ring[0] == 0 or on_ring[-1] == len(lane) - 1:
@@ -129,7 +128,7 @@ def _ring_frames(attempt: Attempt) -> tuple[int, int] | None:
 
 
 def _roundabout_is_critical(situation: Situation) -> bool:
-    """The recorded car enters BEFORE_S after the start or later, drives around, and leaves."""
+    """Return whether the recorded car enters BEFORE_S after the start or later, drives around, and leaves."""
     frames = _ring_frames(situation.recorded)
     if frames is None or frames[0] < situation.steps_of(BEFORE_S):
         return False
@@ -139,7 +138,7 @@ def _roundabout_is_critical(situation: Situation) -> bool:
 
 
 def _roundabout(attempt: Attempt) -> dict[str, bool]:
-    """Drives on the ring, and is beyond it on the recorded exit in the end."""
+    """Require that the car drives on the ring, and ends beyond it on the recorded exit."""
     recorded, network = attempt.situation.recorded, attempt.situation.network
     frames = _ring_frames(recorded)
     exits = lanes_from(attempt.situation, int(recorded.places.lane[frames[1]])) if frames else set()

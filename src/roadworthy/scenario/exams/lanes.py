@@ -1,4 +1,4 @@
-"""Exams about who moves from which lane to which: lane_change, cut_in, merge."""
+"""Exams about lane changes of the car and of others: lane_change, cut_in, merge."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from roadworthy.scenario.exams.exam import BEFORE_S, Exam
 from roadworthy.scenario.exams.situation import EXAM_S, Attempt, Situation
 from roadworthy.scenario.lanes.guide import UNKNOWN_LIMIT_MPS, is_beside
 
-# As in the detectors (scenario/detect/lanes.py, tracks.py), which a test compares.
+# The same values as in the detectors (scenario/detect/lanes.py, tracks.py); a test compares them.
 SETTLED_M = 0.5
 CUT_IN_GAP_M = 20.0
 CUT_IN_TIME_GAP_S = 1.5
 CUT_IN_LEAST_SPEED_MPS = 5.0
 
-SETTLED_S = 1.0  # for how long a car is to be near its new lane's center in the end
+SETTLED_S = 1.0  # how long a car must be near its new lane's center at the end
 SAFE_GAP_S = 0.9  # less is an offense above 80 km/h in Germany (BKatV: 5/10 of half the speedometer's reading, in m)
-FASTER = 1.3  # than the limit: what a car may drive at most, for lanes that it can reach
+FASTER = 1.3  # ratio of the highest possible speed to the speed limit, for lanes that a car can reach
 
 
 @dataclass(frozen=True)
 class Change:
-    """The recorded car's passage from a lane to the one beside it."""
+    """The recorded car's transition from a lane to the adjacent one."""
 
     frame: int
     origin: int
@@ -31,7 +31,7 @@ class Change:
 
 
 def recorded_change(situation: Situation, *, leaves_ending: bool) -> Change | None:
-    """Return the recording's first change of lanes, away from one that ends or from one that goes on."""
+    """Return the recording's first lane change, away from a lane that ends or from one that continues."""
     places, is_ending = situation.recorded.places, situation.network.is_ending
     for frame in np.flatnonzero(places.shift).tolist():
         change = Change(frame, int(places.lane[frame - 1]), int(places.lane[frame]))
@@ -41,25 +41,25 @@ def recorded_change(situation: Situation, *, leaves_ending: bool) -> Change | No
 
 
 def lanes_from(situation: Situation, lane: int) -> set[int]:
-    """Return a lane and those that can be reached from it in an exam's time without changing lanes.
+    """Return a lane and those that can be reached from it within an exam without changing lanes.
 
-    Not any farther: around a block every lane leads back to where it came from.
+    The reach is limited because, around a block, every lane leads back to where it came from.
     """
     limit = float(situation.scenario.map.speed_limits[lane])
     reach = EXAM_S * FASTER * (limit if limit > 0.0 else UNKNOWN_LIMIT_MPS)
-    network, metres, waiting = situation.network, {lane: 0.0}, [lane]
+    network, meters, waiting = situation.network, {lane: 0.0}, [lane]
     while waiting:
         before = waiting.pop()
-        start = metres[before] + float(network.length[before])
+        start = meters[before] + float(network.length[before])
         for after in map(int, network.following(before)):
-            if start < min(reach, metres.get(after, np.inf)):
-                metres[after] = start
+            if start < min(reach, meters.get(after, np.inf)):
+                meters[after] = start
                 waiting.append(after)
-    return set(metres)
+    return set(meters)
 
 
 def _target_lanes(situation: Situation, change: Change) -> set[int]:
-    """The lane that the recording changes to, the stretches of it that lie beside the way before, and what follows."""
+    """Return the target lane of the change, its parts beside the way before the change, and the lanes that follow."""
     network = situation.network
     origins = set(situation.recorded.places.lane[: change.frame].tolist())
     lanes, row = lanes_from(situation, change.target), {change.target}
@@ -75,8 +75,10 @@ def _target_lanes(situation: Situation, change: Change) -> set[int]:
 
 
 def _lane_change_is_critical(situation: Situation) -> bool:
-    """The change comes BEFORE_S after the start or later, the lane that is left goes on, and neither it nor the first
-    direction leads to the new lane."""
+    """Return whether the change comes BEFORE_S after the start or later, and needs steering.
+
+    The lane that the car leaves continues, and neither it nor the car's first direction leads to the new lane.
+    """
     change = recorded_change(situation, leaves_ending=False)
     if change is None or change.frame < situation.steps_of(BEFORE_S):
         return False
@@ -88,15 +90,14 @@ def _lane_change_is_critical(situation: Situation) -> bool:
 
 
 def _lane_change(attempt: Attempt) -> dict[str, bool]:
-    """Is settled on the new lane in the end: within SETTLED_M of its center for SETTLED_S."""
+    """Require that the car ends settled on the new lane: within SETTLED_M of its center for SETTLED_S."""
     change = recorded_change(attempt.situation, leaves_ending=False)
     lanes = _target_lanes(attempt.situation, change) if change else set()
     return {"reaches_lane": attempt.is_settled_on(lanes, SETTLED_M, SETTLED_S)}
 
 
 def _merge_is_critical(situation: Situation) -> bool:
-    """The change comes BEFORE_S after the start or later, and whoever joins at the same place as fast as suits the road
-    drives into somebody there."""
+    """Return whether the change comes BEFORE_S after the start or later, and free ghosts would hit somebody there."""
     change = recorded_change(situation, leaves_ending=True)
     if change is None or change.frame < situation.steps_of(BEFORE_S):
         return False
@@ -104,7 +105,7 @@ def _merge_is_critical(situation: Situation) -> bool:
 
 
 def _merge(attempt: Attempt) -> dict[str, bool]:
-    """Changes from the lane that ends to the one beside it, and is settled there in the end."""
+    """Require that the car changes from the lane that ends to the adjacent one, and ends settled there."""
     change = recorded_change(attempt.situation, leaves_ending=True)
     network, places = attempt.situation.network, attempt.places
     joins = any(
@@ -116,10 +117,10 @@ def _merge(attempt: Attempt) -> dict[str, bool]:
 
 
 def cutting_in(situation: Situation) -> tuple[int, int]:
-    """Return the vehicle that cuts in, and the frame at which it crosses the line; -1 and -1 for none.
+    """Return the vehicle that cuts in, and the frame at which it crosses the line; -1 and -1 if there is none.
 
     It comes from outside the guide's lane, and as its center crosses the line it is the next ahead: at most
-    CUT_IN_GAP_M from bumper to bumper, and at most CUT_IN_TIME_GAP_S at the car's speed, both of them faster than
+    CUT_IN_GAP_M from bumper to bumper, and at most CUT_IN_TIME_GAP_S at the car's speed, both faster than
     CUT_IN_LEAST_SPEED_MPS.
     """
     attempt = situation.recorded
@@ -130,7 +131,7 @@ def cutting_in(situation: Situation) -> tuple[int, int]:
             continue
         other = attempt.others[agent]
         station, offset = attempt.beside(agent)
-        comes_from_beside = other.there[frame - 1] and not is_beside(situation.guide, station, offset)[frame - 1]
+        comes_from_beside = other.present[frame - 1] and not is_beside(situation.guide, station, offset)[frame - 1]
         settles = (np.abs(offset[frame:]) <= SETTLED_M).any()
         if comes_from_beside and settles and min(speed[frame], other.speed[frame]) >= CUT_IN_LEAST_SPEED_MPS:
             return agent, frame
@@ -138,8 +139,7 @@ def cutting_in(situation: Situation) -> tuple[int, int]:
 
 
 def _cut_in_is_critical(situation: Situation) -> bool:
-    """The vehicle crosses the line BEFORE_S after the start or later, and whoever follows the lane without heeding it
-    drives into it, at the first speed as well as at the speed that suits the road."""
+    """Return whether the vehicle crosses the line BEFORE_S after the start or later, and all ghosts would hit it."""
     agent, frame = cutting_in(situation)
     if agent < 0 or frame < situation.steps_of(BEFORE_S):
         return False
@@ -147,7 +147,7 @@ def _cut_in_is_critical(situation: Situation) -> bool:
 
 
 def _cut_in(attempt: Attempt) -> dict[str, bool]:
-    """Has a safe gap to the vehicle in the end: SAFE_GAP_S where that is ahead in its lane."""
+    """Require a safe gap to the vehicle at the end: SAFE_GAP_S if it is ahead in the car's lane."""
     agent, _ = cutting_in(attempt.situation)
     gap = float(attempt.gap_to(agent)[-1]) if agent >= 0 else -np.inf
     return {"safe_gap": gap >= SAFE_GAP_S * float(attempt.car.speed[-1])}

@@ -1,7 +1,7 @@
-"""What exams look at: a recording from the exam's start on, and an attempt at it, both in terms of lanes.
+"""The input of exams: a recording from the start of the exam on, and an attempt at it, both relative to lanes.
 
-Frame 0 is the start of the exam, the last frame is EXAM_S later, or the recording's last one if that comes first. An
-attempt is the motion of a car among traffic: the recorded one, one that a policy has driven, or a computed one (see
+Frame 0 is the start of the exam, the last frame is EXAM_S later, or the end of the recording if that comes first. An
+attempt is the motion of a car among traffic: the recorded car, one that a policy drove, or a computed one (see
 `Situation.ghosts`).
 """
 
@@ -18,17 +18,17 @@ from roadworthy.scenario.lanes.locate import Places, locate
 from roadworthy.scenario.lanes.network import Doubles, LaneNetwork
 from roadworthy.scenario.schema import AgentType, Bools, Ints, Scenario
 
-EXAM_S = 15.0  # how long an exam lasts
-AHEAD_M = 200.0  # how far the guide goes beyond the recording's end
-ROOM_S = 5.0  # beyond the recording's end there is road for that long, for drivers who get farther
-NEARBY_M = 80.0  # road users that never come this near to the car are left out
-FREE_SHARES = (0.85, 1.0)  # of the speed that suits the road: how fast cars are that heed nobody
-PROGRESS_SHARE = 0.2  # of the recorded progress; less is none (nuPlan's "making progress")
+EXAM_S = 15.0  # length of an exam
+AHEAD_M = 200.0  # how far the guide continues beyond the end of the recording
+ROOM_S = 5.0  # road that must exist beyond the end of the recording, for drivers who get farther
+NEARBY_M = 80.0  # road users that never come this near to the car are ignored
+FREE_SHARES = (0.85, 1.0)  # shares of the suitable speed of cars that ignore others
+PROGRESS_SHARE = 0.2  # of the recorded progress; less does not count as progress (nuPlan's "making progress")
 ALONG_RAD = np.radians(30.0)
 STANDING_MPS = 0.7
-CLOSE_AHEAD_M = 20.0  # nearer than this, somebody or a junction is a reason to stand
+CLOSE_AHEAD_M = 20.0  # a road user or a junction that is nearer is a reason to stand
 WALKER_ROOM_M = 5.0  # beside the car, for pedestrians who are about to cross
-OUTSIDE_M = 0.3  # by which a corner may be outside its lane (nuPlan's tolerance at the edge of the drivable area)
+OUTSIDE_M = 0.3  # a corner may be this far outside its lane (nuPlan's tolerance at the edge of the drivable area)
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,13 +41,13 @@ class Attempt:
 
     @cached_property
     def places(self) -> Places:
-        """The lanes that the car drives on."""
+        """Return the lanes that the car drives on."""
         situation, car = self.situation, self.car
         return locate(situation.network, car.x, car.y, car.heading, situation.dt)
 
     @cached_property
     def along(self) -> tuple[Doubles, Doubles]:
-        """Station and offset (F,) of the car beside the guide."""
+        """Return (F,) station and offset of the car relative to the guide."""
         return self.situation.guide.project(self.car.x, self.car.y, self.car.heading)
 
     @property
@@ -59,18 +59,18 @@ class Attempt:
         return self.along[1]
 
     def beside(self, agent: int) -> tuple[Doubles, Doubles]:
-        """Return station and offset (F,) of another road user beside the guide; NaN where it is absent."""
+        """Return (F,) station and offset of another road user relative to the guide; NaN where it is absent."""
         other = self.others[agent]
         station, offset = self.situation.guide.project(other.x, other.y)
-        return np.where(other.there, station, np.nan), np.where(other.there, offset, np.nan)
+        return np.where(other.present, station, np.nan), np.where(other.present, offset, np.nan)
 
     @cached_property
     def _ahead(self) -> tuple[Ints, Doubles]:
-        """Agents that come near, and the gap (n, F) to each where it is ahead in the guide's lane; else infinite."""
+        """Return agents that come near, and (n, F) the gap to each where it is ahead in the lane, else infinity."""
         nearby = [
             n
             for n, other in enumerate(self.others)
-            if (np.hypot(other.x - self.car.x, other.y - self.car.y)[other.there] < NEARBY_M).any()
+            if (np.hypot(other.x - self.car.x, other.y - self.car.y)[other.present] < NEARBY_M).any()
             and self.situation.scenario.agent_types[n] != AgentType.PEDESTRIAN
         ]
         gaps = np.full((len(nearby), len(self.car)), np.inf)
@@ -85,7 +85,7 @@ class Attempt:
 
     @cached_property
     def leader(self) -> Ints:
-        """(F,) the next road user ahead in the guide's lane, -1 for none."""
+        """Return (F,) the next road user ahead in the guide's lane, -1 if there is none."""
         nearby, gaps = self._ahead
         if not len(nearby):
             return np.full(len(self.car), -1, np.int32)
@@ -94,24 +94,24 @@ class Attempt:
 
     @cached_property
     def leader_gap(self) -> Doubles:
-        """(F,) m from bumper to bumper to the leader, infinite for none."""
+        """Return (F,) m from bumper to bumper to the leader, infinite if there is none."""
         return self._ahead[1].min(axis=0, initial=np.inf)
 
     def gap_to(self, agent: int) -> Doubles:
-        """Return the gap (F,) to a road user where it is ahead in the guide's lane, else infinite."""
+        """Return (F,) the gap to a road user where it is ahead in the guide's lane, else infinity."""
         nearby, gaps = self._ahead
         rows = np.flatnonzero(nearby == agent)
         return gaps[rows[0]] if len(rows) else np.full(len(self.car), np.inf)
 
     @cached_property
     def makes_progress(self) -> bool:
-        """Whether it goes at least a fifth of the recorded way along the guide."""
+        """Return whether the car covers at least a fifth of the recorded distance along the guide."""
         recorded = self.situation.recorded.station
         return bool(self.station[-1] - self.station[0] >= PROGRESS_SHARE * (recorded[-1] - recorded[0]))
 
     @cached_property
     def ends_in_lane(self) -> bool:
-        """Whether the car is within a lane in the end, and along it."""
+        """Return whether the car ends within a lane and aligned with it."""
         lane, angle, offset = (float(line[-1]) for line in (self.places.lane, self.places.angle, self.places.offset))
         if lane < 0 or abs(angle) > ALONG_RAD:
             return False
@@ -120,7 +120,7 @@ class Attempt:
 
     @cached_property
     def drives_on(self) -> bool:
-        """Whether the car moves in the end, or stands for a reason: somebody or a junction is close ahead of it."""
+        """Return whether the car moves at the end, or stands for a reason: a road user or a junction close ahead."""
         car = self.car
         if car.speed[-1] > STANDING_MPS:
             return True
@@ -131,7 +131,7 @@ class Attempt:
                 return True
         cos, sin = np.cos(car.heading[-1]), np.sin(car.heading[-1])
         for agent, other in enumerate(self.others):
-            if not other.there[-1]:
+            if not other.present[-1]:
                 continue
             dx, dy = other.x[-1] - car.x[-1], other.y[-1] - car.y[-1]
             ahead = dx * cos + dy * sin - 0.5 * (car.length + other.length)
@@ -142,19 +142,19 @@ class Attempt:
         return False
 
     def is_settled_on(self, lanes: set[int], settled_m: float, seconds: float) -> bool:
-        """Whether the car has been near the center of one of these lanes for the last so many seconds."""
+        """Return whether the car was near the center of one of these lanes for the last seconds."""
         last = slice(-self.situation.steps_of(seconds), None)
         is_there = np.isin(self.places.lane[last], list(lanes))
         return bool((is_there & (np.abs(self.places.offset[last]) <= settled_m)).all())
 
     def narrowed(self, margin: float) -> Attempt:
-        """Return the same attempt of a car that is less wide on both sides."""
+        """Return the same attempt of a car that is narrower on both sides."""
         return replace(self, car=replace(self.car, width=self.car.width - 2.0 * margin))
 
     def is_hit(self, agent: int) -> bool:
-        """Whether the car drives into a road user: from behind, or into one that stands.
+        """Return whether the car hits a road user from behind, or hits one that stands.
 
-        A contact from the side counts where the car is changing lanes.
+        A contact from the side counts if the car is changing lanes.
         """
         frame = first_contact(self.car, self.others[agent])
         if frame is None:
@@ -168,14 +168,14 @@ class Attempt:
 
 @dataclass(frozen=True, eq=False)
 class Situation:
-    """A recording from a step on, in which the self-driving car is there throughout."""
+    """A recording from a step on, in which the self-driving car is present throughout."""
 
     scenario: Scenario
     start: int  # step
 
     @property
     def steps(self) -> slice:
-        """The steps of the recording that belong to the exam."""
+        """Return the steps of the recording that belong to the exam."""
         return slice(self.start, self.start + self.steps_of(EXAM_S) + 1)
 
     @property
@@ -188,7 +188,7 @@ class Situation:
 
     @cached_property
     def recorded(self) -> Attempt:
-        """The recording as an attempt."""
+        """Return the recording as an attempt."""
         motions = tuple(self._motion(n) for n in range(self.scenario.agent_count))
         car = motions[self.scenario.sdc]
         absent = Motion(car.x, car.y, car.heading, car.speed, np.zeros(len(car), np.bool_), car.length, car.width)
@@ -196,22 +196,22 @@ class Situation:
 
     @cached_property
     def guide(self) -> Guide:
-        """The line that the recording follows."""
+        """Return the line that the recording follows."""
         attempt = self.recorded
         return guide_of(self.network, self.scenario.map, attempt.places, attempt.car.x, attempt.car.y, self.dt, AHEAD_M)
 
     @cached_property
     def steady_ghost(self) -> Attempt:
-        """The car if it followed the guide at its first speed without heeding anybody.
+        """Return the car as it would follow the guide at its first speed, ignoring others.
 
-        The motion of ghosts is computed; nothing drives them.
+        The motion of ghosts is computed; no policy drives them.
         """
         speed, steps = float(self.recorded.car.speed[0]), np.arange(len(self.recorded.car))
         return self._ghost(self.recorded.station[0] + speed * self.dt * steps, np.full(len(steps), speed))
 
     @cached_property
     def free_ghosts(self) -> tuple[Attempt, ...]:
-        """The car if it followed the guide as fast as suits the road, or a little slower, without heeding anybody."""
+        """Return the car as it would follow the guide at the suitable speed, or a little slower, ignoring others."""
         car, begin = self.recorded.car, float(self.recorded.station[0])
         first = float(car.speed[0])
         return tuple(
@@ -220,27 +220,27 @@ class Situation:
 
     @property
     def ghosts(self) -> tuple[Attempt, ...]:
-        """All of them."""
+        """Return all ghosts."""
         return (self.steady_ghost, *self.free_ghosts)
 
     @cached_property
     def straight_on(self) -> Attempt:
-        """The car if it held its first speed and direction."""
+        """Return the car as it would hold its first speed and direction."""
         car, seconds = self.recorded.car, np.arange(len(self.recorded.car)) * self.dt
         way, heading = car.speed[0] * seconds, np.full(len(car), car.heading[0])
         x, y = car.x[0] + way * np.cos(heading), car.y[0] + way * np.sin(heading)
-        motion = Motion(x, y, heading, np.full(len(car), car.speed[0]), car.there, car.length, car.width)
+        motion = Motion(x, y, heading, np.full(len(car), car.speed[0]), car.present, car.length, car.width)
         return Attempt(self, motion, self.recorded.others)
 
     @property
     def has_room(self) -> bool:
-        """Whether the road goes on for ROOM_S beyond the recording's end, at the speed that suits it."""
+        """Return whether the road continues for ROOM_S beyond the end of the recording, at the suitable speed."""
         end, guide = float(self.recorded.station[-1]), self.guide
         needed = ROOM_S * float(np.interp(end, guide.station, guide.speed))
         return bool(guide.station[-1] - end >= min(needed, AHEAD_M - SPACING_M))
 
     def steps_of(self, seconds: float) -> int:
-        """Return how many steps make up a time, at least 1."""
+        """Return the number of steps in a time, at least 1."""
         return max(1, round(seconds / self.dt))
 
     def _ghost(self, stations: Doubles, speeds: Doubles) -> Attempt:

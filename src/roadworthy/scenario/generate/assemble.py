@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 from roadworthy.scenario.generate.network import Network, Points
 from roadworthy.scenario.generate.surface import drivable_surface, road_edges
 from roadworthy.scenario.schema import FeatureKind, Ints, RoadMap, read_only

@@ -23,7 +23,7 @@ class GenerateConfig:
     # Steps of 0.1 s in each scenario: 11 of history, the rest is future. The behavior is shown, and the self-driving
     # car is there, in the first 161 (or all, if fewer). From 161 on, every scenario qualifies for its class's exam.
     classes: tuple[str, ...] = BEHAVIORS
-    # Behaviour classes, in turn.
+    # Behavior classes, in turn.
 
     def __post_init__(self) -> None:
         if self.count < 1:
@@ -31,7 +31,7 @@ class GenerateConfig:
         if self.seed < 0:
             raise ConfigError(f"seed is {self.seed}, expected 0 or more")
         if self.steps < DEFAULT_STEPS:
-            raise ConfigError(f"steps is {self.steps}, expected at least {DEFAULT_STEPS}: behaviours take time")
+            raise ConfigError(f"steps is {self.steps}, expected at least {DEFAULT_STEPS}: behaviors take time")
         unknown = [name for name in self.classes if name not in BEHAVIORS]
         if unknown or not self.classes:
             raise ConfigError(

@@ -31,7 +31,7 @@ class Carriageway:
 
 
 def build_highway(rng: np.random.Generator) -> Network:
-    """A freeway about a kilometre long, with ramps on at least one side."""
+    """A freeway about a kilometer long, with ramps on at least one side."""
     network = Network()
     middle = _alignment(rng)
     for number, curve in enumerate((middle, middle.reversed())):

@@ -151,7 +151,7 @@ def _connector(network: Network, source: int, target: int, turn: Turn) -> int:
 
 def _stub(arms: list[Arm], source: int) -> np.ndarray:
     """The pavement of an arm from its end to the middle of the junction."""
-    outward, half = arms[source].outward, arms[source].road.section.kerb
+    outward, half = arms[source].outward, arms[source].road.section.curb
     middle = np.mean([[a.outward.x, a.outward.y] for a in arms], axis=0)
     reach = float(np.hypot(outward.x - middle[0], outward.y - middle[1]))
     corners = [

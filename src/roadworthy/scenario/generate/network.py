@@ -68,10 +68,10 @@ class Lane:
 
 @dataclass(frozen=True, eq=False)
 class Crosswalk:
-    """A way over a road: pedestrians walk from one kerb point to the other."""
+    """A way over a road: pedestrians walk from one curb point to the other."""
 
     polygon: Points  # (4, 2)
-    kerbs: Points  # (2, 2) where one steps onto the road, on either side
+    curbs: Points  # (2, 2) where one steps onto the road, on either side
     outward: Points  # (2,) unit vector along the road, away from the junction: the way to walk on beside the road
     junction: int = -1
     arm: int = -1

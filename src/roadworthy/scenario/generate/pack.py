@@ -1,23 +1,18 @@
-"""A pack of generated scenarios: the same bytes whatever the number of processes."""
+"""Generate packs: the bytes do not depend on the number of processes."""
 
 from __future__ import annotations
 
 import multiprocessing
-import os
-import signal
-import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from roadworthy.errors import RoadworthyError
 from roadworthy.scenario.generate.config import GenerateConfig
-from roadworthy.scenario.generate.producer import SCENARIOS_PER_PLACE, Producer
+from roadworthy.scenario.generate.scenarios import SCENARIOS_PER_PLACE, ScenarioGenerator
 from roadworthy.scenario.generate.warmup import start_process
-from roadworthy.scenario.pack import PackWriter, encode_map, encode_scenario
+from roadworthy.scenario.pack import EncodedScenarios, PackWriter, encode_scenarios
+from roadworthy.scenario.processes import available_cores, map_in_order
 
 
 @dataclass(frozen=True)
@@ -30,14 +25,6 @@ class Task:
     indices: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class Batch:
-    """What a task gave: encoded maps, and encoded scenarios with the number of their map among these."""
-
-    maps: tuple[bytes, ...]
-    scenarios: tuple[tuple[bytes, int], ...]
-
-
 def generate_pack(
     config: GenerateConfig,
     path: Path,
@@ -45,21 +32,22 @@ def generate_pack(
     processes: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> None:
-    """Write a pack. `progress` is called with the numbers of finished and of all scenarios."""
+    """Write a pack, and call `progress` with the number of finished scenarios and their total number."""
     tasks = plan(config)
+    processes = min(processes or available_cores(), len(tasks))
+    context = multiprocessing.get_context("spawn")
+    warmup = (start_process, (context.Value("i", 0), context.Barrier(processes))) if processes > 1 else None
     done = 0
-    with PackWriter(path) as writer:
-        for batch in _carry_out(tasks, processes or available_cores()):
-            numbers = [writer.add_encoded_map(block) for block in batch.maps]
-            for block, place in batch.scenarios:
-                writer.add_encoded(block, numbers[place])
-            done += len(batch.scenarios)
+    with PackWriter(path) as writer, closing(map_in_order(run_task, tasks, processes, 0, initializer=warmup)) as work:
+        for encoded in work:
+            writer.add_all_encoded(encoded)
+            done += len(encoded.scenarios)
             if progress is not None:
                 progress(done, config.count)
 
 
 def plan(config: GenerateConfig) -> list[Task]:
-    """All tasks in the order of the pack: classes in turn, place by place."""
+    """Return all tasks in the order of the pack: the classes take turns, place by place."""
     tasks: dict[tuple[int, int], list[int]] = {}
     for number in range(config.count):
         index, behavior = divmod(number, len(config.classes))
@@ -70,56 +58,7 @@ def plan(config: GenerateConfig) -> list[Task]:
     ]
 
 
-def carry_out(task: Task) -> Batch:
-    """Make and encode the scenarios of a task."""
-    producer = Producer(task.seed, task.behavior, task.steps)
-    scenarios = [producer.scenario(index) for index in task.indices]
-    places: dict[int, int] = {}
-    maps: list[bytes] = []
-    for scenario in scenarios:
-        if id(scenario.map) not in places:
-            places[id(scenario.map)] = len(maps)
-            maps.append(encode_map(scenario.map))
-    return Batch(tuple(maps), tuple((encode_scenario(s), places[id(s.map)]) for s in scenarios))
-
-
-def _carry_out(tasks: list[Task], processes: int) -> Iterator[Batch]:
-    processes = min(processes, len(tasks))
-    if processes == 1:
-        yield from map(carry_out, tasks)
-        return
-    # Fresh processes: a fork would copy the locks of whatever threads run here.
-    context = multiprocessing.get_context("spawn")
-    shared = context.Value("i", 0), context.Barrier(processes)
-    pool = ProcessPoolExecutor(processes, context, start_process, shared)
-    try:
-        with _interrupts_ignored():
-            batches = pool.map(carry_out, tasks)
-        yield from batches
-    except BrokenProcessPool:
-        raise RoadworthyError(
-            "a worker process was killed, perhaps because memory ran out; nothing was written; try --processes 1"
-        ) from None
-    finally:
-        # Whatever the reason to leave early, the workers must not keep anybody waiting.
-        for process in multiprocessing.active_children():
-            process.terminate()
-        pool.shutdown(cancel_futures=True)
-
-
-@contextmanager
-def _interrupts_ignored() -> Iterator[None]:
-    """Processes that are started in here never see a Ctrl-C: this one alone decides what it means."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, handler)
-
-
-def available_cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def run_task(task: Task) -> EncodedScenarios:
+    """Generate and encode the scenarios of a task."""
+    generator = ScenarioGenerator(task.seed, task.behavior, task.steps)
+    return encode_scenarios(generator.scenario(index) for index in task.indices)

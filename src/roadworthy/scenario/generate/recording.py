@@ -48,7 +48,7 @@ def cut(
     """The scenario from step `first` on. The agents' order says nothing about who they are."""
     stage = recording.stage
     motion = recording.motion[:, first : first + steps]
-    chosen = np.flatnonzero(motion["there"].sum(axis=1) >= FEWEST_STEPS)
+    chosen = np.flatnonzero(motion["present"].sum(axis=1) >= FEWEST_STEPS)
     people = [stage.roster.people[i] for i in chosen]
     moving, n = len(chosen), len(chosen) + len(stage.parked)
     bodies: list[Person | Parked] = [*people, *stage.parked]
@@ -56,7 +56,7 @@ def cut(
     types = np.array([AGENT_TYPES[p.kind] for p in people] + [AgentType.VEHICLE] * len(stage.parked), np.uint8)
     x, y, heading, speed = (np.zeros((n, steps)) for _ in range(4))
     valid = np.ones((n, steps), np.bool_)
-    for values, name in ((x, "x"), (y, "y"), (heading, "heading"), (speed, "v"), (valid, "there")):
+    for values, name in ((x, "x"), (y, "y"), (heading, "heading"), (speed, "v"), (valid, "present")):
         values[:moving] = motion[name][chosen]
     for row, car in enumerate(stage.parked, start=moving):
         x[row], y[row], heading[row] = car.pose.x, car.pose.y, car.pose.heading

@@ -12,7 +12,7 @@ from roadworthy.scenario.schema import LaneType, LineType
 
 PARKING_TAPER_M = 4.0
 CROSSWALK_WIDTH_M = 3.0
-GUTTER_M = 0.35  # paved strip between the outermost lane and the kerb
+GUTTER_M = 0.35  # paved strip between the outermost lane and the curb
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ class Section:
         return self.driving_width + self.bike_width / 2
 
     @property
-    def kerb(self) -> float:
-        """From the middle to the kerb, parking strips not counted."""
+    def curb(self) -> float:
+        """From the middle to the curb, parking strips not counted."""
         return self.driving_width + self.bike_width + GUTTER_M
 
 
@@ -61,7 +61,7 @@ def build_road(network: Network, curve: Curve, section: Section, *, parking_marg
     back = curve.reversed()
     forward, forward_bike = _direction(network, curve, section, parking_margin)
     backward, backward_bike = _direction(network, back, section, parking_margin)
-    network.add_band(curve, section.kerb, -section.kerb)
+    network.add_band(curve, section.curb, -section.curb)
     middle = LineType.SOLID_DOUBLE_YELLOW if section.lanes > 1 else LineType.BROKEN_SINGLE_YELLOW
     network.add_line(middle, curve, 0.0)
     return Road(curve, section, forward, backward, forward_bike, backward_bike)
@@ -95,23 +95,23 @@ def _direction(network: Network, curve: Curve, section: Section, parking_margin:
 
 
 def _parking(network: Network, curve: Curve, section: Section, lane: int, margin: float) -> None:
-    """A strip along the kerb, tapered at both ends, and room for cars between the tapers."""
+    """A strip along the curb, tapered at both ends, and room for cars between the tapers."""
     first, last = margin, curve.length - margin
-    inner, outer = -section.kerb + 0.1, -section.kerb - section.parking_width
+    inner, outer = -section.curb + 0.1, -section.curb - section.parking_width
     start, end = first + PARKING_TAPER_M, last - PARKING_TAPER_M
     near = curve.parallel(inner, 1.0, first, last)
     far = curve.parallel(outer, 1.0, start, end)
     network.surfaces.append(np.concatenate([np.column_stack([far.x, far.y]), np.column_stack([near.x, near.y])[::-1]]))
-    network.add_line(LineType.SOLID_SINGLE_WHITE, curve, -section.kerb, start, end)
-    middle = -section.kerb - section.parking_width / 2
+    network.add_line(LineType.SOLID_SINGLE_WHITE, curve, -section.curb, start, end)
+    middle = -section.curb - section.parking_width / 2
     network.parking.append(ParkingStrip(curve, lane, middle, section.parking_width, start, end))
 
 
 def add_crosswalk(
     network: Network, pose: Pose, section: Section, *, extra: float = 0.0, junction: int = -1, arm: int = -1
 ) -> int:
-    """Paint a crosswalk over a road whose middle passes the pose; `extra` metres of parking strip on each side."""
-    half = section.kerb + extra
+    """Paint a crosswalk over a road whose middle passes the pose; `extra` meters of parking strip on each side."""
+    half = section.curb + extra
     ahead = np.array([np.cos(pose.heading), np.sin(pose.heading)])
     left = np.array([-ahead[1], ahead[0]])
     middle = np.array([pose.x, pose.y])
@@ -119,13 +119,13 @@ def add_crosswalk(
     polygon = np.array(
         [middle - across - along, middle + across - along, middle + across + along, middle - across + along]
     )
-    kerbs: Points = np.array([middle - across, middle + across])
-    network.crosswalks.append(Crosswalk(polygon, kerbs, ahead, junction, arm))
+    curbs: Points = np.array([middle - across, middle + across])
+    network.crosswalks.append(Crosswalk(polygon, curbs, ahead, junction, arm))
     return len(network.crosswalks) - 1
 
 
 def add_stop_line(network: Network, lane: int, back: float = 0.0) -> None:
-    """Paint a line across the end of a lane, or `back` metres before it."""
+    """Paint a line across the end of a lane, or `back` meters before it."""
     item = network.lanes[lane]
     pose = item.end.shifted(ahead=-back)
     left, right = pose.shifted(left=item.width / 2), pose.shifted(left=-item.width / 2)

@@ -44,7 +44,7 @@ class Person:
     script_step: int = 0
     script_value: float = 0.0
     zebra: int = -1
-    kerb_s: tuple[float, float] = (0.0, 0.0)
+    curb_s: tuple[float, float] = (0.0, 0.0)
     backwards: int = 0
 
 
@@ -167,7 +167,7 @@ def draw_pedestrian(rng: np.random.Generator) -> Person:
 
 
 def _wandering(dice: Dice, amplitude: float, shortest: float, longest: float) -> dict[str, Any]:
-    """How one strays from the middle of the lane: a few sine waves over the distance travelled, and who one is."""
+    """How one strays from the middle of the lane: a few sine waves over the distance traveled, and who one is."""
     total = amplitude * dice.between(0.5, 1.3)
     shares = [dice.between(0.2, 1.0) for _ in range(WAVES)]
     return {

@@ -17,7 +17,7 @@ CROSSWALK_DISTANCE_M = 9.0  # from the yield line outwards
 
 
 def build_roundabout(
-    network: Network, arms: list[Arm], centre: tuple[float, float], radius: float, *, crosswalks: bool
+    network: Network, arms: list[Arm], center: tuple[float, float], radius: float, *, crosswalks: bool
 ) -> int:
     """Join roads of one lane per direction around a ring; the ring's middle line has the radius."""
     junction = network.new_junction()
@@ -26,13 +26,13 @@ def build_roundabout(
     order = np.argsort(np.mod(angles, 2 * np.pi))
     inner, entries = {}, {}
     for number in order:
-        inner[number] = _arc(network, junction, centre, radius, angles[number] - spread, 2 * spread)
+        inner[number] = _arc(network, junction, center, radius, angles[number] - spread, 2 * spread)
     for position, number in enumerate(order):
         following = order[(position + 1) % len(order)]
         span = np.mod(angles[following] - angles[number], 2 * np.pi) - 2 * spread
         if span * radius < 2.5:
             raise GenerationError("two arms of a roundabout lie too close together")
-        outer = _arc(network, junction, centre, radius, angles[number] + spread, span)
+        outer = _arc(network, junction, center, radius, angles[number] + spread, span)
         entries[number] = _joint(network, junction, arms[number].approaching[0], outer)
         _joint(network, junction, outer, arms[following].leaving[0])
         network.lanes[inner[number]].successors.append(outer)
@@ -45,15 +45,15 @@ def build_roundabout(
             add_crosswalk(
                 network, arm.outward.shifted(ahead=CROSSWALK_DISTANCE_M), arm.road.section, junction=-1, arm=number
             )
-    network.surfaces.append(_disk(centre, radius + RING_WIDTH_M / 2 + GUTTER_M))
-    network.islands.append(_disk(centre, radius - RING_WIDTH_M / 2 - GUTTER_M))
-    network.lines.append((LineType.SOLID_SINGLE_YELLOW, _disk(centre, radius - RING_WIDTH_M / 2, closed=True)))
+    network.surfaces.append(_disk(center, radius + RING_WIDTH_M / 2 + GUTTER_M))
+    network.islands.append(_disk(center, radius - RING_WIDTH_M / 2 - GUTTER_M))
+    network.lines.append((LineType.SOLID_SINGLE_YELLOW, _disk(center, radius - RING_WIDTH_M / 2, closed=True)))
     return junction
 
 
-def _arc(network: Network, junction: int, centre: tuple[float, float], radius: float, angle: float, span: float) -> int:
+def _arc(network: Network, junction: int, center: tuple[float, float], radius: float, angle: float, span: float) -> int:
     start = Pose(
-        centre[0] + radius * np.cos(angle), centre[1] + radius * np.sin(angle), angle + np.pi / 2, 1.0 / radius
+        center[0] + radius * np.cos(angle), center[1] + radius * np.sin(angle), angle + np.pi / 2, 1.0 / radius
     )
     curve = Curve(start, np.array([radius * span]), np.full((1, 2), 1.0 / radius))
     number = network.add_lane(curve, RING_WIDTH_M, RING_SPEED_MPS)
@@ -78,6 +78,6 @@ def _joint(network: Network, junction: int, source: int, target: int) -> int:
     return number
 
 
-def _disk(centre: tuple[float, float], radius: float, *, closed: bool = False) -> Points:
+def _disk(center: tuple[float, float], radius: float, *, closed: bool = False) -> Points:
     angles = np.linspace(0.0, 2 * np.pi, 97)[: None if closed else -1]
-    return np.column_stack([centre[0] + radius * np.cos(angles), centre[1] + radius * np.sin(angles)])
+    return np.column_stack([center[0] + radius * np.cos(angles), center[1] + radius * np.sin(angles)])

@@ -16,7 +16,7 @@ from roadworthy.scenario.generate.traffic.tables import Layout, Nudge
 from roadworthy.scenario.generate.traffic.users import Kind
 from roadworthy.scenario.schema import LaneType
 
-SIDEWALK_M = 3.0  # from the kerb to where pedestrians walk along the road
+SIDEWALK_M = 3.0  # from the curb to where pedestrians walk along the road
 WALK_SPACING_M = 0.25
 COMFORTABLE_BRAKING = 1.2  # m/s2
 MOST_PARKED = 14
@@ -64,7 +64,7 @@ class Stage:
         self._taken: dict[int, list[tuple[float, float]]] = {}
 
     def room(self, lane: int, s: float, length: float, spare: float) -> bool:
-        """Whether nobody on the lane is closer than `spare` metres, bumper to bumper."""
+        """Whether nobody on the lane is closer than `spare` meters, bumper to bumper."""
         return all(abs(s - at) > spare + (length + other) / 2 for at, other in self._taken.get(lane, []))
 
     def put(self, person: Person, lane: int, s: float, speed: float | None = None, **changes: Any) -> int:
@@ -207,7 +207,7 @@ class Stage:
         return [int(c["lane"]) for c in self.layout.conflicts[first:last] if c["rank"] < 0]
 
     def way_ahead(self, lane: int, s: float = 0.0) -> float:
-        """Metres that one can drive from a place before one leaves the map, up to half a kilometre."""
+        """Meters that one can drive from a place before one leaves the map, up to half a kilometer."""
         lanes = self.network.lanes
         way = lanes[lane].path.length - s
         while way < 500.0 and lanes[lane].successors:
@@ -216,25 +216,25 @@ class Stage:
         return way
 
     def lane_point(self, lane: int, s: float) -> NDArray[np.float64]:
-        """(2,) the middle of a lane at a metre."""
+        """(2,) the middle of a lane at a meter."""
         path = self.network.lanes[lane].path
         at = np.linspace(0.0, path.length, len(path.x))
         return np.array([np.interp(s, at, path.x), np.interp(s, at, path.y)])
 
     def crossings(self) -> list[tuple[int, int, float]]:
-        """Crosswalk, lane that it lies on, and the metre where it begins there."""
+        """Crosswalk, lane that it lies on, and the meter where it begins there."""
         layout = self.layout
         owners = np.repeat(np.arange(len(layout.lanes) - 1), np.diff(layout.lanes["zebra"]))
         return [
             (int(z["zebra"]), int(lane), float(z["span"][0])) for z, lane in zip(layout.zebras, owners, strict=True)
         ]
 
-    def put_walker(self, zebra: int, arrives_s: float, kerb_number: int | None = None) -> int:
-        """Send a pedestrian over a crosswalk, from one of its kerbs, reached about `arrives_s` into the recording."""
+    def put_walker(self, zebra: int, arrives_s: float, curb_number: int | None = None) -> int:
+        """Send a pedestrian over a crosswalk, from one of its curbs, reached about `arrives_s` into the recording."""
         crosswalk = self.network.crosswalks[zebra]
         person = draw_pedestrian(self.rng)
-        backwards = int(self.rng.random() < 0.5) if kerb_number is None else kerb_number
-        here, there = crosswalk.kerbs[backwards], crosswalk.kerbs[1 - backwards]
+        backwards = int(self.rng.random() < 0.5) if curb_number is None else curb_number
+        here, there = crosswalk.curbs[backwards], crosswalk.curbs[1 - backwards]
         across = there - here
         width = float(np.hypot(*across))
         heading = float(np.arctan2(across[1], across[0]))
@@ -253,16 +253,16 @@ class Stage:
         path = before.then(line(start, verge[0] + width + verge[1]))
         path = path.then(_walk_away(path.end, to_side, 30.0))
         self.walks.append(path.parallel(0.0, WALK_SPACING_M))
-        kerb = before.length + verge[0]
-        s = min(max(kerb - walked, 0.3), kerb - 2.2)
+        curb = before.length + verge[0]
+        s = min(max(curb - walked, 0.3), curb - 2.2)
         return self.roster.add(
             person,
             lane=len(self.network.lanes) + len(self.walks) - 1,
             s=s,
             speed=person.top_speed,
-            first_step=int(max(arrives_s - (kerb - s) / person.top_speed, 0.0) / self.dt),
+            first_step=int(max(arrives_s - (curb - s) / person.top_speed, 0.0) / self.dt),
             zebra=zebra,
-            kerb_s=(kerb, kerb + width),
+            curb_s=(curb, curb + width),
             backwards=backwards,
         )
 

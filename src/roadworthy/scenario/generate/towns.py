@@ -31,7 +31,7 @@ CENTRE: Node = (0, 0)  # the junction that a plan speaks of
 class TownPlan:
     """What a town has to have; the rest is drawn."""
 
-    centre: JunctionControl | None = None  # how the junction at CENTRE is controlled
+    center: JunctionControl | None = None  # how the junction at CENTRE is controlled
     lanes: int | None = None  # per direction, on the two streets through CENTRE
     parking: bool | None = None  # along the first street
     midblock_crosswalk: bool = False  # on the first street
@@ -68,8 +68,8 @@ def build_town(rng: np.random.Generator, plan: TownPlan) -> Network:
 def _draw_controls(rng: np.random.Generator, plan: TownPlan, nodes: list[Node]) -> dict[Node, JunctionControl]:
     kinds = list(CONTROL_SHARES)
     controls = {node: kinds[int(rng.choice(len(kinds), p=list(CONTROL_SHARES.values())))] for node in nodes}
-    if plan.centre is not None:
-        controls[CENTRE] = plan.centre
+    if plan.center is not None:
+        controls[CENTRE] = plan.center
     if plan.lanes is not None and plan.lanes > 1:  # rings have one lane
         wide = [node for node in nodes if 0 in node and controls[node] == JunctionControl.ROUNDABOUT]
         controls.update(dict.fromkeys(wide, JunctionControl.PRIORITY))
@@ -155,7 +155,7 @@ class _Builder:
         return self.network
 
     def _heading(self, street: Street, node: Node, along: float) -> float:
-        """Through a node: between the grid's direction and that to the street's neighbouring nodes."""
+        """Through a node: between the grid's direction and that to the street's neighboring nodes."""
         index = street.nodes.index(node)
         before, after = street.nodes[max(index - 1, 0)], street.nodes[min(index + 1, len(street.nodes) - 1)]
         step = self.places[after] - self.places[before]
@@ -169,7 +169,7 @@ class _Builder:
         (other,) = (s for s in self.streets if node in s.nodes and s.number != street.number)
         lean = abs(np.cos(self.headings[street.number, node] - self.headings[other.number, node]))
         # Room for right turns; skewed crossings need more of it.
-        return other.section.kerb + 10.5 + float(lean) * (street.section.kerb + other.section.kerb)
+        return other.section.curb + 10.5 + float(lean) * (street.section.curb + other.section.curb)
 
     def _pose(self, street: Street, node: Node, *, ahead: float) -> Pose:
         x, y = self.places[node]

@@ -13,8 +13,8 @@ from threading import BrokenBarrierError
 import numpy as np
 
 from roadworthy.scenario.detect import BEHAVIORS, detect
-from roadworthy.scenario.generate.producer import Place, build_place
 from roadworthy.scenario.generate.recording import Recording, cut, record
+from roadworthy.scenario.generate.scenarios import Place, build_place
 from roadworthy.scenario.generate.signals import light_states
 from roadworthy.scenario.generate.stage import Stage
 from roadworthy.scenario.generate.traffic.simulate import DT, MOTION
@@ -52,7 +52,7 @@ def _judge(stage: Stage, place: Place) -> None:
     """Show detectors and validation a car that stands."""
     tables = road_tables(place.layout, [], [])
     motion = np.zeros((1, STEPS), MOTION)
-    motion["there"] = True
+    motion["present"] = True
     start = place.network.lanes[0].start
     motion["x"], motion["y"], motion["heading"] = start.x, start.y, start.heading
     lights = light_states(place.network, tables, stage.offsets, STEPS, DT)

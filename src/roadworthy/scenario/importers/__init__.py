@@ -1,5 +1,11 @@
-"""Importers: scenarios from recordings of others, as packs."""
+"""Importers: packs from recordings in the formats of other projects.
 
-from roadworthy.scenario.importers.pack import ImportReport, import_womd
+An importer is a class with the three methods of `Importer`, named by an entry point of the group
+`roadworthy.importers`, by `module:Name` or by `file.py:Name`. Everything else is shared by all formats: parallel
+reading, progress, damaged records, counts of omitted data, and writing the pack.
+"""
 
-__all__ = ["ImportReport", "import_womd"]
+from roadworthy.scenario.importers.importer import Damage, Importer, Location, Record
+from roadworthy.scenario.importers.run import ImportReport, import_scenarios
+
+__all__ = ["Damage", "ImportReport", "Importer", "Location", "Record", "import_scenarios"]

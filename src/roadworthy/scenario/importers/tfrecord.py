@@ -1,7 +1,7 @@
 """TFRecord files: records framed by their length and by checksums of both the length and the data.
 
-A record is its length (8 bytes, the lowest first), the length's masked CRC-32C (4 bytes), the data, and the data's
-masked CRC-32C. After damaged data the next record can still be found; after a damaged length it can't.
+A record is its length (8 bytes, little-endian), the length's masked CRC-32C (4 bytes), the data, and the data's masked
+CRC-32C. The record after damaged data can be found, but not the record after a damaged length.
 """
 
 from __future__ import annotations
@@ -11,54 +11,30 @@ import struct
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any, NamedTuple, cast
+from typing import IO, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from roadworthy.errors import UsageError
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
+from roadworthy.scenario.importers.importer import Damage, Location, Record
 from roadworthy.scenario.importers.wire import MAX_BYTES
 from roadworthy.scenario.schema import Bytes
 
 HEADER = struct.Struct("<QI")
 FOOTER = struct.Struct("<I")
 
-_POLYNOMIAL = 0x82F63B78  # Castagnoli's, the lowest bit first
+_POLYNOMIAL = 0x82F63B78  # Castagnoli's, lowest bit first
 _MASK_DELTA = 0xA282EAD8
 
 
-class Place(NamedTuple):
-    """Where a record is."""
-
-    path: Path
-    number: int  # in its file, counted from 0
-    offset: int  # of its frame in the file, or in what a gzipped file holds
-
-    def __str__(self) -> str:
-        return f"{self.path}, record {self.number} at byte {self.offset}"
-
-
-class Record(NamedTuple):
-    """A sound record."""
-
-    place: Place
-    data: bytes
-
-
-class Damage(NamedTuple):
-    """A record that can't be used, and why."""
-
-    place: Place
-    what: str
-
-
 def records(path: Path) -> Iterator[Record | Damage]:
-    """The records of a file in their order, gzipped if its name ends in .gz; for one that is damaged, the damage."""
+    """Yield the records of a file in order, or damage in their place. Files whose name ends in .gz are decompressed."""
     with _open(path) as file:
         number = offset = 0
         while True:
-            place = Place(path, number, offset)
+            location = Location(path, number, offset)
             try:
                 header = file.read(HEADER.size)
                 if not header:
@@ -71,17 +47,26 @@ def records(path: Path) -> Iterator[Record | Damage]:
             if not fault and len(body) < length + FOOTER.size:
                 fault = f"the file ends after {len(body)} of {length + FOOTER.size} bytes of data and checksum"
             if fault:
-                yield Damage(place, f"{fault}; whatever follows in this file is lost too")
+                yield Damage(location, f"{fault}; the rest of this file is lost")
                 return
             data, expected = body[:length], FOOTER.unpack_from(body, length)[0]
             found = masked_crc32c(data)
             if found == expected:
-                yield Record(place, data)
+                yield Record(location, data)
             else:
-                what = f"the checksum of its {length} bytes is {found:#010x}, but {expected:#010x} is written there"
-                yield Damage(place, what)
+                what = f"the checksum of its {length} bytes is {found:#010x}, but the file says {expected:#010x}"
+                yield Damage(location, what)
             number += 1
             offset += HEADER.size + len(body)
+
+
+def is_tfrecord(path: Path) -> bool:
+    """Return whether a file starts with a sound TFRecord header."""
+    with _open(path) as file:
+        try:
+            return not _header_fault(file.read(HEADER.size))
+        except (EOFError, OSError, zlib.error):
+            return False
 
 
 def _open(path: Path) -> IO[bytes]:
@@ -91,33 +76,33 @@ def _open(path: Path) -> IO[bytes]:
         raise UsageError(f"{path}: can't be read: {error.strerror or error}") from error
 
 
-_NO_RECORDS = "it is no TFRecord file, or a damaged one"
+_NO_RECORDS = "the file is not a TFRecord file, or is damaged"
 
 
 def _header_fault(header: bytes) -> str:
-    """What is wrong with the head of a record, nothing if it is sound."""
+    """Return what is wrong with a record's header, an empty text if nothing is."""
     if len(header) < HEADER.size:
         return f"the file ends after {len(header)} of {HEADER.size} bytes of length and checksum: {_NO_RECORDS}"
     length, expected = HEADER.unpack(header)
     found = masked_crc32c(header[:8])
     if found != expected:
-        return f"the checksum of its length is {found:#010x}, but {expected:#010x} is written there: {_NO_RECORDS}"
+        return f"the checksum of its length is {found:#010x}, but the file says {expected:#010x}: {_NO_RECORDS}"
     return f"it has {length} bytes, allowed: {MAX_BYTES}" if length > MAX_BYTES else ""
 
 
 def masked_crc32c(data: bytes) -> int:
-    """The checksum of TFRecord: rotated and shifted, so that data which hold their own checksum stay well mixed."""
+    """Return TFRecord's checksum: rotated and shifted, so that data with their own checksum stay well mixed."""
     crc = crc32c(data)
     return ((crc >> 15 | crc << 17) + _MASK_DELTA) & 0xFFFFFFFF
 
 
 def crc32c(data: bytes) -> int:
-    """CRC-32C."""
+    """Return the CRC-32C of data."""
     return int(_crc32c(np.frombuffer(data, np.uint8), _TABLES))
 
 
 def _tables() -> NDArray[np.uint32]:
-    """(8, 256) what a byte does to the checksum when k more bytes follow it."""
+    """Return (8, 256) the effect of a byte on the checksum when k more bytes follow it."""
     tables = np.empty((8, 256), np.uint32)
     tables[0] = np.arange(256)
     for _ in range(8):
@@ -132,7 +117,7 @@ _TABLES = _tables()
 
 @kernel
 def _crc32c(data: Bytes, tables: NDArray[np.uint32]) -> Any:
-    # Eight bytes at a time, each through its own table: their lookups don't wait for each other.
+    # Eight bytes at a time, each with its own table, so that the lookups are independent.
     crc = np.uint32(0xFFFFFFFF)
     byte = np.uint32(0xFF)
     whole = len(data) // 8 * 8

@@ -1,15 +1,19 @@
-"""The `Scenario` message of the Waymo Open Motion Dataset as a Scenario."""
+"""Convert the `Scenario` message of the Waymo Open Motion Dataset."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from roadworthy.errors import ScenarioError
+from roadworthy.scenario.importers.importer import Damage, Record
+from roadworthy.scenario.importers.tfrecord import is_tfrecord, records
 from roadworthy.scenario.importers.wire import Buffer, Table
 from roadworthy.scenario.importers.womd_map import coordinates, numbers_of, read_map
 from roadworthy.scenario.importers.womd_schema import SCENARIO_READER
@@ -28,27 +32,40 @@ from roadworthy.scenario.schema import (
 Doubles = NDArray[np.float64]
 
 SOURCE = "womd"
-INTERACTIVE = "interactive"  # the tag of scenarios that name objects of interest
+INTERACTIVE = "interactive"  # the tag of scenarios with objects of interest
 # Type 0 is "unset" and 4 is "other".
 AGENT_TYPES = np.array(
     [AgentType.OTHER, AgentType.VEHICLE, AgentType.PEDESTRIAN, AgentType.CYCLIST, AgentType.OTHER], np.uint8
 )
 SIZE_TOLERANCE_M = 0.01
-STEP_S = 0.1  # the dataset's
+STEP_S = 0.1  # of the dataset
 STEP_TOLERANCE = 0.1  # of a step
 
 
-# What is too large for float32 becomes infinite, which encoding refuses.
+class WomdImporter:
+    """Import the Waymo Open Motion Dataset: the format `scenario`, TFRecord files, also gzipped."""
+
+    def matches(self, path: Path) -> bool:
+        return is_tfrecord(path)
+
+    def records(self, path: Path) -> Iterator[Record | Damage]:
+        return records(path)
+
+    def read(self, data: Buffer, omitted: Counter[str]) -> Iterator[Scenario]:
+        yield read_scenario(data, omitted)
+
+
+# Values that are too large for float32 become infinite, which encoding rejects.
 @np.errstate(over="ignore", invalid="ignore")
 def read_scenario(data: Buffer, omitted: Counter[str]) -> Scenario:
-    """A scenario from the bytes of a message; what a Scenario can't hold is counted in `omitted`.
+    """Return a scenario from the bytes of a message, and count in `omitted` what a Scenario cannot hold.
 
-    An agent has the size that it has at the current step, or at the step nearest to it at which it is there.
+    The size of an agent is that at the current step, or at the nearest step at which it is present.
     """
     message = SCENARIO_READER.read(data)
     (id,) = message.texts("scenario_id")
     if not id:
-        raise ScenarioError("the message has no scenario_id; it is no Scenario, or a damaged one")
+        raise ScenarioError("the message has no scenario_id; it is not a Scenario, or is damaged")
     times = message.column("timestamps_seconds")
     current = int(message.column("current_time_index")[0])
     if not 0 <= current < len(times):
@@ -91,7 +108,7 @@ def read_scenario(data: Buffer, omitted: Counter[str]) -> Scenario:
 
 
 def _states(tracks: Table, steps: int) -> tuple[Table, Bools]:
-    """The states of all tracks, and (agents, steps) whether they are valid."""
+    """Return the states of all tracks, and (agents, steps) whether they are valid."""
     counts = np.diff(tracks.starts("states"))
     if (counts != steps).any():
         track = int(np.argmax(counts != steps))
@@ -101,12 +118,12 @@ def _states(tracks: Table, steps: int) -> tuple[Table, Bools]:
 
 
 def _grid(states: Table, name: str, valid: Bools) -> NDArray[np.floating]:
-    """(agents, steps) a number of each state, 0 where the agent is not there."""
+    """Return (agents, steps) a number of each state, 0 where the agent is absent."""
     return np.where(valid, states.column(name).reshape(valid.shape), 0)
 
 
 def _step_seconds(times: Doubles, omitted: Counter[str]) -> float:
-    """Return the seconds from one step to the next: the dataset's, if time stamps agree but for jitter."""
+    """Return the seconds from one step to the next: those of the dataset, if the time stamps agree up to jitter."""
     if len(times) < 2:
         raise ScenarioError(f"there are {len(times)} time stamps, expected two or more")
     steps = np.diff(times)
@@ -115,7 +132,7 @@ def _step_seconds(times: Doubles, omitted: Counter[str]) -> float:
         raise ScenarioError(f"time stamps are {dt} s apart, expected more than 0")
     if abs(dt - STEP_S) <= STEP_TOLERANCE * STEP_S:
         dt = STEP_S
-    omitted["time steps that are a tenth longer or shorter than the others"] += int(
+    omitted["time steps that differ by a tenth from the others"] += int(
         (np.abs(steps - dt) > STEP_TOLERANCE * dt).sum()
     )
     return dt
@@ -124,18 +141,18 @@ def _step_seconds(times: Doubles, omitted: Counter[str]) -> float:
 def _agent_types(tracks: Table, omitted: Counter[str]) -> Bytes:
     types = tracks.column("object_type")
     is_strange = (types < 1) | (types >= len(AGENT_TYPES))
-    omitted["types of agents that are unset or not known"] += int(is_strange.sum())
+    omitted["unset or unknown types of agents"] += int(is_strange.sum())
     return AGENT_TYPES[np.where(is_strange, 0, types)]
 
 
 def _sizes(states: Table, valid: Bools, current: int, omitted: Counter[str]) -> Floats:
-    """(agents, 3) length, width, height."""
+    """Return (agents, 3) length, width, height."""
     sizes = np.stack([_grid(states, name, valid) for name in ("length", "width", "height")], axis=2)
     steps = np.arange(valid.shape[1])
     nearest = np.where(valid, np.abs(steps - current), len(steps)).argmin(axis=1)
     kept = sizes[np.arange(len(valid)), nearest]
     strays = (np.abs(sizes - kept[:, None]) > SIZE_TOLERANCE_M).any(axis=2) & valid
-    omitted["agents whose size changes by more than a centimetre"] += int(strays.any(axis=1).sum())
+    omitted["agents whose size changes by more than a centimeter"] += int(strays.any(axis=1).sum())
     return kept.astype(np.float32)
 
 
@@ -143,14 +160,14 @@ class _Lights(NamedTuple):
     """L lights over T steps."""
 
     lanes: Ints  # (L,) the lane that each controls
-    stops: Floats  # (L, 3) where to stop for it, in the map's frame
+    stops: Floats  # (L, 3) the point to stop at, in the map's frame
     states: Bytes  # (L, T) LightState, UNKNOWN also where it is not listed
     listed: Bools  # (L, T) whether it is listed
-    source_stops: Floats  # (L, T, 3) where to stop for it as listed, in the source's coordinates
+    source_stops: Floats  # (L, T, 3) the listed point to stop at, in the source's coordinates
 
 
 def _lights(steps: Table, road_map: RoadMap, step_count: int, omitted: Counter[str]) -> _Lights:
-    """Read the lights of lanes on the map. Of several states of one light at one step the last counts."""
+    """Read the lights of lanes on the map. Of several states of a light at one step, the last one counts."""
     if len(steps) not in (0, step_count):
         raise ScenarioError(f"there are {len(steps)} dynamic map states, but {step_count} time stamps")
     signals = steps.child("lane_states")
@@ -160,7 +177,7 @@ def _lights(steps: Table, road_map: RoadMap, step_count: int, omitted: Counter[s
     omitted["states of lights on lanes that are not on the map"] += int((lane_of < 0).sum())
     shown = signals.column("state")
     is_strange = (shown < 0) | (shown >= len(LightState))
-    omitted["states of lights that are not known"] += int(is_strange.sum())
+    omitted["unknown states of lights"] += int(is_strange.sum())
 
     on_map = np.flatnonzero(lane_of >= 0)
     lanes, light = np.unique(lane_of[on_map], return_inverse=True)
@@ -179,7 +196,7 @@ def _lights(steps: Table, road_map: RoadMap, step_count: int, omitted: Counter[s
         raise ScenarioError("points to stop at for lights contain NaN or infinity")
     source_stops = np.zeros((len(lanes), step_count, 3), np.float32)
     source_stops[place] = points[kept]
-    # Without a point to stop at, one stops where the lane begins.
+    # Without a point to stop at, the stop is where the lane starts.
     stops = road_map.points[road_map.starts[lanes]]
     seen = on_map[has_stop[on_map]]
     first_lanes, first = np.unique(lane_of[seen], return_index=True)
@@ -188,13 +205,13 @@ def _lights(steps: Table, road_map: RoadMap, step_count: int, omitted: Counter[s
 
 
 def _last_of_each(keys: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return where each key stands for the last time."""
+    """Return the index of the last occurrence of each key."""
     return len(keys) - 1 - np.unique(keys[::-1], return_index=True)[1]
 
 
 def _count_omitted(message: Table, omitted: Counter[str]) -> None:
     difficulties = message.child("tracks_to_predict").column("difficulty")
     omitted["difficulties of tracks to predict"] += int((difficulties != 0).sum())
-    omitted[f"objects of interest, apart from the tag {INTERACTIVE!r}"] += len(message.column("objects_of_interest"))
+    omitted[f"objects of interest, except the tag {INTERACTIVE!r}"] += len(message.column("objects_of_interest"))
     omitted["frames of lidar"] += len(message.blobs("compressed_frame_laser_data"))
     omitted["frames of camera tokens"] += len(message.blobs("frame_camera_tokens"))

@@ -1,4 +1,4 @@
-"""The map of a WOMD scenario as a RoadMap."""
+"""Convert the map of a WOMD scenario to a RoadMap."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roadworthy.errors import ScenarioError
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 from roadworthy.scenario.importers.wire import Table
 from roadworthy.scenario.importers.womd_schema import FEATURE_FIELDS
 from roadworthy.scenario.schema import (
@@ -34,9 +34,9 @@ TYPE_COUNTS = {
     FeatureKind.ROAD_EDGE: len(EdgeType),
 }
 AREAS = (FeatureKind.CROSSWALK, FeatureKind.SPEED_BUMP, FeatureKind.DRIVEWAY)
-# What else lies between its boundaries is not the width of a lane: a kerb may be beyond a parking lane.
+# Other distances between boundaries are not lane widths: a curb may be beyond a parking lane.
 MIN_WIDTH_M, MAX_WIDTH_M = 1.0, 6.0
-# The dataset's points are half a metre to some tens of metres apart.
+# The dataset's points are half a meter to some tens of meters apart.
 MAX_SEGMENT_M = 1000.0
 
 
@@ -44,29 +44,29 @@ class _Part(NamedTuple):
     """The features of one kind. A feature without points is in the table, but not among the features."""
 
     table: Table
-    numbers: Longs  # (rows of the table,) which of the map's features it is, -1 for none
+    numbers: Longs  # (rows of the table,) the feature of the map, -1 if there is none
     ids: Longs  # (features,)
     types: Longs  # (features,)
-    sizes: Longs  # (features,) how many points each has
+    sizes: Longs  # (features,) number of points
     points: Doubles  # (points, 3)
 
 
 class _Boundaries(NamedTuple):
-    """What bounds lanes on one side; row r of the table of lanes has boundaries starts[r]..starts[r + 1] - 1."""
+    """The boundaries of lanes on one side; row r of the table of lanes has boundaries starts[r]..starts[r + 1] - 1."""
 
     starts: Longs  # (lanes + 1,)
-    ranges: Longs  # (k, 2) first and last point of the lane that has it beside it
-    features: Longs  # (k,) which feature of the map it is, -1 for none
+    ranges: Longs  # (k, 2) first and last point of the lane along which it is the boundary
+    features: Longs  # (k,) the feature of the map, -1 if there is none
 
 
 def read_map(features: Table, omitted: Counter[str]) -> RoadMap:
-    """A map from the table of its features; what a RoadMap can't hold is counted in `omitted`."""
+    """Return a map from the table of its features, and count in `omitted` what a RoadMap cannot hold."""
     is_of_kind = np.array([features.has(field) for field, _ in FEATURE_FIELDS.values()])
     kind_counts = is_of_kind.sum(axis=0)
     if (kind_counts > 1).any():
         id = features.column("id")[np.argmax(kind_counts > 1)]
         raise ScenarioError(f"map feature {id} is of {kind_counts.max()} kinds, expected one")
-    omitted["map features of a kind that is not known"] += int((kind_counts == 0).sum())
+    omitted["map features of an unknown kind"] += int((kind_counts == 0).sum())
     parts: dict[FeatureKind, _Part] = {}
     for kind in FEATURE_FIELDS:
         parts[kind] = _read_part(features, kind, sum(len(part.ids) for part in parts.values()), omitted)
@@ -76,8 +76,8 @@ def read_map(features: Table, omitted: Counter[str]) -> RoadMap:
     if not np.isfinite(points).all():
         raise ScenarioError("points of the map contain NaN or infinity")
     starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
-    _require_no_strays(points, starts, ids)
-    # float32 is precise near the origin alone. Whole metres, so that the way back is exact.
+    _require_near_points(points, starts, ids)
+    # float32 is precise only near the origin. Whole meters make the conversion back exact.
     origin = np.array([np.round((axis.min() + axis.max()) / 2) if len(axis) else 0.0 for axis in points.T])
     local = (points - origin).astype(np.float32)
 
@@ -87,7 +87,7 @@ def read_map(features: Table, omitted: Counter[str]) -> RoadMap:
     exits, entries = (_links(lanes, name, lanes.ids, omitted) for name in ("exit_lanes", "entry_lanes"))
     left, right = (_neighbors(lanes, f"{side}_neighbors", omitted) for side in ("left", "right"))
     limits = lanes.table.column("speed_limit_mph")[lanes.numbers >= 0] * MPS_PER_MPH
-    omitted["flags of lanes that interpolate between others"] += int(lanes.table.column("interpolating").sum())
+    omitted["flags of interpolating lanes"] += int(lanes.table.column("interpolating").sum())
     return read_only(
         RoadMap(
             origin=origin,
@@ -113,7 +113,7 @@ def read_map(features: Table, omitted: Counter[str]) -> RoadMap:
 
 
 def numbers_of(ids: Longs, wanted: Longs) -> Longs:
-    """(k,) where each of the wanted is among the ids, -1 if it is not."""
+    """Return (k,) the index of each wanted id among the ids, -1 if it is missing."""
     if not len(ids):
         return np.full(len(wanted), -1)
     order = np.argsort(ids, kind="stable")
@@ -122,17 +122,17 @@ def numbers_of(ids: Longs, wanted: Longs) -> Longs:
 
 
 def coordinates(points: Table) -> Doubles:
-    """(rows, 3) x, y and z."""
+    """Return (rows, 3) x, y and z."""
     return np.column_stack([points.column(axis) for axis in "xyz"])
 
 
 def _read_part(features: Table, kind: FeatureKind, first: int, omitted: Counter[str]) -> _Part:
-    """The features of a kind, whose first gets the number `first`."""
+    """Return the features of a kind; the first one gets the number `first`."""
     name, line = FEATURE_FIELDS[kind]
     table = features.child(name)
     points, starts = coordinates(table.child(line)), table.starts(line)
     sizes = np.diff(starts)
-    if kind in AREAS:  # the last point of some is the first once more
+    if kind in AREAS:  # some repeat the first point at the end
         last = starts[1:][sizes > 1] - 1
         again = last[(points[last] == points[starts[:-1][sizes > 1]]).all(axis=1)]
         points = np.delete(points, again, axis=0)
@@ -143,7 +143,7 @@ def _read_part(features: Table, kind: FeatureKind, first: int, omitted: Counter[
     if kind in TYPE_COUNTS:
         types = table.column("type").astype(np.int64)
         is_strange = (types < 0) | (types >= TYPE_COUNTS[kind])
-        omitted["types of map features that are not known"] += int(is_strange.sum())
+        omitted["unknown types of map features"] += int(is_strange.sum())
         types[is_strange] = 0
     return _Part(
         table=table,
@@ -155,8 +155,8 @@ def _read_part(features: Table, kind: FeatureKind, first: int, omitted: Counter[
     )
 
 
-def _require_no_strays(points: Doubles, starts: Ints, ids: Longs) -> None:
-    """Raise if a feature leaps: what is prepared for a map grows with the ground that its roads cover."""
+def _require_near_points(points: Doubles, starts: Ints, ids: Longs) -> None:
+    """Raise ScenarioError if points of a feature are far apart, because tables grow with the area of the map."""
     leaps = np.hypot(*np.diff(points[:, :2], axis=0).T)
     leaps[starts[1:-1] - 1] = 0.0  # from one feature to the next
     if len(leaps) and leaps.max() > MAX_SEGMENT_M:
@@ -167,14 +167,14 @@ def _require_no_strays(points: Doubles, starts: Ints, ids: Longs) -> None:
 
 
 def _links(part: _Part, name: str, lane_ids: Longs, omitted: Counter[str]) -> Ints:
-    """(k, 2) a feature of the part and a lane that the field of this name names, each pair once, in their order."""
+    """Return (k, 2) features of the part and the lanes in the field of this name: each pair once, in order."""
     pairs, is_kept = _linked(part, name, part.table.column(name), lane_ids)
     omitted["links to lanes that are not on the map"] += int((~is_kept).sum())
     return _once(pairs[is_kept])
 
 
 def _neighbors(lanes: _Part, name: str, omitted: Counter[str]) -> Ints:
-    """(k, 6) a lane, its neighbor, and the range of points of each; neighbors may be so along several ranges."""
+    """Return (k, 6) lane, neighbor, and the range of points of each; lanes may be neighbors along several ranges."""
     table = lanes.table.child(name)
     pairs, is_kept = _linked(lanes, name, table.column("feature_id"), lanes.ids)
     omitted["links to lanes that are not on the map"] += int((~is_kept).sum())
@@ -184,24 +184,24 @@ def _neighbors(lanes: _Part, name: str, omitted: Counter[str]) -> Ints:
 
 
 def _linked(part: _Part, name: str, wanted: Longs, lane_ids: Longs) -> tuple[Longs, Bools]:
-    """(k, 2) who names which lane in a repeated field, and whether both are among the features."""
+    """Return (k, 2) the owner and the lane of each link in a repeated field, and whether both are features."""
     owners = np.repeat(part.numbers, np.diff(part.table.starts(name)))
     lanes = numbers_of(lane_ids, wanted)
     return np.column_stack([owners, lanes]), (owners >= 0) & (lanes >= 0)
 
 
 def _once(rows: Longs) -> Ints:
-    """Each row once, in the order in which they come first."""
+    """Return the distinct rows, in the order of their first occurrence."""
     return rows[np.sort(np.unique(rows, axis=0, return_index=True)[1])].astype(np.int32)
 
 
 def _lane_widths(lanes: _Part, ids: Longs, points: Floats, starts: Ints, omitted: Counter[str]) -> Floats:
-    """(lanes,) m from the left to the right boundary, NaN where there aren't both or where they are no lane's."""
+    """Return (lanes,) m from the left to the right boundary, NaN without both, or if that is not a lane's width."""
     left, right = (_boundaries(lanes.table, name, ids) for name in ("left_boundaries", "right_boundaries"))
-    omitted["boundaries of lanes, apart from the width between them"] += len(left.ranges) + len(right.ranges)
+    omitted["boundaries of lanes, except the widths"] += len(left.ranges) + len(right.ranges)
     across = np.full(lanes.sizes.sum(), np.inf, np.float32)
     _measure_widths(lanes.numbers, starts, points, left, right, across)
-    # The median of each lane: sorted by lane and width, it is the middle one.
+    # The median of each lane is the middle row, sorted by lane and width.
     owner = np.repeat(np.arange(len(lanes.ids)), lanes.sizes)[across < np.inf]
     across = across[across < np.inf]
     counts = np.bincount(owner, minlength=len(lanes.ids))
@@ -222,7 +222,7 @@ def _boundaries(lanes: Table, name: str, ids: Longs) -> _Boundaries:
 def _measure_widths(
     numbers: Longs, starts: Ints, points: Floats, left: _Boundaries, right: _Boundaries, widths_out: Floats
 ) -> None:
-    """m from boundary to boundary through every point of lanes, which are the map's first points."""
+    """Compute m from boundary to boundary through every point of lanes, which are the first points of the map."""
     for row in range(len(numbers)):
         lane = numbers[row]
         if lane < 0:
@@ -235,7 +235,7 @@ def _measure_widths(
 
 @kernel
 def _distance(boundaries: _Boundaries, row: int, k: int, x: float, y: float, starts: Ints, points: Floats) -> Any:
-    """m to the boundary beside point k of a lane, which is at x and y; infinity if there is none."""
+    """Return m to the boundary beside point k of a lane, which is at x and y; infinity if there is none."""
     nearest = np.inf
     for b in range(boundaries.starts[row], boundaries.starts[row + 1]):
         feature = boundaries.features[b]

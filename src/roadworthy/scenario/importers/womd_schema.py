@@ -120,7 +120,7 @@ SCENARIO = Message(
 )
 SCENARIO_READER = MessageReader(SCENARIO)
 
-# The field of a MapFeature that holds a feature of each kind, and the field of that one that holds its points.
+# For each kind of feature: its field in a MapFeature, and the field of its points.
 FEATURE_FIELDS: dict[FeatureKind, tuple[str, str]] = {
     FeatureKind.LANE: ("lane", "polyline"),
     FeatureKind.ROAD_LINE: ("road_line", "polyline"),

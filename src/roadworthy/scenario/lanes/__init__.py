@@ -1,1 +1,1 @@
-"""Lanes of a map as a graph, and where a car is among them. Pure NumPy: nothing here is compiled."""
+"""The lanes of a map as a graph, and the location of a car among them. Pure NumPy, without kernels."""

@@ -1,8 +1,7 @@
-"""The guide of a recorded car: the lanes that its recording follows, as one line along their centers.
+"""The guide of a recorded car: one line along the centers of the lanes that its recording follows.
 
-The line changes lanes where the recording does, and else keeps to the middle of its lane, whatever the recorded driver
-did there. Beyond the recording's end it goes straight on. What speed suits the line is known too: the lanes' limits,
-less where it bends.
+The line changes lanes where the recording does, and keeps to the center of its lane elsewhere. Beyond the end of the
+recording it continues straight ahead. It has a suitable speed: the speed limits, reduced in bends.
 """
 
 from __future__ import annotations
@@ -16,36 +15,36 @@ from roadworthy.scenario.lanes.network import Doubles, LaneNetwork
 from roadworthy.scenario.schema import Bools, RoadMap
 
 SPACING_M = 0.5
-CHANGE_S = 2.0  # before and after it crosses the lane line, a recording's own path is the way to change lanes
-FADE_S = 1.5  # over which the line leaves that path for the lane's center
+CHANGE_S = 2.0  # before and after the recording crosses the lane line, its own path is the lane change
+FADE_S = 1.5  # over which the line returns from that path to the lane's center
 BEND_M = 4.0  # over which curvature is measured
-UNKNOWN_LIMIT_MPS = 11.2  # where the map names none (25 mph)
+UNKNOWN_LIMIT_MPS = 11.2  # if the map has none (25 mph)
 LATERAL_MPS2 = 2.5  # in bends
 ACCELERATION_MPS2 = 1.6
-BRAKING_MPS2 = 1.6  # before bends and lower limits
+BRAKING_MPS2 = 1.6  # before bends and lower speed limits
 
 
 @dataclass(frozen=True, eq=False)
 class Guide:
-    """A line of P points at equal distances, with what holds there."""
+    """A line of P equidistant points."""
 
     x: Doubles  # (P,)
     y: Doubles  # (P,)
     heading: Doubles  # (P,) rad, continuous
     station: Doubles  # (P,) m from the first point
-    speed: Doubles  # (P,) m/s that suits the place: limits, and lateral acceleration in bends
+    speed: Doubles  # (P,) m/s, the suitable speed: speed limits, and lateral acceleration in bends
     half_width: Doubles  # (P,) m, of the lane
-    changes: Bools  # (P,) where the line changes lanes
+    changes: Bools  # (P,) whether the line changes lanes here
 
     def pose(self, station: Doubles) -> tuple[Doubles, Doubles, Doubles]:
-        """Return x, y and heading at stations; beyond the ends of the line, of its ends."""
+        """Return x, y and heading at stations; stations beyond the line get those of its ends."""
         x, y, heading = (np.interp(station, self.station, line) for line in (self.x, self.y, self.heading))
         return x, y, heading
 
     def project(self, x: Doubles, y: Doubles, heading: Doubles | None = None) -> tuple[Doubles, Doubles]:
         """Return station and offset to the left of points (n,) at the nearest place of the line.
 
-        heading: (n,) where it is given, places whose direction differs by 90 degrees or more do not count.
+        heading: (n,) if given, places whose direction differs by 90 degrees or more are ignored.
         """
         square = (x[:, None] - self.x) ** 2 + (y[:, None] - self.y) ** 2
         if heading is not None:
@@ -58,9 +57,9 @@ class Guide:
     def free_drive(
         self, station: float, speed: float, steps: int, dt: float, share: float = 1.0
     ) -> tuple[Doubles, Doubles]:
-        """Return stations and speeds (steps,) of a car that heeds nothing but limits and bends.
+        """Return stations and speeds (steps,) of a car that considers only speed limits and bends.
 
-        share: of the speed that suits the road.
+        share: the share of the suitable speed that it drives.
         """
         stations, speeds = np.empty(steps), np.empty(steps)
         for step in range(steps):
@@ -82,11 +81,10 @@ def guide_of(
     ahead_m: float,
     keeps_lane: bool = False,
 ) -> Guide:
-    """Return the guide of a recorded car that is there at all T steps.
+    """Return the guide of a recorded car that is present at all T steps.
 
-    places, x, y: where the recording is, each (T,).
-    ahead_m: how far the line goes beyond the recording's end, as far as there are lanes.
-    keeps_lane: it follows the lane of the first step instead, straight on where that parts.
+    places, x, y: the recording, each (T,). ahead_m: how far the line continues beyond the end of the recording, if
+    there are lanes. keeps_lane: the line follows the lane of the first step instead, straight ahead at forks.
     """
     on_lane = np.flatnonzero(places.lane >= 0)
     if keeps_lane and len(on_lane):
@@ -112,10 +110,10 @@ def guide_of(
 
 
 def places_heading(network: LaneNetwork, places: Places) -> Doubles:
-    """Return the direction of the lane (T,) at each place; 0 where there is none."""
+    """Return (T,) the direction of the lane at each place; 0 where there is no lane."""
     headings = np.zeros(len(places.lane))
     for lane in np.unique(places.lane[places.lane >= 0]):
-        lane_x, lane_y, arc = network.centre(int(lane))
+        lane_x, lane_y, arc = network.center(int(lane))
         here = places.lane == lane
         direction = np.unwrap(np.arctan2(np.diff(lane_y), np.diff(lane_x)))
         piece = np.clip(np.searchsorted(arc, places.arc[here], side="right") - 1, 0, len(direction) - 1)
@@ -124,7 +122,7 @@ def places_heading(network: LaneNetwork, places: Places) -> Doubles:
 
 
 def _weights(places: Places, dt: float) -> Doubles:
-    """How much of the recording's own offset the line keeps: all of it in a change of lanes, none elsewhere."""
+    """Return how much of the recording's own offset the line keeps: all of it in a lane change, none elsewhere."""
     steps, weights = np.arange(len(places.lane)), np.zeros(len(places.lane))
     for step in np.flatnonzero(places.shift):
         away = np.abs(steps - step) * dt
@@ -133,22 +131,22 @@ def _weights(places: Places, dt: float) -> Doubles:
 
 
 def _way_on(network: LaneNetwork, lane: int, length_m: float) -> list[int]:
-    """A lane and those that follow it, the straightest at each fork, until they are long enough or end."""
-    way, metres = [lane], float(network.length[lane])
-    while metres < length_m:
+    """Return a lane and its successors, the straightest at each fork, until they are long enough or end."""
+    way, meters = [lane], float(network.length[lane])
+    while meters < length_m:
         following = [int(n) for n in network.following(way[-1]) if n not in way]
         if not following:
             break
         way.append(min(following, key=lambda n: (abs(network.turn[n]), n)))
-        metres += float(network.length[way[-1]])
+        meters += float(network.length[way[-1]])
     return way
 
 
 def _from(network: LaneNetwork, way: list[int], arc: float) -> tuple[Doubles, Doubles, Doubles]:
-    """The centers of lanes from a metre of the first one on: x, y and the lane of each point."""
+    """Return x, y and lane of each center point, from a distance on the first lane on."""
     parts = []
     for number, lane in enumerate(way):
-        lane_x, lane_y, lane_arc = network.centre(lane)
+        lane_x, lane_y, lane_arc = network.center(lane)
         start = arc if number == 0 else 0.0
         at = np.arange(start, float(lane_arc[-1]), SPACING_M)
         parts.append((np.interp(at, lane_arc, lane_x), np.interp(at, lane_arc, lane_y), np.full(len(at), lane)))
@@ -159,20 +157,20 @@ def _from(network: LaneNetwork, way: list[int], arc: float) -> tuple[Doubles, Do
 def _sampled(
     network: LaneNetwork, road_map: RoadMap, x: Doubles, y: Doubles, lanes: Doubles, is_change: Bools
 ) -> Guide:
-    """A line through points at equal distances; points that hardly move on are left out."""
+    """Return a line of equidistant points; points that hardly move are dropped."""
     kept = [0]
     for i in range(1, len(x)):
         if np.hypot(x[i] - x[kept[-1]], y[i] - y[kept[-1]]) >= 0.5 * SPACING_M:
             kept.append(i)
     x, y, lanes, is_change = x[kept], y[kept], lanes[kept].astype(np.int64), is_change[kept]
-    if len(x) < 2:  # a car that never moves, on no lane
+    if len(x) < 2:  # a car that never moves, off all lanes
         x, y, lanes = np.append(x, x[-1] + SPACING_M), np.append(y, y[-1]), np.append(lanes, lanes[-1])
         is_change = np.append(is_change, is_change[-1])
-    travelled = np.concatenate([[0.0], np.cumsum(np.hypot(np.diff(x), np.diff(y)))])
-    station = np.arange(0.0, travelled[-1] + SPACING_M, SPACING_M)
-    line_x, line_y = np.interp(station, travelled, x), np.interp(station, travelled, y)
+    traveled = np.concatenate([[0.0], np.cumsum(np.hypot(np.diff(x), np.diff(y)))])
+    station = np.arange(0.0, traveled[-1] + SPACING_M, SPACING_M)
+    line_x, line_y = np.interp(station, traveled, x), np.interp(station, traveled, y)
     heading = np.unwrap(np.arctan2(np.gradient(line_y), np.gradient(line_x)))
-    nearest = np.clip(np.searchsorted(travelled, station, side="right") - 1, 0, len(lanes) - 1)
+    nearest = np.clip(np.searchsorted(traveled, station, side="right") - 1, 0, len(lanes) - 1)
     lane = lanes[nearest]
     limits = np.append(np.where(road_map.speed_limits > 0.0, road_map.speed_limits, UNKNOWN_LIMIT_MPS), np.nan)
     limit = np.nan_to_num(limits[lane].astype(np.float64), nan=UNKNOWN_LIMIT_MPS)

@@ -1,8 +1,8 @@
-"""Which lane one car is on at each step, by the costs that detectors use for all road users at once.
+"""Find the lane of one car at each step, with the costs that detectors use for all road users at once.
 
-Where lanes cross or part, the nearest center line at one instant says little. So the sequence of lanes is found with
-Viterbi's algorithm: each step costs what position and heading deviate from the lane, each passage to another lane what
-that passage is worth. `detect.localize` is the compiled twin for all agents of a recording; a test compares the two.
+Where lanes cross or fork, the nearest center line at one instant says little. So the sequence of lanes is found with
+Viterbi's algorithm: each step costs the deviation of position and heading from the lane, and each transition to another
+lane has a cost. `detect.localize` is the compiled equivalent for all agents of a recording; a test compares the two.
 """
 
 from __future__ import annotations
@@ -14,37 +14,37 @@ import numpy as np
 from roadworthy.scenario.lanes.network import AHEAD, LEFT, REACH_M, Doubles, LaneNetwork
 from roadworthy.scenario.schema import Ints
 
-MOST_LANES = 12  # candidates kept per step, in the compiled twin
-LEAST_COSINE = 0.5  # a lane that runs more than 60 degrees off the agent's heading isn't the agent's
-HEADING_COST = 18.0  # m2: an error of heading by 1 rad counts like 3 m beside the lane
-OVERSHOOT_COST = 4.0  # per m2 before the start or behind the end of a lane
+MOST_LANES = 12  # candidates per step, in the compiled equivalent
+LEAST_COSINE = 0.5  # an agent is not on a lane whose direction differs by more than 60 degrees from its heading
+HEADING_COST = 18.0  # m2: an error of 1 rad in heading costs as much as 3 m beside the lane
+OVERSHOOT_COST = 4.0  # per m2 before the start or beyond the end of a lane
 MOST_OVERSHOOT_M = 1.0
-NO_LANE_COST = 7.0  # m2: just more than the farthest candidate's
-LANE_CHANGE_COST = 6.0  # m2: keeps a car that touches the lane line from changing to and fro
+NO_LANE_COST = 7.0  # m2: just more than the cost of the farthest candidate
+LANE_CHANGE_COST = 6.0  # m2: keeps a car on the lane line from changing back and forth
 AHEAD_COST = 0.05
 LEAVE_LANES_COST = 8.0
 JUMP_COST = 40.0
-USUAL_STEP_S = 0.1  # the costs of places are per step of this length
+USUAL_STEP_S = 0.1  # costs of positions are per step of this length
 
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Where a car is among the lanes at each of T steps."""
+    """The place of a car among the lanes at each of T steps."""
 
-    lane: Ints  # (T,) -1 for none
+    lane: Ints  # (T,) -1 if there is none
     arc: Doubles  # (T,) m from the lane's start
     offset: Doubles  # (T,) m to the left of the lane's center
-    angle: Doubles  # (T,) rad by which its heading is to the left of the lane's direction
-    shift: Ints  # (T,) +1 (-1) where it is on the lane to the left (right) of its last one
+    angle: Doubles  # (T,) rad, heading relative to the lane's direction
+    shift: Ints  # (T,) +1 (-1) where the car is on the lane left (right) of the previous one
 
 
 def locate(network: LaneNetwork, x: Doubles, y: Doubles, heading: Doubles, dt: float) -> Places:
-    """Return the most plausible lanes of a vehicle that is there at all steps; x, y and heading are (T,)."""
+    """Return the most plausible lanes of a vehicle that is present at all steps; x, y and heading are (T,)."""
     steps = np.arange(len(x))
     lanes = _lanes_near(network, x, y)
     found = [_beside(network, lane, x, y, heading) for lane in lanes]
     kept = [i for i, (cost, *_) in enumerate(found) if np.isfinite(cost).any()]
-    lanes = np.append(lanes[kept], -1)  # the last candidate is no lane
+    lanes = np.append(lanes[kept], -1)  # the last candidate stands for no lane
     nowhere = (np.full(len(x), NO_LANE_COST), *np.zeros((3, len(x))))
     costs, arcs, offsets, angles = (np.array(part) for part in zip(*(found[i] for i in kept), nowhere, strict=True))
     chosen = _cheapest(costs * (dt / USUAL_STEP_S), _passages(network, lanes))
@@ -59,8 +59,8 @@ def locate(network: LaneNetwork, x: Doubles, y: Doubles, heading: Doubles, dt: f
 
 
 def _lanes_near(network: LaneNetwork, x: Doubles, y: Doubles) -> Ints:
-    """Lanes for cars with a point near the box around all positions."""
-    spare = REACH_M + 30.0  # pieces of lanes are shorter than that
+    """Return the lanes for cars that have a point near the bounding box of all positions."""
+    spare = REACH_M + 30.0  # segments of lanes are shorter than that
     inside = (network.x > x.min() - spare) & (network.x < x.max() + spare)
     inside &= (network.y > y.min() - spare) & (network.y < y.max() + spare) & (network.segment_lane >= 0)
     near = np.unique(network.segment_lane[inside])
@@ -70,8 +70,8 @@ def _lanes_near(network: LaneNetwork, x: Doubles, y: Doubles) -> Ints:
 def _beside(
     network: LaneNetwork, lane: int, x: Doubles, y: Doubles, heading: Doubles
 ) -> tuple[Doubles, Doubles, Doubles, Doubles]:
-    """Cost (infinite where the car can't be on it), arc, offset and angle (T,) at the nearest place of a lane."""
-    lane_x, lane_y, lane_arc = network.centre(lane)
+    """Return (T,) cost (infinite off the lane), arc, offset and angle at the nearest point of a lane."""
+    lane_x, lane_y, lane_arc = network.center(lane)
     size = np.diff(lane_arc)
     real = np.flatnonzero(size > 0.0)
     if not len(real):  # all points of the lane coincide
@@ -86,7 +86,7 @@ def _beside(
     agreement = dx * np.cos(heading)[:, None] + dy * np.sin(heading)[:, None]
     square = offset**2 + overshoot**2
     possible = (agreement >= LEAST_COSINE) & (np.abs(offset) <= REACH_M) & (np.abs(overshoot) <= REACH_M)
-    # Inside a bend the foot lies between two pieces: only at the lane's ends is that an overshoot.
+    # Inside a bend the nearest point lies between two segments: it is an overshoot only at the ends of the lane.
     possible[:, 0] &= overshoot[:, 0] >= -MOST_OVERSHOOT_M
     possible[:, -1] &= overshoot[:, -1] <= MOST_OVERSHOOT_M
     square[~possible] = np.inf
@@ -99,7 +99,7 @@ def _beside(
 
 
 def _passages(network: LaneNetwork, lanes: Ints) -> Doubles:
-    """(L, L) what it costs to pass from one candidate to another in a step; the last candidate is no lane."""
+    """Return (L, L) the cost of a transition between candidates in one step; the last candidate stands for no lane."""
     costs = np.full((len(lanes), len(lanes)), JUMP_COST)
     place = np.full(len(network.length), -1)
     place[lanes[:-1]] = np.arange(len(lanes) - 1)
@@ -114,7 +114,7 @@ def _passages(network: LaneNetwork, lanes: Ints) -> Doubles:
 
 
 def _cheapest(costs: Doubles, passages: Doubles) -> Ints:
-    """(T,) the sequence of candidates of least cost; costs are (L, T)."""
+    """Return (T,) the sequence of candidates with the lowest cost; costs are (L, T)."""
     count, steps = costs.shape
     came_from = np.zeros((steps, count), np.int32)
     total = costs[:, 0]
@@ -130,7 +130,7 @@ def _cheapest(costs: Doubles, passages: Doubles) -> Ints:
 
 
 def _shifts(network: LaneNetwork, lane: Ints) -> Ints:
-    """(T,) where the lane is beside the one before."""
+    """Return (T,) where the lane is beside the previous one."""
     shift = np.zeros(len(lane), np.int32)
     for step in np.flatnonzero(np.diff(lane)) + 1:
         before, after = int(lane[step - 1]), int(lane[step])
@@ -140,7 +140,7 @@ def _shifts(network: LaneNetwork, lane: Ints) -> Ints:
 
 
 def side_of(network: LaneNetwork, lane: int, other: int) -> int:
-    """Return 1 (-1) for a lane that one changes to on the left (right) of another, 0 for any other lane."""
+    """Return 1 (-1) for a lane on the left (right) of another to which a car can change, 0 for any other lane."""
     related = slice(network.relation_starts[lane], network.relation_starts[lane + 1])
     kinds = network.relation[related][network.related[related] == other]
     if not len(kinds) or kinds[0] == AHEAD:

@@ -1,6 +1,6 @@
-"""What detectors and exams know about a map's lanes: their shape, how they are related, and which are special.
+"""The shapes of a map's lanes, the relations between them, and special lanes, for detectors and exams.
 
-Computed once per map and kept for the maps used last, because a generator asks about one map many times.
+Networks of recent maps are cached, because a generator needs one map many times.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from roadworthy.scenario.schema import Bools, Bytes, Ints, LaneType, RoadMap
 
 Doubles = NDArray[np.float64]
 
-REACH_M = 2.5  # an agent further than this from a lane's centre is not on that lane
+REACH_M = 2.5  # an agent farther than this from a lane's center is not on that lane
 
-# How one lane is related to another, seen from a driver who moves from the first to the second.
+# The relation of a lane to another, for a driver who moves from the first to the second.
 AHEAD, LEFT, RIGHT = 1, 2, 3
 
 DEFAULT_LANE_WIDTH_M = 3.5
@@ -25,46 +25,46 @@ RING_LENGTH_M = 160.0  # a roundabout is shorter around; a city block is longer
 RING_CURVATURE = 2.0 * np.pi / RING_LENGTH_M / 1.5  # every lane of a ring bends about as much as the whole
 RING_TURN_TOLERANCE = 0.6
 JUNCTION_LENGTH_M = 80.0  # movements across a junction are shorter
-GOES_ON_M = 10.0  # how much further its neighbour must run for a lane to count as ending
+GOES_ON_M = 10.0  # a lane counts as ending if its neighbor runs this much farther
 
 
 @dataclass(frozen=True, eq=False)
 class LaneNetwork:
-    """N lanes with P points in all, in the order of the map."""
+    """N lanes with P points in total, in the order of the map."""
 
     first: Ints  # (N + 1,) lane n owns points first[n]:first[n + 1]
     x: Doubles  # (P,)
     y: Doubles  # (P,)
-    arc: Doubles  # (P,) metres from the start of the point's lane
-    length: Doubles  # (N,) metres
-    turn: Doubles  # (N,) radians from start to end, left positive
+    arc: Doubles  # (P,) m from the start of the point's lane
+    length: Doubles  # (N,) m
+    turn: Doubles  # (N,) rad from start to end, left positive
     start_heading: Doubles  # (N,)
     end_heading: Doubles  # (N,)
-    half_width: Doubles  # (N,) metres
+    half_width: Doubles  # (N,) m
     is_freeway: Bools  # (N,)
     is_bike: Bools  # (N,)
     is_ring: Bools  # (N,) part of a roundabout's ring
     touches_ring: Bools  # (N,) leads into or out of a ring
-    is_ending: Bools  # (N,) runs out beside a lane that goes on
+    is_ending: Bools  # (N,) ends beside a lane that continues
     is_junction: Bools  # (N,) a movement across a junction
     successor_starts: Ints  # (N + 1,)
     successors: Ints  # lanes that follow lane n: successors[successor_starts[n]:successor_starts[n + 1]]
     relation_starts: Ints  # (N + 1,)
     related: Ints  # lanes that a driver may move to from lane n
-    relation: Bytes  # AHEAD, LEFT or RIGHT for each of them
-    segment_lane: Ints  # (P,) the lane of each point, -1 for a lane's last point
+    relation: Bytes  # AHEAD, LEFT or RIGHT for each
+    segment_lane: Ints  # (P,) the lane of each point, -1 for the last point of a lane
 
     @staticmethod
     def of(road_map: RoadMap) -> LaneNetwork:
-        """The network of a map."""
+        """Return the network of a map."""
         return _network(road_map)
 
     def following(self, lane: int) -> Ints:
-        """The lanes that follow a lane."""
+        """Return the successors of a lane."""
         return self.successors[self.successor_starts[lane] : self.successor_starts[lane + 1]]
 
-    def centre(self, lane: int) -> tuple[Doubles, Doubles, Doubles]:
-        """x, y and arc length of a lane's points."""
+    def center(self, lane: int) -> tuple[Doubles, Doubles, Doubles]:
+        """Return x, y and arc length of a lane's points."""
         points = slice(self.first[lane], self.first[lane + 1])
         return self.x[points], self.y[points], self.arc[points]
 
@@ -119,7 +119,7 @@ def _network(road_map: RoadMap) -> LaneNetwork:
 
 
 def _by_lane(pairs: Ints, lanes: int) -> tuple[Ints, Ints]:
-    """Pairs (lane, other) as the others of each lane, one after another."""
+    """Return pairs (lane, other) as starts per lane and others."""
     order = np.argsort(pairs[:, 0], kind="stable")
     starts = np.zeros(lanes + 1, np.int32)
     np.cumsum(np.bincount(pairs[:, 0], minlength=lanes), out=starts[1:])
@@ -127,7 +127,7 @@ def _by_lane(pairs: Ints, lanes: int) -> tuple[Ints, Ints]:
 
 
 def _measure(first: Ints, x: Doubles, y: Doubles) -> tuple[Doubles, Doubles, Doubles, Doubles, Doubles, Ints]:
-    """Arc lengths (P,); length, turn, first and last heading of each lane (N,); the lane of each segment (P,)."""
+    """Return arc lengths (P,); length, turn, first and last heading of lanes (N,); the lane of each segment (P,)."""
     lanes = len(first) - 1
     owner = np.repeat(np.arange(lanes), np.diff(first))
     segment_lane: Ints = owner.astype(np.int32)
@@ -148,9 +148,9 @@ def _measure(first: Ints, x: Doubles, y: Doubles) -> tuple[Doubles, Doubles, Dou
 
 
 def _relate(road_map: RoadMap) -> tuple[Ints, Ints, Bytes]:
-    """Lanes that a driver may be on next: ahead by one or two lanes, beside, or beside and one lane on or back."""
+    """Return lanes that a driver may be on next: up to two lanes ahead, beside, or beside and one ahead or back."""
     ahead, lanes = road_map.successors, road_map.lane_count
-    # What comes first counts where two lanes are related in several ways.
+    # The first one counts if two lanes are related in several ways.
     found = [(AHEAD, ahead), (AHEAD, _chain(ahead, ahead, lanes))]
     for kind, beside in ((LEFT, road_map.left_neighbors), (RIGHT, road_map.right_neighbors)):
         found += [(kind, beside), (kind, _chain(beside, ahead, lanes)), (kind, _chain(ahead, beside, lanes))]
@@ -163,7 +163,7 @@ def _relate(road_map: RoadMap) -> tuple[Ints, Ints, Bytes]:
 
 
 def _chain(pairs: Ints, further: Ints, lanes: int) -> Ints:
-    """All (a, c) for which (a, b) is one of the pairs and (b, c) one of the further ones."""
+    """Return all (a, c) for which (a, b) is in the pairs and (b, c) in the further ones."""
     starts, others = _by_lane(further, lanes)
     counts = starts[pairs[:, 1] + 1] - starts[pairs[:, 1]]
     within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -171,7 +171,7 @@ def _chain(pairs: Ints, further: Ints, lanes: int) -> Ints:
 
 
 def _ring_lanes(starts: Ints, successors: Ints, length: Doubles, turn: Doubles) -> Bools:
-    """Lanes of a directed cycle shorter than RING_LENGTH_M that turns once around, each lane bending its share."""
+    """Return the lanes of directed cycles that are shorter than RING_LENGTH_M, turn once around and bend everywhere."""
     is_ring = np.zeros(len(length), np.bool_)
     with np.errstate(divide="ignore", invalid="ignore"):
         bends = np.abs(turn) / length > RING_CURVATURE
@@ -181,12 +181,12 @@ def _ring_lanes(starts: Ints, successors: Ints, length: Doubles, turn: Doubles) 
         trails = [[int(start)]]
         while trails:
             trail = trails.pop()
-            metres, turned = length[trail].sum(), turn[trail].sum()
+            meters, turned = length[trail].sum(), turn[trail].sum()
             for lane in successors[starts[trail[-1]] : starts[trail[-1] + 1]]:
                 bends_alike = bends[lane] and turn[lane] * turn[start] > 0
                 if lane == start and abs(abs(turned) - 2.0 * np.pi) < RING_TURN_TOLERANCE:
                     is_ring[trail] = True
-                elif bends_alike and lane not in trail and metres + length[lane] < RING_LENGTH_M:
+                elif bends_alike and lane not in trail and meters + length[lane] < RING_LENGTH_M:
                     trails.append([*trail, int(lane)])
     return is_ring
 
@@ -202,7 +202,7 @@ def _ending_lanes(
     predecessors: Ints,
     neighbors: Ints,
 ) -> Bools:
-    """Lanes without a successor beside a lane that goes on, and the lanes beside others that lead only into them."""
+    """Return lanes that end beside a lane that continues, and lanes with neighbors that lead only into them."""
     is_ending = np.zeros(len(length), np.bool_)
     has_successor = np.diff(successor_starts) > 0
     for lane, beside in neighbors:

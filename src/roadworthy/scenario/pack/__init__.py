@@ -5,12 +5,21 @@
     pack = Pack("town.pack")
     pack[0], pack.scenario("town-00042"), pack.select("merge"), pack.tables(pack.map_number(0))
 
-The file's layout is described in `layout`, that of its blocks in `bundle`.
+`layout` describes the file, and `bundle` its blocks.
 """
 
-from roadworthy.scenario.pack.blocks import encode_map, encode_scenario
+from roadworthy.scenario.pack.blocks import EncodedScenarios, encode_map, encode_scenario, encode_scenarios
 from roadworthy.scenario.pack.inspection import Fault, inspect
 from roadworthy.scenario.pack.reader import Pack
 from roadworthy.scenario.pack.writer import PackWriter
 
-__all__ = ["Fault", "Pack", "PackWriter", "encode_map", "encode_scenario", "inspect"]
+__all__ = [
+    "EncodedScenarios",
+    "Fault",
+    "Pack",
+    "PackWriter",
+    "encode_map",
+    "encode_scenario",
+    "encode_scenarios",
+    "inspect",
+]

@@ -1,15 +1,14 @@
-"""Maps and scenarios as blocks of bytes, and back.
+"""Encode maps and scenarios as blocks of bytes, and decode them.
 
-A map's block holds its tables and the map; a scenario's block holds everything but its map. What comes first in them,
-the tables or an outline, is all that a simulator needs to find what it wants without looking at the directory.
-Encoding needs no pack, so that processes which make scenarios can encode them too, and the one that writes has little
-to do.
+The block of a map holds its tables and the map; the block of a scenario holds everything but its map. Each block starts
+with the tables or an outline, which is all that the simulator reads. Encoding needs no pack, so worker processes can
+encode their scenarios.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,13 +73,13 @@ SCENARIO_VALUES: dict[str, type] = {
     "sdc": int,
 }
 TABLES_SPEC = ArraySpec("<i4", ("words of tables",))
-# A field that is in a class but not stored, or the other way round, would be lost without a word.
+# A field that is declared but not stored would be lost silently.
 assert set(MAP_SPECS) == {*MAP_ARRAYS, *OPTIONAL_MAP_ARRAYS}
 assert set(SCENARIO_SPECS) == {*SCENARIO_ARRAYS, *OPTIONAL_SCENARIO_ARRAYS}
 
 
 def encode_map(road_map: RoadMap) -> bytes:
-    """A map and its tables as a block; an unsound map raises ScenarioError."""
+    """Encode a map and its tables as a block. An inconsistent map raises ScenarioError."""
     arrays = _stored(road_map, MAP_ARRAYS, OPTIONAL_MAP_ARRAYS)
     require_fit(arrays, MAP_SPECS, "map")
     for fault in road_map.check():
@@ -90,7 +89,7 @@ def encode_map(road_map: RoadMap) -> bytes:
 
 
 def encode_scenario(scenario: Scenario) -> bytes:
-    """A scenario without its map as a block; an unsound scenario raises ScenarioError."""
+    """Encode a scenario without its map as a block. An inconsistent scenario raises ScenarioError."""
     owner = f"scenario {scenario.id!r}"
     arrays = _stored(scenario, SCENARIO_ARRAYS, OPTIONAL_SCENARIO_ARRAYS)
     require_fit(arrays, SCENARIO_SPECS, owner)
@@ -110,31 +109,49 @@ def encode_scenario(scenario: Scenario) -> bytes:
     return encode_bundle({"outline": outline_of(scenario), **arrays}, values)
 
 
+class EncodedScenarios(NamedTuple):
+    """Blocks for `PackWriter.add_all_encoded`, with each map once."""
+
+    maps: tuple[bytes, ...]
+    scenarios: tuple[tuple[bytes, int], ...]  # block, number of the map among `maps`
+
+
+def encode_scenarios(scenarios: Iterable[Scenario]) -> EncodedScenarios:
+    """Encode scenarios and their maps. Scenarios that share a map object share its block."""
+    maps: dict[RoadMap, bytes] = {}
+    blocks: list[tuple[bytes, int]] = []
+    for scenario in scenarios:
+        if scenario.map not in maps:
+            maps[scenario.map] = encode_map(scenario.map)
+        blocks.append((encode_scenario(scenario), list(maps).index(scenario.map)))
+    return EncodedScenarios(tuple(maps.values()), tuple(blocks))
+
+
 def _stored(item: RoadMap | Scenario, names: Iterable[str], optional: Iterable[str]) -> dict[str, NDArray[Any]]:
-    """Return the arrays that a block holds: optional ones only where they are not empty."""
+    """Return the arrays that a block stores; empty optional ones are not stored."""
     arrays = {name: getattr(item, name) for name in names}
     return arrays | {name: getattr(item, name) for name in optional if getattr(item, name).size}
 
 
 def decode_map(bundle: Bundle) -> RoadMap:
-    """The map of a block, its arrays as views."""
+    """Return the map of a block, with views as arrays."""
     return RoadMap(**bundle.arrays(MAP_SPECS, optional=OPTIONAL_MAP_ARRAYS))
 
 
 def decode_tables(bundle: Bundle) -> PackedTables | None:
-    """The tables of a map's block, as views; None if they are of another version than prepare() makes."""
+    """Return the tables of a map's block as views; None if their version is not the current one."""
     return read_tables(bundle.array("tables", TABLES_SPEC, {}))
 
 
 def decode_scenario(bundle: Bundle, road_map: RoadMap) -> Scenario:
-    """The scenario of a block, its arrays as views."""
+    """Return the scenario of a block, with views as arrays."""
     values = {name: bundle.value(name, kind) for name, kind in SCENARIO_VALUES.items()}
     values["tags"] = decode_names(bundle)[1]
     return Scenario(**values, map=road_map, **bundle.arrays(SCENARIO_SPECS, optional=OPTIONAL_SCENARIO_ARRAYS))
 
 
 def decode_names(bundle: Bundle) -> tuple[str, tuple[str, ...]]:
-    """The id and the tags of a scenario's block."""
+    """Return the id and the tags of a scenario's block."""
     tags = bundle.value("tags", list)
     if not all(isinstance(tag, str) for tag in tags):
         raise PackError(f"value 'tags' is {tags!r}, expected words")
@@ -142,7 +159,7 @@ def decode_names(bundle: Bundle) -> tuple[str, tuple[str, ...]]:
 
 
 def check_bytes(scenario: Scenario) -> Iterator[str]:
-    """Faults that Scenario.check can't see, since they are of the stored bytes."""
+    """Yield faults of the stored bytes, which Scenario.check cannot see."""
     for name in ("valid", "light_listed"):
         flags = getattr(scenario, name)
         if flags.size and flags.view(np.uint8).max() > 1:

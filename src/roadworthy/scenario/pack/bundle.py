@@ -1,11 +1,11 @@
-"""Arrays and a few plain values in one block of bytes, read back as views of it.
+"""Blocks of bytes that hold arrays and a few plain values, and are read as views.
 
     uint32      length of the directory in bytes
     directory   JSON: {"arrays": [[name, dtype, shape, offset], ...], "values": {...}}
     zeros       up to the next multiple of 64, where the data area starts
     arrays      each at a multiple of 64 (its offset counts from the start of the data area), zeros between them
 
-A block's size is a multiple of 64. A reader takes the arrays that it knows by name; others may be there.
+The size of a block is a multiple of 64. A reader picks the arrays that it knows by name and ignores others.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ Buffer = bytes | mmap | memoryview
 
 @dataclass(frozen=True)
 class ArraySpec:
-    """What an array must look like: little-endian dtypes that are allowed, and lengths.
+    """The allowed little-endian dtypes and the shape of an array.
 
     A length is a number, or a word that stands for the same number throughout a block.
     """
 
-    dtypes: str  # such as "<f4", or "<u2 <i4" for either
+    dtypes: str  # such as "<f4", or "<u2 <i4" if both are allowed
     shape: tuple[int | str, ...]
 
     @cached_property
     def allowed(self) -> dict[str, np.dtype[Any]]:
-        """The dtypes by their names."""
+        """Return the dtypes by name."""
         return {name: np.dtype(name) for name in self.dtypes.split()}
 
     def fault(self, array: NDArray[Any], lengths: dict[str, int]) -> str | None:
-        """What is wrong with an array, if anything. Words that are met first are entered into lengths."""
+        """Return what is wrong with an array, if anything. Words are entered into lengths at their first use."""
         if array.dtype.newbyteorder("<").str not in self.allowed:
             return f"is {array.dtype}, expected {' or '.join(map(str, self.allowed.values()))}"
         return self.shape_fault(array.shape, lengths)
 
     def shape_fault(self, shape: Sequence[int], lengths: dict[str, int]) -> str | None:
-        """What is wrong with the shape of an array, if anything."""
+        """Return what is wrong with the shape of an array, if anything."""
         if len(shape) != len(self.shape):
             return f"has shape {tuple(shape)}, expected {len(self.shape)} dimensions"
         for length, wanted in zip(shape, self.shape, strict=True):
@@ -63,12 +63,12 @@ class ArraySpec:
 
 
 def aligned(size: int) -> int:
-    """The next multiple of 64."""
+    """Return the size rounded up to a multiple of 64."""
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
 def encode_bundle(arrays: Mapping[str, NDArray[Any]], values: Mapping[str, Any]) -> bytes:
-    """One block. Equal arrays and values give equal bytes."""
+    """Encode a block. Equal arrays and values give equal bytes."""
     entries, pieces, offset = [], [], 0
     for name, array in arrays.items():
         little = array.astype(array.dtype.newbyteorder("<"), copy=False)
@@ -86,7 +86,7 @@ def encode_bundle(arrays: Mapping[str, NDArray[Any]], values: Mapping[str, Any])
 
 
 def require_fit(arrays: Mapping[str, NDArray[Any]], specs: Mapping[str, ArraySpec], owner: str) -> None:
-    """Raise unless every array has the dtype and shape that readers will look for."""
+    """Raise ScenarioError unless every array has the dtype and shape that readers expect."""
     lengths: dict[str, int] = {}
     for name, array in arrays.items():
         fault = specs[name].fault(array, lengths)
@@ -95,7 +95,7 @@ def require_fit(arrays: Mapping[str, NDArray[Any]], specs: Mapping[str, ArraySpe
 
 
 def first_array(buffer: Buffer, offset: int, size: int, dtype: str) -> NDArray[Any]:
-    """The data area of the block that fills buffer[offset:offset + size], where its first array begins."""
+    """Return the data area of the block buffer[offset:offset + size] from its first array on."""
     length = _DIRECTORY_LENGTH.unpack_from(buffer, offset)[0] if size >= _DIRECTORY_LENGTH.size else size
     data = aligned(_DIRECTORY_LENGTH.size + length)
     if data > size:
@@ -104,10 +104,10 @@ def first_array(buffer: Buffer, offset: int, size: int, dtype: str) -> NDArray[A
 
 
 class Bundle:
-    """A block opened for reading. Nothing in it is trusted: whatever doesn't fit raises PackError."""
+    """A block that is read. Its content is not trusted: inconsistent data raise PackError."""
 
     def __init__(self, buffer: Buffer, offset: int, size: int) -> None:
-        """Open the block that fills buffer[offset:offset + size], which must lie within the buffer."""
+        """Open the block buffer[offset:offset + size], which must lie within the buffer."""
         if size < _DIRECTORY_LENGTH.size:
             raise PackError(f"its block of {size} bytes is too small")
         (length,) = _DIRECTORY_LENGTH.unpack_from(buffer, offset)
@@ -124,7 +124,7 @@ class Bundle:
         self._buffer, self._data, self._room = buffer, offset + data, size - data
 
     def array(self, name: str, spec: ArraySpec, lengths: dict[str, int]) -> NDArray[Any]:
-        """A read-only view of one array."""
+        """Return a read-only view of an array."""
         entry = self._entries.get(name)
         if entry is None:
             raise PackError(f"array {name!r} is missing")
@@ -136,7 +136,7 @@ class Bundle:
             raise PackError(f"array {name!r} has no readable shape and offset")
         wanted = spec.shape
         fits = len(shape) == len(wanted)
-        # An array without elements may have other lengths, but none that NumPy can't multiply.
+        # An array without elements may have other lengths, but only such that NumPy can multiply.
         size = extent = dtype.itemsize
         for place, length in enumerate(shape):
             if type(length) is not int or length < 0:
@@ -153,18 +153,18 @@ class Bundle:
         return np.ndarray(shape, dtype, self._buffer, self._data + offset)
 
     def arrays(self, specs: Mapping[str, ArraySpec], optional: Sequence[str] = ()) -> dict[str, Any]:
-        """Views of all arrays that specs name; optional ones are left out where they are missing or empty."""
+        """Return views of all arrays in specs, without the optional ones that are missing or empty."""
         lengths: dict[str, int] = {}
         present = (name for name in specs if name not in optional or self._holds(name))
         return {name: self.array(name, specs[name], lengths) for name in present}
 
     def _holds(self, name: str) -> bool:
-        """Whether an array is there and not empty."""
+        """Return whether an array is stored and not empty."""
         shape = self._entries[name][1] if name in self._entries else [0]
         return type(shape) is not list or 0 not in shape
 
     def value(self, name: str, kind: type) -> Any:
-        """A plain value of a known type."""
+        """Return a plain value and check its type."""
         value = self.values.get(name)
         if type(value) is not kind:
             raise PackError(f"value {name!r} is {value!r}, expected {kind.__name__}")

@@ -1,4 +1,4 @@
-"""Finding all faults of a pack, not only the first."""
+"""Find all faults of a pack file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from roadworthy.scenario.schema import RoadMap
 
 @dataclass(frozen=True)
 class Fault:
-    """One thing that is wrong with a pack."""
+    """A fault of a pack file."""
 
     where: str  # "file", "index", "map 3" or "scenario 'id'"
     what: str
@@ -36,10 +36,10 @@ class Fault:
 def inspect(
     path: str | os.PathLike[str], on_progress: Callable[[int, int], None] = lambda done, total: None
 ) -> list[Fault]:
-    """All faults of a pack file: damage to header, index and every block, and data that don't fit together.
+    """Return all faults of a pack file: damage to the header, the index and blocks, and inconsistent data.
 
-    A damaged header or a truncated file (whose index is lost) ends the search. on_progress is told how many of how
-    many blocks were looked at.
+    A damaged header or a truncated file (which has lost its index) ends the search. on_progress is called with the
+    number of inspected blocks and their total number.
     """
     return list(_faults(Path(path).absolute(), on_progress))
 
@@ -135,7 +135,7 @@ def _scenario_faults(buffer: mmap, index: Index, number: int, maps: dict[int, Ro
 
 
 def _open(buffer: mmap, offset: np.int64, size: np.int64, expected: np.uint64) -> tuple[Bundle | None, str]:
-    """A block, or what is wrong with it."""
+    """Return a block, or what is wrong with it."""
     start, length = int(offset), int(size)
     if checksum(buffer, start, length) != expected:
         return None, "its block is damaged (its checksum is wrong)"

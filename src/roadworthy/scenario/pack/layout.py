@@ -1,13 +1,13 @@
-"""Where things are in a pack file: its header and its index.
+"""The layout of a pack file: its header and its index.
 
     header   64 bytes, see Header
     blocks   maps and scenarios in the order in which they were added, each a bundle whose size is a multiple of 64
     index    a bundle: offset, size and checksum of every block, each scenario's map, id and tags
 
-The header has a checksum of its own (crc32) and holds the index's (crc32), which holds the blocks' (see checksum):
-every byte of the file is covered.
-All numbers are little-endian. The header keeps its shape in all versions, so that a newer file can be told from a
-damaged one. Readers accept any minor version of their major version and ignore arrays and values that they don't know.
+The header has its own checksum (crc32) and holds that of the index (crc32), which holds those of the blocks (see
+checksum), so every byte of the file is covered. All numbers are little-endian. The header has the same form in all
+versions, so that readers can distinguish a newer file from a damaged one. Readers accept any minor version of their
+major version and ignore arrays and values that they do not know.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from roadworthy.errors import PackError
 from roadworthy.scenario.pack.bundle import ALIGNMENT, ArraySpec, Buffer, Bundle, encode_bundle
 
-# Like PNG's: a first byte that is no text, and a newline that a transfer in text mode would change.
+# As in PNG: a first byte that is not text, and a newline that a transfer in text mode would change.
 MAGIC = b"\x89RWPACK\n"
 MAJOR_VERSION = 2
 MINOR_VERSION = 1  # 1: optional arrays, see scenario.schema
@@ -47,20 +47,20 @@ class Header:
     crc: int = 0
 
     def encode(self) -> bytes:
-        """The 64 bytes."""
+        """Return the 64 bytes."""
         sizes = (self.file_size, self.map_count, self.scenario_count, self.index_offset, self.index_size)
         data = _FIELDS.pack(MAGIC, MAJOR_VERSION, MINOR_VERSION, HEADER_SIZE, *sizes, self.index_crc)
         return data + _CRC.pack(zlib.crc32(data))
 
     @classmethod
     def decode(cls, data: bytes) -> Header:
-        """Read the first bytes of a file; what is wrong with them is raised as PackError."""
+        """Decode the first bytes of a file; faults raise PackError."""
         if not data:
             raise PackError("the file is empty")
         if data[: len(MAGIC)] != MAGIC[: len(data)]:
-            raise PackError("this is not a pack: it doesn't start as one")
+            raise PackError("this is not a pack (bad magic bytes)")
         if len(data) < HEADER_SIZE:
-            raise PackError(f"the file is truncated: {len(data)} bytes, but a header alone has {HEADER_SIZE}")
+            raise PackError(f"the file is truncated: {len(data)} bytes, but the header has {HEADER_SIZE}")
         _, major, _, header_size, file_size, maps, scenarios, index_offset, index_size, index_crc = _FIELDS.unpack_from(
             data
         )
@@ -76,18 +76,18 @@ class Header:
                 f"the pack was written by an older version of Roadworthy ({versions}); generate or import it again"
             )
         if major < 1 or header_size != HEADER_SIZE:
-            raise PackError(f"the header is of an unknown kind ({versions})")
+            raise PackError(f"the header has an unknown form ({versions})")
         header = cls(file_size, maps, scenarios, index_offset, index_size, index_crc, crc)
         if header.index_offset < HEADER_SIZE or header.index_offset + header.index_size != header.file_size:
             raise PackError("the header's numbers contradict each other")
         return header
 
     def size_fault(self, actual: int) -> str | None:
-        """What is wrong with the size of the file, if anything."""
+        """Return what is wrong with the size of the file, if anything."""
         if actual < self.file_size:
-            return f"the file is truncated: {actual} of {self.file_size} bytes are there"
+            return f"the file is truncated: {actual} of {self.file_size} bytes"
         if actual > self.file_size:
-            return f"the file goes on after its end: {actual} bytes instead of {self.file_size}"
+            return f"the file continues after its end: {actual} bytes instead of {self.file_size}"
         return None
 
 
@@ -108,7 +108,7 @@ INDEX_ARRAYS = {
 
 @dataclass(frozen=True, eq=False)
 class Index:
-    """Where each of M maps and N scenarios is, and what is known about it without reading its block."""
+    """The places of M maps and N scenarios in the file, and what is known without reading their blocks."""
 
     map_offsets: NDArray[np.int64]  # (M,)
     map_sizes: NDArray[np.int64]  # (M,)
@@ -116,20 +116,20 @@ class Index:
     scenario_offsets: NDArray[np.int64]  # (N,)
     scenario_sizes: NDArray[np.int64]  # (N,)
     scenario_checksums: NDArray[np.uint64]  # (N,)
-    scenario_maps: NDArray[np.int32]  # (N,) the map that a scenario lies on
-    id_starts: NDArray[np.int64]  # (N + 1,) scenario i is called id_text[id_starts[i]:id_starts[i + 1]]
+    scenario_maps: NDArray[np.int32]  # (N,) the map of a scenario
+    id_starts: NDArray[np.int64]  # (N + 1,) the id of scenario i is id_text[id_starts[i]:id_starts[i + 1]]
     id_text: NDArray[np.uint8]  # ids in UTF-8, one after another
     tag_starts: NDArray[np.int64]  # (N + 1,) scenario i has tag_numbers[tag_starts[i]:tag_starts[i + 1]]
-    tag_numbers: NDArray[np.int32]  # places in tag_names
+    tag_numbers: NDArray[np.int32]  # indices of tag_names
     tag_names: tuple[str, ...]
 
     def encode(self) -> bytes:
-        """The index's block."""
+        """Return the block of the index."""
         return encode_bundle({name: getattr(self, name) for name in INDEX_ARRAYS}, {"tags": list(self.tag_names)})
 
     @classmethod
     def decode(cls, buffer: Buffer, header: Header) -> Index:
-        """Read the index; its checksum is the caller's business, its form is checked here."""
+        """Decode the index and check its form; the caller has verified its checksum."""
         try:
             bundle = Bundle(buffer, header.index_offset, header.index_size)
             arrays = bundle.arrays(INDEX_ARRAYS)
@@ -180,10 +180,10 @@ class Index:
 
 
 def _tile(offsets: NDArray[np.int64], sizes: NDArray[np.int64], first: int, last: int) -> bool:
-    """Whether aligned blocks follow each other from first to last, without gap or overlap."""
+    """Return whether aligned blocks follow each other from first to last without gaps or overlaps."""
     if not len(offsets):
         return first == last
-    # Bounds first: with them the sums below can't overflow.
+    # Check the bounds first, so that the sums below cannot overflow.
     if offsets.min() < first or offsets.max() >= last or sizes.min() < ALIGNMENT or sizes.max() > last:
         return False
     order = np.argsort(offsets, kind="stable")

@@ -1,8 +1,7 @@
-"""The outline of a scenario: a few numbers at the start of its block that tell where its arrays are.
+"""The outline of a scenario: a few numbers at the start of its block that locate its arrays.
 
-A simulator that exchanges scenarios many times a second finds the arrays this way, without reading the directory. The
-outline is the first array of the block; those of SCENARIO_ARRAYS follow it in that order, each at a multiple of 64
-bytes.
+The simulator replaces scenarios many times a second and finds the arrays this way, without reading the directory. The
+outline is the first array of the block; those of SCENARIO_ARRAYS follow in that order, each at a multiple of 64 bytes.
 """
 
 from __future__ import annotations
@@ -11,15 +10,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 from roadworthy.scenario.pack.bundle import ALIGNMENT
 from roadworthy.scenario.schema import SCENARIO_ARRAYS, Ints, Longs, Scenario
 
-# Words of the outline, int32: a sign by which it is known, lengths, the self-driving car, the step length (float32).
+# Words of the outline, int32: a magic number, lengths, the self-driving car, the step length (float32).
 SIGN = 0x0C0A57ED
 OUTLINE_WORDS = ALIGNMENT // 4
 _AGENTS, _STEPS, _PREDICTED, _LIGHTS, _SDC, _DT = range(1, 7)
-# Bytes of each array: per agent, agent and step, agent to be predicted, light, light and step.
+# Bytes of each array: per agent, agent and step, predicted agent, light, light and step.
 _BYTES = {
     "agent_ids": (8, 0, 0, 0, 0),
     "agent_types": (1, 0, 0, 0, 0),
@@ -42,7 +41,7 @@ class PackedScenario(NamedTuple):
     """The arrays of a scenario as words of 32 bits."""
 
     words: Ints  # (n,)
-    starts: Longs  # (arrays,) where the arrays of SCENARIO_ARRAYS begin in words
+    starts: Longs  # (arrays,) where each of SCENARIO_ARRAYS starts, in words
     agents: int
     steps: int
     predicted: int
@@ -52,7 +51,7 @@ class PackedScenario(NamedTuple):
 
 
 def outline_of(scenario: Scenario) -> Ints:
-    """(OUTLINE_WORDS,) the outline of a scenario."""
+    """Return (OUTLINE_WORDS,) the outline of a scenario."""
     words = np.zeros(OUTLINE_WORDS, "<i4")
     words[0] = SIGN
     words[_AGENTS], words[_STEPS] = scenario.agent_count, scenario.steps
@@ -62,7 +61,7 @@ def outline_of(scenario: Scenario) -> Ints:
 
 
 def read_scenario(words: Ints) -> PackedScenario | None:
-    """The arrays that follow an outline; None if the words don't begin with one, or are fewer than it says."""
+    """Return the arrays after an outline; None if the words do not start with one, or are too few for it."""
     starts = np.empty(len(_BYTES), np.int64)
     if not _find_arrays(words, starts):
         return None
@@ -72,9 +71,9 @@ def read_scenario(words: Ints) -> PackedScenario | None:
     )
 
 
-@kernel
+@kernel(plain=True)
 def _find_arrays(words: Ints, starts_out: Longs) -> bool:
-    """Work out where the arrays begin. False: the words begin with no outline, or are fewer than it says."""
+    """Compute where the arrays start. Return False if there is no outline, or if the words are too few for it."""
     if len(words) < OUTLINE_WORDS or words[0] != SIGN:
         return False
     agents, steps = np.int64(words[_AGENTS]), np.int64(words[_STEPS])

@@ -1,4 +1,4 @@
-"""Reading packs: the file is mapped into memory, and a scenario is a set of views of it."""
+"""Read packs: the file is mapped into memory, and the arrays of a scenario are views of it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from roadworthy.scenario.schema import RoadMap, Scenario
 
 
 def map_file(path: Path) -> tuple[mmap, Header]:
-    """Map a pack into memory and read its header; the file may still be longer or shorter than that says."""
+    """Map a pack into memory and decode its header; the size of the file may still differ from the header's."""
     try:
         mode = os.stat(path).st_mode
         if stat.S_ISDIR(mode):
@@ -47,11 +47,11 @@ def map_file(path: Path) -> tuple[mmap, Header]:
 
 
 class Pack:
-    """A pack opened for reading: a sequence of scenarios.
+    """An open pack: a sequence of scenarios.
 
-    Opening reads the header and the index alone. Arrays that are handed out are read-only views of the file and stay
-    usable after close(). A block's checksum is verified when it is first read. A Pack can be sent to other processes,
-    which open the file again.
+    Opening reads only the header and the index. Arrays are read-only views of the file and remain usable after close().
+    The checksum of a block is verified when it is first read. A Pack can be sent to other processes, which open the
+    file again.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -67,7 +67,7 @@ class Pack:
         except PackError as error:
             raise self._named(error) from error.__cause__
         self._is_open = True
-        self._verified: set[int] = set()  # offsets of blocks whose checksum was found right
+        self._verified: set[int] = set()  # offsets of blocks whose checksum is right
         self._maps: WeakValueDictionary[int, RoadMap] = WeakValueDictionary()
         self._tables: WeakValueDictionary[int, MapTables] = WeakValueDictionary()
 
@@ -75,7 +75,7 @@ class Pack:
         return self._header.scenario_count
 
     def __getitem__(self, number: SupportsIndex) -> Scenario:
-        """A scenario by number; negative numbers count from the end."""
+        """Return a scenario by number; negative numbers count from the end."""
         number = self._scenario_number(number)
         road_map = self.map_of(number)
         try:
@@ -87,45 +87,47 @@ class Pack:
         return (self[number] for number in range(len(self)))
 
     def scenario(self, id: str) -> Scenario:
-        """A scenario by its id."""
+        """Return a scenario by its id."""
         return self[self.number(id)]
 
     def number(self, id: str) -> int:
-        """The number of the scenario with this id."""
+        """Return the number of the scenario with this id."""
         self._require_open()
         try:
             return self._numbers[id]
         except KeyError:
             near = difflib.get_close_matches(str(id), self.ids, n=3, cutoff=0.3)
             nearest = f"; the nearest are {', '.join(map(repr, near))}" if near else ""
-            raise UsageError(f"{self.path}: no scenario has the id {id!r} ({len(self)} are there){nearest}") from None
+            raise UsageError(
+                f"{self.path}: no scenario has the id {id!r} (it has {len(self)} scenarios){nearest}"
+            ) from None
 
     @cached_property
     def ids(self) -> tuple[str, ...]:
-        """The ids of all scenarios."""
+        """Return the ids of all scenarios."""
         self._require_open()
         return tuple(self._index.id(number) for number in range(len(self)))
 
     def tags(self, number: SupportsIndex) -> tuple[str, ...]:
-        """The tags of a scenario, without reading it."""
+        """Return the tags of a scenario without reading it."""
         place = self._scenario_number(number)
         return self._index.tags(place)
 
     @cached_property
     def tag_counts(self) -> dict[str, int]:
-        """How many scenarios have each tag."""
+        """Return the number of scenarios with each tag."""
         self._require_open()
         names = self._index.tag_names
         counts = np.bincount(self._index.tag_numbers, minlength=len(names))
         return dict(zip(names, counts.tolist(), strict=True))
 
     def select(self, tag: str) -> NDArray[np.int64]:
-        """The numbers of all scenarios with a tag, ascending."""
+        """Return the numbers of all scenarios with a tag, ascending."""
         self._require_open()
         index = self._index
         if tag not in index.tag_names:
             known = ", ".join(index.tag_names) or "none"
-            raise UsageError(f"{self.path}: no scenario has the tag {tag!r}; tags that are there: {known}")
+            raise UsageError(f"{self.path}: no scenario has the tag {tag!r}; its tags are: {known}")
         places = np.flatnonzero(index.tag_numbers == index.tag_names.index(tag))
         return np.unique(np.searchsorted(index.tag_starts, places, side="right") - 1).astype(np.int64)
 
@@ -134,7 +136,7 @@ class Pack:
         return self._header.map_count
 
     def map(self, number: SupportsIndex) -> RoadMap:
-        """A map; as long as somebody holds it, the same object is handed out."""
+        """Return a map: the same object while there is a reference to it."""
         number = self._map_number(number)
         road_map = self._maps.get(number)
         if road_map is None:
@@ -146,46 +148,46 @@ class Pack:
         return road_map
 
     def map_number(self, scenario: SupportsIndex) -> int:
-        """The number of the map that a scenario lies on."""
+        """Return the number of a scenario's map."""
         place = self._scenario_number(scenario)
         return int(self._index.scenario_maps[place])
 
     def map_of(self, scenario: SupportsIndex) -> RoadMap:
-        """The map that a scenario lies on."""
+        """Return a scenario's map."""
         return self.map(self.map_number(scenario))
 
     def tables(self, number: SupportsIndex) -> MapTables:
-        """The tables of a map, from the file; only those of another version of the tables are worked out anew."""
+        """Return the tables of a map from the file; tables of another version are computed again."""
         number = self._map_number(number)
         tables = self._tables.get(number)
         if tables is None:
             try:
                 packed = decode_tables(self._map_block(number))
-                tables = unpack_tables(packed) if packed is not None else _prepare_anew(self.map(number))
+                tables = unpack_tables(packed) if packed is not None else _prepare_sound(self.map(number))
             except PackError as error:
                 raise self._named(error, f"map {number}") from None
             self._tables[number] = tables
         return tables
 
     def packed_tables(self, number: SupportsIndex) -> PackedTables:
-        """The tables of a map as words. Unlike `tables` it keeps nothing and looks at no other array of the map."""
+        """Return the tables of a map as words, without caching them or reading other arrays of the map."""
         number = self._map_number(number)
         try:
             offset, size = self._verified_map(number)
             packed = read_tables(first_array(self._buffer, offset, size, "<i4"))
-            return packed if packed is not None else pack_tables(_prepare_anew(self.map(number)), self.map(number))
+            return packed if packed is not None else pack_tables(_prepare_sound(self.map(number)), self.map(number))
         except PackError as error:
             raise self._named(error, f"map {number}") from None
 
     @property
     def size(self) -> int:
-        """Bytes of the file."""
+        """Return the size of the file in bytes."""
         return self._header.file_size
 
     def verify(self) -> None:
-        """Compare the checksums of all blocks, at several GB a second, so that no first reading has to wait for it.
+        """Verify the checksums of all blocks, at several GB per second, so that later reads need not do it.
 
-        Blocks that are damaged raise PackError when they are read, as ever; `inspect` lists them.
+        Damaged blocks raise PackError when they are read; `inspect` lists them.
         """
         self._require_open()
         index = self._index
@@ -198,7 +200,7 @@ class Pack:
                     self._verified.add(offset)
 
     def packed_scenario(self, number: SupportsIndex) -> PackedScenario:
-        """A scenario as words, without its map, id and tags."""
+        """Return a scenario as words, without its map, id and tags."""
         place = self._scenario_number(number)
         index = self._index
         offset, size = int(index.scenario_offsets[place]), int(index.scenario_sizes[place])
@@ -217,7 +219,7 @@ class Pack:
         return packed
 
     def close(self) -> None:
-        """Let go of the file. Arrays that were handed out keep it mapped until they are gone."""
+        """Close the file. It stays mapped while arrays of it are in use."""
         if self._is_open:
             self._is_open = False
             del self._buffer, self._index
@@ -253,14 +255,14 @@ class Pack:
         return Bundle(self._buffer, *self._verified_map(number))
 
     def _verified_map(self, number: int) -> tuple[int, int]:
-        """Offset and size of a map's block, which is sound."""
+        """Verify the block of a map and return its offset and size."""
         index = self._index
         offset, size = int(index.map_offsets[number]), int(index.map_sizes[number])
         self._verify(offset, size, index.map_checksums[number])
         return offset, size
 
     def _verify(self, offset: int, size: int, expected: np.uint64) -> None:
-        """Compare the checksum of a block, unless that was done before."""
+        """Verify the checksum of a block once."""
         if offset not in self._verified:
             if checksum(self._buffer, offset, size) != expected:
                 raise PackError("its block is damaged (its checksum is wrong)")
@@ -288,14 +290,14 @@ class Pack:
             raise UsageError(f"{self.path}: this Pack is closed; open it again with Pack(path)")
 
     def _named(self, error: PackError, owner: str | None = None) -> PackError:
-        """The same error, naming the file."""
+        """Return the error with the file's name."""
         text = str(error)
         if text.startswith(f"{self.path}: "):
             return error
         return PackError(f"{self.path}: {owner}: {text}" if owner else f"{self.path}: {text}")
 
 
-def _prepare_anew(road_map: RoadMap) -> MapTables:
+def _prepare_sound(road_map: RoadMap) -> MapTables:
     for fault in road_map.check():
         raise PackError(fault)
     return prepare(road_map)
@@ -304,5 +306,5 @@ def _prepare_anew(road_map: RoadMap) -> MapTables:
 def _reopen(path: str, header: Header) -> Pack:
     pack = Pack(path)
     if pack._header != header:
-        raise PackError(f"{path}: the file was replaced since it was opened; open it anew")
+        raise PackError(f"{path}: the file was replaced since it was opened; open it again")
     return pack

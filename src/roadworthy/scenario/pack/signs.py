@@ -1,4 +1,4 @@
-"""Where to stop for stop signs: lines across lanes."""
+"""Stop lines of stop signs."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ Doubles = NDArray[np.float64]
 
 
 def sign_lines(road_map: RoadMap, tables: MapTables) -> tuple[Floats, Ints]:
-    """(5, signs) middle x and y, cosine and sine of the direction of travel, half width in m; (signs,) the lane each.
+    """Return (5, signs) midpoint x and y, driving direction cosine and sine, half width in m, and (signs,) lanes.
 
-    The line of a sign is the stop line at the end of the lane that it stops, or of the lanes that lead into that one.
-    Where the map has no such line, it lies across the lane beside the sign. A line that several signs or lanes share is
-    there once.
+    A sign's line is the stop line at the end of the lane that it applies to, or of the lanes that lead into that lane.
+    If the map has no such line, it crosses the lane beside the sign. A line that several signs or lanes share occurs
+    once.
     """
     line_of_lane = {int(lane): number for number, lane in enumerate(road_map.stop_line_lanes)}
     found: dict[tuple[int, int], tuple[float, ...]] = {}
@@ -36,7 +36,7 @@ def sign_lines(road_map: RoadMap, tables: MapTables) -> tuple[Floats, Ints]:
 
 
 def _painted(ends: Doubles) -> tuple[float, ...]:
-    """A stop line from its left and its right end."""
+    """Return a stop line, given its left and right ends."""
     (x, y), (to_left_x, to_left_y) = ends.mean(axis=0), ends[0] - ends[1]
     length = np.hypot(to_left_x, to_left_y)
     if length == 0:
@@ -45,7 +45,7 @@ def _painted(ends: Doubles) -> tuple[float, ...]:
 
 
 def _beside(road_map: RoadMap, lane: int, sign: Doubles) -> tuple[float, ...]:
-    """A line across a lane where it is nearest to a sign."""
+    """Return a line across a lane at the point nearest to a sign."""
     points = road_map.polyline(lane)[:, :2].astype(np.float64)
     width = float(road_map.lane_widths[lane])
     half = (width if width > 0 else DEFAULT_WIDTH_M) / 2

@@ -1,8 +1,8 @@
-"""The tables of a map as one array of 32-bit words, so that a simulator takes them over in one go.
+"""The tables of a map as one array of 32-bit words, which the simulator copies at once.
 
-The words begin with a header (HEADER): a few counts, from which the length of every table follows. The tables come
-after it in the order of SECTIONS, each at a multiple of 64 bytes, zeros between them. Beside MapTables there is what
-else the simulator asks of a map: limits, types and widths of lanes, stop lines of signs.
+The words start with a header (HEADER) of a few counts, which determine the length of every table. The tables follow in
+the order of SECTIONS, each at a multiple of 64 bytes, with zeros between them. Besides MapTables they hold speed
+limits, types and widths of lanes, and the stop lines of signs.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roadworthy.errors import PackError
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 from roadworthy.scenario.grid import CELL_M
 from roadworthy.scenario.pack.bundle import ALIGNMENT
 from roadworthy.scenario.pack.signs import sign_lines
@@ -23,7 +23,7 @@ from roadworthy.scenario.schema import Ints, Longs, RoadMap
 # Words of the header, int32.
 HEADER = (
     "version",  # prepare.TABLES_VERSION
-    "words",  # of everything, header and all
+    "words",  # all words, with the header
     "west",  # MapTables.x0 and y0, in cells
     "south",
     "columns",
@@ -33,11 +33,11 @@ HEADER = (
     "lane_points",
     "edge_points",
     "lists",  # listed cells
-    "list_bytes",  # of a number in a list: 2 (uint16) or 4 (int32)
+    "list_bytes",  # bytes of a number in a list: 2 (uint16) or 4 (int32)
     "lanes",
     "successors",
     "lane_vertices",  # points of the map that belong to lanes
-    "signs",  # stop lines that a stop sign guards
+    "signs",  # stop lines of stop signs
 )
 _ALIGNED_WORDS = ALIGNMENT // 4
 assert len(HEADER) == _ALIGNED_WORDS
@@ -47,8 +47,8 @@ class Section(NamedTuple):
     """A table within the words."""
 
     dtype: str  # "list": uint16 or int32, see list_bytes
-    per: str  # a word of HEADER, or "cells": it has an entry for each
-    more: int = 0  # entries beside these
+    per: str  # a word of HEADER, or "cells": the table has an entry for each
+    more: int = 0  # further entries
     width: int = 1  # numbers per entry
 
 
@@ -84,7 +84,7 @@ SECTIONS: dict[str, Section] = {
     **_sections("sign_lines", "<f4", "signs", width=5),  # (5, signs), see signs.py
     **_sections("sign_lanes", "<i4", "signs"),
 }
-# A table that is in MapTables but not stored would be lost without a word.
+# A table that is declared but not stored would be lost silently.
 assert set(TABLE_ARRAYS) <= set(SECTIONS)
 PLACES = {name: place for place, name in enumerate(SECTIONS)}
 
@@ -93,12 +93,12 @@ class PackedTables(NamedTuple):
     """The words of a map's tables."""
 
     words: Ints  # (n,)
-    counts: dict[str, int]  # by the names of HEADER
+    counts: dict[str, int]  # by name in HEADER
     starts: Longs  # (sections,) section s, in the order of SECTIONS, is words[starts[s]:starts[s] + lengths[s]]
     lengths: Longs  # (sections,)
 
     def section(self, name: str) -> NDArray[Any]:
-        """One table, flat, as a view."""
+        """Return a flat view of a table."""
         place = PLACES[name]
         words = self.words[self.starts[place] :][: self.lengths[place]]
         dtype = SECTIONS[name].dtype
@@ -108,7 +108,7 @@ class PackedTables(NamedTuple):
 
 
 def pack_tables(tables: MapTables, road_map: RoadMap) -> PackedTables:
-    """Tables as prepare() makes them, and what the simulator needs from the map itself, as words."""
+    """Return tables of prepare(), and what else the simulator needs of the map, as words."""
     lines, sign_lanes = sign_lines(road_map, tables)
     lanes = road_map.lane_count
     further = {
@@ -148,7 +148,7 @@ def pack_tables(tables: MapTables, road_map: RoadMap) -> PackedTables:
 
 
 def read_tables(words: Ints) -> PackedTables | None:
-    """Words that were stored, which others may follow; None if they are of another version than prepare() makes."""
+    """Return the stored tables, which other words may follow; None if their version is not the current one."""
     if len(words) and words[0] != TABLES_VERSION:
         return None
     starts, lengths = np.empty(len(SECTIONS), np.int64), np.empty(len(SECTIONS), np.int64)
@@ -159,7 +159,7 @@ def read_tables(words: Ints) -> PackedTables | None:
 
 
 def unpack_tables(packed: PackedTables) -> MapTables:
-    """Tables of a map as views of the words."""
+    """Return the tables of a map as views of the words."""
     arrays = {name: packed.section(name) for name in TABLE_ARRAYS}
     for name, width in (("lane_lists", LANE_LIST_LENGTH), ("edge_lists", EDGE_LIST_LENGTH)):
         arrays[name] = arrays[name].reshape(-1, width)
@@ -168,7 +168,7 @@ def unpack_tables(packed: PackedTables) -> MapTables:
     return MapTables(x0=x0, y0=y0, columns=counts["columns"], rows=counts["rows"], **arrays)
 
 
-# What the kernel below needs to know about HEADER and SECTIONS.
+# What the kernel below needs of HEADER and SECTIONS.
 _WORDS, _COLUMNS, _ROWS, _LIST_BYTES = (HEADER.index(name) for name in ("words", "columns", "rows", "list_bytes"))
 _HEADER_LENGTH, _MOST_CELLS = len(HEADER), np.int64(2**31)
 _COUNTS = np.array([[*HEADER, "cells"].index(section.per) for section in SECTIONS.values()])
@@ -178,9 +178,9 @@ _ITEM_BYTES = {"<f4": 4, "<i4": 4, "|u1": 1, "list": 1}
 _ENTRY_BYTES = np.array([section.width * _ITEM_BYTES[section.dtype] for section in SECTIONS.values()])
 
 
-@kernel
+@kernel(plain=True)
 def _find_sections(words: Ints, starts_out: Longs, lengths_out: Longs) -> bool:
-    """Work out from the header where sections begin and how many words they have. False: it contradicts itself."""
+    """Compute from the header where sections start and their lengths. Return False if the header is inconsistent."""
     counts = np.zeros(_HEADER_LENGTH + 1, np.int64)
     for k in range(_COLUMNS, _HEADER_LENGTH):
         counts[k] = words[k]

@@ -1,4 +1,4 @@
-"""Writing packs, atomically: the file appears whole or not at all."""
+"""Write packs atomically: the file appears complete or not at all."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from roadworthy.errors import PackError, ScenarioError, UsageError
-from roadworthy.scenario.pack.blocks import decode_names, encode_map, encode_scenario
+from roadworthy.scenario.pack.blocks import EncodedScenarios, decode_names, encode_map, encode_scenario
 from roadworthy.scenario.pack.bundle import ALIGNMENT, Bundle
 from roadworthy.scenario.pack.checksum import checksum
 from roadworthy.scenario.pack.layout import HEADER_SIZE, Header, Index
@@ -23,11 +23,11 @@ from roadworthy.scenario.schema import RoadMap, Scenario
 
 
 class PackWriter:
-    """Writes a pack: `with PackWriter(path) as writer: writer.add(scenario)`.
+    """A pack that is written: `with PackWriter(path) as writer: writer.add(scenario)`.
 
-    Blocks are written in the order in which they are added, to a temporary file in the same folder, which takes the
-    pack's name when the `with` ends. If it ends with an exception, nothing is left and a file of that name stays as it
-    was. Equal additions in equal order give equal bytes.
+    Blocks are written in the order in which they are added, to a temporary file in the same folder, which is renamed
+    when the `with` block ends. Missing folders are created. After an exception nothing is left, and an existing file of
+    that name is unchanged. Equal additions in equal order give equal bytes.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -41,16 +41,15 @@ class PackWriter:
         self._tags: list[tuple[str, ...]] = []
         self._numbers: dict[str, int] = {}  # id: scenario, in the order of scenarios
         self._maps_by_content: dict[bytes, int] = {}
+        self._new_folders: list[Path] = []
         self._maps_by_object: WeakKeyDictionary[RoadMap, int] = WeakKeyDictionary()
 
     def __enter__(self) -> PackWriter:
         if self.path.is_dir():
             raise PackError(f"{self.path}: can't be written: it is a folder; name a file in it")
-        if not self.path.parent.is_dir():
-            raise PackError(
-                f"{self.path}: can't be written: the folder {self.path.parent} doesn't exist; make it first"
-            )
+        self._new_folders = [folder for folder in self.path.parents if not folder.exists()]
         try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
             self._file = open(self._temporary, "xb")
         except OSError as error:
             raise self._failure(error) from error
@@ -75,7 +74,7 @@ class PackWriter:
             raise
 
     def add_map(self, road_map: RoadMap) -> int:
-        """Add a map, unless the same is there already; returns its number."""
+        """Add a map, unless the pack has it, and return its number."""
         number = self._maps_by_object.get(road_map)
         if number is None:
             number = self.add_encoded_map(encode_map(road_map))
@@ -83,7 +82,7 @@ class PackWriter:
         return number
 
     def add_encoded_map(self, block: bytes) -> int:
-        """Add what encode_map gave, unless the same is there already; returns the map's number."""
+        """Add a block of encode_map, unless the pack has it, and return the map's number."""
         content = hashlib.blake2b(block, digest_size=16).digest()
         number = self._maps_by_content.get(content)
         if number is None:
@@ -92,12 +91,12 @@ class PackWriter:
         return number
 
     def add(self, scenario: Scenario, map_number: int | None = None) -> int:
-        """Add a scenario, and its map unless map_number says which one it is; returns the scenario's number."""
+        """Add a scenario, and its map unless map_number is given, and return the scenario's number."""
         block = encode_scenario(scenario)
         return self.add_encoded(block, self.add_map(scenario.map) if map_number is None else map_number)
 
     def add_encoded(self, block: bytes, map_number: int) -> int:
-        """Add what encode_scenario gave, on a map that was added before; returns the scenario's number."""
+        """Add a block of encode_scenario, on a map that was added before, and return the scenario's number."""
         if not 0 <= map_number < len(self._maps):
             raise UsageError(f"map number {map_number} was not added; there are {len(self._maps)} maps: add it first")
         id, tags = decode_names(Bundle(block, 0, len(block)))
@@ -108,6 +107,12 @@ class PackWriter:
         self._tags.append(tags)
         self._numbers[id] = len(self._scenarios) - 1
         return self._numbers[id]
+
+    def add_all_encoded(self, encoded: EncodedScenarios) -> None:
+        """Add the blocks of encode_scenarios."""
+        numbers = [self.add_encoded_map(block) for block in encoded.maps]
+        for block, number in encoded.scenarios:
+            self.add_encoded(block, numbers[number])
 
     def _append(self, block: bytes) -> tuple[int, int, int]:
         if not block or len(block) % ALIGNMENT:
@@ -125,7 +130,7 @@ class PackWriter:
         try:
             self._file.write(data)
         except OSError as error:
-            # Part of the block may be in the file: nothing can follow it.
+            # Part of the block may be in the file, so nothing can follow it.
             self._abandon()
             raise self._failure(error) from error
 
@@ -150,7 +155,7 @@ class PackWriter:
         _sync_folder(self.path.parent)
 
     def _index(self) -> Index:
-        # Checksums fill all 64 bits, offsets and sizes fewer.
+        # Checksums use all 64 bits, offsets and sizes fewer.
         maps = np.array(self._maps, np.uint64).reshape(-1, 3)
         scenarios = np.array(self._scenarios, np.uint64).reshape(-1, 3)
         ids = [id.encode() for id in self._numbers]
@@ -174,17 +179,20 @@ class PackWriter:
     def _abandon(self) -> None:
         if self._file is not None:
             file, self._file = self._file, None
-            # Closing writes what is still held back, which may fail as well; the file goes anyway.
+            # Closing flushes buffered data, which may fail as well.
             with contextlib.suppress(OSError):
                 file.close()
             self._temporary.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                for folder in self._new_folders:
+                    folder.rmdir()
 
     def _failure(self, error: OSError) -> PackError:
         return PackError(f"{self.path}: can't be written: {error.strerror or error}")
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make a renaming outlast a power failure, where the system knows how."""
+    """Make a renaming survive a power failure, where the system supports it."""
     if hasattr(os, "O_DIRECTORY"):
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:

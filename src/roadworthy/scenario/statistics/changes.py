@@ -1,4 +1,4 @@
-"""Lane changes: how long they take, and how many there are."""
+"""Lane changes: durations and counts."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from roadworthy.scenario.detect.tracks import LaneChange
 from roadworthy.scenario.schema import AgentType
 from roadworthy.scenario.statistics.sample import Doubles
 
-# A change lasts as long as the car moves sideways at this speed or faster; wandering in the lane is slower.
+# A change lasts while the car moves sideways at least at this speed; drifting within the lane is slower.
 SIDEWAYS_MPS = 0.12
 SMOOTHING_S = 0.3
 
 
 def lane_changes(tracks: Tracks) -> dict[str, Doubles]:
-    """Durations of complete changes that are seen from beginning to end, and the number of all changes by road.
+    """Return the durations of complete changes that the recording shows in full, and the number of all changes by road.
 
-    Leaving a lane that ends is a merge, which nobody chooses, and lanes within a junction or a ring don't count.
+    Leaving a lane that ends is a merge, which is not a choice. Lanes within a junction or a ring do not count.
     """
     network = tracks.network
     durations, counts = [], {"freeway_lane_changes": 0.0, "street_lane_changes": 0.0}
@@ -35,17 +35,17 @@ def lane_changes(tracks: Tracks) -> dict[str, Doubles]:
 
 
 def _duration(tracks: Tracks, agent: int, change: LaneChange) -> float | None:
-    """Seconds of moving sideways around a passage over the line, None if the recording doesn't hold all of it."""
+    """Return the seconds of sideways motion around a change, None if the recording does not show all of it."""
     sideways = np.diff(tracks.offset[agent].astype(np.float64)) / tracks.dt
-    # Offsets refer to the lane of their step, so the difference over the passage means nothing: bridge it.
+    # Offsets refer to the lane of their step, so their difference across the change is meaningless: interpolate.
     k = change.step - 1
     if not 0 < k < len(sideways) - 1:
         return None
     sideways[k] = 0.5 * (sideways[k - 1] + sideways[k + 1])
     window = tracks.steps_of(SMOOTHING_S)
-    towards = np.convolve(sideways, np.full(window, 1.0 / window), "same") * tracks.shift[agent, change.step]
+    toward = np.convolve(sideways, np.full(window, 1.0 / window), "same") * tracks.shift[agent, change.step]
     usable = (tracks.lane[agent, 1:] >= 0) & tracks.valid[agent, 1:] & tracks.valid[agent, :-1]
-    moves = (towards >= SIDEWAYS_MPS) & usable
+    moves = (toward >= SIDEWAYS_MPS) & usable
     if not moves[k]:
         return None
     first, end = k, k + 1

@@ -1,4 +1,4 @@
-"""Gaps that drivers accept and reject where others go first, and how closely paths are crossed one after the other."""
+"""Gaps that yielding drivers accept and reject, and the times between crossings of paths."""
 
 from __future__ import annotations
 
@@ -10,35 +10,35 @@ from roadworthy.scenario.detect import Tracks
 from roadworthy.scenario.schema import AgentType, Bools, LightState
 from roadworthy.scenario.statistics.sample import Doubles, stretches
 
-SAME_PLACE_M = 1.5  # lanes whose centres come this near cross or join there
+SAME_PLACE_M = 1.5  # lanes whose center lines come this near cross or join there
 JOINS_M = 3.0  # lanes that meet this near to both their ends join
 
-# A gap is offered to a driver from when it waits near the line, or else drives over it.
-WAITS_WITHIN_M = 5.0  # whoever is second in the queue is further away
+# A driver is offered a gap from when it waits near the line, or else when it drives over the line.
+WAITS_WITHIN_M = 5.0  # the second vehicle in the queue is farther away
 WAITS_BELOW_MPS = 3.0
 STANDS_BELOW_MPS = 1.0
-# Gaps are known in full only if they end before the recording does. So only those that begin this long before its
-# end are counted, whatever became of them, and longer ones count as this long. Whoever doesn't take a gap of this
-# length waits for something else: a pedestrian, a full exit.
+# The length of a gap is known only if it ends before the recording does. So only gaps that start this long before the
+# end of the recording count, accepted or not, and longer ones count as this long. A driver that does not accept a gap
+# of this length waits for something else: a pedestrian, or space in the exit.
 HORIZON_S = 6.0
 
-MEETING_S = 8.0  # who comes later than this isn't met
+MEETING_S = 8.0  # road users with a larger time between them do not meet
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A vehicle that enters a lane on which it has to give way."""
+    """A vehicle that enters a lane on which it must yield."""
 
     agent: int
     lane: int
     first: int  # step, the first on the lane
     ready_s: float  # when it waits at the line, or drives over it
-    was_ready: bool  # from the first step on: since when isn't known
+    was_ready: bool  # from the first step on, so the beginning is unknown
     line_s: float  # when its front is over the line
 
 
 def gaps_and_encroachments(tracks: Tracks) -> dict[str, Doubles]:
-    """Accepted and rejected gaps at roundabouts and junctions without green lights, and post-encroachment times."""
+    """Return accepted and rejected gaps at entries without green lights, and post-encroachment times."""
     accepted: dict[str, list[float]] = {"roundabout": [], "junction": []}
     rejected: dict[str, list[float]] = {"roundabout": [], "junction": []}
     encroachments: list[float] = []
@@ -70,7 +70,10 @@ def gaps_and_encroachments(tracks: Tracks) -> dict[str, Doubles]:
 
 
 def critical_gap(accepted: Doubles, rejected: Doubles) -> float | None:
-    """Raff's estimate: as many shorter gaps are accepted as longer ones rejected. None with fewer than 20 of each."""
+    """Return Raff's critical gap, None with fewer than 20 gaps of each kind.
+
+    As many gaps that are shorter are accepted as longer ones are rejected.
+    """
     if min(len(accepted), len(rejected)) < 20:
         return None
     gaps = np.unique(np.concatenate([accepted, rejected]))
@@ -80,7 +83,7 @@ def critical_gap(accepted: Doubles, rejected: Doubles) -> float | None:
 
 
 def _entries(tracks: Tracks) -> list[Entry]:
-    """Every time that a vehicle gets onto a lane on which it has to give way, and no light gives it the way."""
+    """Return every entry of a vehicle into a lane on which it must yield, while no light gives it right of way."""
     giving_way = np.zeros(len(tracks.network.length) + 1, np.bool_)
     giving_way[tracks.map.yields[:, 0]] = True
     on_lane = giving_way[tracks.lane] & (tracks.types == AgentType.VEHICLE)[:, None]
@@ -99,7 +102,7 @@ def _entries(tracks: Tracks) -> list[Entry]:
         if tracks.light_of(lane, line_step) not in (None, LightState.FLASHING_CAUTION):
             continue
         waits = own_way & (to_line <= WAITS_WITHIN_M) & (tracks.speed[agent, :first] < WAITS_BELOW_MPS)
-        for light in np.flatnonzero(tracks.light_lanes == lane):  # whoever waits for green is offered nothing
+        for light in np.flatnonzero(tracks.light_lanes == lane):  # a driver that waits for green is offered no gaps
             waits &= tracks.light_states[light, :first] == LightState.FLASHING_CAUTION
         ready = min(int(np.argmax(waits)), line_step) if waits.any() else line_step
         was_ready = bool(waits.any()) and ready == int(np.argmax(own_way))
@@ -108,7 +111,7 @@ def _entries(tracks: Tracks) -> list[Entry]:
 
 
 def _same(lanes: np.ndarray, lane: int) -> Bools:
-    """The steps of the last unbroken run on a lane."""
+    """Return the steps of the last unbroken run on a lane."""
     same = lanes == lane
     others = np.flatnonzero(~same)
     if len(others):
@@ -117,7 +120,7 @@ def _same(lanes: np.ndarray, lane: int) -> Bools:
 
 
 def _offers(entry: Entry, decided_s: float, passages: list[float], end_s: float) -> list[tuple[float, bool]]:
-    """Seconds of every gap that was offered to a driver, and whether it took it."""
+    """Return the seconds of every gap that was offered to a driver, and whether it accepted it."""
     offers = []
     begin, is_known = entry.ready_s, not entry.was_ready
     for passage in [*(p for p in passages if p > entry.ready_s), np.inf]:
@@ -131,15 +134,15 @@ def _offers(entry: Entry, decided_s: float, passages: list[float], end_s: float)
 
 
 def _meeting_place(tracks: Tracks, lane: int, other: int) -> tuple[float, float, bool] | None:
-    """Metres on both lanes to where they come together first, and whether they join there; None if they don't."""
-    x, y, arc = tracks.network.centre(lane)
-    other_x, other_y, other_arc = tracks.network.centre(other)
+    """Return where two lanes first meet, in m along each, and whether they join; None if they do not meet."""
+    x, y, arc = tracks.network.center(lane)
+    other_x, other_y, other_arc = tracks.network.center(other)
     apart = np.hypot(x[:, None] - other_x, y[:, None] - other_y)
     near = apart <= SAME_PLACE_M
     if not near.any():
         return None
     nearest = np.argmin(apart)
-    if near[-1, -1]:  # they join: what counts is where they begin to share the road
+    if near[-1, -1]:  # joining lanes: the place where they start to share the road counts
         i, j = np.argwhere(near)[0]
     else:
         i, j = np.unravel_index(nearest, apart.shape)
@@ -147,32 +150,32 @@ def _meeting_place(tracks: Tracks, lane: int, other: int) -> tuple[float, float,
     return float(arc[i]), float(other_arc[j]), bool(joins)
 
 
-def _passage(tracks: Tracks, agent: int, lane: int, metres: float) -> float | None:
-    """When the centre of a vehicle passes a place on a lane, None if that isn't seen."""
+def _passage(tracks: Tracks, agent: int, lane: int, meters: float) -> float | None:
+    """Return when the center of a vehicle passes a place on a lane, None if the recording does not show it."""
     on_lane = np.flatnonzero(tracks.lane[agent] == lane)
     if not len(on_lane):
         return None
     arc = tracks.arc[agent, on_lane]
-    beyond = np.flatnonzero(arc >= metres)
+    beyond = np.flatnonzero(arc >= meters)
     step = int(on_lane[beyond[0]]) if len(beyond) else int(on_lane[-1]) + 1
     if step == 0 or step >= tracks.steps or not (tracks.valid[agent, step] and tracks.valid[agent, step - 1]):
         return None
     if len(beyond) and tracks.lane[agent, step - 1] == lane:
         before = float(tracks.arc[agent, step - 1])
-        part = (metres - before) / max(float(arc[beyond[0]]) - before, 1e-6)
+        part = (meters - before) / max(float(arc[beyond[0]]) - before, 1e-6)
         return (step - 1 + part) * tracks.dt
     return step * tracks.dt
 
 
 def _last_stand(tracks: Tracks, entry: Entry, own_s: float | None) -> float:
-    """When a driver that waits behind the line goes on; before everything if it doesn't wait there."""
+    """Return when a driver that waits beyond the line starts again; negative infinity if it does not wait there."""
     end = tracks.steps if own_s is None else int(own_s / tracks.dt)
     stands = np.flatnonzero(tracks.speed[entry.agent, entry.first : end] < STANDS_BELOW_MPS)
     return (entry.first + int(stands[-1])) * tracks.dt if len(stands) else -np.inf
 
 
 def _encroachment(tracks: Tracks, agent: int, own_s: float, other: int, other_s: float) -> list[float]:
-    """Seconds from when the first one's rear has left the place to when the second one's front gets there."""
+    """Return seconds from when the first vehicle's rear leaves the place to when the second one's front arrives."""
     (first, first_s), (second, second_s) = sorted([(agent, own_s), (other, other_s)], key=lambda who: who[1])
     if second_s - first_s > MEETING_S:
         return []
@@ -184,5 +187,5 @@ def _encroachment(tracks: Tracks, agent: int, own_s: float, other: int, other_s:
 
 
 def _speed(tracks: Tracks, agent: int, seconds: float) -> float:
-    """An agent's speed at a time, at least a walker's: whoever stands on the place leaves it some time."""
+    """Return an agent's speed at a time, at least walking speed: a vehicle that stands on the place leaves it later."""
     return max(float(tracks.speed[agent, min(round(seconds / tracks.dt), tracks.steps - 1)]), 1.0)

@@ -1,4 +1,4 @@
-"""Pictures of the measured distributions, with the published figures of human driving drawn into them."""
+"""Plots of the measured distributions, with published figures of human driving."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ def draw(sample: Sample, folder: Path) -> list[Path]:
             for axes, panel in zip(figure.subplots(rows, columns).flat, panels, strict=True):
                 panel(axes, sample)
             path = folder / f"traffic_{name}.png"
-            # Without the name of the software in it, the same data give the same bytes under any version number.
+            # Without the name of the software, equal data give equal bytes under any version.
             figure.savefig(path, metadata={"Software": None})
             written.append(path)
     return written
 
 
 def _histogram(name: str, low: float, high: float, bins: int = 40, log: bool = False) -> Panel:
-    """A panel with the distribution of one quantity between two limits, and all that is published on it."""
+    """Return a panel with the distribution of a quantity between two limits, and all published figures of it."""
 
     def panel(axes: Axes, sample: Sample) -> None:
         values, quantity = sample.of(name), QUANTITIES[name]
@@ -85,7 +85,7 @@ def _histogram(name: str, low: float, high: float, bins: int = 40, log: bool = F
 
 
 def _lane_changes(axes: Axes, sample: Sample) -> None:
-    """Durations of lane changes, and how many there are per kilometre."""
+    """Plot durations of lane changes and their number per kilometer."""
     rate = lane_change_rate(sample, "freeway")
     if rate is not None:
         axes.plot([], [], " ", label=f"per freeway km: highD {HIGHD_LANE_CHANGES_PER_KM:.2f}, ours {rate:.2f}")
@@ -93,12 +93,12 @@ def _lane_changes(axes: Axes, sample: Sample) -> None:
 
 
 def _gaps_by_speed(axes: Axes, sample: Sample) -> None:
-    """Gaps to the leader against speed, on both kinds of road, with lines of equal time."""
+    """Plot gaps to the leader against speed, on both kinds of road, with lines of equal time."""
     counts = f"n = {len(sample.of('gap_freeway')):,} and {len(sample.of('gap_street')):,}"
     _frame(axes, "gap to the leader by speed", "speed, m/s", f"{counts}, one per follower and leader")
-    for road, colour in (("freeway", OURS_LINE), ("street", SECOND)):
+    for road, color in (("freeway", OURS_LINE), ("street", SECOND)):
         speed, gap = sample.of(f"gap_{road}_speed"), sample.of(f"gap_{road}")
-        axes.scatter(speed, gap, s=2, color=colour, alpha=0.25, lw=0, label=f"ours: {road}s")
+        axes.scatter(speed, gap, s=2, color=color, alpha=0.25, lw=0, label=f"ours: {road}s")
     fastest, widest = 38.0, 100.0
     for seconds in (1.0, 2.0, 3.0):
         end = min(fastest, widest / seconds)
@@ -109,7 +109,7 @@ def _gaps_by_speed(axes: Axes, sample: Sample) -> None:
 
 
 def _bends(axes: Axes, sample: Sample) -> None:
-    """Peak lateral acceleration of each bend against the speed there, with lines of equal radius."""
+    """Plot peak lateral acceleration of each bend against the speed there, with lines of equal radius."""
     lateral, speed = sample.of("bend_lateral"), sample.of("bend_speed")
     _frame(axes, "peak lateral acceleration in bends", "speed, m/s", f"n = {len(lateral):,}, one per bend")
     axes.scatter(speed, lateral, s=3, color=OURS_LINE, alpha=0.25, lw=0, label="ours")
@@ -127,7 +127,7 @@ def _bends(axes: Axes, sample: Sample) -> None:
 
 
 def _gap_acceptance(kind: str) -> Panel:
-    """Raff's picture: how many accepted gaps are shorter, and how many rejected ones longer."""
+    """Plot Raff's curves: the number of accepted gaps that are shorter, and of rejected ones that are longer."""
 
     def panel(axes: Axes, sample: Sample) -> None:
         accepted, rejected = sample.of(f"accepted_{kind}"), sample.of(f"rejected_{kind}")
@@ -152,19 +152,19 @@ def _gap_acceptance(kind: str) -> Panel:
 
 
 def _mark(axes: Axes, figure: Published, number: int, top: float, ours: str = "") -> None:
-    """A published figure as a line, or as a band."""
-    colour = PUBLISHED[number % len(PUBLISHED)]
+    """Plot a published figure as a line or a band."""
+    color = PUBLISHED[number % len(PUBLISHED)]
     size = f"{figure.low:.2f}" if figure.low == figure.high else f"{figure.low:.1f} to {figure.high:.1f}"
     what = figure.statistic.value if figure.share is None else f"{figure.share:.0%} above"
     label = f"{figure.source}: {what} {size}{'' if figure.is_checked else f' {UNCHECKED}'}{ours}"
     if figure.low == figure.high:
-        axes.axvline(figure.low, ymax=top, color=colour, lw=1.4, ls="--", label=label)
+        axes.axvline(figure.low, ymax=top, color=color, lw=1.4, ls="--", label=label)
     else:
-        axes.axvspan(figure.low, figure.high, ymax=top, color=colour, alpha=0.18, lw=0, label=label)
+        axes.axvspan(figure.low, figure.high, ymax=top, color=color, alpha=0.18, lw=0, label=label)
 
 
 def _leave_room(axes: Axes, lines: int) -> float:
-    """Make room for a legend of so many lines above the data; return the share of the height that the data keep."""
+    """Make room for a legend of this many lines above the data; return the share of the height left for the data."""
     share = 1.0 - LINE_SHARE * lines - 0.04
     low, high = axes.get_ylim()
     is_log = axes.get_yscale() == "log"

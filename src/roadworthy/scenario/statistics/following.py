@@ -1,4 +1,4 @@
-"""Who follows whom, and how closely: headways, gaps, free driving and queues, for every vehicle of a scenario."""
+"""Leaders and followers: headways, gaps, free driving and queues, for every vehicle of a scenario."""
 
 from __future__ import annotations
 
@@ -6,38 +6,38 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 from roadworthy.scenario.detect import Tracks
 from roadworthy.scenario.schema import AgentType, Bools, Ints
 from roadworthy.scenario.statistics.sample import Doubles, Longs, stretches
 
-REACH_M = 150.0  # how far ahead a leader is looked for
+REACH_M = 150.0  # leaders farther ahead are ignored
 MOST_LANES_AHEAD = 12
 
-# Following, as in studies of headways: near enough to be held up, about as fast as the leader, for a while.
+# Following, as in studies of headways: near enough to be held up, about as fast as the leader, for some time.
 FOLLOWING_HEADWAY_S = 4.0
 FOLLOWING_LEAST_SPEED_MPS = 5.0
 FOLLOWING_SPEED_DIFFERENCE_MPS = 1.5
 FOLLOWING_S = 1.0
 
 STANDING_MPS = 0.3
-QUEUE_GAP_M = 10.0  # further apart, the second car doesn't stand because of the first
-QUEUE_OFFSET_M = 0.8  # further from the lane's centre, a standing car is parked
+QUEUE_GAP_M = 10.0  # farther apart, the second car does not stand because of the first
+QUEUE_OFFSET_M = 0.8  # farther from the lane's center, a standing car is parked
 
-# Free driving: nobody ahead, no junction near, not changing speed.
+# Free driving: nobody ahead, no junction near, constant speed.
 FREE_HEADWAY_S = 5.0
 FREE_ACCELERATION_MPS2 = 0.3
 FREE_BEFORE_JUNCTION_M = 70.0
 FREE_S = 1.0
-STRAIGHT_RAD_PER_M = 1.0 / 300.0  # lanes that bend more make drivers slow down
+STRAIGHT_RAD_PER_M = 1.0 / 300.0  # drivers slow down in lanes that bend more
 
 
 @dataclass(frozen=True, eq=False)
 class Following:
-    """Leaders of A agents over T steps."""
+    """The leaders of A agents over T steps."""
 
-    leader: Ints  # (A, T) the next vehicle ahead on the agent's way, -1 for none within REACH_M
-    gap: Doubles  # (A, T) metres from bumper to bumper, infinite for none
+    leader: Ints  # (A, T) the next vehicle ahead on the agent's way, -1 if there is none within REACH_M
+    gap: Doubles  # (A, T) m from bumper to bumper, infinite if there is none
     is_vehicle: Bools  # (A,)
 
     @staticmethod
@@ -60,7 +60,7 @@ class Following:
 
 
 def following_distances(tracks: Tracks, following: Following) -> dict[str, Doubles]:
-    """Time headways (front to front) and gaps (bumper to bumper), one per follower and leader; standing gaps too."""
+    """Return headways (front to front) and gaps (bumper to bumper), one per follower and leader, and standing gaps."""
     leader = following.leader
     behind = leader >= 0
     steps = np.arange(tracks.steps)
@@ -89,7 +89,7 @@ def following_distances(tracks: Tracks, following: Following) -> dict[str, Doubl
 
 
 def free_speeds(tracks: Tracks, following: Following) -> dict[str, Doubles]:
-    """The speed of drivers whom nothing holds up, over the limit of their lane: one per driver."""
+    """Return the speed of unimpeded drivers over the speed limit of their lane, one per driver."""
     network, lane = tracks.network, tracks.lane
     limits = np.append(tracks.map.speed_limits.astype(np.float64), np.nan)  # lane -1 ("none") reads NaN
     leads_to_junction = np.zeros(len(network.length) + 1, np.bool_)
@@ -113,7 +113,7 @@ def free_speeds(tracks: Tracks, following: Following) -> dict[str, Doubles]:
 
 
 def _pairs(flags: Bools, leader: Ints, least: int) -> list[tuple[int, Longs]]:
-    """Agent, and the flagged steps (`least` or more) that it spends behind one leader, for each of its leaders."""
+    """Yield agent and flagged steps (`least` or more) behind one leader, for each of its leaders."""
     pairs: list[tuple[int, Longs]] = []
     for agent in np.unique(stretches(flags)[0]):
         when = np.flatnonzero(flags[agent])
@@ -126,7 +126,7 @@ def _pairs(flags: Bools, leader: Ints, least: int) -> list[tuple[int, Longs]]:
 
 @kernel
 def _leaders(lane, arc, offset, vehicles, half_length, half_width, length, turn, successor_starts, successors):
-    """The nearest vehicle on the lanes that each agent takes next: those it is seen on, then the straightest ones."""
+    """Find the nearest vehicle on the next lanes of each agent: those of its recording, then the straightest ones."""
     agents, steps = lane.shape
     leader, gap = np.full((agents, steps), -1, np.int32), np.full((agents, steps), np.inf)
     for i in vehicles:

@@ -1,4 +1,4 @@
-"""How vehicles, cyclists and pedestrians move: speeds, accelerations, jerk, stops and starts, bends, walking."""
+"""The motion of vehicles, cyclists and pedestrians: speeds, accelerations, jerk, stops, starts, bends, walking."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from roadworthy.scenario.statistics.sample import Doubles, stretches
 MOVING_MPS = 0.5
 JERK_S = 1.0  # jerk is the change of acceleration over this time, as in ISO 15622
 
-STOP_FROM_MPS = 6.0  # slower approaches say little about braking
-BRAKING_MPS2 = 0.3  # a stop begins where the braking gets stronger than this,
-SPEEDING_UP_MPS2 = 0.1  # after the last time that the driver sped up
+STOP_FROM_MPS = 6.0  # braking from lower speeds says little
+BRAKING_MPS2 = 0.3  # a stop starts where the braking gets stronger than this,
+SPEEDING_UP_MPS2 = 0.1  # after the last time that the driver accelerated
 START_TO_MPS = 5.0
 
 BEND_RAD_PER_M = 1.0 / 200.0
 BEND_LEAST_RAD = np.radians(25.0)
 BEND_LEAST_MPS = 2.0
-BEND_WINDOW_S = 0.5  # the peak is that of a mean over this time: shorter ones are wobble
+BEND_WINDOW_S = 0.5  # the peak is that of a mean over this time: shorter ones are noise
 
 WALKING_MPS = 0.5
 WALKING_S = 1.0
@@ -28,7 +28,7 @@ CYCLING_MPS = 1.5
 
 
 def speeds(tracks: Tracks) -> dict[str, Doubles]:
-    """Speeds of moving vehicles by the type of their lane, once a second, and kilometres driven."""
+    """Return speeds of moving vehicles by the type of their lane, once a second, and kilometers driven."""
     drives = _drives(tracks)
     freeway = np.append(tracks.network.is_freeway, False)[tracks.lane]
     found: dict[str, Doubles] = {}
@@ -40,9 +40,9 @@ def speeds(tracks: Tracks) -> dict[str, Doubles]:
 
 
 def accelerations(tracks: Tracks) -> dict[str, Doubles]:
-    """Longitudinal acceleration and jerk of moving vehicles, once a second."""
+    """Return longitudinal acceleration and jerk of moving vehicles, once a second."""
     drives = _drives(tracks)
-    inside = drives.copy()  # at the ends of a stretch the acceleration is one-sided
+    inside = drives.copy()  # at the ends of an interval the acceleration is one-sided
     inside[:, 1:] &= tracks.valid[:, :-1]
     inside[:, :-1] &= tracks.valid[:, 1:]
     apart = tracks.steps_of(JERK_S)
@@ -58,7 +58,7 @@ def accelerations(tracks: Tracks) -> dict[str, Doubles]:
 
 
 def stops_and_starts(tracks: Tracks) -> dict[str, Doubles]:
-    """Braking to a stand, and accelerating from rest."""
+    """Return braking to a standstill, and acceleration from rest."""
     is_vehicle = (tracks.types == AgentType.VEHICLE)[:, None]
     mean_braking, peak_braking, starting = [], [], []
     for agent, first, end in zip(*stretches(tracks.valid & is_vehicle & (tracks.speed < MOVING_MPS)), strict=True):
@@ -84,7 +84,7 @@ def stops_and_starts(tracks: Tracks) -> dict[str, Doubles]:
 
 
 def bends(tracks: Tracks) -> dict[str, Doubles]:
-    """Peak lateral acceleration in each bend that a vehicle drives through, with the speed and radius there."""
+    """Return the peak lateral acceleration of each bend that a vehicle drives through, with speed and radius."""
     drives = _drives(tracks)
     turning = np.zeros(tracks.speed.shape)
     turned = np.diff(tracks.heading.astype(np.float64), axis=1)
@@ -110,7 +110,7 @@ def bends(tracks: Tracks) -> dict[str, Doubles]:
 
 
 def walkers_and_cyclists(tracks: Tracks) -> dict[str, Doubles]:
-    """The median speed of every pedestrian on a crosswalk, and of every cyclist, while they move."""
+    """Return the median speed of every pedestrian on a crosswalk, and of every cyclist, while they move."""
     walks = (tracks.types == AgentType.PEDESTRIAN)[:, None] & tracks.valid & (tracks.speed > WALKING_MPS)
     on_crosswalk = np.zeros_like(walks)
     where = np.nonzero(walks)
@@ -129,12 +129,12 @@ def walkers_and_cyclists(tracks: Tracks) -> dict[str, Doubles]:
 
 
 def _drives(tracks: Tracks) -> Bools:
-    """(A, T) vehicles on lanes that move."""
+    """Return (A, T) whether each agent is a moving vehicle on a lane."""
     is_vehicle = (tracks.types == AgentType.VEHICLE)[:, None]
     return is_vehicle & tracks.valid & (tracks.lane >= 0) & (tracks.speed >= MOVING_MPS)
 
 
 def _each_second(tracks: Tracks, values: Doubles, flags: Bools) -> Doubles:
-    """The flagged values at every full second: neighbouring steps say the same thing twice."""
+    """Return the flagged values at every full second, because adjacent steps are almost equal."""
     every = tracks.steps_of(1.0)
     return values[:, every - 1 :: every][flags[:, every - 1 :: every]]

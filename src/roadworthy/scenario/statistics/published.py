@@ -1,4 +1,4 @@
-"""Published figures of human driving, with their sources, to be set beside what is measured."""
+"""Published figures of human driving, with their sources."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FEET = 0.3048
 
 
 class Statistic(Enum):
-    """What a published figure says about a distribution."""
+    """The statistic that a published figure states."""
 
     MEAN = "mean"
     P15 = "15th percentile"
@@ -27,19 +27,19 @@ class Statistic(Enum):
 
 @dataclass(frozen=True)
 class Figure:
-    """One published figure."""
+    """A published figure."""
 
     quantity: str  # of QUANTITIES, or of GAP_KINDS for a critical gap
     statistic: Statistic
     low: float
     high: float  # equal to `low` unless the figure is a range
-    source: str  # short, as in a legend
+    source: str  # short, for a legend
     note: str = ""
-    share: float | None = None  # with ABOVE: what share
-    is_checked: bool = True  # whether the figure was found in its source's text or abstract
+    share: float | None = None  # with ABOVE: the share
+    is_checked: bool = True  # whether the figure was verified in its source's text or abstract
 
     def ours(self, values: Doubles) -> float | None:
-        """The same statistic of our observations, None where there are none or another method is needed."""
+        """Return the same statistic of our observations, None if there are none or another method is needed."""
         if not len(values) or self.statistic is Statistic.CRITICAL_GAP:
             return None
         match self.statistic:
@@ -81,9 +81,9 @@ FIGURES: tuple[Figure, ...] = (
     Figure("cycling_speed", Statistic.P85, 22 / 3.6, 22 / 3.6, "Parkin & Rotheram 2010"),
 )
 
-HIGHD_LANE_CHANGES_PER_KM = 5600 / 45000  # Krajewski et al. 2018: complete changes over kilometres driven
+HIGHD_LANE_CHANGES_PER_KM = 5600 / 45000  # Krajewski et al. 2018: complete changes over kilometers driven
 
 
 def figures_of(quantity: str) -> tuple[Figure, ...]:
-    """All published figures of one quantity."""
+    """Return all published figures of a quantity."""
     return tuple(figure for figure in FIGURES if figure.quantity == quantity)

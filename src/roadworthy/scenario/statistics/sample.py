@@ -1,4 +1,4 @@
-"""What is measured: the quantities, and all observations of them over many scenarios."""
+"""The measured quantities, and all observations of them in many scenarios."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Longs = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Quantity:
-    """One kind of observation."""
+    """A kind of observation."""
 
     title: str
     unit: str
@@ -42,14 +42,14 @@ QUANTITIES: dict[str, Quantity] = {
     "lane_change_duration": Quantity("duration of lane changes", "s", "lane change"),
     "accepted_roundabout": Quantity("accepted gaps, roundabout entries", "s", "entry"),
     "rejected_roundabout": Quantity("rejected gaps, roundabout entries", "s", "gap"),
-    "accepted_junction": Quantity("accepted gaps, unsignalised turns and crossings", "s", "entry"),
-    "rejected_junction": Quantity("rejected gaps, unsignalised turns and crossings", "s", "gap"),
+    "accepted_junction": Quantity("accepted gaps, unsignalized turns and crossings", "s", "entry"),
+    "rejected_junction": Quantity("rejected gaps, unsignalized turns and crossings", "s", "gap"),
     "encroachment": Quantity("post-encroachment time at crossing paths", "s", "meeting"),
     "walking_speed": Quantity("walking speed on crosswalks", "m/s", "pedestrian"),
     "cycling_speed": Quantity("cycling speed", "m/s", "cyclist"),
 }
 
-# Observations that belong to others of the same row, for pictures of one against the other.
+# Observations that belong to those of the same row, for plots of one against the other.
 COMPANIONS: dict[str, tuple[str, ...]] = {
     "bend_lateral": ("bend_speed", "bend_radius"),
     "gap_freeway": ("gap_freeway_speed",),
@@ -60,27 +60,27 @@ TOTALS = ("freeway_km", "street_km", "freeway_lane_changes", "street_lane_change
 
 @dataclass(frozen=True)
 class Sample:
-    """All observations by quantity (or companion), and sums over all driving."""
+    """All observations by quantity (or companion), and totals over all driving."""
 
     scenario_count: int
     values: dict[str, Doubles]
     totals: dict[str, float]
 
     def of(self, name: str) -> Doubles:
-        """(n,) the observations of one quantity, in the order of the scenarios."""
+        """Return (n,) the observations of a quantity, in the order of the scenarios."""
         return self.values[name]
 
 
 @dataclass
 class Collection:
-    """Observations while they come in, scenario by scenario."""
+    """Observations collected scenario by scenario."""
 
     scenario_count: int = 0
     _values: dict[str, list[Doubles]] = field(default_factory=lambda: defaultdict(list))
     _totals: dict[str, float] = field(default_factory=lambda: dict.fromkeys(TOTALS, 0.0))
 
     def add(self, *findings: dict[str, Doubles]) -> None:
-        """Take in what was observed in one scenario."""
+        """Add the observations of a scenario."""
         for finding in findings:
             for name, values in finding.items():
                 if name in self._totals:
@@ -95,7 +95,7 @@ class Collection:
 
 
 def stretches(flags: Bools) -> tuple[Longs, Longs, Longs]:
-    """Agent, first step and end of every unbroken run of flags (A, T)."""
+    """Return agent, first step and end of every unbroken run of flags (A, T)."""
     padded = np.zeros((len(flags), flags.shape[1] + 2), np.int8)
     padded[:, 1:-1] = flags
     change = np.diff(padded, axis=1)

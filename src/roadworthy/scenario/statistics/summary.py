@@ -1,4 +1,4 @@
-"""The measured distributions in numbers, beside the published ones: for programs, and as a table to read."""
+"""The measured distributions in numbers, beside published figures: for programs, and as a table."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from roadworthy.scenario.statistics.published import HIGHD_LANE_CHANGES_PER_KM, 
 from roadworthy.scenario.statistics.sample import QUANTITIES, Sample
 
 PERCENTILES = (5, 15, 50, 85, 95)
-GAP_KINDS = {"roundabout": "roundabout entries", "junction": "unsignalised turns and crossings"}
+GAP_KINDS = {"roundabout": "roundabout entries", "junction": "unsignalized turns and crossings"}
 UNCHECKED = "†"
 
 
-def summarise(sample: Sample) -> dict[str, Any]:
-    """Everything in numbers; no observations give null, not 0."""
+def summarize(sample: Sample) -> dict[str, Any]:
+    """Return all statistics as numbers; they are null without observations, not 0."""
     quantities = {}
     for name, quantity in QUANTITIES.items():
         values = sample.of(name)
@@ -41,7 +41,7 @@ def summarise(sample: Sample) -> dict[str, Any]:
 
 
 def markdown(sample: Sample) -> str:
-    """A table: quantity, ours, how many, and each published figure with the same statistic of ours."""
+    """Return a table: quantity, our value, count, and each published figure with the same statistic of our data."""
     lines = [
         "| quantity | ours: median (5 % to 95 %) | n | published | ours by the same measure |",
         "|---|---|---|---|---|",
@@ -70,7 +70,7 @@ def markdown(sample: Sample) -> str:
 
 
 def describe(figure: Figure, unit: str) -> str:
-    """A published figure in words."""
+    """Return a published figure as text."""
     size = f"{figure.low:.2g}" if figure.low == figure.high else f"{figure.low:.2g} to {figure.high:.2g}"
     mark = "" if figure.is_checked else UNCHECKED
     note = f", {figure.note}" if figure.note else ""
@@ -81,7 +81,7 @@ def describe(figure: Figure, unit: str) -> str:
 
 
 def compare(figure: Figure, sample: Sample) -> str:
-    """Our value of the statistic that a published figure gives."""
+    """Return our value of a published statistic."""
     ours = figure.ours(sample.of(figure.quantity))
     if ours is None:
         return "–"
@@ -97,9 +97,9 @@ def compare(figure: Figure, sample: Sample) -> str:
 
 
 def lane_change_rate(sample: Sample, road: str) -> float | None:
-    """Lane changes per kilometre driven, None without driving."""
-    kilometres = sample.totals[f"{road}_km"]
-    return sample.totals[f"{road}_lane_changes"] / kilometres if kilometres > 0.0 else None
+    """Return lane changes per kilometer, None without driving."""
+    kilometers = sample.totals[f"{road}_km"]
+    return sample.totals[f"{road}_lane_changes"] / kilometers if kilometers > 0.0 else None
 
 
 def _rounded(value: Any) -> float | None:

@@ -1,19 +1,13 @@
-"""Validation: what a scenario's recorded motion and its map do that no sound scenario of its kind does.
+"""Validation: find what the recorded motion or the map of a sound scenario cannot contain.
 
-Each rule (`RULES`) reports at most one fault per agent (or pair of agents, lights or lanes): the worst one, or the
-first, and at how many more steps it shows. A profile says how severe that is: everything is an error in a generated
-scenario, while in a recorded one tracker noise, gaps and crowding are notes.
+Each rule (`RULES`) reports at most one fault per agent (or per pair of agents, lights or lanes): the worst or the first
+one, with the number of further steps. A profile rates faults: in a generated scenario every fault is an error, while
+tracker noise, gaps and crowding in a recorded one are notes.
 """
 
-from __future__ import annotations
-
-from roadworthy.scenario.schema import Scenario
-from roadworthy.scenario.validate.boxes import overlap_faults
 from roadworthy.scenario.validate.finding import Fault, Severity
-from roadworthy.scenario.validate.lights import conflicting_green_faults, red_light_faults
 from roadworthy.scenario.validate.limits import Limits
-from roadworthy.scenario.validate.motion import motion_faults
-from roadworthy.scenario.validate.presence import far_faults, presence_faults, size_faults
+from roadworthy.scenario.validate.pack import FaultCounts, FaultKind, PackFault, validate_pack
 from roadworthy.scenario.validate.profile import (
     GENERATED,
     PROFILES,
@@ -23,9 +17,7 @@ from roadworthy.scenario.validate.profile import (
     profile_named,
     profile_of,
 )
-from roadworthy.scenario.validate.roads import map_faults
-from roadworthy.scenario.validate.surface import off_road_faults
-from roadworthy.scenario.validate.tally import Kind, Tally
+from roadworthy.scenario.validate.scenario import faults
 
 __all__ = [
     "GENERATED",
@@ -33,45 +25,14 @@ __all__ = [
     "RECORDED",
     "RULES",
     "Fault",
-    "Kind",
+    "FaultCounts",
+    "FaultKind",
     "Limits",
+    "PackFault",
     "Profile",
     "Severity",
-    "Tally",
     "faults",
     "profile_named",
     "profile_of",
+    "validate_pack",
 ]
-
-_ORDER = list(RULES)
-
-
-def faults(scenario: Scenario, profile: Profile | None = None) -> list[Fault]:
-    """Find all faults of a scenario, in the order of RULES.
-
-    Args:
-        scenario: Its arrays fit together; otherwise this raises ScenarioError (`Scenario.require_sound`).
-        profile: How severe each fault is, and the bounds; by default that of the scenario's source (`profile_of`).
-
-    Returns:
-        The faults. A scenario passes if none of them is a Severity.ERROR.
-
-    Example:
-        errors = [fault for fault in faults(scenario) if fault.severity is Severity.ERROR]
-    """
-    profile = profile or profile_of(scenario)
-    limits = profile.limits
-    scenario.require_sound()
-    findings = [
-        *presence_faults(scenario),
-        *size_faults(scenario, limits),
-        *far_faults(scenario, limits),
-        *overlap_faults(scenario, limits),
-        *off_road_faults(scenario, limits),
-        *red_light_faults(scenario),
-        *conflicting_green_faults(scenario),
-        *motion_faults(scenario, limits),
-        *map_faults(scenario.map, limits),
-    ]
-    findings.sort(key=lambda finding: (_ORDER.index(finding.rule), finding.agent))
-    return [finding.fault(scenario.id, profile.severity(finding, scenario.sdc)) for finding in findings]

@@ -1,4 +1,4 @@
-"""The rule that no two agents are in one place: true boxes, by separating axes."""
+"""The rule that no two agents overlap: exact boxes, with the separating axis test."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 from roadworthy.scenario.schema import Scenario
 from roadworthy.scenario.validate.finding import Finding
 from roadworthy.scenario.validate.limits import Limits
 
 
 def overlap_faults(scenario: Scenario, limits: Limits) -> Iterator[Finding]:
-    """At most one finding per pair of agents."""
+    """Yield at most one finding per pair of agents."""
     first, second, count, depth, step = _overlaps(
         scenario.positions, scenario.headings, scenario.sizes, scenario.valid, limits.overlap_m
     )
@@ -24,7 +24,7 @@ def overlap_faults(scenario: Scenario, limits: Limits) -> Iterator[Finding]:
 
 @kernel
 def _overlaps(positions, headings, sizes, valid, allowed):
-    """Pairs of agents that overlap: both numbers, at how many steps, how deep at most, and at which step that is."""
+    """Return pairs of agents that overlap: both numbers, the number of steps, the greatest depth and its step."""
     agents, steps = valid.shape
     count = np.zeros((agents, agents), np.int32)
     deepest, step_of_deepest = np.zeros((agents, agents)), np.zeros((agents, agents), np.int32)
@@ -70,7 +70,7 @@ def _overlaps(positions, headings, sizes, valid, allowed):
 
 @kernel
 def overlap_depth(dx, dy, cosine_a, sine_a, length_a, width_a, cosine_b, sine_b, length_b, width_b):
-    """How far two boxes reach into each other along the axis that parts them most easily; negative when apart."""
+    """Return how deep two boxes overlap, along the axis where that is least; negative if they are apart."""
     along, across = abs(cosine_a * cosine_b + sine_a * sine_b), abs(cosine_a * sine_b - sine_a * cosine_b)
     half_length_a, half_width_a = 0.5 * length_a, 0.5 * width_a
     half_length_b, half_width_b = 0.5 * length_b, 0.5 * width_b

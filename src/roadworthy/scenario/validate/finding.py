@@ -1,4 +1,4 @@
-"""What a rule finds, and what it means for a scenario: how severe it is under a profile."""
+"""Findings of rules, and faults: findings with a severity."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from enum import StrEnum
 
 
 class Severity(StrEnum):
-    """How much a fault matters, the worst first."""
+    """The severity of a fault, from the worst to the least."""
 
-    ERROR = "error"  # the scenario is damaged or breaks a promise of its source: don't use it
-    WARNING = "warning"  # it can be used, but figures that depend on this may mislead
-    NOTE = "note"  # usual for data of this kind
+    ERROR = "error"  # the scenario is damaged or breaks a promise of its source: do not use it
+    WARNING = "warning"  # the scenario is usable, but metrics that depend on this may mislead
+    NOTE = "note"  # normal in data of this kind
 
 
 @dataclass(frozen=True)
 class Fault:
-    """One thing that is wrong with a scenario. Step and agents are the worst ones, -1 where there is none."""
+    """A fault of a scenario. The step and agents are those of the worst case, -1 if there is none."""
 
     scenario_id: str
     rule: str
@@ -24,12 +24,12 @@ class Fault:
     agent: int
     step: int
     message: str
-    other_agent: int = -1  # the second one, where two are involved
+    other_agent: int = -1  # the second agent, if two are involved
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What a rule finds, before a profile says how severe it is: where it is worst, and at how many steps it shows."""
+    """A finding of a rule, without a severity: the worst case, and the number of steps."""
 
     rule: str
     agent: int

@@ -1,4 +1,4 @@
-"""Rules about lights: nobody drives over a red one, and no two conflicting movements are green at once."""
+"""Rules about traffic lights: no vehicle runs a red light, and conflicting movements are not green together."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 from roadworthy.scenario.lanes.network import LaneNetwork
 from roadworthy.scenario.schema import GREEN_STATES, RED_STATES, AgentType, Scenario
 from roadworthy.scenario.validate.finding import Finding
 
-SAME_START_M = 1.0  # lanes that part at one place start this near to each other
+SAME_START_M = 1.0  # the starts of lanes that fork at one place are this near to each other
 SAME_START_RAD = 0.3
 SAME_END_M = 0.5
-FOLLOWED_M = 20.0  # how far a vehicle is followed behind the line to see which way it went
-SAME_WAY_M = 0.1  # lanes that fit its way equally well, to this much on average, can't be told apart
+FOLLOWED_M = 20.0  # a vehicle is followed this far beyond the line to find its way
+SAME_WAY_M = 0.1  # lanes whose average distances differ by less cannot be distinguished
 
 
 def red_light_faults(scenario: Scenario) -> Iterator[Finding]:
-    """At most one finding per vehicle: its front passed a stop while the light was red for the lane it then drove."""
+    """Yield at most one finding per vehicle: its front passes a stop while the light of its lane is red."""
     is_red = np.isin(scenario.light_states, RED_STATES)
     if not is_red.any():
         return
     network = LaneNetwork.of(scenario.map)
     starts = network.first[:-1]
     start_x, start_y = network.x[starts], network.y[starts]
-    told = set()
+    reported = set()
     for light in np.flatnonzero(is_red.any(axis=1)):
         lane = int(scenario.light_lanes[light])
         heading = float(network.start_heading[lane])
@@ -51,14 +51,14 @@ def red_light_faults(scenario: Scenario) -> Iterator[Finding]:
             errors = np.array([_way_error(scenario, network, int(agent), int(step), int(way)) for way in ways])
             possible = ways[errors <= errors.min() + SAME_WAY_M]
             red_lanes = scenario.light_lanes[is_red[:, step]]
-            if lane in possible and np.isin(possible, red_lanes).all() and agent not in told:
-                told.add(agent)
+            if lane in possible and np.isin(possible, red_lanes).all() and agent not in reported:
+                reported.add(agent)
                 yield Finding("red_light", int(agent), int(step), f"agent {agent} passes the red light of lane {lane}")
 
 
 @kernel
 def _line_crossings(positions, headings, sizes, valid, is_red, stop_x, stop_y, cosine, sine, half_width):
-    """(n, 2) agents and steps: the light is red and the front behind the line; at the next step it is past it."""
+    """Return (n, 2) agents and steps: the light is red and the front before the line; at the next step it is beyond."""
     agents, steps = valid.shape
     found = np.zeros((agents, 2), np.int32)
     n = 0
@@ -67,7 +67,7 @@ def _line_crossings(positions, headings, sizes, valid, is_red, stop_x, stop_y, c
         before = np.nan
         for k in range(steps):
             dx, dy = positions[agent, k, 0] - stop_x, positions[agent, k, 1] - stop_y
-            # NaN compares false: a front that is absent or elsewhere crosses nothing.
+            # Comparisons with NaN are false: a front that is absent or elsewhere crosses no line.
             ahead = np.nan
             if valid[agent, k] and dx * dx + dy * dy < 400.0:
                 heading = float(headings[agent, k])
@@ -85,16 +85,16 @@ def _line_crossings(positions, headings, sizes, valid, is_red, stop_x, stop_y, c
 
 
 def _way_error(scenario: Scenario, network: LaneNetwork, agent: int, step: int, lane: int) -> float:
-    """How far, on average, a vehicle was from a lane's centre after it had passed the lane's start."""
+    """Return the mean distance of a vehicle from a lane's center line after it passed the lane's start."""
     steps = np.flatnonzero(scenario.valid[agent, step:]) + step
     places = scenario.positions[agent, steps, :2].astype(np.float64)
-    x, y, _ = network.centre(lane)
+    x, y, _ = network.center(lane)
     cosine, sine = np.cos(network.start_heading[lane]), np.sin(network.start_heading[lane])
-    travelled = np.concatenate([[0], np.cumsum(np.hypot(*np.diff(places, axis=0).T))])
+    traveled = np.concatenate([[0], np.cumsum(np.hypot(*np.diff(places, axis=0).T))])
     behind_start = (places[:, 0] - x[0]) * cosine + (places[:, 1] - y[0]) * sine < 0
     behind_start[np.argmin(behind_start) :] = False
     half_length = 0.5 * float(scenario.sizes[agent, 0])
-    places = places[~behind_start & (travelled < FOLLOWED_M + half_length)]
+    places = places[~behind_start & (traveled < FOLLOWED_M + half_length)]
     if not len(places):
         return 0.0
     ax, ay = places[:, :1] - x[:-1], places[:, 1:] - y[:-1]
@@ -104,7 +104,7 @@ def _way_error(scenario: Scenario, network: LaneNetwork, agent: int, step: int, 
 
 
 def conflicting_green_faults(scenario: Scenario) -> Iterator[Finding]:
-    """At most one finding per pair of lights that are green together though their lanes cross or join."""
+    """Yield at most one finding per pair of lights that are green together although their lanes cross or join."""
     green = np.isin(scenario.light_states, GREEN_STATES)
     together = green.astype(np.int32) @ green.T.astype(np.int32)
     pairs = np.argwhere(np.triu(together, 1))
@@ -127,7 +127,7 @@ def _cross_or_join(first, x, y, a, b):
     a0, a1, b0, b1 = first[a], first[a + 1] - 1, first[b], first[b + 1] - 1
     if np.hypot(x[a1] - x[b1], y[a1] - y[b1]) < SAME_END_M:
         return True
-    # Lanes that leave one place, as from a shared approach, part without crossing.
+    # Lanes that start at one place, as from a shared approach, fork without crossing.
     if np.hypot(x[a0] - x[b0], y[a0] - y[b0]) < SAME_END_M:
         return False
     for p in range(a0, a1):

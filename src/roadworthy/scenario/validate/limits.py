@@ -1,4 +1,4 @@
-"""The bounds of sound motion and sound geometry."""
+"""The limits of valid motion and geometry."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds of human driving. A scenario tagged `hard_stop` may use the emergency figures."""
+    """Limits of human driving. A scenario tagged `hard_stop` may use the emergency limits."""
 
     overlap_m: float = 0.001
     """How far boxes may reach into each other: the rounding of positions stored as float32."""

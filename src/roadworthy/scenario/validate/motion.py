@@ -1,4 +1,4 @@
-"""Rules about how one agent moves: speed, acceleration, jerk, turning, heading, velocity, gaps in its recording."""
+"""Rules about the motion of one agent: speed, acceleration, jerk, turning, heading, velocity, gaps in its recording."""
 
 from __future__ import annotations
 
@@ -6,50 +6,50 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 from roadworthy.scenario.schema import AgentType, Scenario
 from roadworthy.scenario.validate.finding import Finding
 from roadworthy.scenario.validate.limits import Limits
 
 SPEED, ACCELERATION, JERK, LATERAL, YAW, HEADING, TURNING, VELOCITY, GAP = range(9)
 
-# Rule and wording of each measure; `{:.2f}` is its worst value, `{limit:g}` what is allowed.
-WORDS = {
-    SPEED: ("speed", "agent {agent} moves at {value:.2f} m/s, allowed {limit:g},"),
-    ACCELERATION: ("acceleration", "agent {agent} accelerates at {value:.2f} m/s2, allowed {limit:g} either way,"),
-    JERK: ("jerk", "agent {agent} has a jerk of {value:.2f} m/s3, allowed {limit:g} either way,"),
-    LATERAL: ("lateral_acceleration", "agent {agent} is pushed sideways at {value:.2f} m/s2, allowed {limit:g},"),
-    YAW: ("yaw_rate", "agent {agent} turns at {value:.2f} rad/s, allowed {limit:g},"),
-    HEADING: ("heading", "agent {agent} heads {value:.2f} rad off its motion, allowed {limit:g},"),
-    TURNING: ("heading", "agent {agent} turns almost on the spot at {value:.2f} rad/s, allowed {limit:g},"),
-    VELOCITY: ("velocity", "agent {agent}'s velocity is {value:.2f} m/s off its motion, allowed {limit:g},"),
-    GAP: ("gap", "agent {agent} is missing and comes back"),
+# Rule and wording of each measure; `{:.2f}` is its worst value, `{limit:g}` the limit.
+MEASURES = {
+    SPEED: ("speed", "agent {agent} moves at {value:.2f} m/s (limit {limit:g})"),
+    ACCELERATION: ("acceleration", "agent {agent} accelerates at {value:.2f} m/s2 (limit ±{limit:g})"),
+    JERK: ("jerk", "agent {agent} has a jerk of {value:.2f} m/s3 (limit ±{limit:g})"),
+    LATERAL: ("lateral_acceleration", "agent {agent} has a lateral acceleration of {value:.2f} m/s2 (limit {limit:g})"),
+    YAW: ("yaw_rate", "agent {agent} turns at {value:.2f} rad/s (limit {limit:g})"),
+    HEADING: ("heading", "agent {agent} has a heading {value:.2f} rad off its motion (limit {limit:g})"),
+    TURNING: ("heading", "agent {agent} turns almost on the spot at {value:.2f} rad/s (limit {limit:g})"),
+    VELOCITY: ("velocity", "agent {agent} has a velocity {value:.2f} m/s off its motion (limit {limit:g})"),
+    GAP: ("gap", "agent {agent} disappears and returns"),
 }
 
 
 def motion_faults(scenario: Scenario, limits: Limits) -> Iterator[Finding]:
-    """At most one finding per rule and agent."""
+    """Yield at most one finding per rule and agent."""
     bounds = _bounds(scenario, limits)
     count, worst, step = _measure(
         scenario.positions, scenario.headings, scenario.velocities, scenario.valid, scenario.dt, bounds, limits.slow_mps
     )
-    told = set()
+    reported = set()
     for agent, measure in np.argwhere(count):
-        rule, words = WORDS[int(measure)]
-        if (agent, rule) in told:
+        rule, words = MEASURES[int(measure)]
+        if (agent, rule) in reported:
             continue
-        told.add((agent, rule))
+        reported.add((agent, rule))
         what = words.format(agent=agent, value=worst[agent, measure], limit=bounds[agent, measure])
         yield Finding(rule, int(agent), int(step[agent, measure]), what, int(count[agent, measure]))
 
 
 def _bounds(scenario: Scenario, limits: Limits) -> np.ndarray:
-    """(A, measures) what is allowed for each agent; infinite where a rule doesn't apply to its type."""
+    """Return (A, measures) the limit for each agent; infinite where a rule does not apply to its type."""
     types = scenario.agent_types
     vehicle, cyclist = types == AgentType.VEHICLE, types == AgentType.CYCLIST
     steers = vehicle | cyclist
     is_emergency = "hard_stop" in scenario.tags
-    bounds = np.full((len(types), len(WORDS)), np.inf)
+    bounds = np.full((len(types), len(MEASURES)), np.inf)
     bounds[:, SPEED] = np.select(
         [vehicle, cyclist, types == AgentType.PEDESTRIAN],
         [limits.vehicle_speed_mps, limits.cyclist_speed_mps, limits.pedestrian_speed_mps],
@@ -68,7 +68,7 @@ def _bounds(scenario: Scenario, limits: Limits) -> np.ndarray:
 
 @kernel
 def _measure(positions, headings, velocities, valid, dt, bounds, slow):
-    """How often, how badly and where each agent (row) is out of each bound (column)."""
+    """Return how often, by how much and where each agent (row) exceeds each limit (column)."""
     agents, steps = valid.shape
     count, step_of_worst = np.zeros(bounds.shape, np.int32), np.zeros(bounds.shape, np.int32)
     worst, speed = np.zeros(bounds.shape), np.zeros(steps)

@@ -1,4 +1,4 @@
-"""Rules about whether agents are there, near the map, and of a size that a road user can have."""
+"""Rules about the presence of agents, their distance from the map, and their size."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from roadworthy.scenario.validate.limits import Limits
 
 
 def presence_faults(scenario: Scenario) -> Iterator[Finding]:
-    """One finding per agent that is at no step, and one if the self-driving car is missing at the current step."""
+    """Yield a finding for each agent that is never present, and one if the car is absent at the current step."""
     absent = np.flatnonzero(~scenario.valid.any(axis=1)).tolist()
     for agent in absent:
         yield Finding("presence", agent, -1, f"agent {agent} is at no step")
@@ -22,7 +22,7 @@ def presence_faults(scenario: Scenario) -> Iterator[Finding]:
 
 
 def size_faults(scenario: Scenario, limits: Limits) -> Iterator[Finding]:
-    """At most one finding per agent that is at some step."""
+    """Yield at most one finding per agent that is present at some step."""
     for agent in np.flatnonzero(scenario.valid.any(axis=1)).tolist():
         length, width = scenario.sizes[agent, :2].tolist()
         box = f"the box of agent {agent} is {length:.2f} m long and {width:.2f} m wide"
@@ -34,7 +34,7 @@ def size_faults(scenario: Scenario, limits: Limits) -> Iterator[Finding]:
 
 
 def far_faults(scenario: Scenario, limits: Limits) -> Iterator[Finding]:
-    """At most one finding per agent; none where there is no map."""
+    """Yield at most one finding per agent, and none if there is no map."""
     points = scenario.map.points[:, :2].astype(np.float64)
     if not len(points):
         return

@@ -1,4 +1,4 @@
-"""The rule that the map fits together: lanes go over into their successors, and run beside their neighbours."""
+"""The rule that the map is consistent: lanes connect to their successors and run beside their neighbors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 from roadworthy.scenario.lanes.network import LaneNetwork
 from roadworthy.scenario.schema import RoadMap
 from roadworthy.scenario.source_values import neighbor_ranges
@@ -17,7 +17,7 @@ from roadworthy.scenario.validate.limits import Limits
 
 @lru_cache(maxsize=8)
 def map_faults(road_map: RoadMap, limits: Limits) -> tuple[Finding, ...]:
-    """One finding per pair of lanes that don't fit together."""
+    """Return a finding per pair of lanes that do not fit together."""
     return (*_joint_faults(road_map, limits), *_neighbor_faults(road_map, limits))
 
 
@@ -58,7 +58,7 @@ def _neighbor_faults(road_map: RoadMap, limits: Limits) -> Iterator[Finding]:
                 points = f"{counts[lane]} and {counts[beside]} points"
                 yield Finding("neighbor", -1, -1, f"{name} name points {ranges[i].tolist()}, but have {points}")
             elif within[i, 0] == within[i, 1]:
-                continue  # beside each other at a point, which has no direction
+                continue  # neighbors along a single point, which has no direction
             elif np.isinf(nearest[i]):
                 yield Finding("neighbor", -1, -1, f"{name} have no place beside each other")
             elif farthest[i] <= 0.0:
@@ -73,9 +73,9 @@ def _neighbor_faults(road_map: RoadMap, limits: Limits) -> Iterator[Finding]:
 
 @kernel
 def _end_headings(first, x, y):
-    """Headings of each lane at its end and at its start: those of the chords there, extended by half of the bend.
+    """Return the headings of each lane at its end and at its start: those of the end segments plus half of the bend.
 
-    Points that are there twice make no chord. A lane without a chord has no heading: NaN.
+    Repeated points make no segment. A lane without segments has no heading: NaN.
     """
     lanes = len(first) - 1
     out, into = np.full(lanes, np.nan), np.full(lanes, np.nan)
@@ -88,7 +88,7 @@ def _end_headings(first, x, y):
 
 @kernel
 def _end_heading(x, y, begin, end, way):
-    """The heading at one end of a lane, `begin`, in driving direction. way: 1 from the start, -1 from the end."""
+    """Return the heading at one end of a lane, `begin`, in driving direction. way: 1 at the start, -1 at the end."""
     chord, before = np.nan, np.nan
     for i in range(begin, end, way):
         dx, dy = way * (x[i + way] - x[i]), way * (y[i + way] - y[i])
@@ -106,7 +106,7 @@ def _end_heading(x, y, begin, end, way):
 
 @kernel
 def _beside(first, x, y, pairs, ranges, side):
-    """For pairs of lanes, where they run beside each other: the largest angle, the least and the largest distance.
+    """For pairs of lanes, where they are beside each other: the largest angle, the smallest and the largest distance.
 
     ranges: (k, 4) the first and last point of each lane that count, from 0 within the lane.
     """
@@ -117,7 +117,7 @@ def _beside(first, x, y, pairs, ranges, side):
         for p in range(a0, a1):
             mx, my = 0.5 * (x[p] + x[p + 1]), 0.5 * (y[p] + y[p + 1])
             ux, uy = x[p + 1] - x[p], y[p + 1] - y[p]
-            if ux == 0.0 and uy == 0.0:  # a point that is there twice has no left side
+            if ux == 0.0 and uy == 0.0:  # a repeated point has no left side
                 continue
             best, q_best, is_beside = np.inf, b0, False
             for q in range(b0, b1):

@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 from roadworthy.scenario.schema import AgentType, FeatureKind, Ints, RoadMap, Scenario
 from roadworthy.scenario.validate.finding import Finding
 from roadworthy.scenario.validate.limits import Limits
@@ -28,18 +28,18 @@ class Surface:
 
     @staticmethod
     def of(road_map: RoadMap) -> Surface | None:
-        """The surface, or None where the map's edges don't enclose one."""
+        """Return the surface, or None if the map's edges do not enclose one."""
         return _surface(road_map)
 
     def outside_by(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(n,) how far points lie outside the surface, 0 for those on it."""
+        """Return (n,) the distance of points from the surface, 0 for those on it."""
         return _outside(self.segments, self.south, self.row_starts, self.row_segments, x, y)
 
 
 @lru_cache(maxsize=8)
 def _surface(road_map: RoadMap) -> Surface | None:
     lines = [road_map.polyline(f)[:, :2].astype(np.float64) for f in road_map.features(FeatureKind.ROAD_EDGE)]
-    # One open edge, as in maps cut out of a larger one, leaves inside and outside undefined.
+    # With an open edge, as in maps cut out of a larger one, inside and outside are undefined.
     if not lines or any(len(line) < 4 or (line[0] != line[-1]).any() for line in lines):
         return None
     segments = np.concatenate([np.hstack([line[:-1], line[1:]]) for line in lines])
@@ -67,7 +67,7 @@ def _rows(segments, south, rows):
 
 
 def off_road_faults(scenario: Scenario, limits: Limits) -> Iterator[Finding]:
-    """At most one finding per vehicle or cyclist."""
+    """Yield at most one finding per vehicle or cyclist."""
     surface = Surface.of(scenario.map)
     if surface is None:
         return

@@ -7,34 +7,40 @@ agents before the next one begins, so that nobody sees half of a step.
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 from numpy.typing import NDArray
 
-from roadworthy.kernels.compile import inlined, kernel, parallel, rule
+from roadworthy.kernels import entry, kernel, rule
+from roadworthy.kernels.threads import prange
 from roadworthy.scenario.schema import Floats, Ints
-from roadworthy.sim.rules import traffic
-from roadworthy.sim.rules.disturb import obey
+from roadworthy.sim.rules import idm
+from roadworthy.sim.rules.disturbances import apply_action
 from roadworthy.sim.rules.dynamics import move as drive
-from roadworthy.sim.rules.judge import conclude, find_contact, find_edges, find_lane, find_lines
+from roadworthy.sim.rules.episode_start import start_episode
+from roadworthy.sim.rules.events import (
+    classify_events,
+    detect_collision,
+    detect_lane,
+    detect_line_crossings,
+    detect_off_road,
+)
 from roadworthy.sim.rules.observe import (
-    is_somewhere,
-    look_at_lights,
-    look_at_partners,
-    look_at_roads,
-    look_at_self,
-    show_agents,
+    has_valid_pose,
+    observe_ego,
+    observe_partners,
+    observe_roads,
+    observe_stop_lines,
+    update_appearances,
 )
 from roadworthy.sim.rules.replay import replay
-from roadworthy.sim.rules.roads import fetch_lists, fetch_roads
+from roadworthy.sim.rules.roads import prefetch_lists, prefetch_map
 from roadworthy.sim.rules.routes import place_on_route
-from roadworthy.sim.rules.start import start_episode
-from roadworthy.sim.rules.trials import carry_on, close, cut_row, settle
+from roadworthy.sim.rules.trial_end import advance_trial, cut_row, finish_step, update_rewards_and_stats
 from roadworthy.sim.state import (
     AGENT_COUNT,
     DRIVEN_COUNT,
+    EPISODE_ENDED,
     EPISODE_STEP,
     EVENTS,
-    HAS_ENDED,
     IDM,
     IS_DRIVING,
     IS_PRESENT,
@@ -53,15 +59,16 @@ from roadworthy.sim.state import (
 )
 
 # Stages of a step, as bits, so that a benchmark can run them one by one.
-PLAN, MOVE, JUDGE, SETTLE, CARRY_ON, OBSERVE = 1, 2, 4, 8, 16, 32
+PLAN, MOVE, JUDGE, REWARD, ADVANCE, OBSERVE = 1, 2, 4, 8, 16, 32
 ALL_STAGES = 63
-UNTIL_SETTLED = PLAN | MOVE | JUDGE | SETTLE  # after these, what ended is still where it ended
-STAGES = {"plan": PLAN, "move": MOVE, "judge": JUDGE, "settle": SETTLE, "carry on": CARRY_ON, "observe": OBSERVE}
+MOTION = PLAN | MOVE
+BEFORE_RESET = MOTION | JUDGE | REWARD  # after these stages, trials that ended still have their last state
+STAGES = {"plan": PLAN, "move": MOVE, "judge": JUDGE, "reward": REWARD, "advance": ADVANCE, "observe": OBSERVE}
 
 _ZERO = np.float32(0.0)
 
 
-@parallel
+@entry(parallel=True)
 def step(
     worlds: Worlds,
     starts: Starts,
@@ -76,7 +83,7 @@ def step(
     for number in prange(len(worlds.clocks)):
         w, p = np.int64(number), settings[0]
         if worlds.clocks[w, SCENARIO] < 0:
-            _rest(rows, w, logs.trials.shape[1])
+            _clear_outputs(rows, w, logs.trials.shape[1])
             continue
         if stages & PLAN:
             _plan(worlds, rows, maps, scenarios, w, p)
@@ -84,17 +91,17 @@ def step(
             _move(worlds, maps, scenarios, w, p)
         if stages & JUDGE:
             _judge(worlds, maps, scenarios, w, p)
-        if stages & SETTLE:
-            _settle(worlds, logs, rows, w, p)
-        if stages & CARRY_ON:
+        if stages & REWARD:
+            _reward(worlds, logs, rows, w, p)
+        if stages & ADVANCE:
             if p.keeps_final:
                 _observe(worlds, rows, maps, scenarios, w, p, True)
-            carry_on(worlds, starts, maps, scenarios, w, p)
+            advance_trial(worlds, starts, maps, scenarios, w, p)
         if stages & OBSERVE:
             _observe(worlds, rows, maps, scenarios, w, p, False)
 
 
-@parallel
+@entry(parallel=True)
 def begin(
     numbers: Ints,
     worlds: Worlds,
@@ -132,73 +139,73 @@ def cut(
 @rule
 def _plan(worlds: Worlds, rows: Rows, maps: Maps, scenarios: Scenarios, w: int, p: Params) -> None:
     """What every agent wants to do, from where all of them are."""
-    agents, marks, clock = worlds.agents[w], worlds.marks[w], worlds.clocks[w]
+    agents, flags, clock = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w]
     first_row = w * rows_per_world(worlds, rows)
     dt = scenarios.dt[clock[SCENARIO]]
     for a in range(clock[DRIVEN_COUNT]):
-        if marks[IS_DRIVING, a]:
-            obey(agents, marks, a, rows.actions[first_row + a], worlds.seeds[w], clock[STEP], dt, p)
+        if flags[IS_DRIVING, a]:
+            apply_action(agents, flags, a, rows.actions[first_row + a], worlds.seeds[w], clock[STEP], dt, p)
     if clock[AGENT_COUNT] > clock[DRIVEN_COUNT]:
         # Traffic judges those whom policies drive by their places on their routes.
         for a in range(clock[DRIVEN_COUNT]):
-            if marks[IS_DRIVING, a]:
+            if flags[IS_DRIVING, a]:
                 place_on_route(worlds, maps, w, a)
     for a in range(clock[DRIVEN_COUNT], clock[AGENT_COUNT]):
-        if marks[ROLE, a] == IDM and marks[IS_PRESENT, a]:
-            traffic.plan(worlds, maps, scenarios, w, a, p)
+        if flags[ROLE, a] == IDM and flags[IS_PRESENT, a]:
+            idm.plan(worlds, maps, scenarios, w, a, p)
 
 
 @rule
 def _move(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, p: Params) -> None:
     """Everybody moves at once."""
-    agents, marks, clock = worlds.agents[w], worlds.marks[w], worlds.clocks[w]
+    agents, flags, clock = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w]
     s = clock[SCENARIO]
     dt = scenarios.dt[s]
     clock[STEP] += 1
     clock[EPISODE_STEP] += 1
     for a in range(clock[DRIVEN_COUNT]):
-        if marks[IS_DRIVING, a]:
-            drive(agents, marks, a, dt, worlds.hidden[w], p)
+        if flags[IS_DRIVING, a]:
+            drive(agents, flags, a, dt, worlds.hidden[w], p)
     for a in range(clock[DRIVEN_COUNT], clock[AGENT_COUNT]):
-        if marks[ROLE, a] == REPLAYED:
-            replay(agents, marks, a, scenarios, s, clock[STEP])
-        elif marks[ROLE, a] == IDM and marks[IS_PRESENT, a]:
-            traffic.move(worlds, maps, w, a, dt, p)
+        if flags[ROLE, a] == REPLAYED:
+            replay(agents, flags, a, scenarios, s, clock[STEP])
+        elif flags[ROLE, a] == IDM and flags[IS_PRESENT, a]:
+            idm.move(worlds, maps, w, a, dt, p)
 
 
 @rule
 def _judge(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, p: Params) -> None:
-    agents, marks, clock, seed = worlds.agents[w], worlds.marks[w], worlds.clocks[w], worlds.seeds[w]
+    agents, flags, clock, seed = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w], worlds.seeds[w]
     s, m, count, step = clock[SCENARIO], clock[MAP], clock[AGENT_COUNT], clock[STEP]
     driven = clock[DRIVEN_COUNT]
-    fetch_roads(maps, m, agents, driven, worlds.order[w])
+    prefetch_map(maps, m, agents, driven, worlds.order[w])
     # Question by question, as `_observe` goes part by part. EVENTS holds what was found until all is.
     for a in range(driven):
-        if marks[IS_DRIVING, a]:
-            marks[EVENTS, a] = find_contact(agents, marks, a, count, maps, m)
+        if flags[IS_DRIVING, a]:
+            flags[EVENTS, a] = detect_collision(agents, flags, a, count, maps, m)
     for a in range(driven):
-        if marks[IS_DRIVING, a]:
-            marks[EVENTS, a] |= find_edges(agents, marks, a, maps, m)
+        if flags[IS_DRIVING, a]:
+            flags[EVENTS, a] |= detect_off_road(agents, flags, a, maps, m)
     for a in range(driven):
-        if marks[IS_DRIVING, a]:
-            marks[EVENTS, a] |= find_lines(agents, marks, a, maps, m, scenarios, s, step, seed, p)
+        if flags[IS_DRIVING, a]:
+            flags[EVENTS, a] |= detect_line_crossings(agents, flags, a, maps, m, scenarios, s, step, seed, p)
     for a in range(driven):
-        if marks[IS_DRIVING, a]:
-            marks[EVENTS, a] |= find_lane(agents, marks, a, maps, m)
+        if flags[IS_DRIVING, a]:
+            flags[EVENTS, a] |= detect_lane(agents, flags, a, maps, m)
     for a in range(driven):
-        if marks[IS_DRIVING, a]:
-            conclude(agents, marks, a, marks[EVENTS, a], p)
+        if flags[IS_DRIVING, a]:
+            classify_events(agents, flags, a, flags[EVENTS, a], p)
 
 
 @rule
-def _settle(worlds: Worlds, logs: Logs, rows: Rows, w: int, p: Params) -> None:
-    agents, marks, clock = worlds.agents[w], worlds.marks[w], worlds.clocks[w]
+def _reward(worlds: Worlds, logs: Logs, rows: Rows, w: int, p: Params) -> None:
+    agents, flags, clock = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w]
     first_row = w * logs.trials.shape[1]
     for a in range(clock[DRIVEN_COUNT]):
-        rows.rewards[first_row + a] = settle(agents, marks, a, p) if marks[IS_DRIVING, a] else _ZERO
+        rows.rewards[first_row + a] = update_rewards_and_stats(agents, flags, a, p) if flags[IS_DRIVING, a] else _ZERO
     for row in range(first_row + clock[DRIVEN_COUNT], first_row + logs.trials.shape[1]):
         rows.rewards[row] = _ZERO
-    close(worlds, logs, rows, w, p)
+    finish_step(worlds, logs, rows, w, p)
 
 
 @rule
@@ -208,53 +215,55 @@ def _observe(worlds: Worlds, rows: Rows, maps: Maps, scenarios: Scenarios, w: in
     is_last: keep what a row sees where its trial ends instead, before anything changes.
     """
     row_count = rows_per_world(worlds, rows)
-    agents, marks, clock, seed = worlds.agents[w], worlds.marks[w], worlds.clocks[w], worlds.seeds[w]
-    looks, order = worlds.looks[w], worlds.order[w]
+    agents, flags, clock, seed = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w], worlds.seeds[w]
+    appearance, order = worlds.appearance[w], worlds.order[w]
     s, m, count, step = clock[SCENARIO], clock[MAP], clock[AGENT_COUNT], clock[STEP]
-    driven = clock[DRIVEN_COUNT] if s >= 0 and (is_last or not clock[HAS_ENDED]) else 0
+    driven = clock[DRIVEN_COUNT] if s >= 0 and (is_last or not clock[EPISODE_ENDED]) else 0
     first, rows_out = w * row_count, rows.final_observations if is_last else rows.observations
-    show_agents(worlds, w)
+    update_appearances(worlds, w)
     for a in range(row_count):
         row = first + a
-        is_active = a < driven and marks[IS_DRIVING, a] != 0
+        is_active = a < driven and flags[IS_DRIVING, a] != 0
         if not is_last:
             if rows.active[row] and not is_active:
                 rows_out[row] = _ZERO
             rows.active[row] = is_active
-        if is_active and (rows.trial_ended[row] or not is_last) and not is_somewhere(agents, a):
+        if is_active and (rows.trial_ended[row] or not is_last) and not has_valid_pose(agents, a):
             rows_out[row] = _ZERO
     if driven > 0:
-        fetch_lists(maps, m, agents, driven)
+        prefetch_lists(maps, m, agents, driven)
     # Part by part: all of it in one loop takes a fifth longer.
     for a in range(driven):
-        if _is_looking(agents, marks, rows, a, first + a, is_last):
-            look_at_self(agents, marks, a, p, rows_out[first + a])
+        if _is_observing(agents, flags, rows, a, first + a, is_last):
+            observe_ego(agents, flags, a, p, rows_out[first + a])
     for a in range(driven):
-        if _is_looking(agents, marks, rows, a, first + a, is_last):
-            look_at_partners(agents, marks, looks, order, count, a, scenarios.dt[s], step, seed, p, rows_out[first + a])
+        if _is_observing(agents, flags, rows, a, first + a, is_last):
+            observe_partners(
+                agents, flags, appearance, order, count, a, scenarios.dt[s], step, seed, p, rows_out[first + a]
+            )
     for a in range(driven):
-        if _is_looking(agents, marks, rows, a, first + a, is_last):
-            look_at_roads(agents, a, maps, m, step, seed, p, rows_out[first + a])
+        if _is_observing(agents, flags, rows, a, first + a, is_last):
+            observe_roads(agents, a, maps, m, step, seed, p, rows_out[first + a])
     for a in range(driven):
-        if _is_looking(agents, marks, rows, a, first + a, is_last):
-            look_at_lights(agents, a, maps, m, scenarios, s, step, seed, p, rows_out[first + a])
+        if _is_observing(agents, flags, rows, a, first + a, is_last):
+            observe_stop_lines(agents, a, maps, m, scenarios, s, step, seed, p, rows_out[first + a])
 
 
-@inlined
-def _is_looking(agents: Floats, marks: Ints, rows: Rows, a: int, row: int, is_last: bool) -> bool:
+@rule(inline=True)
+def _is_observing(agents: Floats, flags: Ints, rows: Rows, a: int, row: int, is_last: bool) -> bool:
     """Whether a driven agent's row is to be written."""
-    is_asked = marks[IS_DRIVING, a] != 0 and (rows.trial_ended[row] or not is_last)
-    return is_asked and is_somewhere(agents, a)
+    is_asked = flags[IS_DRIVING, a] != 0 and (rows.trial_ended[row] or not is_last)
+    return is_asked and has_valid_pose(agents, a)
 
 
-@inlined
-def _rest(rows: Rows, w: int, row_count: int) -> None:
+@rule(inline=True)
+def _clear_outputs(rows: Rows, w: int, row_count: int) -> None:
     """An idle world: nothing happens."""
     for row in range(w * row_count, (w + 1) * row_count):
         rows.rewards[row] = _ZERO
         rows.trial_ended[row] = rows.episode_ended[row] = rows.timed_out[row] = False
 
 
-@inlined
+@rule(inline=True)
 def rows_per_world(worlds: Worlds, rows: Rows) -> int:
     return len(rows.active) // len(worlds.clocks)

@@ -7,27 +7,40 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from roadworthy.errors import ScenarioError, UsageError
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import entry, kernel
+from roadworthy.kernels.threads import set_threads
 from roadworthy.scenario.pack import Pack
 from roadworthy.scenario.schema import Floats
 from roadworthy.sim.backends import cpu
-from roadworthy.sim.backends.batch import bytes_of, make_logs, make_rows, make_worlds, rounded_up
+from roadworthy.sim.backends.allocation import bytes_of, make_logs, make_rows, make_worlds, rounded_up
 from roadworthy.sim.config import SimConfig
 from roadworthy.sim.episodes import ATTEMPTS, EndedEpisodes, Episode, EpisodeLog, Sampler
-from roadworthy.sim.maps.store import Place, ScenarioStore
+from roadworthy.sim.maps.scenario_store import Place, ScenarioStore
 from roadworthy.sim.params import params
 from roadworthy.sim.rules.dynamics import is_allowed
+from roadworthy.sim.rules.lights import light_state
 from roadworthy.sim.snapshot import Snapshot
-from roadworthy.sim.state import EGO, HAS_ENDED, MAP, ROLE, SCENARIO, Logs, Rows, Starts, Worlds
+from roadworthy.sim.state import (
+    EGO,
+    EPISODE_ENDED,
+    LIGHT_COUNT,
+    MAP,
+    ROLE,
+    SCENARIO,
+    Logs,
+    Rows,
+    Scenarios,
+    Starts,
+    Worlds,
+)
 
-_ROOM_FOR_EPISODES = 100_000
+_EPISODE_LOG_SIZE = 100_000
 # Numba's fallback for its threads can't be entered by two threads of Python at once.
-_ONE_AT_A_TIME = threading.Lock()
+_NUMBA_LOCK = threading.Lock()
 
 
 class CpuBatch:
@@ -46,10 +59,10 @@ class CpuBatch:
         self.logs: Logs = make_logs(worlds, self.rows_per_world, config.episode.trials)
         self.observations: Floats = self.rows.observations
         self.final_observations: Floats = self.rows.final_observations
-        self.watcher: Callable[[], None] | None = None  # see DriveEnv.watch
+        self.pre_reset_callback: Callable[[], None] | None = None  # see DriveEnv.set_pre_reset_callback
         self._running: list[Episode | None] = [None] * worlds
         self._waiting: list[deque[Episode]] = [deque() for _ in range(worlds)]
-        self._log = EpisodeLog(_ROOM_FOR_EPISODES)
+        self._log = EpisodeLog(_EPISODE_LOG_SIZE)
 
     def reset(self) -> None:
         """Start another episode in every world; those under way are cut short and logged so."""
@@ -65,18 +78,19 @@ class CpuBatch:
         self._cut(numbers)
         self._begin(numbers)
 
-    def step(self, actions: ArrayLike) -> None:
-        """One step of every world; those whose episode ended begin another."""
-        self.take(actions)
-        if self.watcher is None:
-            self.run_stages(cpu.ALL_STAGES)
-        else:
-            self.run_stages(cpu.UNTIL_SETTLED)
-            self.watcher()
-            self.run_stages(cpu.ALL_STAGES & ~cpu.UNTIL_SETTLED)
+    def step(self, actions: ArrayLike, set_motion: Callable[[], None] | None = None, observe: bool = True) -> None:
+        """Make a step of every world; worlds whose episode ended start another one."""
+        self.set_actions(actions)
+        stages = cpu.ALL_STAGES if observe else cpu.ALL_STAGES & ~cpu.OBSERVE
+        for callback, before in ((set_motion, cpu.MOTION), (self.pre_reset_callback, cpu.BEFORE_RESET)):
+            if callback is not None:
+                self.run_stages(stages & before)
+                callback()
+                stages &= ~before
+        self.run_stages(stages)
         if self.rows.episode_ended.any():
             self._log.add(self._ended(np.flatnonzero(self.rows.episode_ended), is_cut=False))
-        ended = np.flatnonzero(self.worlds.clocks[:, HAS_ENDED])
+        ended = np.flatnonzero(self.worlds.clocks[:, EPISODE_ENDED])
         if len(ended):
             self._begin(ended)
 
@@ -84,7 +98,7 @@ class CpuBatch:
         """Run some stages of a step (cpu.STAGES)."""
         self._call(cpu.step, *self.parts(), self.store.maps, self.store.scenarios, self.settings, stages)
 
-    def take(self, actions: ArrayLike) -> None:
+    def set_actions(self, actions: ArrayLike) -> None:
         """Check actions and copy them to where the rules read them."""
         given = np.asarray(actions)
         if given.shape != self.rows.actions.shape:
@@ -103,8 +117,15 @@ class CpuBatch:
         if len(now):
             self.begin(now)
 
-    def look(self, function: Any, *arguments: Any) -> None:
-        """Call a compiled function with all that there is: worlds, maps, scenarios, settings; then arguments."""
+    def light_states(self, world: int, steps: int) -> NDArray[np.uint8]:
+        """(lights, steps) what the lights of a world show in the first steps of its trial."""
+        s = int(self.worlds.clocks[world, SCENARIO])
+        states = np.zeros((self.store.scenarios.counts[s, LIGHT_COUNT], steps), np.uint8)
+        _write_light_states(self.store.scenarios, s, self.worlds.seeds[world], self.settings, states)
+        return states
+
+    def call_with_state(self, function: Any, *arguments: Any) -> None:
+        """Call a compiled function with the worlds, maps, scenarios and settings, and then the arguments."""
         function(self.worlds, self.store.maps, self.store.scenarios, self.settings, *arguments)
 
     @property
@@ -165,7 +186,7 @@ class CpuBatch:
                 self.store.unload(world)
             self._running[world] = episode
             self._waiting[world] = deque(snapshot.waiting[world])
-        self._make_room(snapshot.arrays["Worlds.agents"].shape[-1])
+        self._grow(snapshot.arrays["Worlds.agents"].shape[-1])
         for part in self.parts():
             for name, array in part._asdict().items():
                 saved = snapshot.arrays[f"{type(part).__name__}.{name}"]
@@ -180,12 +201,12 @@ class CpuBatch:
         """Start the next episode of these worlds; those that have none rest."""
         clocks = self.worlds.clocks
         for world in numbers.tolist():
-            clocks[world, SCENARIO], clocks[world, HAS_ENDED] = -1, 0
+            clocks[world, SCENARIO], clocks[world, EPISODE_ENDED] = -1, 0
             self._running[world] = None
             self._running[world] = episode = self._next(world)
             if episode is not None:
                 self.worlds.seeds[world] = episode.seed
-        self._make_room(self.store.agent_room)
+        self._grow(self.store.agent_room)
         maps, scenarios = self.store.maps, self.store.scenarios
         self._call(cpu.begin, numbers, self.worlds, self.starts, self.rows, maps, scenarios, self.settings)
 
@@ -230,7 +251,7 @@ class CpuBatch:
             numbers=np.array([episode.number for episode in running], np.int64),
             scenarios=np.array([episode.scenario for episode in running], np.int64),
             seeds=np.array([episode.seed for episode in running], np.uint64),
-            is_ego=self.worlds.marks[w, ROLE, a] == EGO,
+            is_ego=self.worlds.agent_flags[w, ROLE, a] == EGO,
             is_cut=np.full(len(rows), is_cut),
             figures=self.logs.episodes[w, a],
             trials=self.logs.trials[w, a],
@@ -243,11 +264,11 @@ class CpuBatch:
         return f"a whole number from 0 to {p['choices_along'] - 1} and one from 0 to {p['choices_across'] - 1}"
 
     def _call(self, function: Any, *arguments: Any) -> None:
-        with _ONE_AT_A_TIME:
-            numba.set_num_threads(self.threads)
+        with _NUMBA_LOCK:
+            set_threads(self.threads)
             function(*arguments)
 
-    def _make_room(self, agents: int) -> None:
+    def _grow(self, agents: int) -> None:
         """Make the worlds wide enough for so many agents."""
         worlds = self.worlds
         more = agents - worlds.agents.shape[-1]
@@ -255,11 +276,20 @@ class CpuBatch:
             count = len(self._running)
             self.worlds = worlds._replace(
                 agents=_widened(worlds.agents, more),
-                marks=_widened(worlds.marks, more),
+                agent_flags=_widened(worlds.agent_flags, more),
                 order=np.zeros((count, rounded_up(agents)), np.int32),
-                looks=np.zeros((count, rounded_up(agents), 8), np.float32),
+                appearance=np.zeros((count, rounded_up(agents), 8), np.float32),
             )
             self.starts = Starts(*(_widened(array, more) for array in self.starts))
+
+
+@entry
+def _write_light_states(
+    scenarios: Scenarios, s: int, seed: int, settings: NDArray[np.void], states_out: NDArray[np.uint8]
+) -> None:
+    for light in range(states_out.shape[0]):
+        for step in range(states_out.shape[1]):
+            states_out[light, step] = light_state(scenarios, s, light, step, seed, settings[0])
 
 
 @kernel

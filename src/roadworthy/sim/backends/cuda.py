@@ -9,52 +9,58 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import float32, int32
 from numpy.typing import NDArray
 
-from roadworthy.kernels.compile import gpu_kernel, gpu_kernel_with, gpu_part
-from roadworthy.kernels.gpu import cuda, natural
+from roadworthy.kernels import cuda_kernel
+from roadworthy.kernels.cuda import cuda, float32, int32, natural
 from roadworthy.scenario.schema import Floats, Ints, Longs
-from roadworthy.sim.backends.agenda import Agenda, Seeds, take_episode
-from roadworthy.sim.maps.store import MOST_AGENTS
-from roadworthy.sim.rules import traffic
-from roadworthy.sim.rules.disturb import obey
+from roadworthy.sim.backends.episode_queue import EpisodeQueue, Seeds, take_episode
+from roadworthy.sim.maps.scenario_store import MOST_AGENTS
+from roadworthy.sim.rules import idm
+from roadworthy.sim.rules.disturbances import apply_action
 from roadworthy.sim.rules.dynamics import is_allowed
 from roadworthy.sim.rules.dynamics import move as drive
-from roadworthy.sim.rules.judge import conclude, find_contact, find_edges, find_lane, find_lines, judge_start
-from roadworthy.sim.rules.logs import average_figure
-from roadworthy.sim.rules.observe import show_agent
+from roadworthy.sim.rules.episode_figures import average_figure
+from roadworthy.sim.rules.episode_start import init_agent, place_recorded, set_clock, start_agents
+from roadworthy.sim.rules.events import (
+    classify_events,
+    detect_collision,
+    detect_lane,
+    detect_line_crossings,
+    detect_off_road,
+    judge_start,
+)
+from roadworthy.sim.rules.observe import update_appearance
 from roadworthy.sim.rules.replay import replay
 from roadworthy.sim.rules.routes import place_on_route
-from roadworthy.sim.rules.start import cast, place_recorded, set_clock, start_agents
-from roadworthy.sim.rules.trials import (
-    close_clock,
-    close_row,
+from roadworthy.sim.rules.trial_end import (
+    apply_termination,
     cut_row,
-    is_ego_driving_on,
     is_trial_over,
-    meet_fate,
-    settle,
+    keeps_trial_running,
+    update_clock,
+    update_rewards_and_stats,
+    write_row_results,
 )
 from roadworthy.sim.state import (
     AGENT_COUNT,
     ALONG,
     DRIVEN_COUNT,
     EGO,
+    EPISODE_ENDED,
     EPISODE_STEP,
     EVENTS,
-    HAS_ENDED,
     IDM,
-    IS_BEGINNING,
     IS_DRIVING,
-    IS_OVER,
     IS_PRESENT,
+    IS_STARTING,
     MAP,
     REPLAYED,
     ROLE,
     SCENARIO,
     STEP,
     TRIAL,
+    TRIAL_ENDED,
     TYPE,
     Logs,
     Maps,
@@ -69,7 +75,7 @@ Settings = NDArray[np.void]
 
 TOGETHER, QUESTIONS = 32, 4  # agents that a block judges, blocks for each
 # To plan traffic: pairs that are looked at together, a box for each agent, and registers of a thread.
-_PAIRS, _WAYS, _REGISTERS = 512, (4, MOST_AGENTS), 128
+_PAIRS, _BOXES, _REGISTERS = 512, (4, MOST_AGENTS), 128
 # Entries of Ended.counts.
 ENDED, STEPS, BAD_ACTIONS, BAD_ROW = range(4)
 
@@ -89,16 +95,16 @@ class Ended(NamedTuple):
     trials: Floats  # (n, K, len(TRIAL_FIGURES))
 
 
-@gpu_kernel
+@cuda_kernel
 def place_driven(worlds: Worlds, maps: Maps, settings: Settings) -> None:
     """Where those whom policies drive are on their routes: traffic judges them by that."""
     w, a = natural(cuda.blockIdx.x), natural(cuda.threadIdx.x)
     clock = worlds.clocks[w]
-    if clock[SCENARIO] >= 0 and a < clock[DRIVEN_COUNT] < clock[AGENT_COUNT] and worlds.marks[w, IS_DRIVING, a]:
+    if clock[SCENARIO] >= 0 and a < clock[DRIVEN_COUNT] < clock[AGENT_COUNT] and worlds.agent_flags[w, IS_DRIVING, a]:
         place_on_route(worlds, maps, w, a)
 
 
-@gpu_kernel_with(registers=_REGISTERS)
+@cuda_kernel(registers=_REGISTERS)
 def plan_traffic(worlds: Worlds, maps: Maps, scenarios: Scenarios, settings: Settings) -> None:
     """What reactive agents want to do, from where all are.
 
@@ -106,42 +112,42 @@ def plan_traffic(worlds: Worlds, maps: Maps, scenarios: Scenarios, settings: Set
     each thread went through the others of its agent, all would wait for those who have somebody near.
     """
     w, thread, threads = natural(cuda.blockIdx.x), natural(cuda.threadIdx.x), natural(cuda.blockDim.x)
-    agents, marks, clock, p = worlds.agents[w], worlds.marks[w], worlds.clocks[w], settings[0]
+    agents, flags, clock, p = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w], settings[0]
     wanted = cuda.shared.array(MOST_AGENTS, float32)
     reach = cuda.shared.array(MOST_AGENTS, float32)
     stop = cuda.shared.array(MOST_AGENTS, float32)
-    ways = cuda.shared.array(_WAYS, float32)
+    boxes = cuda.shared.array(_BOXES, float32)
     pairs = cuda.shared.array(_PAIRS, int32)
     listed = cuda.shared.array(1, int32)
     first, count = natural(clock[DRIVEN_COUNT]), natural(clock[AGENT_COUNT])
     if clock[SCENARIO] < 0 or first >= count:
         return
     for a in range(first + thread, count, threads):
-        way = traffic.NO_WAY
+        box = idm.NO_BOX
         if _is_traffic(worlds, w, a):
-            wanted[a], reach[a], stop[a], way = traffic.look_ahead(worlds, maps, scenarios, w, a, p)
-        ways[0, a], ways[1, a], ways[2, a], ways[3, a] = way
+            wanted[a], reach[a], stop[a], box = idm.plan_alone(worlds, maps, scenarios, w, a, p)
+        boxes[0, a], boxes[1, a], boxes[2, a], boxes[3, a] = box
     for start in range(first * count, count * count, _PAIRS):
         if thread == 0:
             listed[0] = 0
         cuda.syncthreads()
         for pair in range(start + thread, min(start + _PAIRS, count * count), threads):
             a, b = pair // count, pair % count
-            if traffic.may_matter(agents, marks, a, b, (ways[0, a], ways[1, a], ways[2, a], ways[3, a])):
+            if idm.may_interact(agents, flags, a, b, (boxes[0, a], boxes[1, a], boxes[2, a], boxes[3, a])):
                 pairs[cuda.atomic.add(listed, 0, 1)] = pair
         cuda.syncthreads()
         for k in range(thread, listed[0], threads):
             a, b = natural(pairs[k]) // count, natural(pairs[k]) % count
-            way = (ways[0, a], ways[1, a], ways[2, a], ways[3, a])
-            because = traffic.reaction(worlds, maps, scenarios, w, a, b, reach[a], stop[a], way, p)
+            box = (boxes[0, a], boxes[1, a], boxes[2, a], boxes[3, a])
+            because = idm.reaction(worlds, maps, scenarios, w, a, b, reach[a], stop[a], box, p)
             cuda.atomic.min(wanted, a, because)
         cuda.syncthreads()
     for a in range(first + thread, count, threads):
         if _is_traffic(worlds, w, a):
-            agents[ALONG, a] = max(wanted[a], -traffic.HARDEST_MPS2)
+            agents[ALONG, a] = max(wanted[a], -idm.HARDEST_MPS2)
 
 
-@gpu_kernel
+@cuda_kernel
 def move(worlds: Worlds, rows: Rows, scenarios: Scenarios, ended: Ended, settings: Settings) -> None:
     """Everybody but reactive agents moves, those that policies drive as they were told."""
     w, a = natural(cuda.blockIdx.x), natural(cuda.threadIdx.x)
@@ -149,64 +155,66 @@ def move(worlds: Worlds, rows: Rows, scenarios: Scenarios, ended: Ended, setting
     s = clock[SCENARIO]
     if s < 0:
         return
-    agents, marks, dt, step = worlds.agents[w], worlds.marks[w], scenarios.dt[s], clock[STEP]
+    agents, flags, dt, step = worlds.agents[w], worlds.agent_flags[w], scenarios.dt[s], clock[STEP]
     if a < clock[DRIVEN_COUNT]:
-        if marks[IS_DRIVING, a]:
+        if flags[IS_DRIVING, a]:
             row = w * (rows.active.size // worlds.clocks.shape[0]) + a
             action = rows.actions[row]
             if not is_allowed(action, p):
                 cuda.atomic.add(ended.counts, BAD_ACTIONS, 1)
                 cuda.atomic.max(ended.counts, BAD_ROW, row)
                 action[0] = action[1] = _ZERO
-            marks[EVENTS, a] = 0
-            obey(agents, marks, a, action, worlds.seeds[w], step, dt, p)
-            drive(agents, marks, a, dt, worlds.hidden[w], p)
-    elif a < clock[AGENT_COUNT] and marks[ROLE, a] == REPLAYED:
-        replay(agents, marks, a, scenarios, s, step + 1)
+            flags[EVENTS, a] = 0
+            apply_action(agents, flags, a, action, worlds.seeds[w], step, dt, p)
+            drive(agents, flags, a, dt, worlds.hidden[w], p)
+    elif a < clock[AGENT_COUNT] and flags[ROLE, a] == REPLAYED:
+        replay(agents, flags, a, scenarios, s, step + 1)
     cuda.syncthreads()
     if a == 0:
         clock[STEP] += 1
         clock[EPISODE_STEP] += 1
 
 
-@gpu_kernel
+@cuda_kernel
 def move_traffic(worlds: Worlds, maps: Maps, scenarios: Scenarios, settings: Settings) -> None:
     """Reactive agents move."""
     w, a = natural(cuda.blockIdx.x), natural(cuda.threadIdx.x)
     if _is_traffic(worlds, w, a):
-        traffic.move(worlds, maps, w, a, scenarios.dt[worlds.clocks[w, SCENARIO]], settings[0])
+        idm.move(worlds, maps, w, a, scenarios.dt[worlds.clocks[w, SCENARIO]], settings[0])
 
 
-@gpu_kernel
-def judge_all(worlds: Worlds, maps: Maps, scenarios: Scenarios, settings: Settings) -> None:
-    """What the step has brought to each: what is found becomes bits of EVENTS, from which `close` concludes.
+@cuda_kernel
+def judge(worlds: Worlds, maps: Maps, scenarios: Scenarios, settings: Settings) -> None:
+    """What the step has brought to each: what is found becomes bits of EVENTS, from which `finish_step` concludes.
 
     Block (w, y, q) has one of QUESTIONS for TOGETHER agents of world w. Blocks start in that order, so that those which
     run side by side read the same instructions: mixed, they would wait for these a third of the time.
     """
     w, question = natural(cuda.blockIdx.x), cuda.blockIdx.z
     a, p = natural(cuda.blockIdx.y) * TOGETHER + natural(cuda.threadIdx.x), settings[0]
-    agents, marks, clock = worlds.agents[w], worlds.marks[w], worlds.clocks[w]
-    if clock[SCENARIO] < 0 or a >= clock[DRIVEN_COUNT] or marks[IS_DRIVING, a] == 0:
+    agents, flags, clock = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w]
+    if clock[SCENARIO] < 0 or a >= clock[DRIVEN_COUNT] or flags[IS_DRIVING, a] == 0:
         return
     m, s, found = natural(clock[MAP]), natural(clock[SCENARIO]), 0
     if question == 0:
-        found = find_edges(agents, marks, a, maps, m)
+        found = detect_off_road(agents, flags, a, maps, m)
     elif question == 1:
-        found = find_lane(agents, marks, a, maps, m)
+        found = detect_lane(agents, flags, a, maps, m)
     elif question == 2:
-        found = find_lines(agents, marks, a, maps, m, scenarios, s, clock[STEP], worlds.seeds[w], p)
+        found = detect_line_crossings(agents, flags, a, maps, m, scenarios, s, clock[STEP], worlds.seeds[w], p)
     else:
-        found = find_contact(agents, marks, a, natural(clock[AGENT_COUNT]), maps, m)
+        found = detect_collision(agents, flags, a, natural(clock[AGENT_COUNT]), maps, m)
     if found != 0:
-        cuda.atomic.or_(marks, (EVENTS, a), np.int32(found))
+        cuda.atomic.or_(flags, (EVENTS, a), np.int32(found))
 
 
-@gpu_kernel
-def close(worlds: Worlds, logs: Logs, rows: Rows, agenda: Agenda, ended: Ended, settings: Settings) -> None:
+@cuda_kernel
+def finish_step(
+    worlds: Worlds, logs: Logs, rows: Rows, episode_queue: EpisodeQueue, ended: Ended, settings: Settings
+) -> None:
     """Rewards, signals and figures; whether trials and episodes end."""
     w, a = natural(cuda.blockIdx.x), natural(cuda.threadIdx.x)
-    p, clock, marks, row_count = settings[0], worlds.clocks[w], worlds.marks[w], logs.trials.shape[1]
+    p, clock, flags, row_count = settings[0], worlds.clocks[w], worlds.agent_flags[w], logs.trials.shape[1]
     row = w * row_count + a
     if w == 0 and a == 0:
         ended.counts[STEPS] += 1
@@ -217,63 +225,63 @@ def close(worlds: Worlds, logs: Logs, rows: Rows, agenda: Agenda, ended: Ended, 
         return
     is_driven = a < clock[DRIVEN_COUNT]
     gained = _ZERO
-    if is_driven and marks[IS_DRIVING, a]:
-        conclude(worlds.agents[w], marks, a, marks[EVENTS, a], p)
-        gained = settle(worlds.agents[w], marks, a, p)
-    is_ego_left = cuda.syncthreads_or(np.int32(is_driven and is_ego_driving_on(marks, a))) != 0
+    if is_driven and flags[IS_DRIVING, a]:
+        classify_events(worlds.agents[w], flags, a, flags[EVENTS, a], p)
+        gained = update_rewards_and_stats(worlds.agents[w], flags, a, p)
+    is_ego_left = cuda.syncthreads_or(np.int32(is_driven and keeps_trial_running(flags, a))) != 0
     is_over = is_trial_over(clock, is_ego_left, p)
     if a < row_count:
         rows.rewards[row] = gained
-        close_row(worlds, logs, rows, w, a, row, is_over, p)
+        write_row_results(worlds, logs, rows, w, a, row, is_over, p)
     cuda.syncthreads()
     if a == 0:
-        close_clock(clock, is_over, p)
+        update_clock(clock, is_over, p)
     # The few whose episode ended: all threads see to one after another.
     for slot in range(clock[DRIVEN_COUNT]):
         if rows.episode_ended[w * row_count + slot]:
-            if worlds.marks[w, ROLE, slot] == EGO:
+            if worlds.agent_flags[w, ROLE, slot] == EGO:
                 for f in range(a, logs.episodes.shape[2], cuda.blockDim.x):
                     average_figure(logs, w, slot, f, p)
                 if a == 0:
                     logs.episode_counts[w, slot] += 1
-            _write_down(worlds, logs, agenda, ended, w, slot, a, False)
+            _record_ended(worlds, logs, episode_queue, ended, w, slot, a, False)
 
 
-@gpu_kernel
-def show(worlds: Worlds, settings: Settings) -> None:
+@cuda_kernel
+def update_appearances(worlds: Worlds, settings: Settings) -> None:
     """What others see of each agent, for observations before anything is carried on."""
     w, a = natural(cuda.blockIdx.x), natural(cuda.threadIdx.x)
     if worlds.clocks[w, SCENARIO] >= 0 and a < worlds.clocks[w, AGENT_COUNT]:
-        show_agent(worlds.agents[w], worlds.marks[w, TYPE], worlds.looks[w], a)
+        update_appearance(worlds.agents[w], worlds.agent_flags[w, TYPE], worlds.appearance[w], a)
 
 
-@gpu_kernel
-def carry_on(worlds: Worlds, starts: Starts, maps: Maps, settings: Settings) -> None:
+@cuda_kernel
+def advance_trial(worlds: Worlds, starts: Starts, maps: Maps, settings: Settings) -> None:
     """Fates come true, and trials that ended are followed by others."""
     w, a = natural(cuda.blockIdx.x), natural(cuda.threadIdx.x)
     clock = worlds.clocks[w]
-    if clock[SCENARIO] < 0 or clock[HAS_ENDED]:
+    if clock[SCENARIO] < 0 or clock[EPISODE_ENDED]:
         return
-    if clock[IS_OVER]:
-        _copy_column(starts.agents[w], starts.marks[w], worlds.agents[w], worlds.marks[w], a)
+    if clock[TRIAL_ENDED]:
+        _copy_column(starts.agents[w], starts.agent_flags[w], worlds.agents[w], worlds.agent_flags[w], a)
         if a == 0:
             clock[TRIAL] += 1
             clock[STEP] = 0
     elif a < clock[DRIVEN_COUNT]:
-        meet_fate(worlds, maps, w, a, settings[0])
+        apply_termination(worlds, maps, w, a, settings[0])
 
 
-@gpu_kernel
-def begin(worlds: Worlds, maps: Maps, scenarios: Scenarios, agenda: Agenda, settings: Settings) -> None:
-    """Set up the next episode where one has ended. Agents that are recorded start; others do in `start_all`."""
+@cuda_kernel
+def begin(worlds: Worlds, maps: Maps, scenarios: Scenarios, episode_queue: EpisodeQueue, settings: Settings) -> None:
+    """Set up the next episode where one has ended. Agents that are recorded start; others do in `place_agents`."""
     w, a = natural(cuda.blockIdx.x), natural(cuda.threadIdx.x)
-    agents, marks, clock, p = worlds.agents[w], worlds.marks[w], worlds.clocks[w], settings[0]
-    has_ended = clock[HAS_ENDED]
+    agents, flags, clock, p = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w], settings[0]
+    has_ended = clock[EPISODE_ENDED]
     cuda.syncthreads()
     if not has_ended:
         return
     if a == 0:
-        take_episode(worlds, agenda, w)
+        take_episode(worlds, episode_queue, w)
         if clock[SCENARIO] >= 0:
             set_clock(worlds, scenarios, w, p)
     cuda.syncthreads()
@@ -282,16 +290,16 @@ def begin(worlds: Worlds, maps: Maps, scenarios: Scenarios, agenda: Agenda, sett
     if a < agents.shape[1]:
         for line in range(agents.shape[0]):
             agents[line, a] = _ZERO
-        for line in range(marks.shape[0]):
-            marks[line, a] = 0
+        for line in range(flags.shape[0]):
+            flags[line, a] = 0
     if a < clock[AGENT_COUNT]:
-        cast(worlds, scenarios, w, a, p)
+        init_agent(worlds, scenarios, w, a, p)
         if not p.is_open:
             place_recorded(worlds, maps, scenarios, w, a)
 
 
-@gpu_kernel_with(is_small=True)
-def start_all(
+@cuda_kernel(small=True)
+def place_agents(
     worlds: Worlds, starts: Starts, maps: Maps, scenarios: Scenarios, settings: Settings, is_step: bool
 ) -> None:
     """Places for those who need a free one: they are found one after another, so a world has one thread.
@@ -303,34 +311,36 @@ def start_all(
     w = natural(cuda.blockIdx.x) * natural(cuda.blockDim.x) + natural(cuda.threadIdx.x)
     if w < worlds.clocks.shape[0]:
         clock = worlds.clocks[w]
-        if clock[SCENARIO] >= 0 and (clock[IS_BEGINNING] or (is_step and not clock[IS_OVER])):
+        if clock[SCENARIO] >= 0 and (clock[IS_STARTING] or (is_step and not clock[TRIAL_ENDED])):
             start_agents(worlds, starts, maps, scenarios, w, settings[0])
 
 
-@gpu_kernel
-def settle_in(worlds: Worlds, starts: Starts, maps: Maps, scenarios: Scenarios, settings: Settings) -> None:
+@cuda_kernel
+def finish_start(worlds: Worlds, starts: Starts, maps: Maps, scenarios: Scenarios, settings: Settings) -> None:
     """What is true of agents where they start; the start that trials go back to; what others see of each."""
     w, a = natural(cuda.blockIdx.x), natural(cuda.threadIdx.x)
-    agents, marks, clock = worlds.agents[w], worlds.marks[w], worlds.clocks[w]
-    is_beginning, count = clock[IS_BEGINNING], clock[AGENT_COUNT]
+    agents, flags, clock = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w]
+    is_beginning, count = clock[IS_STARTING], clock[AGENT_COUNT]
     if clock[SCENARIO] < 0:
         return
     if is_beginning:
         if a < clock[DRIVEN_COUNT]:
-            marks[IS_DRIVING, a] = marks[IS_PRESENT, a]
+            flags[IS_DRIVING, a] = flags[IS_PRESENT, a]
             dt = scenarios.dt[clock[SCENARIO]]
-            judge_start(agents, marks, a, count, maps, clock[MAP], dt, settings[0])
-        _copy_column(agents, marks, starts.agents[w], starts.marks[w], a)
+            judge_start(agents, flags, a, count, maps, clock[MAP], dt, settings[0])
+        _copy_column(agents, flags, starts.agents[w], starts.agent_flags[w], a)
     if a < count:
-        show_agent(agents, marks[TYPE], worlds.looks[w], a)
+        update_appearance(agents, flags[TYPE], worlds.appearance[w], a)
     cuda.syncthreads()
     if a == 0:
-        clock[IS_BEGINNING] = 0
+        clock[IS_STARTING] = 0
 
 
-@gpu_kernel
-def cut(worlds: Worlds, logs: Logs, agenda: Agenda, ended: Ended, settings: Settings, is_cut: Ints) -> None:
-    """Close the episodes under way in some worlds before their time; these worlds begin another with `carry_on`."""
+@cuda_kernel
+def cut(
+    worlds: Worlds, logs: Logs, episode_queue: EpisodeQueue, ended: Ended, settings: Settings, is_cut: Ints
+) -> None:
+    """Cut short the episodes of the worlds that `is_cut` names; these worlds start another one with `begin`."""
     w, a = natural(cuda.blockIdx.x), natural(cuda.threadIdx.x)
     clock = worlds.clocks[w]
     if not is_cut[w]:
@@ -340,31 +350,31 @@ def cut(worlds: Worlds, logs: Logs, agenda: Agenda, ended: Ended, settings: Sett
     cuda.syncthreads()
     for slot in range(logs.trials.shape[1]):
         if is_under_way[slot]:
-            _write_down(worlds, logs, agenda, ended, w, slot, a, True)
+            _record_ended(worlds, logs, episode_queue, ended, w, slot, a, True)
     if a == 0:
-        clock[HAS_ENDED] = 1
+        clock[EPISODE_ENDED] = 1
 
 
-@gpu_part
+@cuda_kernel(device=True)
 def _is_traffic(worlds: Worlds, w: int, a: int) -> bool:
-    clock, marks = worlds.clocks[w], worlds.marks[w]
+    clock, flags = worlds.clocks[w], worlds.agent_flags[w]
     if clock[SCENARIO] < 0 or a < clock[DRIVEN_COUNT] or a >= clock[AGENT_COUNT]:
         return False
-    return marks[ROLE, a] == IDM and marks[IS_PRESENT, a] != 0
+    return flags[ROLE, a] == IDM and flags[IS_PRESENT, a] != 0
 
 
-@gpu_part
-def _copy_column(agents: Floats, marks: Ints, agents_out: Floats, marks_out: Ints, a: int) -> None:
+@cuda_kernel(device=True)
+def _copy_column(agents: Floats, flags: Ints, agents_out: Floats, flags_out: Ints, a: int) -> None:
     if a < agents.shape[1]:
         for line in range(agents.shape[0]):
             agents_out[line, a] = agents[line, a]
-        for line in range(marks.shape[0]):
-            marks_out[line, a] = marks[line, a]
+        for line in range(flags.shape[0]):
+            flags_out[line, a] = flags[line, a]
 
 
-@gpu_part
-def _write_down(
-    worlds: Worlds, logs: Logs, agenda: Agenda, ended: Ended, w: int, slot: int, thread: int, is_cut: bool
+@cuda_kernel(device=True)
+def _record_ended(
+    worlds: Worlds, logs: Logs, episode_queue: EpisodeQueue, ended: Ended, w: int, slot: int, thread: int, is_cut: bool
 ) -> None:
     """Keep what a row's episode came to until the host reads it; the newest stay if it does not. All threads do it."""
     place = cuda.shared.array(1, int32)
@@ -375,10 +385,10 @@ def _write_down(
     if thread == 0:
         ended.steps[n] = ended.counts[STEPS]
         ended.rows[n] = w * logs.trials.shape[1] + slot
-        ended.numbers[n] = agenda.numbers[w]
+        ended.numbers[n] = episode_queue.numbers[w]
         ended.slots[n] = worlds.clocks[w, SCENARIO]
         ended.seeds[n] = worlds.seeds[w]
-        ended.is_ego[n] = worlds.marks[w, ROLE, slot] == EGO
+        ended.is_ego[n] = worlds.agent_flags[w, ROLE, slot] == EGO
         ended.is_cut[n] = is_cut
     for f in range(thread, ended.figures.shape[1], cuda.blockDim.x):
         ended.figures[n, f] = logs.episodes[w, slot, f]

@@ -10,25 +10,32 @@ import torch
 from numpy.typing import NDArray
 
 from roadworthy.errors import DeviceError, ScenarioError, UsageError
-from roadworthy.kernels.gpu import IS_SIMULATED, cuda
+from roadworthy.kernels.cuda import IS_SIMULATED, cuda
 from roadworthy.scenario.pack import Pack
 from roadworthy.scenario.schema import Ints
 from roadworthy.sim.backends import cuda as kernels
 from roadworthy.sim.backends import cuda_observe
-from roadworthy.sim.backends.agenda import QUEUE_LENGTH, QUEUE_ROOM, QUEUE_START, RUN_SEED, Agenda
-from roadworthy.sim.backends.batch import bytes_of, make_logs, make_rows, make_worlds, rounded_up
+from roadworthy.sim.backends.allocation import bytes_of, make_logs, make_rows, make_worlds, rounded_up
 from roadworthy.sim.backends.cuda import BAD_ACTIONS, BAD_ROW, ENDED, Ended
-from roadworthy.sim.backends.device import lend, lend_one, processor_count, ready_device, require_memory, upload
+from roadworthy.sim.backends.cuda_memory import (
+    kernel_view,
+    kernel_views,
+    processor_count,
+    ready_device,
+    require_memory,
+    upload,
+)
+from roadworthy.sim.backends.episode_queue import QUEUE_LENGTH, QUEUE_ROOM, QUEUE_START, RUN_SEED, EpisodeQueue
 from roadworthy.sim.config import AtGoal, Mode, Others, SimConfig
 from roadworthy.sim.episodes import EndedEpisodes, Episode, Sampler
 from roadworthy.sim.layout import layout
-from roadworthy.sim.maps.store import ScenarioStore
+from roadworthy.sim.maps.scenario_store import ScenarioStore
 from roadworthy.sim.params import params
-from roadworthy.sim.rules.logs import TRIAL_FIGURES, figure_names
+from roadworthy.sim.rules.episode_figures import TRIAL_FIGURES, figure_names
 from roadworthy.sim.snapshot import Snapshot
 from roadworthy.sim.state import MAP, SCENARIO
 
-_ROOM_FOR_EPISODES = 65_536
+_EPISODE_LOG_SIZE = 65_536
 # Warps that each processor runs to start agents, and worlds in one. More of these wait for each other.
 _STARTING_WARPS, _STARTING_TOGETHER = 4, 8
 _MOST_BESIDE = 65_535  # blocks that a grid may have in its second direction
@@ -79,16 +86,27 @@ class CudaBatch:
                 make_rows(row_count, config, width),
                 library.maps,
                 library.scenarios,
-                _make_agenda(worlds, sampler, choices, slot_maps),
-                _make_ended(max(_ROOM_FOR_EPISODES, 2 * row_count), trials),
+                _make_episode_queue(worlds, sampler, choices, slot_maps),
+                _make_ended(max(_EPISODE_LOG_SIZE, 2 * row_count), trials),
             ]
         except MemoryError as error:
             raise DeviceError(f"not even the host has room for what {device} would hold ({error}); {remedy}") from error
         require_memory(self._device, sum(map(bytes_of, parts)), remedy)
         # The same memory twice: as tensors, and as what kernels take.
         tensors = [upload(part, self._device) for part in parts]
-        self.worlds, self.starts, self.logs, self.rows, self._maps, self._scenarios, self._agenda, self._ended = tensors
-        self._lent = {type(part).__name__: lend(tensor, part) for tensor, part in zip(tensors, parts, strict=True)}
+        (
+            self.worlds,
+            self.starts,
+            self.logs,
+            self.rows,
+            self._maps,
+            self._scenarios,
+            self._episode_queue,
+            self._ended,
+        ) = tensors
+        self._kernel_views = {
+            type(part).__name__: kernel_views(tensor, part) for tensor, part in zip(tensors, parts, strict=True)
+        }
         packed = self._params.packed()
         self._settings: Any = packed.view(np.recarray) if IS_SIMULATED else cuda.to_device(packed)
         self._is_cut = torch.zeros(worlds, dtype=torch.int32, device=self._device)
@@ -97,15 +115,15 @@ class CudaBatch:
         seen, is_clean = config.observe, bool(self._params.blind_rate == 0 and self._params.dropout == 0)
         self._observers = cuda_observe.observers(seen.partners, seen.lanes, seen.edges, seen.lights, is_clean)
         self._first, self._step = self._kernels_of_start(config), self._kernels_of_step(config)
-        self.watcher: Callable[[], None] | None = None  # see DriveEnv.watch
+        self.pre_reset_callback: Callable[[], None] | None = None  # see DriveEnv.set_pre_reset_callback
         self._graphs: dict[str, Any] = {}
 
     def reset(self) -> None:
         """Start another episode in every world; those under way are cut short and logged so."""
         if self.sampler is not None:
-            self._agenda.run[RUN_SEED] = _signed(self.sampler.seed)
+            self._episode_queue.run[RUN_SEED] = _signed(self.sampler.seed)
             if not self.sampler.rounds.any():
-                self._agenda.rounds.zero_()
+                self._episode_queue.rounds.zero_()
                 self.sampler.rounds += 1  # from here on the device counts
         for tensor in (self.rows.rewards, self.rows.trial_ended, self.rows.episode_ended, self.rows.timed_out):
             tensor.zero_()
@@ -113,16 +131,16 @@ class CudaBatch:
 
     def step(self, actions: Any) -> None:
         """One step of every world; those whose episode ended begin another. Nothing here waits for the GPU."""
-        self.take(actions)
-        if self.watcher is None:
-            self._play("step", self._step)
+        self.set_actions(actions)
+        if self.pre_reset_callback is None:
+            self._run("step", self._step)
         else:
-            settled = 1 + self.stage_names.index("close")
-            self._play("until settled", self._step[:settled])
-            self.watcher()
-            self._play("once settled", self._step[settled:])
+            settled = 1 + self.stage_names.index("finish step")
+            self._run("before reset", self._step[:settled])
+            self.pre_reset_callback()
+            self._run("reset", self._step[settled:])
 
-    def take(self, actions: Any) -> None:
+    def set_actions(self, actions: Any) -> None:
         """Copy actions to where the rules read them; what is wrong with one is told by the next call that reads."""
         given, expected = torch.as_tensor(actions), self.rows.actions
         if given.shape != expected.shape:
@@ -141,9 +159,9 @@ class CudaBatch:
 
     def assign(self, worlds: Sequence[int], scenarios: Sequence[int], seeds: Sequence[int], now: Sequence[int]) -> None:
         """Queue an episode for each of these worlds; those in `now`, and those that rest, begin it at once."""
-        queues = self._agenda.queues.cpu().numpy()
-        slots = self._agenda.waiting_slots.cpu().numpy()
-        waiting_seeds = self._agenda.waiting_seeds.cpu().numpy()
+        queues = self._episode_queue.queues.cpu().numpy()
+        slots = self._episode_queue.waiting_slots.cpu().numpy()
+        waiting_seeds = self._episode_queue.waiting_seeds.cpu().numpy()
         known = {number: slot for slot, number in enumerate(self._numbers)}
         for world, scenario, seed in zip(worlds, scenarios, seeds, strict=True):
             if scenario not in known:
@@ -159,22 +177,18 @@ class CudaBatch:
             slots[world, place], waiting_seeds[world, place] = known[scenario], _signed(seed)
             queues[world, QUEUE_LENGTH] += 1
         for tensor, array in (
-            (self._agenda.queues, queues),
-            (self._agenda.waiting_slots, slots),
-            (self._agenda.waiting_seeds, waiting_seeds),
+            (self._episode_queue.queues, queues),
+            (self._episode_queue.waiting_slots, slots),
+            (self._episode_queue.waiting_seeds, waiting_seeds),
         ):
             tensor.copy_(torch.from_numpy(array))
         if len(now):
             self.begin(now)
 
-    def look(self, function: Any, *arguments: Any) -> None:
-        """Refuse: what looks at everything, as scripted experts do, is compiled for the CPU."""
-        raise UsageError(f"{getattr(function, '__name__', function)} looks at the worlds of a CPU; use device='cpu'")
-
     @property
     def episodes(self) -> tuple[Episode | None, ...]:
         """What runs in each world, None where it rests."""
-        clocks, numbers = self.worlds.clocks.cpu().numpy(), self._agenda.numbers.cpu().numpy()
+        clocks, numbers = self.worlds.clocks.cpu().numpy(), self._episode_queue.numbers.cpu().numpy()
         seeds = self.worlds.seeds.cpu().numpy().view(np.uint64)
         return tuple(
             Episode(int(number), self._numbers[slot], int(seed)) if slot >= 0 else None
@@ -202,14 +216,14 @@ class CudaBatch:
     @property
     def rounds(self) -> NDArray[np.int64]:
         """(W,) episodes drawn for each world."""
-        drawn: NDArray[np.int64] = self._agenda.rounds.cpu().numpy()
+        drawn: NDArray[np.int64] = self._episode_queue.rounds.cpu().numpy()
         return drawn.copy()
 
     def skip(self, rounds: NDArray[np.int64]) -> None:
         """Go on as if so many episodes had been drawn for each world."""
         assert self.sampler is not None
         self.sampler.rounds[:] = rounds
-        self._agenda.rounds.copy_(torch.from_numpy(rounds))
+        self._episode_queue.rounds.copy_(torch.from_numpy(rounds))
 
     def parts(self) -> tuple[Any, ...]:
         """Everything that changes."""
@@ -224,7 +238,7 @@ class CudaBatch:
         observations = size((self.rows.observations, self.rows.final_observations))
         return {
             "observations": observations,
-            "worlds": sum(map(size, (*self.parts(), self._agenda, self._ended))) - observations,
+            "worlds": sum(map(size, (*self.parts(), self._episode_queue, self._ended))) - observations,
             "scenarios": size(self._scenarios),
             "maps": size(self._maps),
         }
@@ -235,13 +249,13 @@ class CudaBatch:
         for part in self.parts():
             kind = type(part).__name__
             for name, tensor in part._asdict().items():
-                arrays[f"{kind}.{name}"] = tensor.cpu().numpy().view(getattr(self._lent[kind], name).dtype)
+                arrays[f"{kind}.{name}"] = tensor.cpu().numpy().view(getattr(self._kernel_views[kind], name).dtype)
         for name in ("Rows.observations", "Rows.final_observations"):
             arrays[name] = arrays[name][:, : self._size]
-        queues = self._agenda.queues.tolist()
+        queues = self._episode_queue.queues.tolist()
         slots, seeds = (
-            self._agenda.waiting_slots.cpu().numpy(),
-            self._agenda.waiting_seeds.cpu().numpy().view(np.uint64),
+            self._episode_queue.waiting_slots.cpu().numpy(),
+            self._episode_queue.waiting_seeds.cpu().numpy().view(np.uint64),
         )
         waiting = tuple(
             tuple(
@@ -261,19 +275,19 @@ class CudaBatch:
                 saved = saved.view(np.int64) if saved.dtype == np.uint64 else saved
                 tensor[tuple(slice(size) for size in saved.shape)] = torch.from_numpy(saved).to(self._device)
         known = {number: slot for slot, number in enumerate(self._numbers)}
-        clocks, slot_maps = snapshot.arrays["Worlds.clocks"].copy(), self._agenda.slot_maps.tolist()
+        clocks, slot_maps = snapshot.arrays["Worlds.clocks"].copy(), self._episode_queue.slot_maps.tolist()
         for world, episode in enumerate(snapshot.running):
             clocks[world, SCENARIO] = -1 if episode is None else known[episode.scenario]
             clocks[world, MAP] = 0 if episode is None else slot_maps[known[episode.scenario]]
-            self._agenda.numbers[world] = -1 if episode is None else episode.number
+            self._episode_queue.numbers[world] = -1 if episode is None else episode.number
         self.worlds.clocks.copy_(torch.from_numpy(clocks))
-        self._agenda.queues.zero_()
+        self._episode_queue.queues.zero_()
         owed = [(w, episode) for w, episodes in enumerate(snapshot.waiting) for episode in episodes]
         self.assign([w for w, _ in owed], [e.scenario for _, e in owed], [e.seed for _, e in owed], ())
         if self.sampler is not None:
             self.sampler.restart(snapshot.seed)
             self.skip(snapshot.rounds)
-            self._agenda.run[RUN_SEED] = _signed(snapshot.seed)
+            self._episode_queue.run[RUN_SEED] = _signed(snapshot.seed)
 
     @property
     def _threads(self) -> int:
@@ -281,12 +295,12 @@ class CudaBatch:
 
     def _kernel(self, name: str, function: Any, parts: str, *more: Any, threads: int = 0) -> Kernel:
         """A kernel that has a block per world and, unless told otherwise, a thread per agent."""
-        arguments = (*(self._lent[part] for part in parts.split()), self._settings, *more)
+        arguments = (*(self._kernel_views[part] for part in parts.split()), self._settings, *more)
         return Kernel(name, function, arguments, self._world_count, threads or self._threads)
 
-    def _observing(self, name: str, function: Any) -> Kernel:
+    def _observe_kernel(self, name: str, function: Any) -> Kernel:
         """A kernel that has a warp per row."""
-        arguments = (*(self._lent[part] for part in ("Worlds", "Rows", "Maps", "Scenarios")), self._settings)
+        arguments = (*(self._kernel_views[part] for part in ("Worlds", "Rows", "Maps", "Scenarios")), self._settings)
         # Blocks of one world are side by side: they read the same.
         beside = min(self._world_count, _MOST_BESIDE)
         blocks = -(-self.rows_per_world // cuda_observe.WARPS), beside, -(-self._world_count // beside)
@@ -303,36 +317,38 @@ class CudaBatch:
             *([self._kernel("plan traffic", kernels.plan_traffic, traffic)] if has_traffic else []),
             self._kernel("move", kernels.move, "Worlds Rows Scenarios Ended"),
             *([self._kernel("move traffic", kernels.move_traffic, traffic)] if has_traffic else []),
-            self._judging(),
-            self._kernel("close", kernels.close, "Worlds Logs Rows Agenda Ended", threads=rows),
-            *([self._kernel("show", kernels.show, "Worlds")] if config.observe.final else []),
-            *([self._observing("observe last", self._observers.observe_last)] if config.observe.final else []),
-            self._kernel("carry on", kernels.carry_on, "Worlds Starts Maps"),
-            self._kernel("begin", kernels.begin, "Worlds Maps Scenarios Agenda"),
-            *([self._starting(is_step=True)] if needs_places else []),
-            self._kernel("settle in", kernels.settle_in, "Worlds Starts Maps Scenarios"),
-            self._observing("observe", self._observers.observe_all),
+            self._judge_kernel(),
+            self._kernel("finish step", kernels.finish_step, "Worlds Logs Rows EpisodeQueue Ended", threads=rows),
+            *([self._kernel("appearances", kernels.update_appearances, "Worlds")] if config.observe.final else []),
+            *([self._observe_kernel("observe last", self._observers.observe_last)] if config.observe.final else []),
+            self._kernel("advance trial", kernels.advance_trial, "Worlds Starts Maps"),
+            self._kernel("begin", kernels.begin, "Worlds Maps Scenarios EpisodeQueue"),
+            *([self._start_kernel(is_step=True)] if needs_places else []),
+            self._kernel("finish start", kernels.finish_start, "Worlds Starts Maps Scenarios"),
+            self._observe_kernel("observe", self._observers.observe_all),
         ]
 
     def _kernels_of_start(self, config: SimConfig) -> list[Kernel]:
         """The kernels that begin the episodes of worlds in which nothing is to go on."""
         return [
-            self._kernel("cut", kernels.cut, "Worlds Logs Agenda Ended", lend_one(self._is_cut, np.dtype(np.int32))),
-            self._kernel("begin", kernels.begin, "Worlds Maps Scenarios Agenda"),
-            *([self._starting(is_step=False)] if config.mode is Mode.OPEN else []),
-            self._kernel("settle in", kernels.settle_in, "Worlds Starts Maps Scenarios"),
-            self._observing("observe", self._observers.observe_all),
+            self._kernel(
+                "cut", kernels.cut, "Worlds Logs EpisodeQueue Ended", kernel_view(self._is_cut, np.dtype(np.int32))
+            ),
+            self._kernel("begin", kernels.begin, "Worlds Maps Scenarios EpisodeQueue"),
+            *([self._start_kernel(is_step=False)] if config.mode is Mode.OPEN else []),
+            self._kernel("finish start", kernels.finish_start, "Worlds Starts Maps Scenarios"),
+            self._observe_kernel("observe", self._observers.observe_all),
         ]
 
-    def _starting(self, is_step: bool) -> Kernel:
+    def _start_kernel(self, is_step: bool) -> Kernel:
         """A kernel that has a thread per world; some share a block where there are more worlds than run at once."""
-        kernel = self._kernel("start", kernels.start_all, "Worlds Starts Maps Scenarios", is_step)
+        kernel = self._kernel("start", kernels.place_agents, "Worlds Starts Maps Scenarios", is_step)
         warps = _STARTING_WARPS * processor_count(self._device)
         threads = min(-(-self._world_count // warps), _STARTING_TOGETHER)
         return kernel._replace(blocks=-(-self._world_count // threads), threads=threads)
 
-    def _judging(self) -> Kernel:
-        kernel = self._kernel("judge", kernels.judge_all, "Worlds Maps Scenarios")
+    def _judge_kernel(self) -> Kernel:
+        kernel = self._kernel("judge", kernels.judge, "Worlds Maps Scenarios")
         blocks = self._world_count, -(-self.rows_per_world // kernels.TOGETHER), kernels.QUESTIONS
         return kernel._replace(blocks=blocks, threads=kernels.TOGETHER)
 
@@ -340,7 +356,7 @@ class CudaBatch:
         for kernel in some:
             kernel.launch()
 
-    def _play(self, name: str, some: Sequence[Kernel]) -> None:
+    def _run(self, name: str, some: Sequence[Kernel]) -> None:
         """Launch kernels, from the second time on by a graph: the first time compiles them, which can't be captured."""
         if IS_SIMULATED or torch.cuda.is_current_stream_capturing():
             self._launch(some)
@@ -394,11 +410,11 @@ def _load(pack: Pack, config: SimConfig, numbers: Sequence[int]) -> tuple[Scenar
     return library, choices, np.array([slot_maps[slot] for slot in slots], np.int32), [by_slot[slot] for slot in slots]
 
 
-def _make_agenda(worlds: int, sampler: Sampler | None, choices: Ints, slot_maps: Ints) -> Agenda:
+def _make_episode_queue(worlds: int, sampler: Sampler | None, choices: Ints, slot_maps: Ints) -> EpisodeQueue:
     run = np.zeros(4, np.uint64)
     if sampler is not None:
         run[:] = sampler.seed, sampler.first_world, sampler.world_total, 1
-    return Agenda(
+    return EpisodeQueue(
         run=run,
         choices=choices,
         slot_maps=slot_maps,

@@ -10,14 +10,15 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import float32, int32, int64
 from numpy.typing import NDArray
 
-from roadworthy.kernels.compile import gpu_kernel_with, gpu_part, on_gpu
-from roadworthy.kernels.gpu import IS_SIMULATED, cuda, load_eight, natural, store_four
+from roadworthy.kernels import cuda_kernel
+from roadworthy.kernels.cuda import IS_SIMULATED, cuda, float32, int32, int64, load_eight, natural, store_four
+from roadworthy.kernels.decorators import use_on_cuda
+from roadworthy.kernels.vectors import EIGHT
 from roadworthy.scenario.schema import Floats, Ints, Longs
-from roadworthy.sim.maps.pieces import EDGE_SCALES, LANE_SCALES, PARTNER_SCALES, load_entry, write_entry, write_one
-from roadworthy.sim.maps.store import MOST_AGENTS
+from roadworthy.sim.maps.road_points import EDGE_SCALES, LANE_SCALES, PARTNER_SCALES, load_entry, write_entry, write_one
+from roadworthy.sim.maps.scenario_store import MOST_AGENTS
 from roadworthy.sim.rules import draws
 from roadworthy.sim.rules.lights import light_state
 from roadworthy.sim.rules.observe import (
@@ -30,22 +31,21 @@ from roadworthy.sim.rules.observe import (
     NUMBER_BITS,
     PARTNER_SIZE,
     WEIGHT_COUNT,
+    has_valid_pose,
     is_blind,
-    is_somewhere,
     map_cell,
     partner_key,
-    see_goals,
-    see_self,
     share,
+    write_ego,
+    write_goals,
 )
-from roadworthy.sim.rules.sightlines import is_ahead, write_line
-from roadworthy.sim.rules.vectors import EIGHT
+from roadworthy.sim.rules.observe_stop_lines import is_ahead, write_line
 from roadworthy.sim.state import (
     AGENT_COUNT,
     COS,
     DRIVEN_COUNT,
     EDGE_POINT_COUNT,
-    HAS_ENDED,
+    EPISODE_ENDED,
     IS_DRIVING,
     IS_PRESENT,
     LANE_POINT_COUNT,
@@ -82,7 +82,7 @@ _COUNTS = 4
 _FEW = EGO_SIZE + GOAL_SIZE + WEIGHT_COUNT + _COUNTS  # numbers of a row that are in no block of entries
 _FEW_EACH, _ONE_EACH = (WARPS, _FEW), (WARPS, 1)
 _AGENTS_EACH, _KEYS_EACH, _LINES_EACH = (WARPS, MOST_AGENTS), (WARPS, MOST_AGENTS + EIGHT), (WARPS, MOST_LINES)
-on_gpu(load_eight)(load_entry)  # an entry's numbers lie side by side
+use_on_cuda(load_entry, load_eight)  # an entry's numbers lie side by side
 
 
 class Observers(NamedTuple):
@@ -96,7 +96,7 @@ class Observers(NamedTuple):
 def observers(partners: int, lanes: int, edges: int, lights: int, is_clean: bool) -> Observers:
     """The kernels for blocks of so many entries. is_clean: nothing is hidden from anybody by chance."""
 
-    @gpu_kernel_with(registers=_REGISTERS)
+    @cuda_kernel(registers=_REGISTERS)
     def observe_all(worlds: Worlds, rows: Rows, maps: Maps, scenarios: Scenarios, settings: NDArray[np.void]) -> None:
         """Write every row; one that is not active is zero. Blocks (x, y, z) share the rows of a world: see `_world`."""
         w, warp, lane = _world(), natural(cuda.threadIdx.x) // WARP, natural(cuda.threadIdx.x) % WARP
@@ -105,8 +105,8 @@ def observers(partners: int, lanes: int, edges: int, lights: int, is_clean: bool
             return
         clock, row = worlds.clocks[w], w * row_count + a
         # All of it is asked for at once, and then waited for.
-        scenario, has_ended, driven = clock[SCENARIO], clock[HAS_ENDED], clock[DRIVEN_COUNT]
-        is_driving, was_active = worlds.marks[w, IS_DRIVING, a], rows.active[row]
+        scenario, has_ended, driven = clock[SCENARIO], clock[EPISODE_ENDED], clock[DRIVEN_COUNT]
+        is_driving, was_active = worlds.agent_flags[w, IS_DRIVING, a], rows.active[row]
         is_active = (scenario >= 0) & (has_ended == 0) & (a < driven) & (is_driving != 0)
         _wait()  # until all have read what was
         if lane == 0:
@@ -120,14 +120,14 @@ def observers(partners: int, lanes: int, edges: int, lights: int, is_clean: bool
             for k in range(4 * lane, rows.observations.shape[1], 4 * WARP):
                 store_four(rows.observations[row], k, _ZERO, _ZERO, _ZERO, _ZERO)
 
-    @gpu_kernel_with(registers=_REGISTERS)
+    @cuda_kernel(registers=_REGISTERS)
     def observe_last(worlds: Worlds, rows: Rows, maps: Maps, scenarios: Scenarios, settings: NDArray[np.void]) -> None:
         """Keep what a row sees where its trial ends, before anything changes. Blocks as above."""
         w, warp, lane = _world(), natural(cuda.threadIdx.x) // WARP, natural(cuda.threadIdx.x) % WARP
         a, row_count = natural(cuda.blockIdx.x) * WARPS + warp, _rows_per_world(worlds, rows)
         if w >= worlds.clocks.shape[0] or a >= row_count:
             return
-        if rows.trial_ended[w * row_count + a] and worlds.marks[w, IS_DRIVING, a]:
+        if rows.trial_ended[w * row_count + a] and worlds.agent_flags[w, IS_DRIVING, a]:
             out = rows.final_observations[w * row_count + a]
             _observe(
                 worlds, maps, scenarios, w, a, warp, lane, settings[0], out, partners, lanes, edges, lights, is_clean
@@ -136,13 +136,13 @@ def observers(partners: int, lanes: int, edges: int, lights: int, is_clean: bool
     return Observers(observe_all, observe_last)
 
 
-@gpu_part
+@cuda_kernel(device=True)
 def _world() -> int:
     """The block's world, which may be beyond the last: y does not count far enough for all, so z goes on."""
     return natural(cuda.blockIdx.z) * natural(cuda.gridDim.y) + natural(cuda.blockIdx.y)
 
 
-@gpu_part
+@cuda_kernel(device=True)
 def _wait() -> None:
     """Until all threads of the row have come so far."""
     if IS_SIMULATED:
@@ -151,12 +151,12 @@ def _wait() -> None:
         cuda.syncwarp()
 
 
-@gpu_part
+@cuda_kernel(device=True)
 def _rows_per_world(worlds: Worlds, rows: Rows) -> int:
     return natural(len(rows.active)) // natural(worlds.clocks.shape[0])
 
 
-@gpu_part
+@cuda_kernel(device=True)
 def _observe(
     worlds: Worlds,
     maps: Maps,
@@ -181,11 +181,11 @@ def _observe(
     agents, clock = worlds.agents[w], worlds.clocks[w]
     seed: Any = worlds.seeds[w]
     s, step = natural(clock[SCENARIO]), clock[STEP]
-    if not is_somewhere(agents, a):
+    if not has_valid_pose(agents, a):
         for k in range(lane, weights_at + WEIGHT_COUNT + _COUNTS, WARP):
             row_out[k] = _ZERO
         return
-    lanes_seen, edges_seen = _see_roads(
+    lanes_seen, edges_seen = _warp_observe_roads(
         agents, a, maps, natural(clock[MAP]), lane, row_out, lanes_at, lanes, edges_at, edges
     )
     partners_seen = 0
@@ -193,9 +193,9 @@ def _observe(
         for k in range(lane, PARTNER_SIZE * partners, WARP):
             row_out[_PARTNERS_AT + k] = _ZERO
     else:
-        partners_seen = _see_partners(worlds, w, a, warp, lane, p.partner_range, row_out, partners)
-    lights_seen = _see_lights(worlds, maps, scenarios, w, a, warp, lane, row_out, lights_at, lights, p)
-    _see_few(
+        partners_seen = _warp_observe_partners(worlds, w, a, warp, lane, p.partner_range, row_out, partners)
+    lights_seen = _warp_observe_stop_lines(worlds, maps, scenarios, w, a, warp, lane, row_out, lights_at, lights, p)
+    _warp_observe_single_blocks(
         worlds,
         w,
         a,
@@ -216,8 +216,8 @@ def _observe(
         _drop(key, 3, p.dropout, row_out, lights_at, LIGHT_SIZE, lights_seen, lights, lane)
 
 
-@gpu_part
-def _see_roads(
+@cuda_kernel(device=True)
+def _warp_observe_roads(
     agents: Floats,
     a: int,
     maps: Maps,
@@ -250,13 +250,13 @@ def _see_roads(
     return lanes_seen, edges_seen
 
 
-@gpu_part
+@cuda_kernel(device=True)
 def _listed(numbers: NDArray[np.uint16], k: int, count: int) -> int:
     """The k-th of the numbers; the first entry, which can be loaded too, if there are fewer."""
     return natural(numbers[k]) if k < count else natural(0)
 
 
-@gpu_part
+@cuda_kernel(device=True)
 def _write(
     entry: Any,
     scales: Any,
@@ -278,21 +278,23 @@ def _write(
             row_out[at + f * n + k] = _ZERO
 
 
-@gpu_part
-def _see_partners(worlds: Worlds, w: int, a: int, warp: int, lane: int, reach: float, row_out: Floats, n: int) -> int:
+@cuda_kernel(device=True)
+def _warp_observe_partners(
+    worlds: Worlds, w: int, a: int, warp: int, lane: int, reach: float, row_out: Floats, n: int
+) -> int:
     """The present agents within reach, nearest first; gives how many were written."""
     all_found = cuda.shared.array(_ONE_EACH, int32)
     all_keys = cuda.shared.array(_KEYS_EACH, int32)
     all_nearest = cuda.shared.array(_AGENTS_EACH, int32)
     found, keys, nearest = all_found[warp], all_keys[warp], all_nearest[warp]
-    agents, marks, count = worlds.agents[w], worlds.marks[w], natural(worlds.clocks[w, AGENT_COUNT])
+    agents, flags, count = worlds.agents[w], worlds.agent_flags[w], natural(worlds.clocks[w, AGENT_COUNT])
     x, y, cos, sin = agents[X, a], agents[Y, a], agents[COS, a], agents[SIN, a]
     if lane == 0:
         found[0] = 0
     _wait()
     b = lane
     while b < count:
-        key = partner_key(agents[X, b] - x, agents[Y, b] - y, marks[IS_PRESENT, b], b, reach * reach)
+        key = partner_key(agents[X, b] - x, agents[Y, b] - y, flags[IS_PRESENT, b], b, reach * reach)
         if key != NO_KEY and b != a:
             keys[natural(cuda.atomic.add(found, 0, 1))] = key  # in any order: their places come from the keys
         b = natural(b + WARP)
@@ -312,10 +314,10 @@ def _see_partners(worlds: Worlds, w: int, a: int, warp: int, lane: int, reach: f
             nearest[natural(place)] = key & NUMBER_BITS
         i = natural(i + WARP)
     _wait()
-    looks, k = worlds.looks[w].T, lane
+    appearance, k = worlds.appearance[w].T, lane
     while k < n:
         if k < seen:
-            write_one(looks, natural(nearest[k]), PARTNER_SCALES, x, y, cos, sin, row_out, _PARTNERS_AT + k, n)
+            write_one(appearance, natural(nearest[k]), PARTNER_SCALES, x, y, cos, sin, row_out, _PARTNERS_AT + k, n)
         else:
             for f in range(PARTNER_SIZE):
                 row_out[_PARTNERS_AT + f * n + k] = _ZERO
@@ -323,8 +325,8 @@ def _see_partners(worlds: Worlds, w: int, a: int, warp: int, lane: int, reach: f
     return seen
 
 
-@gpu_part
-def _see_lights(
+@cuda_kernel(device=True)
+def _warp_observe_stop_lines(
     worlds: Worlds,
     maps: Maps,
     scenarios: Scenarios,
@@ -373,7 +375,7 @@ def _see_lights(
     return min(count, n)
 
 
-@gpu_part
+@cuda_kernel(device=True)
 def _list_lines(
     lines: Floats,
     count: int,
@@ -398,8 +400,8 @@ def _list_lines(
         k = natural(k + WARP)
 
 
-@gpu_part
-def _see_few(
+@cuda_kernel(device=True)
+def _warp_observe_single_blocks(
     worlds: Worlds,
     w: int,
     a: int,
@@ -413,13 +415,13 @@ def _see_few(
 ) -> None:
     """What is in no block of entries: the agent itself, its goals, its weights, and how much is seen of each block."""
     all_few = cuda.shared.array(_FEW_EACH, float32)
-    few, agents, marks = all_few[warp], worlds.agents[w], worlds.marks[w]
+    few, agents, flags = all_few[warp], worlds.agents[w], worlds.agent_flags[w]
     if lane < WEIGHT_COUNT:
         few[_PARTNERS_AT + lane] = agents[WEIGHTS + lane, a]
     if lane == 0:
-        see_self(agents, marks, a, few, 0)
+        write_ego(agents, flags, a, few, 0)
     if lane == 1:
-        see_goals(agents, marks, a, p, few, EGO_SIZE)
+        write_goals(agents, flags, a, p, few, EGO_SIZE)
     if lane == 2:
         for k in range(_COUNTS):
             few[_FEW - _COUNTS + k] = share(seen[k], most[k])
@@ -428,7 +430,7 @@ def _see_few(
         row_out[k if k < _PARTNERS_AT else weights_at + k - _PARTNERS_AT] = few[k]
 
 
-@gpu_part
+@cuda_kernel(device=True)
 def _drop(
     key: int, block: int, chance: float, row_out: Floats, at: int, features: int, count: int, n: int, lane: int
 ) -> None:

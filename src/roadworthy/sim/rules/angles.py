@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadworthy.kernels.compile import inlined
+from roadworthy.kernels import rule
 
 _HALF, _1 = np.float32(0.5), np.float32(1.0)
 _PI, _TWO_PI = np.float32(np.pi), np.float32(2.0 * np.pi)
@@ -14,7 +14,7 @@ _SIN_3, _SIN_5, _SIN_7 = np.float32(-0.1666665494), np.float32(0.008332177916), 
 _COS_4, _COS_6, _COS_8 = np.float32(0.04166664686), np.float32(-0.001388736721), np.float32(2.443841543e-05)
 
 
-@inlined
+@rule(inline=True)
 def wrap(angle: np.float32) -> np.float32:
     """The same direction as an angle in (-pi, pi]."""
     wrapped = angle - _TWO_PI * np.ceil((angle - _PI) / _TWO_PI)
@@ -25,7 +25,7 @@ def wrap(angle: np.float32) -> np.float32:
     return wrapped
 
 
-@inlined
+@rule(inline=True)
 def sine_cosine(angle: np.float32) -> tuple[np.float32, np.float32]:
     """Sine and cosine of an angle from -pi to pi, to 2e-7: alike on both devices, and faster than the C library's."""
     quarters = np.rint(angle * _QUARTERS_PER_RAD)

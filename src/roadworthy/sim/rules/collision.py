@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadworthy.kernels.compile import inlined
+from roadworthy.kernels import rule
 from roadworthy.scenario.schema import Floats, Ints
 from roadworthy.sim.state import COS, IS_PRESENT, LENGTH, RADIUS, SIN, WIDTH, X, Y
 
@@ -14,7 +14,7 @@ _SLACK_M = np.float32(0.01)
 _NONE, _ONE = np.int32(0), np.int32(1)  # as wide as a float32, so that counting stays in the same vectors
 
 
-@inlined
+@rule(inline=True)
 def boxes_touch(
     ax: float,
     ay: float,
@@ -46,7 +46,7 @@ def boxes_touch(
     )
 
 
-@inlined
+@rule(inline=True)
 def _pair_touches(first: Floats, f: int, second: Floats, s: int) -> bool:
     """Whether the boxes in two columns touch."""
     return boxes_touch(
@@ -65,11 +65,11 @@ def _pair_touches(first: Floats, f: int, second: Floats, s: int) -> bool:
     )
 
 
-@inlined
-def is_near_others(agents: Floats, marks: Ints, a: int, count: int) -> bool:
+@rule(inline=True)
+def is_near_others(agents: Floats, flags: Ints, a: int, count: int) -> bool:
     """Whether agent a, if it is present, might touch any other agent among 0..count-1 that is."""
     x, y, radius = agents[X, a], agents[Y, a], agents[RADIUS, a] + _SLACK_M
-    xs, ys, radii, is_present = agents[X], agents[Y], agents[RADIUS], marks[IS_PRESENT]
+    xs, ys, radii, is_present = agents[X], agents[Y], agents[RADIUS], flags[IS_PRESENT]
     # No branch in here: the compiler makes it a few vector instructions, and for most agents this is all.
     near = _NONE
     for b in range(count):
@@ -79,32 +79,32 @@ def is_near_others(agents: Floats, marks: Ints, a: int, count: int) -> bool:
     return bool(near > _ONE and is_present[a] != _NONE)  # an agent that is present is near itself
 
 
-@inlined
-def touches(agents: Floats, marks: Ints, a: int, b: int) -> bool:
+@rule(inline=True)
+def touches(agents: Floats, flags: Ints, a: int, b: int) -> bool:
     """Whether the box of agent a, which is present, touches that of another agent b, if that is."""
     dx, dy, reach = agents[X, b] - agents[X, a], agents[Y, b] - agents[Y, a], agents[RADIUS, b] + agents[RADIUS, a]
     reach += _SLACK_M
-    if not dx * dx + dy * dy <= reach * reach or marks[IS_PRESENT, b] == _NONE or a == b:
+    if not dx * dx + dy * dy <= reach * reach or flags[IS_PRESENT, b] == _NONE or a == b:
         return False
     # The lower number comes first, so that rounding is the same for both: contact is always mutual.
     return _pair_touches(agents, min(a, b), agents, max(a, b))
 
 
-@inlined
-def collides(agents: Floats, marks: Ints, a: int, count: int) -> bool:
+@rule(inline=True)
+def collides(agents: Floats, flags: Ints, a: int, count: int) -> bool:
     """Whether agent a's box touches that of any other agent among 0..count-1; only agents that are present count."""
-    if not is_near_others(agents, marks, a, count):
+    if not is_near_others(agents, flags, a, count):
         return False
     for b in range(count):
-        if touches(agents, marks, a, b):
+        if touches(agents, flags, a, b):
             return True
     return False
 
 
-@inlined
-def is_free(agents: Floats, marks: Ints, a: int, places: Floats, count: int) -> bool:
+@rule(inline=True)
+def is_free(agents: Floats, flags: Ints, a: int, places: Floats, count: int) -> bool:
     """Whether agent a's box, at its place in `places` (lines as of agents), touches none of the others present."""
     for b in range(count):
-        if b != a and marks[IS_PRESENT, b] and _pair_touches(places, a, agents, b):
+        if b != a and flags[IS_PRESENT, b] and _pair_touches(places, a, agents, b):
             return False
     return True

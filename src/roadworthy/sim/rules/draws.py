@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadworthy.kernels.compile import entry
+from roadworthy.kernels import entry
 from roadworthy.sim.rules.angles import sine_cosine
 
 # Purposes. A further draw for one purpose adds a multiple of PURPOSES to it.

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from roadworthy.kernels.compile import inlined
+from roadworthy.kernels import rule
 from roadworthy.scenario.schema import AgentType, Floats
 from roadworthy.sim.config import Model
 from roadworthy.sim.rules.angles import sine_cosine, wrap
@@ -104,24 +104,24 @@ _0, _HALF, _1 = np.float32(0.0), np.float32(0.5), np.float32(1.0)
 _INFINITE = np.float32(np.inf)
 
 
-@inlined
+@rule(inline=True)
 def _clamp(value: np.float32, low: np.float32, high: np.float32) -> np.float32:
     return min(max(value, low), high)
 
 
-@inlined
+@rule(inline=True)
 def row_of(kind: int) -> int:
     """The line of a table for an AgentType."""
     return kind if 0 <= kind <= _LAST_TYPE else 0
 
 
-@inlined
+@rule(inline=True)
 def wheelbase_of(length: np.float32) -> np.float32:
     """Metres from the rear axle to the front one."""
     return max(WHEELBASE_SHARE * length, SHORTEST_WHEELBASE)
 
 
-@inlined
+@rule(inline=True)
 def _choice(value: np.float32, count: int) -> int:
     """A choice from its number as a float; always valid: others get the nearest, NaN gets 0."""
     if not value > _0:
@@ -129,7 +129,7 @@ def _choice(value: np.float32, count: int) -> int:
     return min(int(min(value, np.float32(count))), count - 1)
 
 
-@inlined
+@rule(inline=True)
 def decode(first: np.float32, second: np.float32, kind: int, p: Params) -> tuple[np.float32, np.float32]:
     """What an action asks for, along and across. first, second: choices as whole numbers, or -1 to 1."""
     row = row_of(kind)
@@ -143,7 +143,7 @@ def decode(first: np.float32, second: np.float32, kind: int, p: Params) -> tuple
     return BICYCLE_ALONG[row, _choice(first, 7)], BICYCLE_ACROSS[row, _choice(second, 13)]
 
 
-@inlined
+@rule(inline=True)
 def is_allowed(action: Floats, p: Params) -> bool:
     """Whether an action is two numbers; where actions are choices, whether it is one."""
     along, across = action[0], action[1]
@@ -154,7 +154,7 @@ def is_allowed(action: Floats, p: Params) -> bool:
     return bool(along == np.floor(along) and across == np.floor(across))
 
 
-@inlined
+@rule(inline=True)
 def _nearest(table: Block, row: int, value: np.float32) -> np.float32:
     """The number of the choice that asks for what is nearest to a value."""
     best, least = 0, abs(table[row, 0] - value)
@@ -165,7 +165,7 @@ def _nearest(table: Block, row: int, value: np.float32) -> np.float32:
     return np.float32(best)
 
 
-@inlined
+@rule(inline=True)
 def encode(along: np.float32, across: np.float32, kind: int, p: Params) -> tuple[np.float32, np.float32]:
     """The action that asks for what is nearest to this: the inverse of `decode`."""
     row = row_of(kind)
@@ -178,14 +178,14 @@ def encode(along: np.float32, across: np.float32, kind: int, p: Params) -> tuple
     return _nearest(BICYCLE_ALONG, row, along), _nearest(BICYCLE_ACROSS, row, across)
 
 
-@inlined
+@rule(inline=True)
 def _changed(value: np.float32, change: np.float32, low: np.float32, high: np.float32) -> np.float32:
     """An acceleration after a change, within limits. It passes through 0: choices could never find back there else."""
     result = _clamp(value + change, low, high)
     return _0 if result * value < _0 else result
 
 
-@inlined
+@rule(inline=True)
 def _drive(
     along: np.float32,
     across: np.float32,
@@ -225,7 +225,7 @@ def _drive(
     return along, curvature * mean * dt, angle
 
 
-@inlined
+@rule(inline=True)
 def _step(
     along: np.float32,
     across: np.float32,
@@ -260,7 +260,7 @@ def _step(
     return reached, acceleration, _HALF * (speed + reached) * dt, turn, angle
 
 
-@inlined
+@rule(inline=True)
 def _along_arc(
     x: np.float32, y: np.float32, cos: np.float32, sin: np.float32, distance: np.float32, turn: np.float32
 ) -> tuple[np.float32, np.float32]:
@@ -271,8 +271,8 @@ def _along_arc(
     return x + chord * (cos * half_cos - sin * half_sin), y + chord * (sin * half_cos + cos * half_sin)
 
 
-@inlined
-def move(agents: Block, marks: Block, a: int, dt: np.float32, hidden: Block, p: Params) -> None:
+@rule(inline=True)
+def move(agents: Block, flags: Block, a: int, dt: np.float32, hidden: Block, p: Params) -> None:
     """One step of an agent's own dynamics from what is asked in ALONG and ACROSS.
 
     Who has wheels is subject to the hidden factors. Gains apply to what is asked: the steering's to the across part, up
@@ -290,7 +290,7 @@ def move(agents: Block, marks: Block, a: int, dt: np.float32, hidden: Block, p: 
         hidden[STEERING_GAIN],
         hidden[BRAKE_GAIN],
         hidden[GRIP],
-        row_of(marks[TYPE, a]),
+        row_of(flags[TYPE, a]),
         p.is_jerk,
         dt,
     )

@@ -9,51 +9,51 @@ from typing import Any
 
 import numpy as np
 
-from roadworthy.kernels.compile import inlined
+from roadworthy.kernels import rule
 from roadworthy.scenario.schema import Floats, Ints
 from roadworthy.sim.state import COS, EVENT_GOAL, GOAL, GOAL_COUNT, GOAL_DISTANCE, GOALS, SIN, SPEED, Params, X, Y
 
 _NOWHERE = np.float32(0.0)
 
 
-@inlined
+@rule(inline=True)
 def goal_line(goal: Any, p: Params) -> Any:
     """The line of `agents` that has the x of a goal, by the goal's number; the next line has its y."""
     return GOALS + 2 * (goal % p.goal_count)
 
 
-@inlined
-def distance_to_goal(agents: Floats, marks: Ints, a: int, p: Params) -> float:
+@rule(inline=True)
+def distance_to_goal(agents: Floats, flags: Ints, a: int, p: Params) -> float:
     """Metres to the next goal; 0 where there is none."""
-    if marks[GOAL, a] >= marks[GOAL_COUNT, a]:
+    if flags[GOAL, a] >= flags[GOAL_COUNT, a]:
         return _NOWHERE
-    line = goal_line(marks[GOAL, a], p)
+    line = goal_line(flags[GOAL, a], p)
     dx = agents[line, a] - agents[X, a]
     dy = agents[line + 1, a] - agents[Y, a]
     return np.sqrt(dx * dx + dy * dy)
 
 
-@inlined
-def goal_event(agents: Floats, marks: Ints, a: int, p: Params) -> int:
+@rule(inline=True)
+def goal_event(agents: Floats, flags: Ints, a: int, p: Params) -> int:
     """EVENT_GOAL if the step just made reached the next goal (GOAL_DISTANCE is up to date), else 0."""
-    has_goal = marks[GOAL, a] < marks[GOAL_COUNT, a]
+    has_goal = flags[GOAL, a] < flags[GOAL_COUNT, a]
     if has_goal and agents[GOAL_DISTANCE, a] <= p.goal_radius and abs(agents[SPEED, a]) <= p.goal_speed:
         return EVENT_GOAL
     return 0
 
 
-@inlined
-def starts_at_goal(agents: Floats, marks: Ints, a: int, dt: float, p: Params) -> bool:
+@rule(inline=True)
+def starts_at_goal(agents: Floats, flags: Ints, a: int, dt: float, p: Params) -> bool:
     """Whether agent a, where it starts, reaches all its goals without driving.
 
     That is: at no more than the goals' speed, all of them lie within their radius of where it starts, or of where its
     speed and heading bring it in the first step, before any action tells.
     """
     speed = agents[SPEED, a]
-    if marks[GOAL_COUNT, a] < 1 or abs(speed) > p.goal_speed:
+    if flags[GOAL_COUNT, a] < 1 or abs(speed) > p.goal_speed:
         return False
     is_there, is_there_next = True, True
-    for goal in range(marks[GOAL_COUNT, a]):
+    for goal in range(flags[GOAL_COUNT, a]):
         line = goal_line(goal, p)
         dx, dy = agents[line, a] - agents[X, a], agents[line + 1, a] - agents[Y, a]
         is_there &= dx * dx + dy * dy <= p.goal_radius * p.goal_radius

@@ -12,19 +12,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba.core import types
-from numba.extending import intrinsic
 
-from roadworthy.kernels.compile import inlined, on_gpu
+from roadworthy.kernels import rule
+from roadworthy.kernels.vectors import EIGHT, bits_of, eight_of, intrinsic, load_lines, size_of, spread, types
 from roadworthy.scenario.schema import RED_STATES, Floats, Ints, LightState
 from roadworthy.sim.rules import draws
-from roadworthy.sim.rules.vectors import EIGHT, bits_of, eight_of, load_lines, size_of, spread
 from roadworthy.sim.state import (
     COS,
     FRAME_COUNT,
     LENGTH,
     LIGHT_COUNT,
-    LINE,
     LINE_COS,
     LINE_HALF,
     LINE_SIN,
@@ -32,6 +29,7 @@ from roadworthy.sim.state import (
     LINE_Y,
     PREVIOUS_X,
     PREVIOUS_Y,
+    SIGN_AHEAD,
     SIGN_COUNT,
     SIN,
     SLOWEST,
@@ -65,7 +63,7 @@ _RED_BITS = sum(1 << int(state) for state in RED_STATES)
 _LIGHTS, _WORLD = draws.LIGHTS, draws.WORLD
 
 
-@inlined
+@rule(inline=True)
 def light_state(scenarios: Scenarios, s: int, light: int, step: int, seed: int, p: Params) -> int:
     """What a light shows (a LightState) a number of steps after the start of the trial.
 
@@ -88,13 +86,13 @@ def light_state(scenarios: Scenarios, s: int, light: int, step: int, seed: int, 
     return _GO if time < _GO_UNTIL_S else _CAUTION
 
 
-@inlined
+@rule(inline=True)
 def is_red(state: int) -> bool:
     """Whether a LightState means stop."""
     return (_RED_BITS >> state) & 1 != 0
 
 
-@inlined
+@rule(inline=True)
 def runs_red_light(agents: Floats, a: int, scenarios: Scenarios, s: int, step: int, seed: int, p: Params) -> bool:
     """Whether agent a's front went over a stop line in the last step, in its direction, while the light is red.
 
@@ -118,7 +116,7 @@ def runs_red_light(agents: Floats, a: int, scenarios: Scenarios, s: int, step: i
     return not may_go
 
 
-@inlined
+@rule(inline=True)
 def _is_any_close(lines: Floats, count: int, agents: Floats, a: int, within: np.float32) -> bool:
     """Whether agent a's front is at most so far before a line, or has just crossed it; rather yes than no.
 
@@ -138,7 +136,7 @@ def _is_any_close(lines: Floats, count: int, agents: Floats, a: int, within: np.
     return close != 0
 
 
-@inlined
+@rule(inline=True)
 def _close_one_by_one(
     lines: Floats,
     start: int,
@@ -176,8 +174,7 @@ def _eight_close_one_by_one(
     return _close_one_by_one(lines, k, k + EIGHT, x, y, half_length, move_x, move_y, furthest_back, side)
 
 
-@on_gpu(_eight_close_one_by_one)
-@inlined
+@rule(inline=True, cuda=_eight_close_one_by_one)
 def eight_close(
     lines: Floats,
     k: int,
@@ -218,19 +215,19 @@ def _eight_close(typing_context, lines, k, x, y, half_length, move_x, move_y, fu
     return signature, generate
 
 
-@inlined
+@rule(inline=True)
 def _beyond(lines: Floats, k: int, x: float, y: float, half_length: float) -> Any:
     """Metres from a line to the front of an agent with its middle at (x, y), negative before the line."""
     return (x - lines[LINE_X, k]) * lines[LINE_COS, k] + (y - lines[LINE_Y, k]) * lines[LINE_SIN, k] + half_length
 
 
-@inlined
+@rule(inline=True)
 def _is_along(lines: Floats, k: int, agents: Floats, a: int) -> bool:
     """Whether agent a heads across a line in its direction."""
     return bool(agents[COS, a] * lines[LINE_COS, k] + agents[SIN, a] * lines[LINE_SIN, k] >= ALONG_COS)
 
 
-@inlined
+@rule(inline=True)
 def _sideways(lines: Floats, k: int, agents: Floats, a: int) -> Any:
     """Metres to the left of a line's middle at which agent a's front is."""
     half_length = _HALF * agents[LENGTH, a]
@@ -239,7 +236,7 @@ def _sideways(lines: Floats, k: int, agents: Floats, a: int) -> Any:
     return dy * lines[LINE_COS, k] - dx * lines[LINE_SIN, k]
 
 
-@inlined
+@rule(inline=True)
 def _crossed_at(lines: Floats, k: int, agents: Floats, a: int) -> Any:
     """How far from a line's middle agent a's front went over it in the last step, in its direction; else far."""
     x, y, before_x, before_y = agents[X, a], agents[Y, a], agents[PREVIOUS_X, a], agents[PREVIOUS_Y, a]
@@ -253,8 +250,8 @@ def _crossed_at(lines: Floats, k: int, agents: Floats, a: int) -> Any:
     return at if at <= lines[LINE_HALF, k] else _FAR
 
 
-@inlined
-def passes_stop_sign(agents: Floats, marks: Ints, a: int, maps: Maps, m: int) -> bool:
+@rule(inline=True)
+def passes_stop_sign(agents: Floats, flags: Ints, a: int, maps: Maps, m: int) -> bool:
     """Whether agent a's front went over a stop sign's line in the last step without a stop; keeps LINE and SLOWEST.
 
     A stop is a step that ends with the front within APPROACH_M before the line and a speed below STOPPED_MPS. Judge an
@@ -265,10 +262,10 @@ def passes_stop_sign(agents: Floats, marks: Ints, a: int, maps: Maps, m: int) ->
         return False
     lines = maps.signs[m]
     if not _is_any_close(lines, count, agents, a, APPROACH_M):
-        marks[LINE, a] = -1
+        flags[SIGN_AHEAD, a] = -1
         return False
 
-    half_length, was_at, slowest = _HALF * agents[LENGTH, a], marks[LINE, a], agents[SLOWEST, a]
+    half_length, was_at, slowest = _HALF * agents[LENGTH, a], flags[SIGN_AHEAD, a], agents[SLOWEST, a]
     has_passed, ahead, gap = False, -1, _FAR
     for k in range(count):
         if _crossed_at(lines, k, agents, a) < _FAR:
@@ -281,5 +278,5 @@ def passes_stop_sign(agents: Floats, marks: Ints, a: int, maps: Maps, m: int) ->
     speed = abs(agents[SPEED, a])
     if ahead >= 0:
         agents[SLOWEST, a] = min(slowest, speed) if ahead == was_at else speed
-    marks[LINE, a] = ahead
+    flags[SIGN_AHEAD, a] = ahead
     return has_passed

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from roadworthy.kernels.compile import inlined
+from roadworthy.kernels import rule
+from roadworthy.kernels.vectors import EIGHT, count_below
 from roadworthy.scenario.grid import cell_along
 from roadworthy.scenario.schema import AgentType, Floats, Ints
 from roadworthy.sim.layout import (
@@ -30,11 +31,10 @@ from roadworthy.sim.layout import (
     STEERING_RAD,
     WIDTH_M,
 )
-from roadworthy.sim.maps.pieces import Real, Whole, clipped, write_edges, write_lanes, write_partners
+from roadworthy.sim.maps.road_points import Real, Whole, clipped, write_edges, write_lanes, write_partners
 from roadworthy.sim.rules import draws
 from roadworthy.sim.rules.goals import goal_line
-from roadworthy.sim.rules.sightlines import see_lights
-from roadworthy.sim.rules.vectors import EIGHT, count_below
+from roadworthy.sim.rules.observe_stop_lines import write_stop_lines
 from roadworthy.sim.state import (
     ACCELERATION,
     AGENT_COUNT,
@@ -87,39 +87,41 @@ NUMBER_BITS = np.int32(255)
 NO_KEY = np.int32(2**31 - 1)
 
 
-@inlined
+@rule(inline=True)
 def observe(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: Whole, a: Whole, p: Params, row_out: Floats) -> None:
     """Write every number of the row of agent a of world w. An agent that is nowhere (NaN, or lost) sees only zeros.
 
-    Partners are seen as `show_agents` has written them last. Where many look, each part of this is a loop of its own,
-    which is faster: see `cpu.py`.
+    Partners appear as `update_appearances` wrote them last. `cpu.py` runs each part of this as a loop over all agents,
+    which is faster.
     """
-    agents, marks, clock, seed = worlds.agents[w], worlds.marks[w], worlds.clocks[w], worlds.seeds[w]
+    agents, flags, clock, seed = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w], worlds.seeds[w]
     m, s, step, count = clock[MAP], clock[SCENARIO], clock[STEP], clock[AGENT_COUNT]
-    if not is_somewhere(agents, a):
+    if not has_valid_pose(agents, a):
         zero(row_out, 0, len(row_out))
         return
-    look_at_self(agents, marks, a, p, row_out)
-    look_at_partners(agents, marks, worlds.looks[w], worlds.order[w], count, a, scenarios.dt[s], step, seed, p, row_out)
-    look_at_roads(agents, a, maps, m, step, seed, p, row_out)
-    look_at_lights(agents, a, maps, m, scenarios, s, step, seed, p, row_out)
+    observe_ego(agents, flags, a, p, row_out)
+    observe_partners(
+        agents, flags, worlds.appearance[w], worlds.order[w], count, a, scenarios.dt[s], step, seed, p, row_out
+    )
+    observe_roads(agents, a, maps, m, step, seed, p, row_out)
+    observe_stop_lines(agents, a, maps, m, scenarios, s, step, seed, p, row_out)
 
 
-@inlined
-def look_at_self(agents: Floats, marks: Ints, a: Whole, p: Params, row_out: Floats) -> None:
+@rule(inline=True)
+def observe_ego(agents: Floats, flags: Ints, a: Whole, p: Params, row_out: Floats) -> None:
     """The agent itself, its goals and what it is rewarded for."""
-    see_self(agents, marks, a, row_out, 0)
-    see_goals(agents, marks, a, p, row_out, EGO_SIZE)
+    write_ego(agents, flags, a, row_out, 0)
+    write_goals(agents, flags, a, p, row_out, EGO_SIZE)
     weights_at = counts_at(p) - WEIGHT_COUNT
     for k in range(WEIGHT_COUNT):
         row_out[weights_at + k] = agents[WEIGHTS + k, a]
 
 
-@inlined
-def look_at_partners(
+@rule(inline=True)
+def observe_partners(
     agents: Floats,
-    marks: Ints,
-    looks: Floats,
+    flags: Ints,
+    appearance: Floats,
     keys: Ints,
     count: Whole,
     a: Whole,
@@ -134,14 +136,16 @@ def look_at_partners(
     zero(row_out, at, lanes_at(p))
     seen = 0
     if not (p.blind_rate > _ZERO and is_blind(seed, a, step, dt, p.blind_rate, p.blind_s)):
-        seen = see_partners(agents, marks, looks, a, count, p.partner_range, keys, row_out, at, p.partners)
+        seen = write_partners_in_range(
+            agents, flags, appearance, a, count, p.partner_range, keys, row_out, at, p.partners
+        )
     row_out[counts_at(p)] = share(seen, p.partners)
     if p.dropout > _ZERO:
         drop(draws.draw(seed, a, step, draws.DROPOUT), 0, p.dropout, row_out, at, PARTNER_SIZE, seen, p.partners)
 
 
-@inlined
-def look_at_roads(
+@rule(inline=True)
+def observe_roads(
     agents: Floats, a: Whole, maps: Maps, m: Whole, step: Whole, seed: Any, p: Params, row_out: Floats
 ) -> None:
     """The pieces of lanes and of road edges around."""
@@ -162,8 +166,8 @@ def look_at_roads(
         drop(key, 2, p.dropout, row_out, after, EDGE_SIZE, edges, p.edges)
 
 
-@inlined
-def look_at_lights(
+@rule(inline=True)
+def observe_stop_lines(
     agents: Floats,
     a: Whole,
     maps: Maps,
@@ -178,55 +182,55 @@ def look_at_lights(
     """The stop lines ahead."""
     at = lights_at(p)
     zero(row_out, at, at + LIGHT_SIZE * p.lights)
-    seen = see_lights(agents, a, maps, m, scenarios, s, step, seed, p, row_out, at)
+    seen = write_stop_lines(agents, a, maps, m, scenarios, s, step, seed, p, row_out, at)
     row_out[counts_at(p) + 3] = share(seen, p.lights)
     if p.dropout > _ZERO:
         drop(draws.draw(seed, a, step, draws.DROPOUT), 3, p.dropout, row_out, at, LIGHT_SIZE, seen, p.lights)
 
 
-@inlined
+@rule(inline=True)
 def lanes_at(p: Params) -> Any:
     """Where the block of lanes begins in a row; the others follow."""
     return EGO_SIZE + GOAL_SIZE + PARTNER_SIZE * p.partners
 
 
-@inlined
+@rule(inline=True)
 def edges_at(p: Params) -> Any:
     return lanes_at(p) + LANE_SIZE * p.lanes
 
 
-@inlined
+@rule(inline=True)
 def lights_at(p: Params) -> Any:
     return edges_at(p) + EDGE_SIZE * p.edges
 
 
-@inlined
+@rule(inline=True)
 def counts_at(p: Params) -> Any:
     """Where the counts of the four blocks begin, after the weights."""
     return lights_at(p) + LIGHT_SIZE * p.lights + WEIGHT_COUNT
 
 
-@inlined
-def is_somewhere(agents: Floats, a: Whole) -> bool:
+@rule(inline=True)
+def has_valid_pose(agents: Floats, a: Whole) -> bool:
     """Whether the agent's place and heading are numbers, and not absurd ones."""
     is_placed = abs(agents[X, a]) < _NOWHERE_M and abs(agents[Y, a]) < _NOWHERE_M
     return is_placed and abs(agents[COS, a]) < _NO_DIRECTION and abs(agents[SIN, a]) < _NO_DIRECTION
 
 
-@inlined
+@rule(inline=True)
 def map_cell(sizes: Ints, origin: Floats, x: Real, y: Real) -> Any:
     """The number of the grid cell that a place is in, or the nearest one."""
     return cell_along(y, origin[1], sizes[ROWS]) * sizes[COLUMNS] + cell_along(x, origin[0], sizes[COLUMNS])
 
 
-@inlined
+@rule(inline=True)
 def share(count: Whole, most: Whole) -> Any:
     """A count as a part of the most that there may be."""
     return np.float32(count) / np.float32(max(most, 1))
 
 
-@inlined
-def see_self(agents: Floats, marks: Ints, a: Whole, row_out: Floats, at: Whole) -> None:
+@rule(inline=True)
+def write_ego(agents: Floats, flags: Ints, a: Whole, row_out: Floats, at: Whole) -> None:
     """The agent itself, and the lane that it is on."""
     row_out[at] = clipped(agents[SPEED, a] * _SPEED)
     row_out[at + 1] = clipped(agents[ACCELERATION, a] * _ACCELERATION)
@@ -234,18 +238,18 @@ def see_self(agents: Floats, marks: Ints, a: Whole, row_out: Floats, at: Whole) 
     row_out[at + 3] = clipped(agents[STEERING, a] * _STEERING)
     row_out[at + 4] = clipped(agents[LENGTH, a] * _LENGTH)
     row_out[at + 5] = clipped(agents[WIDTH, a] * _WIDTH)
-    row_out[at + 6] = _ONE if marks[TYPE, a] == _CYCLIST else _ZERO
-    row_out[at + 7] = _ONE if marks[TYPE, a] == _PEDESTRIAN else _ZERO
+    row_out[at + 6] = _ONE if flags[TYPE, a] == _CYCLIST else _ZERO
+    row_out[at + 7] = _ONE if flags[TYPE, a] == _PEDESTRIAN else _ZERO
     row_out[at + 8] = clipped(agents[LANE_OFFSET, a] * _OFFSET)
     row_out[at + 9] = clipped(agents[LANE_SIN, a])
     row_out[at + 10] = clipped(agents[LANE_COS, a])
     row_out[at + 11] = clipped(agents[LANE_LIMIT, a] * _SPEED)
 
 
-@inlined
-def see_goals(agents: Floats, marks: Ints, a: Whole, p: Params, row_out: Floats, at: Whole) -> None:
+@rule(inline=True)
+def write_goals(agents: Floats, flags: Ints, a: Whole, p: Params, row_out: Floats, at: Whole) -> None:
     """The next goal and the one after it."""
-    goal, goals = marks[NEXT_GOAL, a], marks[GOAL_COUNT, a]
+    goal, goals = flags[NEXT_GOAL, a], flags[GOAL_COUNT, a]
     for k in range(2):
         ahead, left = _ZERO, _ZERO
         if goal >= 0 and goal + k < goals:
@@ -259,7 +263,7 @@ def see_goals(agents: Floats, marks: Ints, a: Whole, p: Params, row_out: Floats,
     row_out[at + 5] = share(max(goals - goal, 0), goals)
 
 
-@inlined
+@rule(inline=True)
 def is_blind(seed: Whole, a: Whole, step: Whole, dt: Real, rate: Real, seconds: Real) -> bool:
     """Whether the agent sees no partners: that may begin at any step, by a rate per second, and lasts so long."""
     steps = max(int(seconds / dt + _HALF), 1)
@@ -270,27 +274,32 @@ def is_blind(seed: Whole, a: Whole, step: Whole, dt: Real, rate: Real, seconds: 
     return False
 
 
-@inlined
-def show_agents(worlds: Worlds, w: Whole) -> None:
+@rule(inline=True)
+def update_appearances(worlds: Worlds, w: Whole) -> None:
     """Write what others see of each agent of a world; once, before the first of them looks."""
-    agents, types, looks = worlds.agents[w], worlds.marks[w, TYPE], worlds.looks[w]
+    agents, types, appearance = worlds.agents[w], worlds.agent_flags[w, TYPE], worlds.appearance[w]
     for b in range(worlds.clocks[w, AGENT_COUNT]):
-        show_agent(agents, types, looks, b)
+        update_appearance(agents, types, appearance, b)
 
 
-@inlined
-def show_agent(agents: Floats, types: Ints, looks: Floats, b: Whole) -> None:
+@rule(inline=True)
+def update_appearance(agents: Floats, types: Ints, appearance: Floats, b: Whole) -> None:
     """Write what others see of agent b."""
-    looks[b, 0], looks[b, 1], looks[b, 2], looks[b, 3] = agents[X, b], agents[Y, b], agents[COS, b], agents[SIN, b]
-    looks[b, 4], looks[b, 5], looks[b, 6] = agents[SPEED, b], agents[LENGTH, b], agents[WIDTH, b]
-    looks[b, 7] = _ONE if types[b] == _PEDESTRIAN else (_HALF if types[b] == _CYCLIST else _ZERO)
+    appearance[b, 0], appearance[b, 1], appearance[b, 2], appearance[b, 3] = (
+        agents[X, b],
+        agents[Y, b],
+        agents[COS, b],
+        agents[SIN, b],
+    )
+    appearance[b, 4], appearance[b, 5], appearance[b, 6] = agents[SPEED, b], agents[LENGTH, b], agents[WIDTH, b]
+    appearance[b, 7] = _ONE if types[b] == _PEDESTRIAN else (_HALF if types[b] == _CYCLIST else _ZERO)
 
 
-@inlined
-def see_partners(
+@rule(inline=True)
+def write_partners_in_range(
     agents: Floats,
-    marks: Ints,
-    looks: Floats,
+    flags: Ints,
+    appearance: Floats,
     a: Whole,
     count: Whole,
     reach: Real,
@@ -303,7 +312,7 @@ def see_partners(
 
     keys: room for count numbers, filled up to a multiple of eight.
     """
-    found = list_partners(agents, marks, a, count, reach * reach, keys)
+    found = list_partners(agents, flags, a, count, reach * reach, keys)
     seen = min(found, n)
     # The place of a partner is the number of smaller keys.
     room = (found + EIGHT - 1) // EIGHT * EIGHT
@@ -319,14 +328,14 @@ def see_partners(
         keys[k] = np.int32(row[at + k])
     for k in range(seen, (seen + EIGHT - 1) // EIGHT * EIGHT):
         keys[k] = 0
-    write_partners(looks.T, keys, seen, agents[X, a], agents[Y, a], agents[COS, a], agents[SIN, a], row, at, n)
+    write_partners(appearance.T, keys, seen, agents[X, a], agents[Y, a], agents[COS, a], agents[SIN, a], row, at, n)
     return seen
 
 
-@inlined
-def list_partners(agents: Floats, marks: Ints, a: Whole, count: Whole, range_2: Real, keys: Ints) -> Any:
+@rule(inline=True)
+def list_partners(agents: Floats, flags: Ints, a: Whole, count: Whole, range_2: Real, keys: Ints) -> Any:
     """Write the keys of all partners in sight, in the order of their numbers; returns how many there are."""
-    xs, ys, is_present = agents[X], agents[Y], marks[IS_PRESENT]
+    xs, ys, is_present = agents[X], agents[Y], flags[IS_PRESENT]
     x, y = xs[a], ys[a]
     for b in range(count):
         keys[b] = partner_key(xs[b] - x, ys[b] - y, is_present[b], b, range_2)
@@ -339,7 +348,7 @@ def list_partners(agents: Floats, marks: Ints, a: Whole, count: Whole, range_2: 
     return n
 
 
-@inlined
+@rule(inline=True)
 def partner_key(dx: Real, dy: Real, is_present: Whole, b: Whole, range_2: Real) -> Any:
     """The key of agent b, so far away; NO_KEY if it can't be seen."""
     distance_2 = np.float32(dx * dx + dy * dy)
@@ -347,14 +356,14 @@ def partner_key(dx: Real, dy: Real, is_present: Whole, b: Whole, range_2: Real) 
     return key if (distance_2 <= range_2) & (is_present != 0) else NO_KEY
 
 
-@inlined
+@rule(inline=True)
 def zero(row_out: Floats, start: Whole, stop: Whole) -> None:
     """Zero a part of the row: in one go, which is faster than what is left of each feature in turn."""
     for k in range(start, stop):
         row_out[k] = _ZERO
 
 
-@inlined
+@rule(inline=True)
 def clear(row_out: Floats, at: Whole, features: Whole, count: Whole, n: Whole) -> None:
     """Zero the entries from count on of a block of n."""
     if count < n:
@@ -363,7 +372,7 @@ def clear(row_out: Floats, at: Whole, features: Whole, count: Whole, n: Whole) -
                 row_out[k] = _ZERO
 
 
-@inlined
+@rule(inline=True)
 def drop(
     key: Whole, block: Whole, chance: Real, row_out: Floats, at: Whole, features: Whole, count: Whole, n: Whole
 ) -> None:

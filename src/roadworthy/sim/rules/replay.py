@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadworthy.kernels.compile import inlined
+from roadworthy.kernels import rule
 from roadworthy.scenario.schema import Floats, Ints
 from roadworthy.sim.rules.angles import sine_cosine
 from roadworthy.sim.state import (
@@ -29,12 +29,12 @@ from roadworthy.sim.state import (
 _ZERO = np.float32(0.0)
 
 
-@inlined
-def replay(agents: Floats, marks: Ints, a: int, scenarios: Scenarios, s: int, frame: int) -> None:
+@rule(inline=True)
+def replay(agents: Floats, flags: Ints, a: int, scenarios: Scenarios, s: int, frame: int) -> None:
     """Put agent a where its recording says, at a frame counted from the start of the trial."""
-    was_present = marks[IS_PRESENT, a] != 0
+    was_present = flags[IS_PRESENT, a] != 0
     if frame >= scenarios.counts[s, FRAME_COUNT] or scenarios.valid[s, frame, a] == 0:
-        marks[IS_PRESENT, a] = 0
+        flags[IS_PRESENT, a] = 0
         return
     motion = scenarios.motion[s]
     speed = motion[MOTION_SPEED, frame, a]
@@ -48,4 +48,4 @@ def replay(agents: Floats, marks: Ints, a: int, scenarios: Scenarios, s: int, fr
     if heading != agents[HEADING, a] or not was_present:
         agents[HEADING, a] = heading
         agents[SIN, a], agents[COS, a] = sine_cosine(heading)
-    marks[IS_PRESENT, a] = 1
+    flags[IS_PRESENT, a] = 1

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadworthy.kernels.compile import inlined
+from roadworthy.kernels import rule
 from roadworthy.scenario.schema import Floats, Ints
-from roadworthy.sim.rules.kinds import keeps_to_road
+from roadworthy.sim.rules.applicable_rules import keeps_to_road
 from roadworthy.sim.state import (
     EVENT_COLLISION,
     EVENT_GOAL,
@@ -33,20 +33,20 @@ from roadworthy.sim.state import (
     _RED_LIGHT,
     _STOP_SIGN,
     _COMFORT,
-    _LANE_CENTRE,
+    _LANE_CENTER,
     _LANE_ALIGN,
     _WRONG_WAY,
     _PROGRESS,
     _TIME,
 ) = range(WEIGHTS, WEIGHTS + len(REWARD_TERMS))
 _NOTHING, _ONE = np.float32(0.0), np.float32(1.0)
-_PER_METRE_OFF_CENTRE = np.float32(0.5)
+_PER_METER_OFF_CENTER = np.float32(0.5)
 
 
-@inlined
-def reward(agents: Floats, marks: Ints, a: int) -> float:
+@rule(inline=True)
+def reward(agents: Floats, flags: Ints, a: int) -> float:
     """What the step just made is worth to agent a."""
-    events = marks[EVENTS, a]
+    events = flags[EVENTS, a]
     total = agents[_TIME, a] + agents[_PROGRESS, a] * agents[PROGRESS, a]
     if events & EVENT_GOAL:
         total += agents[_GOAL, a]
@@ -64,6 +64,6 @@ def reward(agents: Floats, marks: Ints, a: int) -> float:
         total += agents[_WRONG_WAY, a]
     if events & EVENT_ON_LANE:
         total += agents[_LANE_ALIGN, a] * agents[LANE_COS, a]
-    if marks[LANE, a] >= 0 and keeps_to_road(marks, a):
-        total += agents[_LANE_CENTRE, a] * max(_ONE - abs(agents[LANE_OFFSET, a]) * _PER_METRE_OFF_CENTRE, _NOTHING)
+    if flags[LANE, a] >= 0 and keeps_to_road(flags, a):
+        total += agents[_LANE_CENTER, a] * max(_ONE - abs(agents[LANE_OFFSET, a]) * _PER_METER_OFF_CENTER, _NOTHING)
     return total

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from roadworthy.kernels.compile import inlined
+from roadworthy.kernels import rule
+from roadworthy.kernels.vectors import EIGHT, lowest_bit, prefetch_eight, prefetch_entry
 from roadworthy.scenario.grid import CELL_M, cell_along
 from roadworthy.scenario.prepare import PIECE_M
 from roadworthy.scenario.schema import Floats, Ints
-from roadworthy.sim.maps.pieces import is_piece_major, nearest_of_eight
-from roadworthy.sim.rules.edges import eight_contacts, one_contact
-from roadworthy.sim.rules.vectors import EIGHT, fetch, fetch_eight, lowest_bit
+from roadworthy.sim.maps.road_points import is_entry_major, nearest_of_eight
+from roadworthy.sim.rules.off_road_simd import eight_contacts, one_contact
 from roadworthy.sim.state import (
     COLUMNS,
     COS,
@@ -66,11 +66,11 @@ _ANGLE_SQUARE = np.float32(2.0)
 _STAY_SQUARE = np.float32(0.04)
 _NO_COST = np.float32(1e9)
 _CELL = np.float32(CELL_M)
-_NOTCHES_PER_M = np.float32(4096.0)
+_GRID_STEPS_PER_M = np.float32(4096.0)
 _LONGEST_HALF_M = np.float32(PIECE_M / 2 + 0.01)  # of a piece, rounded up
 
 
-@inlined
+@rule(inline=True)
 def edge_contact(maps: Maps, m: int, agents: Floats, a: int) -> tuple[int, int]:
     """Whether agent a's box touches a road edge (1 or 0), and if its move left the road (1), came back (-1) or neither.
 
@@ -97,7 +97,7 @@ def edge_contact(maps: Maps, m: int, agents: Floats, a: int) -> tuple[int, int]:
     starts, numbers, edges = maps.cell_edge_starts[m], maps.cell_edges[m], maps.edges[m]
     twice_x, twice_y = x + before_x, y + before_y
     span_x, span_y = abs(move_x) + _SLACK_M, abs(move_y) + _SLACK_M
-    takes_eight = len(numbers) >= EIGHT and is_piece_major(edges)
+    takes_eight = len(numbers) >= EIGHT and is_entry_major(edges)
     touches, crossings = 0, 0
     for row in range(first_row, last_row + 1):
         place, end = starts[row * columns + first_column], starts[row * columns + last_column + 1]
@@ -144,7 +144,7 @@ def edge_contact(maps: Maps, m: int, agents: Floats, a: int) -> tuple[int, int]:
     return int(touches), int(crossings > 0) - int(crossings < 0)
 
 
-@inlined
+@rule(inline=True)
 def _crossing(x0: float, y0: float, x1: float, y1: float, before_x: float, before_y: float, x: float, y: float) -> int:
     """+1 if a move crosses a segment from its left to its right, -1 from right to left, else 0.
 
@@ -161,19 +161,19 @@ def _crossing(x0: float, y0: float, x1: float, y1: float, before_x: float, befor
     return 1 if starts_left else -1
 
 
-@inlined
+@rule(inline=True)
 def _is_left(x0: float, y0: float, x1: float, y1: float, x: float, y: float) -> bool:
     """Whether a point is to the left of the line through two others, or on it."""
-    ax, ay = _notches(x0), _notches(y0)
-    return bool((_notches(x1) - ax) * (_notches(y) - ay) >= (_notches(y1) - ay) * (_notches(x) - ax))
+    ax, ay = _grid_steps(x0), _grid_steps(y0)
+    return bool((_grid_steps(x1) - ax) * (_grid_steps(y) - ay) >= (_grid_steps(y1) - ay) * (_grid_steps(x) - ax))
 
 
-@inlined
-def _notches(place: float) -> Any:
-    return np.int64(np.rint(place * _NOTCHES_PER_M))
+@rule(inline=True)
+def _grid_steps(place: float) -> Any:
+    return np.int64(np.rint(place * _GRID_STEPS_PER_M))
 
 
-@inlined
+@rule(inline=True)
 def _is_listed_before(
     starts: Ints, numbers: Ints, place: int, row: int, first_row: int, first_column: int, last_column: int, columns: int
 ) -> bool:
@@ -186,8 +186,8 @@ def _is_listed_before(
     return False
 
 
-@inlined
-def locate(maps: Maps, m: int, agents: Floats, marks: Ints, a: int) -> None:
+@rule(inline=True)
+def locate_on_lane(maps: Maps, m: int, agents: Floats, flags: Ints, a: int) -> None:
     """Write which lane agent a is on, and how it lies to it: LANE and the lines LANE_...
 
     That is the lane of the piece for which this is least, among those in the list of the agent's cell that are no
@@ -200,7 +200,7 @@ def locate(maps: Maps, m: int, agents: Floats, marks: Ints, a: int) -> None:
     west, south = maps.origins[m, 0], maps.origins[m, 1]
     column, row = cell_along(x, west, columns), cell_along(y, south, rows)
     entries = maps.lane_lists[m, maps.cell_lists[m, row * columns + column]]
-    points, was_on = maps.lane_points[m], marks[LANE, a]
+    points, was_on = maps.lane_points[m], flags[LANE, a]
     # The pieces of the lane that it was on: numbers that follow each other.
     own, own_count = np.uint32(0), np.uint32(0)
     if was_on >= 0 and was_on < maps.sizes[m, LANE_COUNT]:
@@ -219,7 +219,7 @@ def locate(maps: Maps, m: int, agents: Floats, marks: Ints, a: int) -> None:
     off_middle = np.sqrt((x - middle_x) * (x - middle_x) + (y - middle_y) * (y - middle_y))
 
     # Eight entries are looked at before asking whether that was enough; it is for 95 of 100 agents.
-    takes_eight = count >= EIGHT and is_piece_major(points)
+    takes_eight = count >= EIGHT and is_entry_major(points)
     least, found = _NO_COST, -1
     for first in range(0, count, EIGHT):
         last = min(first + EIGHT, count)
@@ -249,7 +249,7 @@ def locate(maps: Maps, m: int, agents: Floats, marks: Ints, a: int) -> None:
         if away > _ZERO and away * away > least:
             break
     if found < 0:
-        marks[LANE, a] = -1
+        flags[LANE, a] = -1
         agents[LANE_OFFSET, a], agents[LANE_COS, a], agents[LANE_SIN, a] = _ZERO, _ONE, _ZERO
         agents[LANE_LIMIT, a] = _ZERO
         return
@@ -257,15 +257,15 @@ def locate(maps: Maps, m: int, agents: Floats, marks: Ints, a: int) -> None:
     c, s = pcos[k], psin[k]
     # Most agents stay on their lane; whose piece it is would have to be waited for.
     if not np.uint32(np.uint32(k) - own) < own_count:
-        marks[LANE, a] = maps.lane_point_lanes[m, k]
+        flags[LANE, a] = maps.lane_point_lanes[m, k]
     agents[LANE_OFFSET, a] = (y - py[k]) * c - (x - px[k]) * s
     agents[LANE_COS, a] = cos * c + sin * s
     agents[LANE_SIN, a] = sin * c - cos * s
     agents[LANE_LIMIT, a] = points[POINT_LIMIT, k]
 
 
-@inlined
-def fetch_roads(maps: Maps, m: int, agents: Floats, count: int, lists: Ints) -> None:
+@rule(inline=True)
+def prefetch_map(maps: Maps, m: int, agents: Floats, count: int, lists: Ints) -> None:
     """Bring into the cache what is about to be read of the map around the first agents.
 
     Waiting for one thing after the other takes longer. Each pass reads what the one before has fetched, for all agents.
@@ -280,29 +280,29 @@ def fetch_roads(maps: Maps, m: int, agents: Floats, count: int, lists: Ints) -> 
     row_above = columns if rows > 1 else 0  # most boxes lie in two rows of cells
     for a in range(count):
         lists[a] = cell_along(agents[Y, a], south, rows) * columns + cell_along(agents[X, a], west, columns)
-        fetch(cell_lists, lists[a])
+        prefetch_entry(cell_lists, lists[a])
         corner = _corner_cell(agents, a, west, south, columns, rows)
-        fetch(starts, corner)
-        fetch(starts, corner + row_above)
+        prefetch_entry(starts, corner)
+        prefetch_entry(starts, corner + row_above)
     for a in range(count):
         lists[a] = cell_lists[lists[a]]
         first = lists[a] * length
-        fetch(lanes, first)
-        fetch(lanes, first + length // 2)
-        fetch(edges, first)
-        fetch(edges, first + length // 2)
+        prefetch_entry(lanes, first)
+        prefetch_entry(lanes, first + length // 2)
+        prefetch_entry(edges, first)
+        prefetch_entry(edges, first + length // 2)
         corner = _corner_cell(agents, a, west, south, columns, rows)
-        fetch(cell_edges, starts[corner])
-        fetch(cell_edges, starts[corner + row_above])
+        prefetch_entry(cell_edges, starts[corner])
+        prefetch_entry(cell_edges, starts[corner + row_above])
     for a in range(count):
-        fetch_eight(points, lanes[lists[a]], 0)
+        prefetch_eight(points, lanes[lists[a]], 0)
         corner = _corner_cell(agents, a, west, south, columns, rows)
-        fetch(segments, cell_edges[min(starts[corner], last)] * EIGHT)
-        fetch(segments, cell_edges[min(starts[corner + row_above], last)] * EIGHT)
+        prefetch_entry(segments, cell_edges[min(starts[corner], last)] * EIGHT)
+        prefetch_entry(segments, cell_edges[min(starts[corner + row_above], last)] * EIGHT)
 
 
-@inlined
-def fetch_lists(maps: Maps, m: int, agents: Floats, count: int) -> None:
+@rule(inline=True)
+def prefetch_lists(maps: Maps, m: int, agents: Floats, count: int) -> None:
     """Bring into the cache which pieces of the map are around the first agents."""
     columns, rows = maps.sizes[m, COLUMNS], maps.sizes[m, ROWS]
     west, south = maps.origins[m, 0], maps.origins[m, 1]
@@ -311,13 +311,13 @@ def fetch_lists(maps: Maps, m: int, agents: Floats, count: int) -> None:
     for a in range(count):
         cell = cell_along(agents[Y, a], south, rows) * columns + cell_along(agents[X, a], west, columns)
         first = cell_lists[cell] * length
-        fetch(lanes, first)
-        fetch(lanes, first + length // 2)
-        fetch(edges, first)
-        fetch(edges, first + length // 2)
+        prefetch_entry(lanes, first)
+        prefetch_entry(lanes, first + length // 2)
+        prefetch_entry(edges, first)
+        prefetch_entry(edges, first + length // 2)
 
 
-@inlined
+@rule(inline=True)
 def _corner_cell(agents: Floats, a: int, west: float, south: float, columns: int, rows: int) -> int:
     """The cell that agent a's box reaches to in the south-west, in the last row but one at most."""
     x, y, radius = agents[X, a], agents[Y, a], agents[RADIUS, a]

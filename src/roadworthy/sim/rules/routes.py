@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from roadworthy.kernels.compile import inlined, rule
+from roadworthy.kernels import rule
 from roadworthy.scenario.grid import cell_along
 from roadworthy.scenario.schema import AgentType, Ints, LaneType
 from roadworthy.sim.rules import draws
-from roadworthy.sim.rules.path import FAR, Real, Road, nearest_place, seek
+from roadworthy.sim.rules.route_geometry import FAR, Real, Road, nearest_place, seek
 from roadworthy.sim.state import (
     COLUMNS,
     COS,
@@ -75,7 +75,7 @@ _AGAINST_M2 = np.float32(60.0)  # weight of 1 - cos against square metres, for a
 _ZERO, _ONE = np.float32(0.0), np.float32(1.0)
 
 
-@inlined
+@rule(inline=True)
 def is_lane_for(maps: Maps, m: int, lane: int, kind: int) -> bool:
     """Whether an agent of a type may take a lane: bicycle lanes are for cyclists; one without pieces is for nobody."""
     lanes = maps.lanes[m]
@@ -84,7 +84,7 @@ def is_lane_for(maps: Maps, m: int, lane: int, kind: int) -> bool:
     return lanes[LANE_TYPE, lane] != _BIKE_LANE or kind == _CYCLIST
 
 
-@inlined
+@rule(inline=True)
 def _lanes_onward(maps: Maps, m: int, lane: int, kind: int) -> Any:
     """How many lanes can follow a lane, counted up to 2: a junction's lane leads to a road, which may leave the map."""
     lanes, successors = maps.lanes[m], maps.successors[m]
@@ -99,7 +99,7 @@ def _lanes_onward(maps: Maps, m: int, lane: int, kind: int) -> Any:
     return onward
 
 
-@inlined
+@rule(inline=True)
 def _draw_next(maps: Maps, m: int, lane: int, kind: int, key: int, a: int, step: int, number: int) -> Any:
     """A lane that follows, drawn among those that lead on furthest; -1 at a dead end."""
     lanes, successors = maps.lanes[m], maps.successors[m]
@@ -133,22 +133,22 @@ def route_key(seed: int, spawns: int) -> Any:
 
 
 @rule
-def extend_route(maps: Maps, m: int, marks: Ints, a: int, key: int, step: int, most: int) -> None:
+def extend_route(maps: Maps, m: int, flags: Ints, a: int, key: int, step: int, most: int) -> None:
     """Draw lanes after the last one, until the route has `most` (up to ROUTE_LANES) or the road ends.
 
     Where the road ends before that, it is drawn anew from the last fork on, some times, and then from the fork before:
     who is to drive on and on leaves the map only where hardly a way leads on. The first lanes stay, since a spawn looks
     at these alone.
     """
-    if marks[ROUTE_LENGTH, a] == 0:
+    if flags[ROUTE_LENGTH, a] == 0:
         return
-    _draw_lanes(maps, m, marks, a, key, step, min(most, _LANES_FIRST), 0)
+    _draw_lanes(maps, m, flags, a, key, step, min(most, _LANES_FIRST), 0)
     starts = maps.lanes[m, LANE_SUCCESSOR_START]
-    first, longest, failures = np.int64(marks[ROUTE_LENGTH, a]), np.int64(0), 0
+    first, longest, failures = np.int64(flags[ROUTE_LENGTH, a]), np.int64(0), 0
     fork = first
     for way in range(_WAYS):
-        _draw_lanes(maps, m, marks, a, key, step, most, way)
-        length = np.int64(marks[ROUTE_LENGTH, a])
+        _draw_lanes(maps, m, flags, a, key, step, most, way)
+        length = np.int64(flags[ROUTE_LENGTH, a])
         if length >= most or way == _WAYS - 1:
             return
         if length > longest:
@@ -156,70 +156,70 @@ def extend_route(maps: Maps, m: int, marks: Ints, a: int, key: int, step: int, m
         else:
             failures += 1
             fork -= failures % _PATIENCE == 0
-        while fork >= first and starts[marks[ROUTE + fork - 1, a] + 1] - starts[marks[ROUTE + fork - 1, a]] == 1:
+        while fork >= first and starts[flags[ROUTE + fork - 1, a] + 1] - starts[flags[ROUTE + fork - 1, a]] == 1:
             fork -= 1
         if fork < first:
             return
-        marks[ROUTE_LENGTH, a] = fork
+        flags[ROUTE_LENGTH, a] = fork
 
 
 @rule
-def _draw_lanes(maps: Maps, m: int, marks: Ints, a: int, key: int, step: int, most: int, way: int) -> None:
+def _draw_lanes(maps: Maps, m: int, flags: Ints, a: int, key: int, step: int, most: int, way: int) -> None:
     """Draw lanes after the last one of agent a's route, in one of several ways."""
-    length = marks[ROUTE_LENGTH, a]
+    length = flags[ROUTE_LENGTH, a]
     while length < most:
         number = length + ROUTE_LANES * way
-        lane = _draw_next(maps, m, marks[ROUTE + length - 1, a], marks[TYPE, a], key, a, step, number)
+        lane = _draw_next(maps, m, flags[ROUTE + length - 1, a], flags[TYPE, a], key, a, step, number)
         if lane < 0:
             break
-        marks[ROUTE + length, a] = lane
+        flags[ROUTE + length, a] = lane
         length += 1
-    marks[ROUTE_LENGTH, a] = length
+    flags[ROUTE_LENGTH, a] = length
 
 
 @rule
-def draw_route(maps: Maps, m: int, marks: Ints, a: int, lane: int, key: int, step: int, most: int) -> None:
+def draw_route(maps: Maps, m: int, flags: Ints, a: int, lane: int, key: int, step: int, most: int) -> None:
     """A route of at most so many lanes, from a lane on. `key` is that of `route_key`, `step` the world's.
 
     `extend_route` with the same key and step makes it longer: the result is the same in one go or in several.
     """
-    marks[ROUTE, a] = lane
-    marks[ROUTE_LENGTH, a] = 1
-    marks[ROUTE_PLACE, a] = 0
-    extend_route(maps, m, marks, a, key, step, most)
+    flags[ROUTE, a] = lane
+    flags[ROUTE_LENGTH, a] = 1
+    flags[ROUTE_PLACE, a] = 0
+    extend_route(maps, m, flags, a, key, step, most)
 
 
 @rule
-def _make_room(maps: Maps, m: int, marks: Ints, a: int, key: int, step: int) -> None:
+def _refill_route(maps: Maps, m: int, flags: Ints, a: int, key: int, step: int) -> None:
     """Where few lanes are left ahead, drop those that were passed and draw further ones."""
-    length, passed = marks[ROUTE_LENGTH, a], marks[ROUTE_PLACE, a] - _KEPT_BEHIND
-    if length - marks[ROUTE_PLACE, a] > _LANES_AHEAD or passed <= 0:
+    length, passed = flags[ROUTE_LENGTH, a], flags[ROUTE_PLACE, a] - _KEPT_BEHIND
+    if length - flags[ROUTE_PLACE, a] > _LANES_AHEAD or passed <= 0:
         return
     for k in range(length - passed):
-        marks[ROUTE + k, a] = marks[ROUTE + k + passed, a]
-    marks[ROUTE_LENGTH, a] = length - passed
-    marks[ROUTE_PLACE, a] -= passed
-    extend_route(maps, m, marks, a, key, step, ROUTE_LANES)
+        flags[ROUTE + k, a] = flags[ROUTE + k + passed, a]
+    flags[ROUTE_LENGTH, a] = length - passed
+    flags[ROUTE_PLACE, a] -= passed
+    extend_route(maps, m, flags, a, key, step, ROUTE_LANES)
 
 
 @rule
 def advance_place(worlds: Worlds, maps: Maps, w: int, a: int, distance: Real) -> bool:
     """Move agent a's place on its route forward; False where that is beyond the route's end."""
-    agents, marks, clock = worlds.agents[w], worlds.marks[w], worlds.clocks[w]
+    agents, flags, clock = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w]
     m = clock[MAP]
     road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
     place, arc = seek(
         road,
-        marks,
+        flags,
         a,
-        marks[ROUTE_PLACE, a],
+        flags[ROUTE_PLACE, a],
         agents[PATH_ARC, a] + distance,
     )
-    is_on_it = arc <= maps.lane_lengths[m, marks[ROUTE + place, a]]
+    is_on_it = arc <= maps.lane_lengths[m, flags[ROUTE + place, a]]
     agents[PATH_ARC, a] = arc
-    if place != marks[ROUTE_PLACE, a]:
-        marks[ROUTE_PLACE, a] = place
-        _make_room(maps, m, marks, a, route_key(worlds.seeds[w], marks[SPAWNS, a]), clock[STEP])
+    if place != flags[ROUTE_PLACE, a]:
+        flags[ROUTE_PLACE, a] = place
+        _refill_route(maps, m, flags, a, route_key(worlds.seeds[w], flags[SPAWNS, a]), clock[STEP])
     return is_on_it
 
 
@@ -229,16 +229,16 @@ def place_on_route(worlds: Worlds, maps: Maps, w: int, a: int) -> Real:
 
     Sets ROUTE_PLACE, PATH_ARC and PATH_OFFSET, and draws further lanes as needed. An agent too far off keeps its place.
     """
-    agents, marks, clock = worlds.agents[w], worlds.marks[w], worlds.clocks[w]
+    agents, flags, clock = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w]
     m = clock[MAP]
-    if marks[ROUTE_LENGTH, a] == 0:
+    if flags[ROUTE_LENGTH, a] == 0:
         return FAR
     road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
     place, arc, offset, distance = nearest_place(
         road,
-        marks,
+        flags,
         a,
-        marks[ROUTE_PLACE, a],
+        flags[ROUTE_PLACE, a],
         agents[PATH_ARC, a],
         _BEHIND_M,
         _AHEAD_M,
@@ -248,17 +248,17 @@ def place_on_route(worlds: Worlds, maps: Maps, w: int, a: int) -> Real:
     if not distance < _LOST_M:
         return distance
     agents[PATH_ARC, a], agents[PATH_OFFSET, a] = arc, offset
-    marks[ROUTE_PLACE, a] = place
-    _make_room(maps, m, marks, a, route_key(worlds.seeds[w], marks[SPAWNS, a]), clock[STEP])
+    flags[ROUTE_PLACE, a] = place
+    _refill_route(maps, m, flags, a, route_key(worlds.seeds[w], flags[SPAWNS, a]), clock[STEP])
     return distance
 
 
 @rule
-def length_ahead(road: Road, marks: Ints, a: int, place: int, arc: Real) -> Real:
+def length_ahead(road: Road, flags: Ints, a: int, place: int, arc: Real) -> Real:
     """Metres from a place to the end of agent a's route."""
     total = -arc
-    for k in range(place, marks[ROUTE_LENGTH, a]):
-        total += road.lengths[marks[ROUTE + k, a]]
+    for k in range(place, flags[ROUTE_LENGTH, a]):
+        total += road.lengths[flags[ROUTE + k, a]]
     return total
 
 
@@ -339,7 +339,7 @@ def _start_lane(maps: Maps, m: int, scenarios: Scenarios, s: int, worlds: Worlds
     Among the lanes beside which it stands, the one of least square distance, weighed direction and misfit of what
     follows in the recording: where lanes lie on top of each other, what comes next tells which one it is.
     """
-    agents, marks, points, motion = worlds.agents[w], worlds.marks[w], maps.lane_points[m], scenarios.motion[s]
+    agents, flags, points, motion = worlds.agents[w], worlds.agent_flags[w], maps.lane_points[m], scenarios.motion[s]
     x, y, cos, sin = agents[X, a], agents[Y, a], agents[COS, a], agents[SIN, a]
     off = _STANDING_OFF_M
     for frame in range(0, scenarios.counts[s, FRAME_COUNT], _FRAME_STRIDE):
@@ -359,7 +359,7 @@ def _start_lane(maps: Maps, m: int, scenarios: Scenarios, s: int, worlds: Worlds
         across = dy * points[POINT_COS, i] - dx * points[POINT_SIN, i]
         alike = cos * points[POINT_COS, i] + sin * points[POINT_SIN, i]
         is_beside = abs(along) <= points[POINT_HALF, i] + _BEYOND_ENDS_M and abs(across) <= off
-        if is_beside and alike >= _LEAST_COS and is_lane_for(maps, m, lane, marks[TYPE, a]):
+        if is_beside and alike >= _LEAST_COS and is_lane_for(maps, m, lane, flags[TYPE, a]):
             misfit = min(_misfit(maps, m, scenarios, s, a, lane), _FITTING_M2)
             cost = across * across + _DIRECTION_M2 * (_ONE - alike) + misfit
             if cost < best:
@@ -374,17 +374,17 @@ def trace_route(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int
     At each fork the lane nearest to the recorded future is taken. Who is on no lane (pedestrians, parked cars, absent
     agents) gets none.
     """
-    agents, marks, clock = worlds.agents[w], worlds.marks[w], worlds.clocks[w]
-    m, s, kind = clock[MAP], clock[SCENARIO], marks[TYPE, a]
+    agents, flags, clock = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w]
+    m, s, kind = clock[MAP], clock[SCENARIO], flags[TYPE, a]
     lanes, successors = maps.lanes[m], maps.successors[m]
-    marks[ROUTE_LENGTH, a] = marks[ROUTE_PLACE, a] = 0
+    flags[ROUTE_LENGTH, a] = flags[ROUTE_PLACE, a] = 0
     agents[PATH_ARC, a] = agents[PATH_OFFSET, a] = _ZERO
-    if marks[IS_PRESENT, a] == 0 or kind == _PEDESTRIAN:
+    if flags[IS_PRESENT, a] == 0 or kind == _PEDESTRIAN:
         return
     lane = _start_lane(maps, m, scenarios, s, worlds, w, a)
     if lane < 0:
         return
-    marks[ROUTE, a] = lane
+    flags[ROUTE, a] = lane
     length = 1
     while length < ROUTE_LANES:
         best, onward = _FITTING_M2, np.int64(-1)
@@ -396,15 +396,15 @@ def trace_route(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int
         if onward < 0:
             break
         lane = onward
-        marks[ROUTE + length, a] = lane
+        flags[ROUTE + length, a] = lane
         length += 1
-    marks[ROUTE_LENGTH, a] = length
-    extend_route(maps, m, marks, a, route_key(worlds.seeds[w], marks[SPAWNS, a]), clock[STEP], ROUTE_LANES)
+    flags[ROUTE_LENGTH, a] = length
+    extend_route(maps, m, flags, a, route_key(worlds.seeds[w], flags[SPAWNS, a]), clock[STEP], ROUTE_LANES)
     road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
-    end = road.lengths[marks[ROUTE, a]]
+    end = road.lengths[flags[ROUTE, a]]
     place, arc, offset, _ = nearest_place(
         road,
-        marks,
+        flags,
         a,
         0,
         _ZERO,
@@ -413,5 +413,5 @@ def trace_route(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int
         agents[X, a],
         agents[Y, a],
     )
-    marks[ROUTE_PLACE, a] = place
+    flags[ROUTE_PLACE, a] = place
     agents[PATH_ARC, a], agents[PATH_OFFSET, a] = arc, offset

@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from roadworthy.kernels.compile import rule
+from roadworthy.kernels import rule
 from roadworthy.scenario.grid import CELL_M
 from roadworthy.scenario.schema import AgentType, Floats, Ints, LaneType
 from roadworthy.sim.rules import draws
 from roadworthy.sim.rules.collision import boxes_touch
 from roadworthy.sim.rules.goals import goal_line
-from roadworthy.sim.rules.joining import join_traffic
-from roadworthy.sim.rules.path import FAR, Real, Road, nearest_place, piece_at, route_pose
+from roadworthy.sim.rules.route_geometry import FAR, Real, Road, nearest_place, point_at, route_pose
 from roadworthy.sim.rules.routes import (
     draw_route,
     extend_route,
@@ -27,6 +26,7 @@ from roadworthy.sim.rules.routes import (
     place_on_route,
     route_key,
 )
+from roadworthy.sim.rules.spawn_in_traffic import join_traffic
 from roadworthy.sim.state import (
     ACCELERATION,
     ACROSS,
@@ -37,7 +37,7 @@ from roadworthy.sim.state import (
     GOAL_COUNT,
     GOAL_DISTANCE,
     GOALS,
-    GOALS_ASKED,
+    GOALS_REQUIRED,
     HEADING,
     IS_PRESENT,
     JERK,
@@ -50,7 +50,6 @@ from roadworthy.sim.state import (
     LANE_TYPE,
     LATERAL,
     LENGTH,
-    LINE,
     MAP,
     PATH_ARC,
     PATH_OFFSET,
@@ -68,6 +67,7 @@ from roadworthy.sim.state import (
     ROUTE_LANES,
     ROUTE_LENGTH,
     ROUTE_PLACE,
+    SIGN_AHEAD,
     SIN,
     SLOWEST,
     SPAWNS,
@@ -108,21 +108,21 @@ def spawn(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int, p: P
     Of the places tried the best is taken: with room for all its goals on the route, and not in a junction. The boxes of
     others are at least p.spawn_gap away, and nobody has to brake hard for who appears.
     """
-    agents, marks, m = worlds.agents[w], worlds.marks[w], worlds.clocks[w, MAP]
+    agents, flags, m = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w, MAP]
     road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
-    key = route_key(worlds.seeds[w], marks[SPAWNS, a])
-    marks[SPAWNS, a] += 1
-    marks[IS_PRESENT, a] = 0
-    _draw_size(agents, marks, a, key)
-    _rest(agents, marks, a)
+    key = route_key(worlds.seeds[w], flags[SPAWNS, a])
+    flags[SPAWNS, a] += 1
+    flags[IS_PRESENT, a] = 0
+    _draw_size(agents, flags, a, key)
+    _clear_motion(agents, flags, a)
     if not _find_place(worlds, maps, scenarios, w, a, key, p):
-        marks[ROUTE_LENGTH, a] = marks[ROUTE_PLACE, a] = 0
+        flags[ROUTE_LENGTH, a] = flags[ROUTE_PLACE, a] = 0
         return False
     agents[HEADING, a] = np.arctan2(agents[SIN, a], agents[COS, a])
     agents[PREVIOUS_X, a], agents[PREVIOUS_Y, a] = agents[X, a], agents[Y, a]
-    _set_goals(agents, marks, a, road, p)
-    _describe_lane(agents, marks, a, road)
-    marks[IS_PRESENT, a] = 1
+    _set_goals(agents, flags, a, road, p)
+    _describe_lane(agents, flags, a, road)
+    flags[IS_PRESENT, a] = 1
     return True
 
 
@@ -165,8 +165,8 @@ def _draw_pace(key: int, a: int, attempt: int) -> Real:
 
 
 @rule
-def _draw_size(agents: Floats, marks: Ints, a: int, key: int) -> None:
-    size = _BICYCLE if marks[TYPE, a] == _CYCLIST else _CAR
+def _draw_size(agents: Floats, flags: Ints, a: int, key: int) -> None:
+    size = _BICYCLE if flags[TYPE, a] == _CYCLIST else _CAR
     length = size[0] + size[1] * draws.uniform(key, a, 0, draws.SIZE)
     width = size[2] + size[3] * draws.uniform(key, a, 1, draws.SIZE)
     agents[LENGTH, a], agents[WIDTH, a] = length, width
@@ -174,10 +174,10 @@ def _draw_size(agents: Floats, marks: Ints, a: int, key: int) -> None:
 
 
 @rule
-def _rest(agents: Floats, marks: Ints, a: int) -> None:
+def _clear_motion(agents: Floats, flags: Ints, a: int) -> None:
     agents[SPEED, a] = agents[ACCELERATION, a] = agents[LATERAL, a] = agents[JERK, a] = agents[STEERING, a] = _ZERO
     agents[ALONG, a] = agents[ACROSS, a] = agents[SLOWEST, a] = agents[PATH_OFFSET, a] = _ZERO
-    marks[LINE, a] = -1
+    flags[SIGN_AHEAD, a] = -1
 
 
 @rule
@@ -186,32 +186,32 @@ def _try_place(worlds: Worlds, maps: Maps, w: int, a: int, key: int, attempt: in
 
     -1 if the place can't be used, or will score less than `least`.
     """
-    agents, marks, clock = worlds.agents[w], worlds.marks[w], worlds.clocks[w]
+    agents, flags, clock = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w]
     m, nothing = clock[MAP], np.int64(-1)
     road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
     points, count = road.points, maps.sizes[m, LANE_POINT_COUNT]
     if count == 0:
         return nothing
-    piece = draws.choose(key, a, attempt, draws.SPAWN, count)
-    half = points[POINT_HALF, piece]
-    lane = maps.lane_point_lanes[m, piece]
+    point = draws.choose(key, a, attempt, draws.SPAWN, count)
+    half = points[POINT_HALF, point]
+    lane = maps.lane_point_lanes[m, point]
     # Pieces are short in bends: a long one is taken more often, so that every metre of road is as likely.
     if draws.uniform(key, a, attempt, draws.SPAWN + draws.PURPOSES) * _LONGEST_HALF_M > half:
         return nothing
-    if not is_lane_for(maps, m, lane, marks[TYPE, a]):
+    if not is_lane_for(maps, m, lane, flags[TYPE, a]):
         return nothing
     share = _TWO * draws.uniform(key, a, attempt, draws.SPAWN + 2 * draws.PURPOSES) - _ONE
-    arc = points[POINT_ARC, piece] + half * share
+    arc = points[POINT_ARC, point] + half * share
     agents[PATH_ARC, a] = arc
     # The lane that follows tells the direction at the end of this one, and whether it is a junction. The rest of the
     # route is drawn where these have not spoken against the place.
-    draw_route(maps, m, marks, a, lane, key, clock[STEP], 2)
-    agents[X, a], agents[Y, a], agents[COS, a], agents[SIN, a] = route_pose(road, marks, a, 0, arc, _ZERO)
-    if _is_crowded(agents, marks, a, clock[AGENT_COUNT], p.spawn_gap):
+    draw_route(maps, m, flags, a, lane, key, clock[STEP], 2)
+    agents[X, a], agents[Y, a], agents[COS, a], agents[SIN, a] = route_pose(road, flags, a, 0, arc, _ZERO)
+    if _is_crowded(agents, flags, a, clock[AGENT_COUNT], p.spawn_gap):
         return nothing
-    x, y, _, _ = route_pose(road, marks, a, 0, arc, _HALF * agents[LENGTH, a] + _ONE)
+    x, y, _, _ = route_pose(road, flags, a, 0, arc, _HALF * agents[LENGTH, a] + _ONE)
     is_clear = not (
-        _is_in_junction(maps, m, marks, a, agents[X, a], agents[Y, a]) or _is_in_junction(maps, m, marks, a, x, y)
+        _is_in_junction(maps, m, flags, a, agents[X, a], agents[Y, a]) or _is_in_junction(maps, m, flags, a, x, y)
     )
     return np.int64(is_clear) if 1 + 2 * p.goal_count + is_clear >= least else nothing
 
@@ -223,23 +223,23 @@ def _rate_place(worlds: Worlds, maps: Maps, w: int, a: int, key: int, is_clear: 
     That is 1, plus 2 for each goal that the route has room for, plus 1 if it is not in a junction; 0 if the route is
     too short.
     """
-    agents, marks, clock = worlds.agents[w], worlds.marks[w], worlds.clocks[w]
+    agents, flags, clock = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w]
     m = clock[MAP]
     road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
-    extend_route(maps, m, marks, a, key, clock[STEP], ROUTE_LANES)
-    room = _room_for_goals(road, agents, marks, a, marks[ROUTE_PLACE, a], agents[PATH_ARC, a])
+    extend_route(maps, m, flags, a, key, clock[STEP], ROUTE_LANES)
+    room = _room_for_goals(road, agents, flags, a, flags[ROUTE_PLACE, a], agents[PATH_ARC, a])
     if not room > _SHORTEST_ROUTE_M:
         return np.int64(0)
     return 1 + 2 * min(np.int64(room / p.goal_spacing), np.int64(p.goal_count)) + is_clear
 
 
 @rule
-def _is_crowded(agents: Floats, marks: Ints, a: int, count: int, gap: Real) -> bool:
+def _is_crowded(agents: Floats, flags: Ints, a: int, count: int, gap: Real) -> bool:
     """Whether somebody's box comes into agent a's box widened by the gap on all sides."""
     x, y, radius = agents[X, a], agents[Y, a], agents[RADIUS, a] + _TWO * gap
     for b in range(count):
         dx, dy, reach = agents[X, b] - x, agents[Y, b] - y, agents[RADIUS, b] + radius
-        if b != a and marks[IS_PRESENT, b] != 0 and dx * dx + dy * dy <= reach * reach:
+        if b != a and flags[IS_PRESENT, b] != 0 and dx * dx + dy * dy <= reach * reach:
             if boxes_touch(
                 x,
                 y,
@@ -259,10 +259,10 @@ def _is_crowded(agents: Floats, marks: Ints, a: int, count: int, gap: Real) -> b
 
 
 @rule
-def _is_in_junction(maps: Maps, m: int, marks: Ints, a: int, x: Real, y: Real) -> bool:
+def _is_in_junction(maps: Maps, m: int, flags: Ints, a: int, x: Real, y: Real) -> bool:
     """Whether a lane other than that of agent a's route and its next one comes close to a position."""
     points = maps.lane_points[m]
-    lane, following_lane = marks[ROUTE, a], marks[ROUTE + 1, a] if marks[ROUTE_LENGTH, a] > 1 else np.int32(-1)
+    lane, following_lane = flags[ROUTE, a], flags[ROUTE + 1, a] if flags[ROUTE_LENGTH, a] > 1 else np.int32(-1)
     entries, reach = maps.lane_lists[m, lane_list(maps, m, x, y)], _APART_M + _LONGEST_HALF_M + _SLACK_M
     for e in range(len(entries)):
         i = np.int64(entries[e])
@@ -286,39 +286,39 @@ def _is_in_junction(maps: Maps, m: int, marks: Ints, a: int, x: Real, y: Real) -
 
 
 @rule
-def _set_goals(agents: Floats, marks: Ints, a: int, road: Road, p: Params) -> None:
+def _set_goals(agents: Floats, flags: Ints, a: int, road: Road, p: Params) -> None:
     """Goals along the route, as many as fit before it ends; one at its end, if not even one does."""
-    place, arc = marks[ROUTE_PLACE, a], agents[PATH_ARC, a]
-    room = _room_for_goals(road, agents, marks, a, place, arc)
+    place, arc = flags[ROUTE_PLACE, a], agents[PATH_ARC, a]
+    room = _room_for_goals(road, agents, flags, a, place, arc)
     count, ahead = 0, _ZERO
     for g in range(p.goal_count):
         ahead += p.goal_spacing
         if ahead <= room or g == 0:
-            x, y, _, _ = route_pose(road, marks, a, place, arc, min(ahead, room))
+            x, y, _, _ = route_pose(road, flags, a, place, arc, min(ahead, room))
             agents[GOALS + 2 * g, a], agents[GOALS + 2 * g + 1, a] = x, y
             count += 1
         else:
             agents[GOALS + 2 * g, a] = agents[GOALS + 2 * g + 1, a] = _ZERO
-    marks[GOAL, a], marks[GOAL_COUNT, a], marks[GOALS_ASKED, a] = 0, count, count
+    flags[GOAL, a], flags[GOAL_COUNT, a], flags[GOALS_REQUIRED, a] = 0, count, count
     dx, dy = agents[GOALS, a] - agents[X, a], agents[GOALS + 1, a] - agents[Y, a]
     agents[GOAL_DISTANCE, a] = np.sqrt(dx * dx + dy * dy)
 
 
 @rule
-def _room_for_goals(road: Road, agents: Floats, marks: Ints, a: int, place: int, arc: Real) -> Real:
+def _room_for_goals(road: Road, agents: Floats, flags: Ints, a: int, place: int, arc: Real) -> Real:
     """Metres from a place to the last one on agent a's route where all of its box, and some more, is before the end.
 
     A route ends where the road leaves the map, and there is an edge across it.
     """
-    return length_ahead(road, marks, a, place, arc) - _HALF * agents[LENGTH, a] - _BEFORE_END_M
+    return length_ahead(road, flags, a, place, arc) - _HALF * agents[LENGTH, a] - _BEFORE_END_M
 
 
 @rule
-def _describe_lane(agents: Floats, marks: Ints, a: int, road: Road) -> None:
-    marks[LANE, a] = marks[ROUTE + marks[ROUTE_PLACE, a], a]
+def _describe_lane(agents: Floats, flags: Ints, a: int, road: Road) -> None:
+    flags[LANE, a] = flags[ROUTE + flags[ROUTE_PLACE, a], a]
     agents[LANE_OFFSET, a], agents[LANE_COS, a], agents[LANE_SIN, a] = _ZERO, _ONE, _ZERO
-    piece = piece_at(road, marks[LANE, a], agents[PATH_ARC, a])
-    agents[LANE_LIMIT, a] = road.points[POINT_LIMIT, piece]
+    point = point_at(road, flags[LANE, a], agents[PATH_ARC, a])
+    agents[LANE_LIMIT, a] = road.points[POINT_LIMIT, point]
 
 
 @rule
@@ -327,44 +327,44 @@ def new_goal(worlds: Worlds, maps: Maps, w: int, a: int, p: Params) -> bool:
 
     Who has no route, or is no longer near it, gets one from a lane near its last goal that goes about the same way.
     """
-    agents, marks, m = worlds.agents[w], worlds.marks[w], worlds.clocks[w, MAP]
+    agents, flags, m = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w, MAP]
     road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
-    last = goal_line(marks[GOAL_COUNT, a] + p.goal_count - 1, p)
+    last = goal_line(flags[GOAL_COUNT, a] + p.goal_count - 1, p)
     x, y = agents[last, a], agents[last + 1, a]
-    place, arc, distance = marks[ROUTE_PLACE, a], _ZERO, FAR
-    if marks[ROUTE_LENGTH, a] > 0:
+    place, arc, distance = flags[ROUTE_PLACE, a], _ZERO, FAR
+    if flags[ROUTE_LENGTH, a] > 0:
         place_on_route(worlds, maps, w, a)
         place, arc, _, distance = nearest_place(
             road,
-            marks,
+            flags,
             a,
-            marks[ROUTE_PLACE, a],
+            flags[ROUTE_PLACE, a],
             agents[PATH_ARC, a],
             _GOAL_BACK_M,
             _GOAL_FORTH_M,
             x,
             y,
         )
-    if distance > _GOAL_OFF_M or _room_for_goals(road, agents, marks, a, place, arc) < p.goal_spacing:
+    if distance > _GOAL_OFF_M or _room_for_goals(road, agents, flags, a, place, arc) < p.goal_spacing:
         if not _go_on_from(worlds, maps, w, a, x, y, p.goal_spacing):
             return False
-        place, arc = marks[ROUTE_PLACE, a], agents[PATH_ARC, a]
-        if _room_for_goals(road, agents, marks, a, place, arc) < p.goal_spacing:
+        place, arc = flags[ROUTE_PLACE, a], agents[PATH_ARC, a]
+        if _room_for_goals(road, agents, flags, a, place, arc) < p.goal_spacing:
             return False
-    goal = goal_line(marks[GOAL_COUNT, a], p)
-    agents[goal, a], agents[goal + 1, a], _, _ = route_pose(road, marks, a, place, arc, p.goal_spacing)
-    marks[GOAL_COUNT, a] += 1
+    goal = goal_line(flags[GOAL_COUNT, a], p)
+    agents[goal, a], agents[goal + 1, a], _, _ = route_pose(road, flags, a, place, arc, p.goal_spacing)
+    flags[GOAL_COUNT, a] += 1
     return True
 
 
 @rule
 def _go_on_from(worlds: Worlds, maps: Maps, w: int, a: int, x: Real, y: Real, spacing: Real) -> bool:
     """Give agent a a route that starts on a lane near a position, at that place; False if no lane there leads on."""
-    agents, marks, clock = worlds.agents[w], worlds.marks[w], worlds.clocks[w]
-    m, key = clock[MAP], route_key(worlds.seeds[w], marks[SPAWNS, a])
-    lane, arc = nearest_lane(maps, m, x, y, agents[COS, a], agents[SIN, a], marks[TYPE, a], spacing)
+    agents, flags, clock = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w]
+    m, key = clock[MAP], route_key(worlds.seeds[w], flags[SPAWNS, a])
+    lane, arc = nearest_lane(maps, m, x, y, agents[COS, a], agents[SIN, a], flags[TYPE, a], spacing)
     if lane < 0:
         return False
-    draw_route(maps, m, marks, a, lane, key, clock[STEP], ROUTE_LANES)
+    draw_route(maps, m, flags, a, lane, key, clock[STEP], ROUTE_LANES)
     agents[PATH_ARC, a] = arc
     return True

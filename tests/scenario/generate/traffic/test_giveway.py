@@ -20,7 +20,7 @@ LINE_M = 0.2  # what a painted line is wide: a bumper above it has not passed it
 
 
 def send(course: Course, stage: Stage, side: str, turn: Turn, before: float, speed: float | None = None) -> int:
-    """Put a car so many metres before the junction."""
+    """Put a car so many meters before the junction."""
     lane = course.approach(side)
     return stage.put_car(lane, course.lanes[lane].path.length - before, speed, plan=(course.movement(side, turn),))
 
@@ -102,7 +102,7 @@ def test_a_permitted_left_turn_waits_for_oncoming_traffic(seed: int) -> None:
     film = play(stage)
     place = crossing_point(PERMITTED, left, ahead)
     assert film.step_at(place, 1) < film.step_at(place, 0)
-    assert np.diff(film.v[1][film.there[1]]).min() / 0.1 > -1.0, "who goes first need not brake"
+    assert np.diff(film.v[1][film.present[1]]).min() / 0.1 > -1.0, "who goes first need not brake"
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -157,8 +157,8 @@ def zebra_scene(seed: int, before: float, arrives_s: float, speed: float = 11.0)
     course = straight_road(crosswalk_at=ZEBRA_AT_M)
     stage = course.stage(25.0, seed)
     stage.sdc = stage.put_car(course.roads["road"].forward[0], ZEBRA_AT_M - before, speed)
-    near = int(np.argmin(course.network.crosswalks[0].kerbs[:, 1]))  # the right side, seen by the car
-    stage.put_walker(0, arrives_s=arrives_s, kerb_number=near)
+    near = int(np.argmin(course.network.crosswalks[0].curbs[:, 1]))  # the right side, seen by the car
+    stage.put_walker(0, arrives_s=arrives_s, curb_number=near)
     return play(stage)
 
 
@@ -170,12 +170,12 @@ def on_zebra(film: Film) -> np.ndarray:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_pedestrian_on_a_crosswalk_is_let_pass(seed: int) -> None:
     film = zebra_scene(seed, before=70.0, arrives_s=1.5)
-    in_lane = film.there[1] & (film.y[1] > -3.5) & (film.y[1] < 0.0)
+    in_lane = film.present[1] & (film.y[1] > -3.5) & (film.y[1] < 0.0)
     assert in_lane.any(), "the pedestrian crosses"
     assert not (in_lane & on_zebra(film)).any()
     assert np.flatnonzero(in_lane)[0] < np.flatnonzero(on_zebra(film))[0], "and goes first"
     assert np.nanmin(film.v[0]) < 8.5, "the driver slows down"
-    assert film.x[0][film.there[0]][-1] > ZEBRA_AT_M + 10.0, "then the car goes on"
+    assert film.x[0][film.present[0]][-1] > ZEBRA_AT_M + 10.0, "then the car goes on"
     assert film.overlaps() == []
 
 
@@ -183,9 +183,9 @@ def test_a_pedestrian_on_a_crosswalk_is_let_pass(seed: int) -> None:
 def test_nobody_steps_before_a_car_that_can_not_stop_any_more(seed: int) -> None:
     film = zebra_scene(seed, before=16.0, arrives_s=1.0, speed=13.0)
     passed = int(np.flatnonzero(film.x[0] - film.lengths[0] / 2 > ZEBRA_AT_M + 1.5)[0])
-    assert (film.y[1, :passed][film.there[1, :passed]] < -3.5).all(), "waits at the kerb"
+    assert (film.y[1, :passed][film.present[1, :passed]] < -3.5).all(), "waits at the curb"
     assert np.diff(film.v[0, :passed]).min() / 0.1 > -2.0, "the driver need not brake hard"
-    assert (film.y[1][film.there[1]] > 0.0).any(), "and crosses behind it"
+    assert (film.y[1][film.present[1]] > 0.0).any(), "and crosses behind it"
 
 
 def test_an_empty_crosswalk_stops_nobody() -> None:

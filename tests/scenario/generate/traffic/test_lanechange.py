@@ -34,9 +34,9 @@ def test_a_change_leads_from_the_middle_of_one_lane_to_the_middle_of_the_other(s
     assert film.y[0, :10] == pytest.approx(np.full(10, MIDDLE_M[here]), abs=WANDER_M)
     assert film.y[0, 100:130] == pytest.approx(np.full(30, MIDDLE_M[there]), abs=WANDER_M)
     # Straight over: never back by more than the wandering, never beyond the middle of the other lane.
-    towards = (film.y[0] - MIDDLE_M[here]) * np.sign(MIDDLE_M[there] - MIDDLE_M[here])
-    assert (towards - np.maximum.accumulate(towards)).min() > -2 * WANDER_M
-    assert towards.max() < 3.5 + WANDER_M
+    toward = (film.y[0] - MIDDLE_M[here]) * np.sign(MIDDLE_M[there] - MIDDLE_M[here])
+    assert (toward - np.maximum.accumulate(toward)).min() > -2 * WANDER_M
+    assert toward.max() < 3.5 + WANDER_M
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -65,7 +65,7 @@ def test_a_faster_driver_overtakes_a_slow_one(seed: int) -> None:
     stage.put_car(OUTER, 110.0, 8.0, top_speed=8.0, script=Script.KEEP_LANE)
     stage.sdc = stage.put_car(OUTER, 40.0, 17.0, speed_factor=0.9)
     film = play(stage)
-    both = film.there.all(axis=0)
+    both = film.present.all(axis=0)
     assert film.x[1, both][-1] > film.x[0, both][-1] + 20.0
     assert film.overlaps() == []
 
@@ -75,7 +75,7 @@ def test_nobody_changes_lanes_on_an_empty_road(seed: int) -> None:
     stage = WIDE.stage(30.0, seed)
     stage.sdc = stage.put_car(OUTER, 40.0, 15.0)
     film = play(stage)
-    assert film.y[0][film.there[0]] == pytest.approx(np.full(film.there[0].sum(), MIDDLE_M[OUTER]), abs=WANDER_M)
+    assert film.y[0][film.present[0]] == pytest.approx(np.full(film.present[0].sum(), MIDDLE_M[OUTER]), abs=WANDER_M)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -107,4 +107,4 @@ def test_one_who_had_to_stop_at_the_end_of_a_closing_lane_still_gets_onto_the_ro
     stage = course.stage(30.0, seed)
     stage.sdc = stage.put_car(closing, course.lanes[closing].path.length - 8.0, 0.0, length=4.6)
     film = play(stage)
-    assert film.ahead_of(course.lanes[closing].end, 0)[film.there[0]][-1] > 20.0, "nobody is in the way"
+    assert film.ahead_of(course.lanes[closing].end, 0)[film.present[0]][-1] > 20.0, "nobody is in the way"

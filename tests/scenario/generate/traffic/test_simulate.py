@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from roadworthy.scenario.detect import BEHAVIORS
-from roadworthy.scenario.generate.producer import build_place
 from roadworthy.scenario.generate.roster import Roster, draw_cyclist, draw_driver, draw_pedestrian
+from roadworthy.scenario.generate.scenarios import build_place
 from roadworthy.scenario.generate.setups.street import cast_hard_stop, fill
 from roadworthy.scenario.generate.stage import Stage
 from roadworthy.scenario.generate.traffic.simulate import HARDEST_BRAKING
@@ -42,11 +42,11 @@ def drives(film: Film) -> np.ndarray:
 
 
 def test_nobody_drives_backwards(film: Film) -> None:
-    assert (film.v[film.there] >= 0.0).all()
+    assert (film.v[film.present] >= 0.0).all()
 
 
 def test_everybody_comes_once_and_leaves_once(film: Film) -> None:
-    appearances = np.diff(film.there.astype(np.int8), axis=1, prepend=0) == 1
+    appearances = np.diff(film.present.astype(np.int8), axis=1, prepend=0) == 1
     assert appearances.sum(axis=1).max() == 1
     assert appearances.any(axis=1).mean() > 0.5
 
@@ -121,7 +121,7 @@ def test_traffic_is_the_same_every_time() -> None:
 
 def longest_standstill_s(film: Film) -> float:
     """Of anybody who drives."""
-    stands = film.there & (np.nan_to_num(film.v, nan=1.0) < 0.1) & drives(film)[:, None]
+    stands = film.present & (np.nan_to_num(film.v, nan=1.0) < 0.1) & drives(film)[:, None]
     longest = np.zeros(len(stands), np.int64)
     now = np.zeros(len(stands), np.int64)
     for column in stands.T:
@@ -133,10 +133,10 @@ def longest_standstill_s(film: Film) -> float:
 def runs_on(film: Film) -> None:
     """At the end of a recording people still drive, arrive and leave."""
     late = slice(-200, None)
-    moving = film.there[:, late] & (np.nan_to_num(film.v[:, late]) > 1.0) & drives(film)[:, None]
+    moving = film.present[:, late] & (np.nan_to_num(film.v[:, late]) > 1.0) & drives(film)[:, None]
     assert moving.sum(axis=0).min() >= 1, "there is always somebody who drives"
     assert moving.sum(axis=0).mean() >= 4
-    changes = np.diff(film.there[:, -400:].astype(np.int8), axis=1)
+    changes = np.diff(film.present[:, -400:].astype(np.int8), axis=1)
     assert (changes == 1).sum() >= 3, "people still arrive"
     assert (changes == -1).sum() >= 3, "and leave"
 
@@ -175,7 +175,7 @@ def test_traffic_runs_on_for_five_minutes_and_nobody_is_stuck(behavior: str, num
 def test_one_who_brakes_by_script_stands_still_and_drives_on(seed: int) -> None:
     film = play(hard_stop(seed))
     speed = film.v[film.stage.sdc]
-    stands = speed[: np.flatnonzero(film.there[film.stage.sdc])[-1] + 1] == 0.0
+    stands = speed[: np.flatnonzero(film.present[film.stage.sdc])[-1] + 1] == 0.0
     assert stands.any()
     first = int(np.argmax(stands))
     assert stands[first : first + 30].all(), "it does not tremble"

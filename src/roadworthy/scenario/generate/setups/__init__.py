@@ -1,6 +1,6 @@
-"""Setups: for every behaviour class a network on which it can happen, and the people who make it happen.
+"""Setups: for every behavior class a network on which it can happen, and the people who make it happen.
 
-A setup only sets the stage. Whether the behaviour came about is for its detector to say, which knows nothing of setups.
+A setup only sets the stage. Whether the behavior came about is for its detector to say, which knows nothing of setups.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from roadworthy.scenario.generate.stage import Stage
 
 @dataclass(frozen=True)
 class Setup:
-    """How a behaviour class is brought about."""
+    """How a behavior class is brought about."""
 
     build: Callable[[np.random.Generator], Network]
     cast: Callable[[Stage], None]  # puts the self-driving car and its counterparts on the stage

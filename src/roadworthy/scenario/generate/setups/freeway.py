@@ -21,7 +21,7 @@ def first_lanes(network: Network) -> list[int]:
 
 
 def fill(stage: Stage) -> None:
-    """Free-flowing background traffic: about nine vehicles per kilometre and lane."""
+    """Free-flowing background traffic: about nine vehicles per kilometer and lane."""
     length = sum(lane.path.length for lane in stage.network.lanes)
     stage.fill(cars=int(length / 1000.0 * stage.rng.uniform(7.0, 12.0)), arrivals_every_s=stage.rng.uniform(3.5, 6.0))
 

@@ -17,20 +17,20 @@ EXAM_APPROACH_M = 20.0  # an exam starts while the car is still on its way to th
 
 
 def build_roundabout(rng: np.random.Generator) -> Network:
-    return build_town(rng, TownPlan(centre=JunctionControl.ROUNDABOUT))
+    return build_town(rng, TownPlan(center=JunctionControl.ROUNDABOUT))
 
 
 def build_unprotected(rng: np.random.Generator) -> Network:
     kinds = [JunctionControl.PERMITTED_SIGNAL, JunctionControl.PRIORITY, JunctionControl.PRIORITY]
-    return build_town(rng, TownPlan(centre=kinds[int(rng.integers(3))]))
+    return build_town(rng, TownPlan(center=kinds[int(rng.integers(3))]))
 
 
 def build_stopping(rng: np.random.Generator) -> Network:
-    return build_town(rng, TownPlan(centre=JunctionControl.PRIORITY))
+    return build_town(rng, TownPlan(center=JunctionControl.PRIORITY))
 
 
 def build_protected(rng: np.random.Generator) -> Network:
-    return build_town(rng, TownPlan(centre=JunctionControl.PROTECTED_SIGNAL))
+    return build_town(rng, TownPlan(center=JunctionControl.PROTECTED_SIGNAL))
 
 
 def cast_roundabout(stage: Stage) -> None:

@@ -105,14 +105,14 @@ def cast_pedestrian(stage: Stage) -> None:
         raise GenerationError("no crosswalk lies far enough from a junction")
     zebra, lane, span = spots[int(rng.integers(len(spots)))]
     distance = min(rng.uniform(30.0, 55.0), span - 5.0)
-    # Slow enough for a driver who is willing to let people cross, and people at the kerb in time to ask for it.
+    # Slow enough for a driver who is willing to let people cross, and people at the curb in time to ask for it.
     speed = min(network.lanes[lane].speed_limit, np.sqrt(4.0 * (distance - 10.0)))
     stage.sdc = stage.put_car(lane, span - distance, length=4.6, width=1.85, top_speed=float(speed))
-    middle = network.crosswalks[zebra].kerbs - stage.lane_point(lane, span)
+    middle = network.crosswalks[zebra].curbs - stage.lane_point(lane, span)
     near = int(np.argmin(np.hypot(*middle.T)))
     for number in range(int(rng.integers(1, 3))):
-        kerb = near if number == 0 and rng.random() < 0.8 else None
-        stage.put_walker(zebra, arrives_s=max(distance - 35.0, 0.0) / speed + rng.uniform(0.6, 1.8), kerb_number=kerb)
+        curb = near if number == 0 and rng.random() < 0.8 else None
+        stage.put_walker(zebra, arrives_s=max(distance - 35.0, 0.0) / speed + rng.uniform(0.6, 1.8), curb_number=curb)
     fill(stage)
 
 
@@ -154,7 +154,7 @@ def _long_lane(stage: Stage, shortest: float) -> int:
 
 
 def _two_lanes(stage: Stage) -> tuple[int, int, Script]:
-    """A lane, a neighbour that goes on, and the way from the one to the other."""
+    """A lane, a neighbor that goes on, and the way from the one to the other."""
     lanes = stage.network.lanes
     options = []
     for i, lane in enumerate(lanes):

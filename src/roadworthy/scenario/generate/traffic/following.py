@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 
 FAR_M = 1.0e6
 REACTION_S = 0.4  # from the wish to brake to the brakes' full effect

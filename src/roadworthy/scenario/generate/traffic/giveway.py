@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 from roadworthy.scenario.generate.traffic.following import FAR_M
 from roadworthy.scenario.generate.traffic.lights import FIRM_BRAKING, is_flashing, light_stops, sign_stops
 from roadworthy.scenario.generate.traffic.pedestrians import room_before_pedestrians
@@ -20,7 +20,7 @@ DECIDING_M = 45.0  # before a junction one begins to look for traffic that goes 
 
 @kernel
 def room_to_stop(tables, users, state, presence, lights, walkers, step, i):
-    """Metres from the front bumper to the nearest place where one has to stop, FAR_M if nowhere."""
+    """Meters from the front bumper to the nearest place where one has to stop, FAR_M if nowhere."""
     room = FAR_M
     me = state[i]
     half = 0.5 * users[i].length

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 from roadworthy.scenario.generate.traffic.following import FAR_M, following_acceleration
 from roadworthy.scenario.generate.traffic.leaders import follower_on_lane, leader_on_way
 from roadworthy.scenario.generate.traffic.place import beside
@@ -49,7 +49,7 @@ def consider_change(tables, users, state, presence, step, i, wanted, acceleratio
 
 @kernel
 def _try(tables, users, state, presence, step, i, other, reason, safe, must):
-    """Change to a neighbour lane if nobody has to brake harder than `safe` for it, and it is better or one must.
+    """Change to a neighbor lane if nobody has to brake harder than `safe` for it, and it is better or one must.
 
     `reason` is the speed that one wants and the acceleration that one has in the present lane.
     """
@@ -87,7 +87,7 @@ def _try(tables, users, state, presence, step, i, other, reason, safe, must):
         return False
     me.old_lane = me.lane
     me.blend_from = here.offset - there.offset
-    me.blend_start, me.blend_length = me.travelled, length
+    me.blend_start, me.blend_length = me.traveled, length
     me.changed_step = step
     me.s = s
     start_route(tables, users, state, i, other)
@@ -114,7 +114,7 @@ def _way_on(tables, lane):
 
 @kernel
 def _free_run(tables, lane):
-    """Metres of freeway that follow a lane."""
+    """Meters of freeway that follow a lane."""
     run = 0.0
     for _ in range(3):
         if tables.lanes[lane + 1].follow == tables.lanes[lane].follow:
@@ -146,7 +146,7 @@ def zipper_acceleration(tables, users, state, presence, i, wanted):
 def finish_change(state, i):
     """Forget a lane change that is over."""
     if state[i].blend_from != 0.0:
-        part = (state[i].travelled - state[i].blend_start) / state[i].blend_length
+        part = (state[i].traveled - state[i].blend_start) / state[i].blend_length
         if part >= CLEARED:
             state[i].old_lane = -1
         if part >= 1.0:

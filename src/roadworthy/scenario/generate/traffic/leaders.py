@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 from roadworthy.scenario.generate.traffic.following import FAR_M
 from roadworthy.scenario.generate.traffic.tables import DIVERGING, MERGING
 from roadworthy.scenario.generate.traffic.ways import COMING, HERE, LEAVING
@@ -15,7 +15,7 @@ SETTLED_M = 7.0  # from where two lanes join: it is settled who goes first
 def leader_on_way(tables, users, state, presence, i, s, route, reach):
     """Bumper-to-bumper gap to the next one ahead of a place, and who that is (-1: nobody).
 
-    The place is metre s of `route[0]`; `route` is a row of lanes, -1 where it ends.
+    The place is meter s of `route[0]`; `route` is a row of lanes, -1 where it ends.
     """
     best, leader = FAR_M, -1
     start = -s

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 from roadworthy.scenario.generate.network import Control
 from roadworthy.scenario.schema import LightState
 
@@ -35,7 +35,7 @@ def is_flashing(tables, lights, step, lane):
 
 @kernel
 def light_stops(tables, state, lights, step, i, lane, to_line):
-    """Whether a driver with `to_line` metres to go stops for the light of a lane."""
+    """Whether a driver with `to_line` meters to go stops for the light of a lane."""
     light = tables.lanes[lane].light
     if light < 0:
         return False

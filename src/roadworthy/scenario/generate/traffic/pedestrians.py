@@ -4,29 +4,29 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 from roadworthy.scenario.generate.traffic.following import FAR_M, travel_time
 from roadworthy.scenario.generate.traffic.users import Kind
 from roadworthy.scenario.generate.traffic.ways import COMING, HERE, LEAVING
 
-COURTESY_BRAKING = 2.3  # m/s2, what a driver is ready to do for somebody who waits at the kerb
+COURTESY_BRAKING = 2.3  # m/s2, what a driver is ready to do for somebody who waits at the curb
 LONGEST_WALK_S = 9.0  # of green: with that much left one crosses the widest road; drivers wait for who is late
-KERB_MARGIN_M = 0.5  # from the kerb to where one waits
+KERB_MARGIN_M = 0.5  # from the curb to where one waits
 
 _PEDESTRIAN = int(Kind.PEDESTRIAN)
 
 
 @kernel
 def walking_acceleration(tables, users, state, presence, walk_seconds, zebra_lanes, step, i):
-    """What a pedestrian wants: to walk on, or to wait at the kerb."""
+    """What a pedestrian wants: to walk on, or to wait at the curb."""
     own, me = users[i], state[i]
     room = FAR_M
-    if own.zebra >= 0 and not me.crossing and me.s < own.kerb_s[1]:
-        room = max(own.kerb_s[0] - KERB_MARGIN_M - me.s, 0.0)
+    if own.zebra >= 0 and not me.crossing and me.s < own.curb_s[1]:
+        room = max(own.curb_s[0] - KERB_MARGIN_M - me.s, 0.0)
         if room < 1.0 and _may_cross(tables, users, state, presence, walk_seconds, zebra_lanes, step, own):
             me.crossing = True
             room = FAR_M
-    if me.crossing and me.s > own.kerb_s[1] + 0.4:
+    if me.crossing and me.s > own.curb_s[1] + 0.4:
         me.crossing = False
     allowed = min(own.top_speed, np.sqrt(2.0 * 0.8 * room))
     return min(max((allowed - me.v) / 0.5, -1.5), own.acceleration)
@@ -36,7 +36,7 @@ def walking_acceleration(tables, users, state, presence, walk_seconds, zebra_lan
 def _may_cross(tables, users, state, presence, walk_seconds, zebra_lanes, step, own):
     """Whether the light allows it, and nobody comes who could not stop with ease."""
     signal = walk_seconds[own.zebra, step]
-    if signal >= 0.0 and signal < min((own.kerb_s[1] - own.kerb_s[0]) / own.top_speed, LONGEST_WALK_S):
+    if signal >= 0.0 and signal < min((own.curb_s[1] - own.curb_s[0]) / own.top_speed, LONGEST_WALK_S):
         return False
     for r in range(len(zebra_lanes)):
         if zebra_lanes[r, 0] == own.zebra:
@@ -67,7 +67,7 @@ def _is_in_the_way(users, state, crossing, signal, entry):
 
 @kernel
 def room_before_pedestrians(tables, users, state, walkers, i, lane, start, line_room):
-    """Room of a driver before crosswalks that somebody uses or waits for, on a lane that begins `start` metres ahead.
+    """Room of a driver before crosswalks that somebody uses or waits for, on a lane that begins `start` meters ahead.
 
     `line_room` is the room before the lane's stop line: there one stops for a crosswalk just behind it.
     """
@@ -89,9 +89,9 @@ def room_before_pedestrians(tables, users, state, walkers, i, lane, start, line_
             if at.alive and walker.zebra == crossing.zebra:
                 across = crossing.across
                 if walker.backwards == 1:
-                    across = walker.kerb_s[1] - walker.kerb_s[0] - across
+                    across = walker.curb_s[1] - walker.curb_s[0] - across
                 margin = 0.5 * tables.lanes[lane].width + 0.4
-                walked = at.s - walker.kerb_s[0]
+                walked = at.s - walker.curb_s[0]
                 if walked <= across + margin:
                     if at.crossing:
                         to_lane = (across - margin - walked) / max(at.v, 0.9)

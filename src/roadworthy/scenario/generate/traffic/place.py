@@ -1,6 +1,6 @@
 """Where a road user is: on a lane, somewhat beside its middle, heading along its own track.
 
-The offset from the lane's middle depends on the distance travelled alone, never on time: who stands, stands still,
+The offset from the lane's middle depends on the distance traveled alone, never on time: who stands, stands still,
 and everybody's heading is the direction in which they move.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 from roadworthy.scenario.generate.traffic.users import WAVES
 
 NUDGE_RAMP_M = 16.0  # to swing out before an obstacle, and back in behind it
@@ -16,7 +16,7 @@ NUDGE_RAMP_M = 16.0  # to swing out before an obstacle, and back in behind it
 
 @kernel
 def point(tables, lane, s):
-    """x, y, heading and curvature of a lane at a metre; cubic between samples."""
+    """x, y, heading and curvature of a lane at a meter; cubic between samples."""
     spacing = tables.lanes[lane].spacing
     first, count = tables.lanes[lane].sample, tables.lanes[lane + 1].sample - tables.lanes[lane].sample
     i = min(max(int(s / spacing), 0), count - 2)
@@ -49,8 +49,8 @@ def smooth(t):
 
 @kernel
 def offset(tables, users, state, i):
-    """Metres left of the lane's middle, and the slope of that along the lane."""
-    far = state[i].travelled
+    """Meters left of the lane's middle, and the slope of that along the lane."""
+    far = state[i].traveled
     d = slope = 0.0
     for w in range(WAVES):
         rate = 2.0 * np.pi / users[i].wander_length[w]
@@ -72,7 +72,7 @@ def offset(tables, users, state, i):
 
 @kernel
 def beside(tables, lane, s, other):
-    """The metre on a neighbour lane that lies beside a metre on this one."""
+    """The meter on a neighbor lane that lies beside a meter on this one."""
     spacing, first = tables.lanes[lane].spacing, tables.lanes[lane].sample
     count = tables.lanes[lane + 1].sample - first
     i = min(max(int(s / spacing), 0), count - 2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 from roadworthy.scenario.generate.network import Control
 from roadworthy.scenario.generate.traffic.following import FAR_M, travel_time
 from roadworthy.scenario.generate.traffic.lights import is_red, is_yellow
@@ -21,7 +21,7 @@ _STOP = int(Control.STOP)
 
 @kernel
 def gives_way(tables, users, state, presence, lights, step, i, lane, start):
-    """Whether somebody goes first where a junction lane that begins `start` metres ahead meets others."""
+    """Whether somebody goes first where a junction lane that begins `start` meters ahead meets others."""
     for c in range(tables.lanes[lane].conflict, tables.lanes[lane + 1].conflict):
         conflict = tables.conflicts[c]
         if conflict.kind != DIVERGING:

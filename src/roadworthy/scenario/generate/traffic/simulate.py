@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 from roadworthy.scenario.generate.traffic.following import (
     FAR_M,
     REACTION_S,
@@ -36,7 +36,7 @@ _STANDING_STEPS = 40  # after a scripted stop
 
 # What a road user did at a step.
 MOTION = np.dtype(
-    [("x", np.float64), ("y", np.float64), ("heading", np.float64), ("v", np.float64), ("there", np.bool_)]
+    [("x", np.float64), ("y", np.float64), ("heading", np.float64), ("v", np.float64), ("present", np.bool_)]
 )
 
 
@@ -116,7 +116,7 @@ def _record(tables, users, state, motion, step, i):
     frame.y = y + d * np.cos(heading)
     frame.heading = heading + np.arctan2(slope, 1.0 - curvature * d)
     frame.v = state[i].v
-    frame.there = True
+    frame.present = True
 
 
 @kernel
@@ -178,7 +178,7 @@ def _move(tables, users, state, target, step, i):
     along = 0.5 * (v + faster) * DT / np.hypot(1.0 - curvature * d, slope)
     me.v, me.a = faster, a
     me.s += along
-    me.travelled += along
+    me.traveled += along
     finish_change(state, i)
     on_map = step_route(tables, users, state, i)
     if on_map and me.route_length == 1 and tables.lanes[me.lane].ends == 0:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 from roadworthy.scenario.generate.curves import Parallel
 from roadworthy.scenario.generate.network import Control, Network
 from roadworthy.scenario.schema import LaneType
@@ -32,7 +32,7 @@ LANE = np.dtype(
         ("limit", np.float64),  # m/s
         ("offset", np.float64),  # from the curve
         ("sharpest", np.float64),  # 1/m, its largest curvature
-        ("left", np.int64),  # neighbour, -1 for none
+        ("left", np.int64),  # neighbor, -1 for none
         ("right", np.int64),
         ("ends", np.int64),  # 1 where the lane is closed at its end
         ("freeway", np.int64),
@@ -46,7 +46,7 @@ SAMPLE = np.dtype([(name, np.float64) for name in ("x", "y", "heading", "curvatu
 CONFLICT = np.dtype(
     [("lane", np.int64), ("kind", np.int64), ("rank", np.int64), ("own", np.float64, (2,)), ("other", np.float64, (2,))]
 )
-# A crosswalk over a lane: first and last metre on it, and metres from the crosswalk's first kerb to the lane's middle.
+# A crosswalk over a lane: first and last meter on it, and meters from the crosswalk's first curb to the lane's middle.
 ZEBRA = np.dtype([("zebra", np.int64), ("span", np.float64, (2,)), ("across", np.float64)])
 # An obstacle beside a lane: from where to where to keep how far to the left.
 NUDGE = np.dtype([("span", np.float64, (2,)), ("shift", np.float64)])
@@ -64,7 +64,7 @@ class RoadTables(NamedTuple):
 
 
 class Nudge(NamedTuple):
-    """An obstacle that reaches into a lane: keep `shift` to the left between two metres."""
+    """An obstacle that reaches into a lane: keep `shift` to the left between two meters."""
 
     lane: int
     first: float
@@ -170,7 +170,7 @@ def _conflicts(network: Network) -> list[tuple[int, int, int, int, tuple[float, 
         for j in lane.successors:
             before[j].add(i)
     spans = {}
-    for a, b in _neighbourhood(network, before):
+    for a, b in _neighborhood(network, before):
         lane, other = lanes[a], lanes[b]
         reach = sum(BIKE_RADIUS_M if item.type == LaneType.BIKE_LANE else CAR_RADIUS_M for item in (lane, other))
         near = _near(lane.path.x, lane.path.y, other.path.x, other.path.y, reach)
@@ -189,7 +189,7 @@ def _conflicts(network: Network) -> list[tuple[int, int, int, int, tuple[float, 
     return rows
 
 
-def _neighbourhood(network: Network, before: Sequence[set[int]]) -> Iterator[tuple[int, int]]:
+def _neighborhood(network: Network, before: Sequence[set[int]]) -> Iterator[tuple[int, int]]:
     """Pairs of lanes that share a junction or a predecessor, and don't follow each other."""
     meeting: dict[tuple[str, int], list[int]] = {}
     for i, lane in enumerate(network.lanes):
@@ -208,7 +208,7 @@ def _zebras(network: Network) -> list[tuple[int, int, tuple[float, float], float
     rows = []
     boxes = np.array([[p.x.min(), p.x.max(), p.y.min(), p.y.max()] for p in (lane.path for lane in network.lanes)])
     for number, crosswalk in enumerate(network.crosswalks):
-        first, across = crosswalk.kerbs[0], crosswalk.kerbs[1] - crosswalk.kerbs[0]
+        first, across = crosswalk.curbs[0], crosswalk.curbs[1] - crosswalk.curbs[0]
         span = float(np.hypot(*across))
         half_depth = float(np.hypot(*(crosswalk.polygon[2] - crosswalk.polygon[1]))) / 2
         low, high = crosswalk.polygon.min(axis=0), crosswalk.polygon.max(axis=0)
@@ -222,15 +222,15 @@ def _zebras(network: Network) -> list[tuple[int, int, tuple[float, float], float
 
 
 @kernel
-def _over(x, y, length, kerb, across, span, half_depth):
-    """First and last metre of a path on a crosswalk, and how far across it lies there; (1, 0, 0) if it isn't there."""
+def _over(x, y, length, curb, across, span, half_depth):
+    """First and last meter of a path on a crosswalk, and how far across it lies there; (1, 0, 0) if it isn't there."""
     fine = 4
     n = (len(x) - 1) * fine
     begin, end, total, hits = 1.0, 0.0, 0.0, 0
     for k in range(n + 1):
         i = min(k // fine, len(x) - 2)
         t = k / fine - i
-        dx, dy = x[i] + t * (x[i + 1] - x[i]) - kerb[0], y[i] + t * (y[i + 1] - y[i]) - kerb[1]
+        dx, dy = x[i] + t * (x[i + 1] - x[i]) - curb[0], y[i] + t * (y[i + 1] - y[i]) - curb[1]
         over, along = dx * across[0] + dy * across[1], dy * across[0] - dx * across[1]
         if abs(along) <= half_depth and 0.0 < over < span:
             if hits == 0:

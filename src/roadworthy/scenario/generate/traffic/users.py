@@ -61,8 +61,8 @@ USER = np.dtype(
         ("script_step", np.int64),
         ("script_value", np.float64),
         ("zebra", np.int64),  # pedestrians: the crosswalk, -1 for none
-        ("kerb_s", np.float64, (2,)),  # metres on the path where the road begins and ends
-        ("backwards", np.int64),  # 1 if it walks from the crosswalk's second kerb to the first
+        ("curb_s", np.float64, (2,)),  # meters on the path where the road begins and ends
+        ("backwards", np.int64),  # 1 if it walks from the crosswalk's second curb to the first
     ]
 )
 
@@ -72,16 +72,16 @@ STATE = np.dtype(
         ("alive", np.bool_),
         ("gone", np.bool_),
         ("lane", np.int64),
-        ("s", np.float64),  # metre on the lane
+        ("s", np.float64),  # meter on the lane
         ("v", np.float64),
         ("a", np.float64),
-        ("travelled", np.float64),  # metres along lanes; wandering and lane changes are functions of it
+        ("traveled", np.float64),  # meters along lanes; wandering and lane changes are functions of it
         ("route", np.int64, (ROUTE_LANES,)),  # from the current lane on
         ("route_length", np.int64),
         ("plan_position", np.int64),
         ("choices", np.int64),  # how many forks were decided
         ("blend_from", np.float64),  # m beside the lane at the start of the lane change under way, 0 if none
-        ("blend_start", np.float64),  # `travelled` there
+        ("blend_start", np.float64),  # `traveled` there
         ("blend_length", np.float64),
         ("old_lane", np.int64),  # the lane that is being left, -1 if none
         ("changed_step", np.int64),

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from roadworthy.kernels.compile import kernel
+from roadworthy.kernels import kernel
 from roadworthy.scenario.generate.traffic.place import beside
 from roadworthy.scenario.generate.traffic.users import ROUTE_LANES
 
@@ -20,7 +20,7 @@ ENTRY = np.dtype(
         ("following", np.int64),  # next entry of the same lane, -1 at the end
         ("user", np.int64),
         ("rank", np.int64),  # which lane of the user's route it is: 0 the current one; LEAVING
-        ("ahead", np.float64),  # metres from the user's middle to the lane's start; negative on it
+        ("ahead", np.float64),  # meters from the user's middle to the lane's start; negative on it
     ]
 )
 

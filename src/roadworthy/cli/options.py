@@ -1,0 +1,32 @@
+"""Arguments and options that several verbs share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+PolicyOption = Annotated[
+    str | None,
+    typer.Option(
+        "--policy",
+        metavar="POLICY",
+        help="A checkpoint, baseline:NAME, expert:NAME, random, module:Class or file.py:Class.",
+        show_default=False,
+    ),
+]
+RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.", show_default=False)]
+MovedPolicy = Annotated[
+    str | None,
+    typer.Option(
+        "--policy", metavar="POLICY", help="Where the policy of the run is now, if it has moved.", show_default=False
+    ),
+]
+Trust = Annotated[
+    bool,
+    typer.Option(
+        "--trust",
+        help="Run a policy that is code (module:Class) or an address (ws://), as the run folder names it.",
+    ),
+]

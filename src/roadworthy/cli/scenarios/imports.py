@@ -1,0 +1,95 @@
+"""`roadworthy scenarios import`: import recordings in the formats of other projects."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from roadworthy.cli.files import require_suffix
+from roadworthy.cli.output import JsonFlag, examples, tell, tell_json
+from roadworthy.cli.progress import progress
+from roadworthy.cli.scenarios.generate import note_compilation
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+EXAMPLES = examples(
+    "roadworthy scenarios import womd training.tfrecord-00000-of-01000 -o womd.pack",
+    "roadworthy scenarios import auto 'validation/*.tfrecord-*' -o womd.pack --skip-damaged",
+    "roadworthy scenarios import my_format.py:MyImporter recordings/* -o mine.pack --json",
+)
+
+
+def import_(
+    format: Annotated[
+        str,
+        typer.Argument(
+            metavar="FORMAT",
+            help="womd (Waymo Open Motion Dataset, TFRecord files of scenarios), another importer's name, module:Name, "
+            "file.py:Name, or auto to detect the format of each file.",
+            show_default=False,
+        ),
+    ],
+    files: Annotated[list[str], typer.Argument(metavar="FILES...", help="Files, or patterns such as 'training/*'.")],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="PACK",
+            help="The pack to write.",
+            callback=require_suffix(".pack"),
+            show_default=False,
+        ),
+    ],
+    skip_damaged: Annotated[
+        bool, typer.Option("--skip-damaged", help="Skip damaged records and list them, instead of stopping.")
+    ] = False,
+    processes: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Number of processes (one per core).")
+    ] = None,
+    json: JsonFlag = False,
+) -> None:
+    """Import scenarios from files in another format.
+
+    A damaged record stops the import with exit code 3, and nothing is written. With --skip-damaged, the exit code is 0
+    if there is at least one scenario.
+    """
+    from roadworthy.scenario.importers import import_scenarios
+
+    note_compilation()
+    started = time.monotonic()
+    with progress("importing scenarios, MB") as report:
+        result = import_scenarios(
+            files, output, format=format, skip_damaged=skip_damaged, processes=processes, progress=report
+        )
+    seconds = time.monotonic() - started
+    size, count = output.stat().st_size, result.scenario_count
+    if json:
+        skipped = [
+            {"file": str(location.path), "record": location.number, "offset": location.offset, "what": reason}
+            for location, reason in result.damages
+        ]
+        facts = {"files": result.file_count, "scenarios": count, "bytes": size, "seconds": round(seconds, 3)}
+        tell_json({"pack": str(output), **facts, "skipped": skipped, "omitted": result.omitted})
+        return
+    tell(f"{output} (scenarios: {count}, files: {result.file_count}; {size / 1e6:.1f} MB in {seconds:.1f} s)")
+    if result.omitted:
+        tell(_table(result.omitted))
+    if result.damages:
+        lines = (f"  {location}: {reason}" for location, reason in result.damages)
+        tell(f"damaged records that were skipped: {len(result.damages)}", *lines)
+
+
+def _table(omitted: dict[str, int]) -> Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table("omitted from the pack", "count", box=SIMPLE_HEAD, pad_edge=False)
+    table.columns[1].justify = "right"
+    for name, count in omitted.items():
+        table.add_row(name, f"{count:,}")
+    return table

@@ -1,0 +1,84 @@
+"""Analyze which factors decide an outcome, from finished records to a report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+from roadworthy.errors import UsageError
+from roadworthy.plots import FIGURE_SUFFIXES
+from roadworthy.record import Run
+from roadworthy.sensitivity import analysis
+from roadworthy.sensitivity.analysis import Analysis
+from roadworthy.sensitivity.discover import discovered
+from roadworthy.sensitivity.factors import read_factors
+from roadworthy.sensitivity.report import write_main_figure, write_report
+from roadworthy.sensitivity.rows import read_rows
+from roadworthy.sensitivity.sources import load_rows
+from roadworthy.sensitivity.surface import SurfaceConfig
+
+
+def analyze_sensitivity(
+    run: Run | str | Path,
+    factors: str | Path | None = None,
+    outcome: str = "success",
+    *,
+    at_least: float | None = None,
+    at_most: float | None = None,
+    model: Literal["splines", "process"] = "splines",
+    neural: bool = False,
+    next_episodes: int = 16,
+    seed: int = 0,
+    report: str | Path | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Analysis:
+    """Analyze which factors decide an outcome, how sure that is, and which episodes to run next.
+
+    Args:
+        run: A run, a folder of a run, of runs or of jobs, or a .jsonl or .parquet file with a row per episode.
+        factors: A .yaml or .toml file that names the factors and their ranges. If None, every factor that differs
+            between the rows is analyzed, over the range that the rows have.
+        outcome: The outcome to explain.
+        at_least: Count an episode as success if its outcome is at least this value.
+        at_most: Count an episode as success if its outcome is at most this value.
+        model: The form of the response surface: additive splines, or a Gaussian process.
+        neural: Also fit a neural posterior (NPE or MNPE), which needs the extra `sensitivity`.
+        next_episodes: The number of episodes to suggest.
+        seed: The seed of all random draws.
+        report: Write a report (.html) or its main figure (.png, .pdf, .svg) to this file, and all figures beside it as
+            .json.
+        progress: Called with the number of fits that are done, and the total.
+
+    Returns:
+        The importance of each factor with intervals, warnings, and suggested episodes.
+
+    Raises:
+        UsageError: The outcome, a factor or the report file makes no sense.
+
+    Example:
+        >>> import roadworthy as rw
+        >>> found = rw.analyze_sensitivity("episodes.jsonl", factors="factors.yaml", report="report.html")
+        >>> [found.importance[number].factor for number in found.ranking]
+        ['light', 'friction']
+    """
+    suffixes = (".html", *FIGURE_SUFFIXES)
+    if report is not None and Path(report).suffix.lower() not in suffixes:
+        raise UsageError(f"report is {str(report)!r}, expected a file that ends in {' or '.join(suffixes)}")
+    source = run.folder if isinstance(run, Run) else Path(run)
+    known = read_factors(factors) if factors is not None else discovered(load_rows(source))
+    rows = read_rows(source, known, outcome, at_least, at_most)
+    settings = analysis.AnalysisConfig(
+        SurfaceConfig(model=model, seed=seed), next_episodes=next_episodes, has_neural_posterior=neural
+    )
+    found = analysis.analyse(rows, settings, progress)
+    if report is not None:
+        write_files(found, Path(report))
+    return found
+
+
+def write_files(found: Analysis, path: Path) -> list[Path]:
+    """Write the report (.html) or its main figure, with all figures as .json beside it. Return all paths."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write = write_report if path.suffix.lower() == ".html" else write_main_figure
+    return write(found, path)

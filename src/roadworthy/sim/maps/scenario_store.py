@@ -1,0 +1,270 @@
+"""What worlds run: scenarios of a pack, loaded one by one into the slots of the `Scenarios` and `Maps` arrays."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roadworthy.errors import PackError, ScenarioError, UsageError
+from roadworthy.scenario.pack import Pack
+from roadworthy.scenario.pack.outline import PackedScenario
+from roadworthy.scenario.schema import AgentType, Ints, Scenario
+from roadworthy.sim.config import Control, Mode, Others, SimConfig
+from roadworthy.sim.maps.agent_selection import AGENTS, PREDICT, SDC, VEHICLES, fill_agents, select_agents
+from roadworthy.sim.maps.light_tables import fill_lights, plan_lights
+from roadworthy.sim.maps.map_store import KEPT_BYTES as KEPT_MAP_BYTES
+from roadworthy.sim.maps.map_store import MapStore, bytes_per_slot, move_contents
+from roadworthy.sim.maps.slots import Slots
+from roadworthy.sim.state import (
+    IDM,
+    REPLAYED,
+    STATIC,
+    Maps,
+    Scenarios,
+)
+
+MOST_AGENTS = 256  # in a world
+# Packs up to so many bytes are verified before the first load: milliseconds at the start, not pauses between steps.
+VERIFIED_AT_ONCE = 256 * 2**20
+KEPT_BYTES = 64 * 2**20  # scenarios that no world uses at the moment stay, up to so many
+_TYPES = set(AgentType)
+_WHO = {Control.VEHICLES: VEHICLES, Control.AGENTS: AGENTS, Control.SDC: SDC, Control.PREDICT: PREDICT}
+_ROLE_OF_OTHERS = {Others.REPLAY: REPLAYED, Others.IDM: IDM, Others.STATIC: STATIC}
+
+
+class Place(NamedTuple):
+    """Where what a world runs was put."""
+
+    scenario: int  # slot of `scenarios`
+    map: int  # slot of `maps`
+
+
+class _Room(NamedTuple):
+    """How much a slot can hold."""
+
+    agents: int
+    frames: int
+    lights: int
+
+
+class ScenarioStore:
+    """Holds the scenarios that worlds run, each once, and the maps that they lie on.
+
+    `scenarios`, `maps` and `generation` change when a larger scenario or map had to be given room.
+    """
+
+    def __init__(self, pack: Pack, config: SimConfig, worlds: int, keeps: bool = True) -> None:
+        """keeps: whether what no world uses any more stays as long as there is room."""
+        if not len(pack):
+            raise UsageError(
+                f"{pack.path}: the pack is empty: there is nothing to simulate; generate or import scenarios"
+            )
+        if pack.size <= VERIFIED_AT_ONCE:
+            pack.verify()
+        self._pack, self._config = pack, config
+        self._is_open = config.mode is Mode.OPEN
+        self._who, self._role = _WHO[config.control.who], _ROLE_OF_OTHERS[config.control.others]
+        self._map_store = MapStore(pack, worlds, KEPT_MAP_BYTES if keeps else 0)
+        self._kept_bytes = KEPT_BYTES if keeps else 0
+        self._slots = Slots()
+        self._held: list[int | None] = [None] * worlds  # the scenario that each world holds
+        self._room = _Room(0, 0, 0)
+        self._replacements = 0
+        self.scenarios = _make_scenarios(0, self._room)
+
+    @property
+    def maps(self) -> Maps:
+        return self._map_store.maps
+
+    @property
+    def generation(self) -> int:
+        """Rises whenever arrays of `scenarios` or `maps` were replaced."""
+        return self._replacements + self._map_store.generation
+
+    @property
+    def rows_per_world(self) -> int:
+        """How many agents of a world policies can drive."""
+        if self._is_open:
+            return self._config.open.agents
+        return 1 if self._config.control.who is Control.SDC else self._config.control.rows
+
+    @property
+    def agent_room(self) -> int:
+        """For how many agents a world needs room: as many as the largest scenario has that was loaded so far."""
+        if self._is_open:
+            return self._config.open.agents + self._config.open.traffic
+        return self._room.agents
+
+    def load(self, world: int, number: int) -> Place:
+        """Let a world hold a scenario of the pack, which is read unless it is there.
+
+        A scenario that can't be simulated as the config asks raises ScenarioError and leaves the world what it had.
+        """
+        map_number = self._pack.map_number(number)
+        # The map first, since it may turn out to be damaged: then nothing must be held.
+        m = self._map_store.acquire(map_number) if number in self._slots else None
+        slot = self._slots.hold(number)
+        place = self._read(number, map_number) if slot is None or m is None else Place(slot, m)
+        self.unload(world)
+        self._held[world] = number
+        return place
+
+    def unload(self, world: int) -> None:
+        """Let go of what a world holds: it may make room for another."""
+        number = self._held[world]
+        if number is not None:
+            self._slots.release(number)
+            self._map_store.release(self._pack.map_number(number))
+            self._held[world] = None
+
+    def memory(self) -> dict[str, int]:
+        """Bytes of the scenarios and of the maps that are there."""
+        scenarios = self._slots.filled * bytes_per_slot(self.scenarios)
+        return {"scenarios": scenarios, "maps": self._map_store.byte_count}
+
+    def _read(self, number: int, map_number: int) -> Place:
+        packed = self._pack.packed_scenario(number)
+        selection = None if self._is_open else self._select(number, packed)
+        frames = max(packed.steps - self._config.init_steps, 0)
+        self._grow(0 if selection is None else selection.agents, frames, packed.lights)
+        m = self._map_store.acquire(map_number)
+        slot = self._slots.take()
+        if not self._fill(packed, selection, m, slot):
+            self._map_store.release(map_number)
+            self._slots.give_back(slot)
+            raise PackError(f"{self._name(number)}: its lights stand on lanes that its map does not have")
+        return Place(self._slots.put(number, slot), m)
+
+    def _select(self, number: int, packed: PackedScenario) -> _Selection:
+        """Who takes part and who is driven; raises ScenarioError where that can't be."""
+        control, first = self._config.control, self._config.init_steps
+        words, starts, agents, steps, predicted, _, sdc, _ = packed
+        if first >= steps:
+            raise ScenarioError(
+                f"{self._name(number)}: init_steps is {first}, but its recording has the frames 0 to {steps - 1}; "
+                "lower init_steps"
+            )
+        order, ends = np.empty(agents, np.int32), np.empty(agents, np.int32)
+        driven, count = select_agents(
+            (words, starts),
+            agents,
+            steps,
+            predicted,
+            sdc,
+            first,
+            self._who,
+            control.rows,
+            control.min_distance_m,
+            order,
+            ends,
+        )
+        if driven == 0:
+            raise ScenarioError(f"{self._name(number)}: {self._why_nobody(self._pack[number])}")
+        if count > MOST_AGENTS:
+            raise ScenarioError(
+                f"{self._name(number)}: {count} agents are there from frame {first} on, at most {MOST_AGENTS} fit into "
+                "a world; leave some out of the scenario"
+            )
+        return _Selection(order, ends, driven, count)
+
+    def _why_nobody(self, scenario: Scenario) -> str:
+        """Why no agent can be driven, in words."""
+        control, first = self._config.control, self._config.init_steps
+        types = scenario.agent_types[scenario.valid[:, first]].tolist()
+        counts = Counter(AgentType(kind).name.lower() if kind in _TYPES else "unknown" for kind in types)
+        present = ", ".join(f"{count} {name}" for name, count in sorted(counts.items())) or "none"
+        sdc = f"agent {scenario.sdc}" if scenario.sdc >= 0 else "none"
+        return (
+            f"control.who is {control.who.value!r}, but no agent can be driven so at frame {first} (init_steps); there "
+            f"at that frame: {present}; of {scenario.agent_count} in all; the self-driving car: {sdc}; vehicles that "
+            f"end less than {control.min_distance_m:g} m from there count as parked (control.min_distance_m); choose "
+            "another control.who or init_steps, or leave the scenario out"
+        )
+
+    def _fill(self, packed: PackedScenario, selection: _Selection | None, m: int, slot: int) -> bool:
+        """Fill a slot that is large enough. False: a light stands on a lane that is not there."""
+        scenarios, first = self.scenarios, self._config.init_steps
+        arrays = packed.words, packed.starts
+        if packed.lights:
+            widths = self._map_store.half_widths
+            if not fill_lights(arrays, packed.lights, packed.steps, first, self.maps, widths, m, scenarios, slot):
+                return False
+            if self._is_open:
+                plan_lights(self.maps, m, scenarios, slot)
+        scenarios.dt[slot] = packed.dt
+        driven, count = (0, 0) if selection is None else (selection.driven, selection.agents)
+        scenarios.counts[slot] = count, driven, max(packed.steps - first, 0), packed.lights
+        if selection is not None:
+            fill_agents(
+                arrays,
+                packed.agents,
+                packed.steps,
+                first,
+                selection.order,
+                selection.ends,
+                driven,
+                count,
+                self._role,
+                scenarios,
+                slot,
+            )
+        return True
+
+    def _grow(self, agents: int, frames: int, lights: int) -> None:
+        """Replace the arrays by larger ones if a scenario does not fit."""
+        room = self._room
+        if agents > room.agents or frames > room.frames or lights > room.lights or not self._slots.count:
+            self._room = _Room(
+                max(room.agents, min(_padded(agents), MOST_AGENTS)),
+                max(room.frames, frames),
+                max(room.lights, _padded(lights)),
+            )
+            kept = self._kept_bytes // bytes_per_slot(_make_scenarios(1, self._room))
+            # One more than there are worlds: a world lets go of what it has when the next is there.
+            slots = max(self._slots.count, min(len(self._pack), max(len(self._held) + 1, kept)))
+            larger = _make_scenarios(slots, self._room)
+            move_contents(self.scenarios, larger, self._slots.filled)
+            self.scenarios = larger
+            self._slots.grow(slots)
+            self._replacements += 1
+
+    def _name(self, number: int) -> str:
+        return f"{self._pack.path}: scenario {self._pack.ids[number]!r}"
+
+
+class _Selection(NamedTuple):
+    """Who takes part in a world."""
+
+    order: Ints  # agents in the order of the world, the driven first
+    ends: Ints  # the last valid frame of each
+    driven: int
+    agents: int
+
+
+def _padded(count: int) -> int:
+    return -(-count // 8) * 8
+
+
+def _make_scenarios(slots: int, room: _Room) -> Scenarios:
+    def zeros(dtype: type, *shape: int) -> NDArray[Any]:
+        return np.zeros((slots, *shape), dtype)
+
+    agents, frames, lights = room
+    return Scenarios(
+        counts=zeros(np.int32, 4),
+        dt=zeros(np.float32),
+        bodies=zeros(np.float32, 4, agents),
+        agent_types=zeros(np.int32, agents),
+        agent_roles=zeros(np.int32, agents),
+        agent_sources=zeros(np.int32, agents),
+        motion=zeros(np.float32, 4, frames, agents),
+        valid=zeros(np.uint8, frames, agents),
+        lights=zeros(np.float32, 5, lights),
+        light_lanes=zeros(np.int32, lights),
+        light_phases=zeros(np.int32, lights),
+        light_junctions=zeros(np.int32, lights),
+        light_states=zeros(np.uint8, frames, lights),
+    )

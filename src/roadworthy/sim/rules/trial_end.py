@@ -1,0 +1,256 @@
+"""What a step's events lead to: tallies, rewards, who is done, when a trial and an episode end.
+
+With one trial (k = 1):
+  an agent reached its last goal, or was stopped or removed: trial_ended and episode_ended for it, there and then. It is
+  inactive until the world's next episode; with `respawn` it is active again as soon as a place is free.
+  The time is up, or every ego is done: both for all that were still driving; timed_out if it was the time.
+With several (k > 1):
+  an agent is done: no signal; it is inactive ("in limbo") until the trial ends.
+  The time is up, or every ego is done: trial_ended for all rows, timed_out for those that were not done; after the last
+  trial episode_ended too.
+With `continue` nothing ends at a goal: an agent that has reached all its goals drives until the time is up, and is not
+timed_out then. It is done only where an infraction stops or removes it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from roadworthy.kernels import rule
+from roadworthy.scenario.schema import Floats, Ints
+from roadworthy.sim.rules.episode_figures import average_episode, write_episode_figures, write_trial_figures
+from roadworthy.sim.rules.episode_start import start_agents, start_trial, stop_motion
+from roadworthy.sim.rules.goals import distance_to_goal
+from roadworthy.sim.rules.reward import reward
+from roadworthy.sim.rules.spawn import new_goal
+from roadworthy.sim.state import (
+    ALIGNED,
+    CENTERED,
+    COLLISIONS,
+    CONTINUE,
+    DEPARTURES,
+    DISTANCE,
+    DRIVEN,
+    DRIVEN_COUNT,
+    EGO,
+    EPISODE_ENDED,
+    EPISODE_STEP,
+    EVENT_ALIGNED,
+    EVENT_CENTERED,
+    EVENT_COLLISION,
+    EVENT_GOAL,
+    EVENT_OFF_ROAD,
+    EVENT_ON_LANE,
+    EVENT_RED_LIGHT,
+    EVENT_STOP_SIGN,
+    EVENT_UNCOMFORTABLE,
+    EVENT_WRONG_WAY,
+    EVENTS,
+    GOAL,
+    GOAL_COUNT,
+    GOAL_DISTANCE,
+    GOALS_REACHED,
+    IS_DONE,
+    IS_DRIVING,
+    IS_PRESENT,
+    IS_WAITING,
+    NEW_GOAL,
+    NOT_TERMINATED,
+    ON_LANE,
+    PREVIOUS_X,
+    PREVIOUS_Y,
+    RED_LIGHTS,
+    REMOVED,
+    RESPAWN,
+    RETURN,
+    ROLE,
+    STEP,
+    STOP,
+    STOP_SIGNS,
+    STOPPED,
+    TERMINATION,
+    TRIAL,
+    TRIAL_ENDED,
+    UNCOMFORTABLE,
+    WRONG_WAY,
+    Logs,
+    Maps,
+    Params,
+    Rows,
+    Scenarios,
+    Starts,
+    Worlds,
+    X,
+    Y,
+)
+
+_ZERO, _ONE, _NAN = np.float32(0.0), np.float32(1.0), np.float32(np.nan)
+
+
+@rule(inline=True)
+def update_rewards_and_stats(agents: Floats, flags: Ints, a: int, p: Params) -> float:
+    """Tally this step's events for a driving agent, decide its TERMINATION and return its reward."""
+    events = flags[EVENTS, a]
+    gained = reward(agents, flags, a)
+    dx, dy = agents[X, a] - agents[PREVIOUS_X, a], agents[Y, a] - agents[PREVIOUS_Y, a]
+    # All is read before anything is written: a GPU would wait for each number in turn.
+    returned, distance, driven, on_lane = agents[RETURN, a], agents[DISTANCE, a], agents[DRIVEN, a], agents[ON_LANE, a]
+    aligned, centred, wrong_way = agents[ALIGNED, a], agents[CENTERED, a], agents[WRONG_WAY, a]
+    uncomfortable = agents[UNCOMFORTABLE, a]
+    reached, collisions, departures = flags[GOALS_REACHED, a], flags[COLLISIONS, a], flags[DEPARTURES, a]
+    red_lights, stop_signs = flags[RED_LIGHTS, a], flags[STOP_SIGNS, a]
+    goal, goal_count = flags[GOAL, a], flags[GOAL_COUNT, a]
+
+    agents[RETURN, a] = returned + gained
+    agents[DISTANCE, a] = distance + np.sqrt(dx * dx + dy * dy)
+    agents[DRIVEN, a] = driven + _ONE
+    agents[ON_LANE, a] = on_lane + _one_if(events & EVENT_ON_LANE)
+    agents[ALIGNED, a] = aligned + _one_if(events & EVENT_ALIGNED)
+    agents[CENTERED, a] = centred + _one_if(events & EVENT_CENTERED)
+    agents[WRONG_WAY, a] = wrong_way + _one_if(events & EVENT_WRONG_WAY)
+    agents[UNCOMFORTABLE, a] = uncomfortable + _one_if(events & EVENT_UNCOMFORTABLE)
+    flags[GOALS_REACHED, a] = reached + ((events & EVENT_GOAL) != 0)
+    flags[COLLISIONS, a] = collisions + ((events & EVENT_COLLISION) != 0)
+    flags[DEPARTURES, a] = departures + ((events & EVENT_OFF_ROAD) != 0)
+    flags[RED_LIGHTS, a] = red_lights + ((events & EVENT_RED_LIGHT) != 0)
+    flags[STOP_SIGNS, a] = stop_signs + ((events & EVENT_STOP_SIGN) != 0)
+
+    # IGNORE, HALT and REMOVE have the numbers of NOT_TERMINATED, STOPPED and REMOVED.
+    termination = NOT_TERMINATED
+    if events & EVENT_COLLISION:
+        termination = max(termination, p.on_collision)
+    if events & EVENT_OFF_ROAD:
+        termination = max(termination, p.on_off_road)
+    if events & EVENT_RED_LIGHT:
+        termination = max(termination, p.on_red_light)
+    if events & EVENT_GOAL:
+        goal += 1
+        flags[GOAL, a] = goal
+    # Who was to get another goal and has none a step later came to the end of the road.
+    is_done = 0 < goal_count <= goal and (p.at_goal != NEW_GOAL or not events & EVENT_GOAL)
+    if is_done and p.at_goal != CONTINUE:
+        termination = max(termination, STOPPED if p.at_goal == STOP else REMOVED)
+    flags[TERMINATION, a] = termination
+    return gained
+
+
+@rule(inline=True)
+def _one_if(bits: int) -> float:
+    return _ONE if bits else _ZERO
+
+
+@rule
+def finish_step(worlds: Worlds, logs: Logs, rows: Rows, w: int, p: Params) -> None:
+    """Find out whether the trial and the episode of world w end with this step; write signals and figures."""
+    flags, clock = worlds.agent_flags[w], worlds.clocks[w]
+    row_count = logs.trials.shape[1]
+    is_ego_left = False
+    for a in range(clock[DRIVEN_COUNT]):
+        is_ego_left |= keeps_trial_running(flags, a)
+    is_over = is_trial_over(clock, is_ego_left, p)
+    for a in range(row_count):
+        row = w * row_count + a
+        write_row_results(worlds, logs, rows, w, a, row, is_over, p)
+        # Roles are drawn anew for each episode: what a row did as a co-player is no figure of an ego.
+        if rows.episode_ended[row] and flags[ROLE, a] == EGO:
+            average_episode(logs, w, a, p)
+    update_clock(clock, is_over, p)
+
+
+@rule(inline=True)
+def keeps_trial_running(flags: Ints, a: int) -> bool:
+    """Whether agent a keeps its trial going."""
+    return flags[ROLE, a] == EGO and flags[IS_DRIVING, a] != 0 and flags[TERMINATION, a] == NOT_TERMINATED
+
+
+@rule(inline=True)
+def is_trial_over(clock: Ints, is_ego_left: bool, p: Params) -> bool:
+    """Whether a trial ends with this step: the time is up, or no ego is left (who respawns, always is)."""
+    return clock[STEP] >= p.trial_steps or (p.at_goal != RESPAWN and not is_ego_left)
+
+
+@rule(inline=True)
+def write_row_results(
+    worlds: Worlds, logs: Logs, rows: Rows, w: int, a: int, row: int, is_over: bool, p: Params
+) -> None:
+    """Write the signals of a row, and what its trial and its episode come to if they end."""
+    flags, clock = worlds.agent_flags[w], worlds.clocks[w]
+    has_ended, is_timed_out = False, False
+    is_last_trial = clock[TRIAL] + 1 >= p.trials
+    if a < clock[DRIVEN_COUNT]:
+        is_driving = flags[IS_DRIVING, a] != 0
+        is_done = flags[IS_DONE, a] != 0 or flags[TERMINATION, a] != NOT_TERMINATED
+        # With one trial, who is done ends there and then and is out of the rest; with several, all end at once.
+        if p.trials == 1:
+            has_ended = is_driving and (is_done or is_over)
+        else:
+            has_ended = is_over and (is_driving or flags[IS_DONE, a] != 0)
+        is_timed_out = has_ended and clock[STEP] >= p.trial_steps and not is_done and not has_arrived(flags, a, p)
+    rows.trial_ended[row] = has_ended
+    rows.episode_ended[row] = has_ended and is_last_trial
+    rows.timed_out[row] = is_timed_out
+    if has_ended:
+        write_trial_figures(worlds, logs, w, a, clock[TRIAL], is_timed_out, p)
+        if is_last_trial:
+            write_episode_figures(logs, w, a, clock[TRIAL] + 1, p)
+
+
+@rule(inline=True)
+def has_arrived(flags: Ints, a: int, p: Params) -> bool:
+    """Whether agent a has reached all its goals and continues: the end of the time is then not a failure."""
+    return p.at_goal == CONTINUE and 0 < flags[GOAL_COUNT, a] <= flags[GOAL, a]
+
+
+@rule(inline=True)
+def update_clock(clock: Ints, is_over: bool, p: Params) -> None:
+    """Note whether the trial is over, and whether it was the last."""
+    clock[TRIAL_ENDED] = is_over
+    clock[EPISODE_ENDED] = is_over and clock[TRIAL] + 1 >= p.trials
+
+
+@rule
+def cut_row(worlds: Worlds, logs: Logs, w: int, a: int, p: Params) -> bool:
+    """Close the episode of row a before its time; False if none is under way."""
+    flags, clock = worlds.agent_flags[w], worlds.clocks[w]
+    if a >= clock[DRIVEN_COUNT] or clock[EPISODE_STEP] == 0:
+        return False
+    if flags[IS_DRIVING, a] == 0 and (p.trials == 1 or flags[IS_DONE, a] == 0):
+        return False
+    write_trial_figures(worlds, logs, w, a, clock[TRIAL], False, p)
+    write_episode_figures(logs, w, a, clock[TRIAL] + 1, p)
+    for k in range(clock[TRIAL] + 1, logs.trials.shape[2]):
+        for f in range(logs.trials.shape[3]):
+            logs.trials[w, a, k, f] = _NAN
+    return True
+
+
+@rule
+def advance_trial(worlds: Worlds, starts: Starts, maps: Maps, scenarios: Scenarios, w: int, p: Params) -> None:
+    """Let the fates come true, and start the next trial, or whoever waits for another start."""
+    clock = worlds.clocks[w]
+    for a in range(clock[DRIVEN_COUNT]):
+        apply_termination(worlds, maps, w, a, p)
+    if clock[TRIAL_ENDED] and not clock[EPISODE_ENDED]:
+        clock[TRIAL] += 1
+        start_trial(worlds, starts, w)
+    elif not clock[TRIAL_ENDED]:
+        start_agents(worlds, starts, maps, scenarios, w, p)
+
+
+@rule
+def apply_termination(worlds: Worlds, maps: Maps, w: int, a: int, p: Params) -> None:
+    """Let come true what this step means for agent a."""
+    agents, flags = worlds.agents[w], worlds.agent_flags[w]
+    if flags[IS_DRIVING, a] == 0:
+        return
+    if flags[TERMINATION, a] != NOT_TERMINATED:
+        flags[IS_DRIVING, a] = 0
+        flags[IS_DONE, a] = 1
+        stop_motion(agents, a)
+        if flags[TERMINATION, a] == REMOVED or p.at_goal == RESPAWN:
+            flags[IS_PRESENT, a] = 0
+        flags[IS_WAITING, a] = p.at_goal == RESPAWN
+    elif flags[EVENTS, a] & EVENT_GOAL:
+        if p.at_goal == NEW_GOAL and flags[GOAL, a] >= flags[GOAL_COUNT, a]:
+            new_goal(worlds, maps, w, a, p)
+        agents[GOAL_DISTANCE, a] = distance_to_goal(agents, flags, a, p)
