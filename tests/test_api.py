@@ -20,12 +20,16 @@ import roadworthy as rw
 from roadworthy.scenario.pack import PackWriter
 from tests.metrics.realism.scenes import random_rollouts, random_scenario
 from tests.report.made_up import drive, make_run
+from tests.scenario.example import example_scenario
+from tests.scenario.importers.encoder import frame, womd_message
 
 SIGNATURES = {
     "analyze_sensitivity": (
         "run factors outcome *at_least *at_most *model *neural *next_episodes *seed *report *progress"
     ),
     "evaluate": "source policy *out *evaluators *set *workers *step *epoch *new *progress *on_outcome",
+    "generate": "out *count *seed *steps *classes *processes *progress",
+    "import_scenarios": "files out *format *skip_damaged *processes *progress",
     "load_run": "path",
     "make_env": "scenarios worlds config *seed *device *threads",
     "score_realism": "pack rollouts *challenge *only *skip_unknown *processes *progress",
@@ -136,4 +140,11 @@ def with_run(folder: Path) -> None:
     run.folder.rename(folder / "runs" / "town" / "20260101T120000Z-best-1f2e3d4c")
 
 
-PREPARE = {"score_realism": with_rollouts, "load_run": with_run}
+def with_recording(folder: Path) -> None:
+    """Write a file of the Waymo Open Motion Dataset."""
+    (folder / "validation").mkdir()
+    data = frame(womd_message(example_scenario("a")).SerializeToString())
+    (folder / "validation" / "some.tfrecord-00000-of-00001").write_bytes(data)
+
+
+PREPARE = {"import_scenarios": with_recording, "score_realism": with_rollouts, "load_run": with_run}

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from roadworthy.evaluation.evaluate import evaluate as evaluate
     from roadworthy.metrics.realism.score_realism import score_realism as score_realism
     from roadworthy.record.run import load_run as load_run
+    from roadworthy.scenario.generate import generate as generate
+    from roadworthy.scenario.importers import import_scenarios as import_scenarios
     from roadworthy.sensitivity.analyze import analyze_sensitivity as analyze_sensitivity
     from roadworthy.sim.make_env import make_env as make_env
 
@@ -21,6 +23,8 @@ __version__ = "0.1.0"
 _MODULES = {
     "analyze_sensitivity": "roadworthy.sensitivity.analyze",
     "evaluate": "roadworthy.evaluation.evaluate",
+    "generate": "roadworthy.scenario.generate",
+    "import_scenarios": "roadworthy.scenario.importers",
     "load_run": "roadworthy.record.run",
     "make_env": "roadworthy.sim.make_env",
     "score_realism": "roadworthy.metrics.realism.score_realism",

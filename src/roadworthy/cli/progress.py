@@ -1,4 +1,4 @@
-"""Progress of anything that may take longer than a second: a bar on terminals, plain lines elsewhere, on stderr."""
+"""Show progress on stderr: a bar on terminals, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-Report = Callable[[int, int], None]  # how many are done, of how many
+Report = Callable[[int, int], None]  # called with the number done and the total
 
 FIRST_LINE_S = 1.0
 LINE_INTERVAL_S = 5.0
 
 
 @contextmanager
-def progress(task: str) -> Iterator[Report]:
-    """Give a function to call with (done, total); what it shows ends with the block."""
+def progress(phase: str) -> Iterator[Report]:
+    """Yield a function to call with (done, total). The display names the phase and ends with the block."""
     if sys.stderr.isatty():
-        with _bar(task) as report:
+        with _bar(phase) as report:
             yield report
     else:
-        yield plain_lines(task, time.monotonic)
+        yield plain_lines(phase, time.monotonic)
 
 
-def plain_lines(task: str, clock: Callable[[], float]) -> Report:
-    """Lines for logs: one after the first second, one every few seconds, and one at the end of what took so long."""
+def plain_lines(phase: str, clock: Callable[[], float]) -> Report:
+    """Return a function that prints lines: after a second, every few seconds, and at the end if it took longer."""
     started = clock()
     due = started + FIRST_LINE_S
     has_spoken = False
@@ -34,7 +34,7 @@ def plain_lines(task: str, clock: Callable[[], float]) -> Report:
         now = clock()
         is_finished = done >= total
         if now >= due or (is_finished and has_spoken):
-            sys.stderr.write(f"{task}: {done} of {total} ({now - started:.0f} s)\n")
+            sys.stderr.write(f"{phase}: {done} of {total} ({now - started:.0f} s)\n")
             sys.stderr.flush()
             due = now + LINE_INTERVAL_S
             has_spoken = not is_finished
@@ -43,7 +43,7 @@ def plain_lines(task: str, clock: Callable[[], float]) -> Report:
 
 
 @contextmanager
-def _bar(task: str) -> Iterator[Report]:
+def _bar(phase: str) -> Iterator[Report]:
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -64,5 +64,5 @@ def _bar(task: str) -> Iterator[Report]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console(is_stderr=True), transient=True) as bar:
-        number = bar.add_task(task, total=None)
+        number = bar.add_task(phase, total=None)
         yield lambda done, total: bar.update(number, completed=done, total=total)
