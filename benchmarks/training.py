@@ -24,8 +24,9 @@ from roadworthy.policy.checkpoint import load_policy, save_policy
 from roadworthy.policy.spec import BASELINES
 from roadworthy.sources import parse_source
 from roadworthy.training.config import TrainConfig
-from roadworthy.training.loop import Progress, Trainer
-from roadworthy.training.run import preset_path
+from roadworthy.training.loop import Trainer
+from roadworthy.training.progress import Progress
+from roadworthy.training.train import preset_path
 
 
 def train_memoryless(found: Measurements, sizes: Sizes) -> None:
@@ -37,7 +38,7 @@ def train_memoryless(found: Measurements, sizes: Sizes) -> None:
             "preset": [],
             "half the horizon": ["ppo.horizon=32"],
             "twice the horizon": ["ppo.horizon=128"],
-            "16 minibatches": ["ppo.minibatches=16"],
+            "16 minibatches": ["ppo.num_minibatches=16"],
             "half the worlds": [f"worlds={max(worlds // 2, 1)}"],
             "twice the worlds": [f"worlds={2 * worlds}"],
             "half co-players": ["env.control.ego_share=0.5"],
@@ -54,7 +55,7 @@ def train_remembering(found: Measurements, sizes: Sizes) -> None:
         "env.episode.trial_steps": 201,
         "policy.transformer.context": 402,
         "ppo.horizon": 67,
-        "ppo.minibatches": 16,
+        "ppo.num_minibatches": 16,
         "env.control.rows": 8,
         "env.open.agents": 8,
         "env.open.traffic": 0,
@@ -104,7 +105,7 @@ def _measure(name: str, preset: str, sizes: Sizes, overrides: list[str]) -> Meas
         f"scenarios=generate:town?count={sizes['scenarios']}&seed=1",
         f"worlds={worlds}",
         f"steps={10**12}",
-        *([f"ppo.minibatches={worlds}"] if worlds < 64 else []),  # each has a row at least
+        *([f"ppo.num_minibatches={worlds}"] if worlds < 64 else []),  # each has a row at least
     ]
     config = load(preset_path(preset), TrainConfig, [*given, *overrides])
     pack = parse_source(config.scenarios).fetch()

@@ -39,6 +39,7 @@ class Layer:
 
     source: str
     values: Mapping[str, Any]
+    is_record: bool = False  # written by an earlier version, perhaps: deprecated names are read without a warning
 
 
 @dataclass(frozen=True)
@@ -54,9 +55,14 @@ def load(path: str | Path, cls: type[Config], overrides: Iterable[str] = (), sec
     return resolve(cls, [read(path, section), parse_overrides(overrides)]).config
 
 
-def parse(mapping: Mapping[str, Any], cls: type[Config], source: str = "config") -> Config:
+def parse(mapping: Mapping[str, Any], cls: type[Config], source: str = "config", *, is_record: bool = False) -> Config:
     """Check plain values, such as those of a parsed file, and build the dataclass from them."""
-    return resolve(cls, [Layer(source, mapping)]).config
+    return resolve(cls, [Layer(source, mapping, is_record)]).config
+
+
+def with_current_names(values: Any, cls: type) -> Any:
+    """Return recorded plain values of a dataclass with the current names of keys and words, without warnings."""
+    return _with_new_names(cls, values, "", "", is_record=True)
 
 
 def read(path: str | Path, section: str | None = None) -> Layer:
@@ -114,7 +120,10 @@ def parse_overrides(overrides: Mapping[str, Any] | Iterable[str], source: str = 
 
 def resolve(cls: type[Config], layers: Iterable[Layer]) -> Resolved[Config]:
     """Merge layers, of which later ones override earlier ones, check every value and build the dataclass."""
-    layers = [Layer(layer.source, _with_new_names(cls, layer.values, layer.source, "")) for layer in layers]
+    layers = [
+        Layer(layer.source, _with_new_names(cls, layer.values, layer.source, "", is_record=layer.is_record))
+        for layer in layers
+    ]
     origins: dict[str, str] = {}
     values: dict[str, Any] = {}
     for layer in layers:
@@ -253,7 +262,7 @@ class _Builder:
         return Path(expanded)
 
 
-def _with_new_names(cls: Any, values: Any, source: str, prefix: str) -> Any:
+def _with_new_names(cls: Any, values: Any, source: str, prefix: str, *, is_record: bool) -> Any:
     """Replace the deprecated keys and values of a dataclass and of those within it, each with a warning."""
     if not isinstance(values, Mapping):
         return values
@@ -269,13 +278,17 @@ def _with_new_names(cls: Any, values: Any, source: str, prefix: str) -> Any:
                     f"{source}: {_join(prefix, name)} is the deprecated name of {new}, and both are given; "
                     f"keep {_join(prefix, new)}"
                 )
-            _warn_of(f"{source}: {_join(prefix, name)} is deprecated; use {_join(prefix, new)}")
+            if not is_record:
+                _warn_of(f"{source}: {_join(prefix, name)} is deprecated; use {_join(prefix, new)}")
         word = words.get(new, {}).get(value) if isinstance(value, str) else None
         if word is not None:
-            _warn_of(f"{source}: {_join(prefix, new)} = {value!r} is deprecated; use {word!r}")
+            if not is_record:
+                _warn_of(f"{source}: {_join(prefix, new)} = {value!r} is deprecated; use {word!r}")
             value = word
         inner = next((kind for kind in (kinds.get(new), *get_args(kinds.get(new))) if is_dataclass(kind)), None)
-        result[new] = value if inner is None else _with_new_names(inner, value, source, _join(prefix, new))
+        result[new] = (
+            value if inner is None else _with_new_names(inner, value, source, _join(prefix, new), is_record=is_record)
+        )
     return result
 
 

@@ -14,7 +14,6 @@ from roadworthy.cli.inspect import inspect
 from roadworthy.config import plain
 from roadworthy.errors import UsageError
 from roadworthy.policy.checkpoint import save_policy
-from roadworthy.policy.config import CoreKind
 from roadworthy.sim.config import ControlConfig, EpisodeConfig, SimConfig
 from tests.policy.networks import OBSERVE, small_policy
 from tests.sim import scenes
@@ -32,7 +31,7 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     cars = [scenes.Actor(20.0), scenes.Actor(60.0), scenes.Actor(90.0, y=scenes.HALF_LANE)]
     pack_of(folder / "road.pack", scene(*cars, id="road"))
     env = SimConfig(observe=OBSERVE, control=ControlConfig(rows=3), episode=EpisodeConfig(2, STEPS))
-    save_policy(folder / "policy", small_policy(CoreKind.TRANSFORMER), more={"train": {"env": plain(env)}})
+    save_policy(folder / "policy", small_policy("transformer"), more={"train": {"env": plain(env)}})
     return [str(folder / "policy"), "--pack", str(folder / "road.pack")]
 
 
@@ -81,9 +80,9 @@ def test_so_many_steps_of_the_agents_that_were_asked_for_are_kept(given: list[st
     ("options", "told"),
     [
         (["--worlds", "egos"], "--worlds 'egos' is unknown; known: ego, replay, coplayers"),
-        (["--agents", "0;1"], "--agents is '0;1', expected numbers with commas"),
-        (["--agents", "9"], "agent 9 was asked for; the egos of this world are 0, 1, 2"),
-        (["--scenario", "4"], "scenario 4 was asked for; .* has scenarios 0 to 0"),
+        (["--agents", "0;1"], "--agents is '0;1', expected comma-separated numbers"),
+        (["--agents", "9"], "agent 9 is not an ego; the egos of this world are 0, 1, 2"),
+        (["--scenario", "4"], "there is no scenario 4; .* has scenarios 0 to 0"),
         (["--set", "episode.trails=1"], "trials"),
     ],
 )

@@ -16,12 +16,12 @@ import pytest
 from roadworthy.cli.learning import figures, line, run_facts, table
 from roadworthy.cli.main import main
 from roadworthy.cli.output import console
-from roadworthy.policy.checkpoint import WEIGHTS, load_policy, newest
+from roadworthy.policy.checkpoint import WEIGHTS, load_policy
+from roadworthy.policy.checkpoint_files import newest
 from roadworthy.scenario.pack import Pack
 from roadworthy.training.config import TrainConfig
-from roadworthy.training.loop import Progress
-from roadworthy.training.resume import checkpoints_of
-from roadworthy.training.run import train
+from roadworthy.training.progress import Progress
+from roadworthy.training.run import run_training
 from tests.plugin_package import install_own
 from tests.sinks.event_files import tensorboard_events
 from tests.training.small import as_toml, command_of, config, sim, streets
@@ -68,7 +68,9 @@ def test_a_file_is_trained_with_lines_of_progress_and_a_checkpoint_at_the_end(
     # The same command has nothing left to do, and says where the policy is.
     assert main(["train", str(file), "--out", str(out), "--set", "seed=5"]) == 0
     told = capsys.readouterr()
-    assert told.out.startswith(f"trained: {checkpoint.path} (all its steps were made before; to train on, give more")
+    assert told.out.startswith(
+        f"trained: {checkpoint.path} (the training was finished before; to continue it, give more steps"
+    )
     # With more steps it goes on.
     assert main(["train", str(file), "--out", str(out), "--set", "seed=5", "--set", "steps=500"]) == 0
     told = capsys.readouterr()
@@ -106,13 +108,13 @@ def test_ctrl_c_writes_a_checkpoint_and_exits_with_130(settings: TrainConfig, tm
     process.send_signal(signal.SIGINT)
     _, told = process.communicate(timeout=120)
     assert process.returncode == 130
-    checkpoint = newest(checkpoints_of(out))
+    checkpoint = newest(out / "checkpoints")
     assert checkpoint is not None
-    assert f"interrupted; the same command goes on from {checkpoint}" in told
+    assert f"checkpoint: {checkpoint}; the same command resumes" in told
     assert load_policy(checkpoint).epoch >= 3
     assert load_policy(checkpoint).step < settings.steps
-    gone_on = train(settings, Path(settings.scenarios), out)
-    at_once = train(settings, Path(settings.scenarios), tmp_path / "at-once")
+    gone_on = run_training(settings, Path(settings.scenarios), out)
+    at_once = run_training(settings, Path(settings.scenarios), tmp_path / "at-once")
     assert (gone_on / WEIGHTS).read_bytes() == (at_once / WEIGHTS).read_bytes()
 
 
@@ -149,11 +151,11 @@ def test_a_run_of_a_grid_that_fails_ends_with_1_and_the_others_are_made(
     file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "grid"
-    grid = ["train", str(file), "--out", str(out), "--set", "steps=150", "--grid", "ppo.minibatches=99,1"]
+    grid = ["train", str(file), "--out", str(out), "--set", "steps=150", "--grid", "ppo.num_minibatches=99,1"]
     assert main(grid) == 1
     told = capsys.readouterr().out
     assert "run 0 failed: " in told
-    assert "ppo.minibatches is 99, but there are 16 rows to deal into them" in told
+    assert "ppo.num_minibatches is 99, but there are only 16 rows" in told
     rows = list(csv.DictReader((out / "grid.csv").open()))
     assert [row["status"] for row in rows] == ["failed", "completed"]
 
@@ -162,18 +164,18 @@ def test_a_run_of_a_grid_that_fails_ends_with_1_and_the_others_are_made(
     ("arguments", "told"),
     [
         (["nowhere"], "there is no config 'nowhere'; expected a TOML file, or one of: adaptive, default, fast"),
-        (["fast", "--set", "ppo.klip=1"], "ppo.klip is unknown; did you mean ppo.clip?"),
+        (["fast", "--set", "ppo.klip=1"], "ppo.klip is unknown; did you mean ppo.clip_coef?"),
         (["fast", "--set", "eval.town.interval=5"], "--set eval.town.interval=5 is for an evaluator, but "),
         (["fast", "--sink", "tensorbord"], "unknown sink 'tensorbord'; did you mean tensorboard?"),
         (["fast", "--set", "sinks.wandb.projekt=x"], "[sinks.wandb]: projekt is unknown; did you mean project?"),
         (["fast", "--set", "sinks.wandb=3"], "sinks.wandb is 3, expected a table"),
         (["fast", "--set", "threads=-1"], "threads is -1, expected at least 0"),
         (["fast", "--set", "ppo.final_learning_rate=-1.0"], "final_learning_rate is -1.0, expected at least 0"),
-        (["fast", "--set", "ppo.priority=-1.0"], "priority is -1.0, expected at least 0"),
-        (["fast", "--set", "ppo.trace_clip=0.0"], "trace_clip is 0.0, expected above 0"),
+        (["fast", "--set", "ppo.prio_alpha=-1.0"], "prio_alpha is -1.0, expected at least 0"),
+        (["fast", "--set", "ppo.vtrace_c_clip=0.0"], "vtrace_c_clip is 0.0, expected above 0"),
         (["fast", "--grid-index", "1"], "--grid-index is given without --grid"),
         (["fast", "--grid", "seed=1,2", "--grid-index", "2"], "--grid-index is 2; the grid has 2 runs, 0 to 1"),
-        (["fast", "--grid", "seed=1,2", "--trace", "t"], "say with --grid-index which of the grid"),
+        (["fast", "--grid", "seed=1,2", "--trace", "t"], "choose one of the grid with --grid-index"),
     ],
 )
 def test_what_makes_no_sense_is_refused(
@@ -188,7 +190,7 @@ def test_what_makes_no_sense_is_refused(
 @pytest.mark.row("TRIAL-8")
 def test_the_live_table_shows_throughput_losses_figures_trials_and_the_time_left() -> None:
     of_egos = {"score": 0.5, "goal_rate": None, "trial_0_score": 0.25, "ada_delta_trial_1_minus_0": 0.125, "n": 12}
-    losses = {"policy": 0.01, "entropy": 1.5, "explained_variance": 0.75}
+    losses = {"policy_loss": 0.01, "entropy": 1.5, "explained_variance": 0.75}
     told = Progress(3, 1000, 3000, 10.0, 100.0, 2, 1e-3, losses, of_egos, 0)
     facts = dict(run_facts(told))
     assert facts["per second"] == "100"
@@ -202,8 +204,8 @@ def test_the_live_table_shows_throughput_losses_figures_trials_and_the_time_left
         assert words in line(told)
     screen = console()
     with screen.capture() as captured:
-        screen.print(table(told, "mine"))
-    for words in ("mine: 33%, 20 s left", *facts, *facts.values(), *shown, *shown.values()):
+        screen.print(table(told))
+    for words in ("training: 33%, 20 s left", *facts, *facts.values(), *shown, *shown.values()):
         assert words in captured.get()
 
 

@@ -10,10 +10,9 @@ import pytest
 from roadworthy.cli.main import main
 from roadworthy.evaluation.schedule import Schedule
 from roadworthy.evaluation.sections import read_sections
-from roadworthy.policy.checkpoint import newest
+from roadworthy.policy.checkpoint_files import newest
 from roadworthy.record import Run
 from roadworthy.sinks import Sinks
-from roadworthy.training.resume import checkpoints_of
 from tests.training.small import as_toml, config, sim, streets
 
 SECTIONS = """
@@ -90,7 +89,7 @@ def test_training_goes_on_whatever_happens_to_its_evaluations(
     assert main(["train", str(file), "--out", str(out), "--set", "eval.each.seed=4"]) == 0
     told = capsys.readouterr().err
     lines = [json.loads(line) for line in (out / "progress.jsonl").read_text().splitlines()]
-    epochs, last = len(lines), newest(checkpoints_of(out))
+    epochs, last = len(lines), newest(out / "checkpoints")
     assert last is not None
     runs = runs_of(out / "evaluations")
     assert "never" not in runs

@@ -21,7 +21,7 @@ from roadworthy.evaluation.probe import probe
 from roadworthy.policy.actor import load_actor
 from roadworthy.policy.checkpoint import save_policy
 from roadworthy.policy.config import PolicyConfig
-from roadworthy.policy.network import Policy
+from roadworthy.policy.network import PolicyNetwork
 from roadworthy.record.episodes import EpisodeResult
 from roadworthy.scenario.pack import Pack
 from roadworthy.sim.config import EpisodeConfig, ObserveConfig
@@ -113,7 +113,7 @@ def test_a_network_gives_the_same_rows_whoever_runs_it(
     env = replace(SHORT, episode=EpisodeConfig(2, 8), observe=seen)
     torch.manual_seed(3)
     config = parse({"core": core, "encoder": 8, "hidden": 16}, PolicyConfig)
-    policy = Policy(config, layout(env), ACTION_CHOICES[env.model])
+    policy = PolicyNetwork(config, layout(env), ACTION_CHOICES[env.model])
     maker = partial(load_actor, str(save_policy(tmp_path / "policy", policy)))
     ledger = plan_ledger(streets, range(5), 1, seed=1)
     rows = []

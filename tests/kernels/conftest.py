@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from roadworthy.scenario.generate.producer import produce
 
+from roadworthy.scenario.generate.scenarios import generate_scenario
 from roadworthy.scenario.pack import Pack
 from tests.sim.scenes import pack_of
 
@@ -13,5 +13,6 @@ from tests.sim.scenes import pack_of
 def towns(tmp_path_factory: pytest.TempPathFactory) -> Pack:
     """Two generated towns with lights and traffic."""
     return pack_of(
-        tmp_path_factory.mktemp("towns") / "towns.pack", *(produce(3, b, 0, 91) for b in ("protected_left", "merge"))
+        tmp_path_factory.mktemp("towns") / "towns.pack",
+        *(generate_scenario(3, b, 0, 91) for b in ("protected_left", "merge")),
     )

@@ -7,13 +7,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from roadworthy.policy.config import CoreKind, PolicyConfig, TransformerConfig
-from roadworthy.policy.network import Policy
+from roadworthy.policy.config import PolicyConfig, TransformerConfig
+from roadworthy.policy.network import PolicyNetwork
 from roadworthy.sim.config import ObserveConfig, SimConfig
 from roadworthy.sim.layout import COUNTED, ObservationLayout, layout
 
 OBSERVE = ObserveConfig(partners=3, lanes=5, edges=4, lights=1)
 CONTEXT = 5
+CORES = ("mlp", "lstm", "transformer")
 
 
 def small_layout(observe: ObserveConfig = OBSERVE) -> ObservationLayout:
@@ -22,21 +23,21 @@ def small_layout(observe: ObserveConfig = OBSERVE) -> ObservationLayout:
 
 
 def small_policy(
-    core: CoreKind = CoreKind.TRANSFORMER,
+    core: str = "transformer",
     *,
     layers: int = 2,
     context: int = CONTEXT,
     choices: tuple[int, int] | None = (7, 13),
     observe: ObserveConfig = OBSERVE,
     **settings: Any,
-) -> Policy:
+) -> PolicyNetwork:
     """A policy with memory of few steps."""
     shape = TransformerConfig(layers=layers, heads=2, context=context)
     config = PolicyConfig(core=core, transformer=shape, **({"encoder": 8, "hidden": 16} | settings))
-    return strengthened(Policy(config, small_layout(observe), choices))
+    return strengthened(PolicyNetwork(config, small_layout(observe), choices))
 
 
-def strengthened(policy: Policy) -> Policy:
+def strengthened(policy: PolicyNetwork) -> PolicyNetwork:
     """The policy with weights that hold nothing back: a fresh one starts out nearly indifferent."""
     generator = torch.Generator().manual_seed(3)
     for parameter in policy.parameters():
@@ -46,7 +47,7 @@ def strengthened(policy: Policy) -> Policy:
     return policy.eval()
 
 
-def random_observations(policy: Policy, *shape: int, seed: int = 0) -> Tensor:
+def random_observations(policy: PolicyNetwork, *shape: int, seed: int = 0) -> Tensor:
     """(*shape, size) rows with as many valid entries as their counts say."""
     generator = torch.Generator().manual_seed(seed)
     observations = torch.randn(*shape, policy.layout.size, generator=generator)
@@ -61,4 +62,4 @@ def random_observations(policy: Policy, *shape: int, seed: int = 0) -> Tensor:
 
 def flat(output: Any) -> Tensor:
     """(..., numbers) everything that a policy said."""
-    return torch.cat([output.scores, output.values[..., None]], -1)
+    return torch.cat([output.logits, output.values[..., None]], -1)

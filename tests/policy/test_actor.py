@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from roadworthy.errors import UsageError
 from roadworthy.policy.actor import Actor, BlindActor, load_actor
 from roadworthy.policy.checkpoint import save_policy
-from roadworthy.policy.config import CoreKind, PolicyConfig, TraitConfig, TransformerConfig
-from roadworthy.policy.network import Policy
+from roadworthy.policy.config import ConditioningConfig, PolicyConfig, TransformerConfig
+from roadworthy.policy.network import PolicyNetwork
 from roadworthy.policy.neural import NeuralActor
 from roadworthy.scenario.pack import Pack
 from roadworthy.sim.config import Actions, ControlConfig, EpisodeConfig, Model, ObserveConfig, SimConfig
 from roadworthy.sim.env import DriveEnv
 from roadworthy.sim.layout import layout
-from tests.policy.networks import OBSERVE, small_policy, strengthened
+from tests.policy.networks import CORES, OBSERVE, small_policy, strengthened
 from tests.sim import scenes
 from tests.sim.scenes import pack_of, scene
 
@@ -31,7 +31,7 @@ TRIAL_STEPS = 8
 CONFIG = SimConfig(
     observe=OBSERVE, control=ControlConfig(rows=3), episode=EpisodeConfig(trials=2, trial_steps=TRIAL_STEPS)
 )
-EVERY_CORE = pytest.mark.parametrize("core", CoreKind)
+EVERY_CORE = pytest.mark.parametrize("core", CORES)
 
 
 @pytest.fixture(scope="module")
@@ -66,11 +66,11 @@ def drive(
 @pytest.mark.row("EVAL-6")
 @pytest.mark.parametrize("width", [8, 64])
 @EVERY_CORE
-def test_what_a_row_does_depends_on_its_episode_alone(pack: Pack, core: CoreKind, width: int) -> None:
+def test_what_a_row_does_depends_on_its_episode_alone(pack: Pack, core: str, width: int) -> None:
     """With a width of 8, matrix products round by a row's place: the reason for blocks of a world each."""
     shape = TransformerConfig(heads=2, context=8)
     config = PolicyConfig(core=core, encoder=width, hidden=2 * width, transformer=shape)
-    policy = strengthened(Policy(config, layout(CONFIG), (7, 13)))
+    policy = strengthened(PolicyNetwork(config, layout(CONFIG), (7, 13)))
     said: list[torch.Tensor] = []
 
     class Listening(NeuralActor):
@@ -81,7 +81,7 @@ def test_what_a_row_does_depends_on_its_episode_alone(pack: Pack, core: CoreKind
         def _step(self, block: int, *given: Any) -> Any:
             output = super()._step(block, *given)
             if block == self.listens_to:
-                said.append(torch.cat([output.scores, output.values[:, None]], -1))
+                said.append(torch.cat([output.logits, output.values[:, None]], -1))
             return output
 
     alone = drive(pack, Listening(policy), 0, 1)
@@ -97,8 +97,8 @@ def test_what_a_row_does_depends_on_its_episode_alone(pack: Pack, core: CoreKind
 
 
 @pytest.mark.row("EVAL-8")
-@pytest.mark.parametrize("core", [CoreKind.LSTM, CoreKind.TRANSFORMER])
-def test_memory_is_kept_between_trials_and_cleared_with_the_episode(pack: Pack, core: CoreKind) -> None:
+@pytest.mark.parametrize("core", ["lstm", "transformer"])
+def test_memory_is_kept_between_trials_and_cleared_with_the_episode(pack: Pack, core: str) -> None:
     lengths: list[list[int]] = []
 
     class Watched(NeuralActor):
@@ -158,7 +158,7 @@ def test_draws_are_keyed_by_seed_agent_and_step(pack: Pack) -> None:
     env.reset()
 
     def act(seeds: tuple[int, int], step: int) -> NDArray[Any]:
-        actor = NeuralActor(small_policy(CoreKind.MLP, choices=(7, 13)))
+        actor = NeuralActor(small_policy("mlp", choices=(7, 13)))
         actor.start(env)
         rows = np.repeat(np.array(seeds, np.uint64), 3)
         return actor.act(env.observations, env.signals.active, rows, np.full(6, step)).reshape(2, 3, 2)
@@ -169,21 +169,21 @@ def test_draws_are_keyed_by_seed_agent_and_step(pack: Pack) -> None:
 
 
 def test_a_greedy_actor_takes_the_likeliest_action(pack: Pack) -> None:
-    policy = small_policy(CoreKind.MLP)
+    policy = small_policy("mlp")
     one, other = (drive(pack, NeuralActor(policy, is_greedy=True), 0, 1, steps=1) for _ in range(2))
     env = DriveEnv(pack, 1, CONFIG, sampling=False, threads=1)
     env.assign(0, 0, 7)
     seen = torch.from_numpy(env.reset().copy())
     with torch.no_grad():
-        scores = policy.step(seen, torch.ones(3, dtype=torch.bool), policy.memory(3)).scores
+        logits = policy.step(seen, torch.ones(3, dtype=torch.bool), policy.memory(3)).logits
     assert np.array_equal(one, other)
-    assert np.array_equal(one[0], policy.head.greedy(scores).numpy())
+    assert np.array_equal(one[0], policy.head.greedy(logits).numpy())
 
 
 @pytest.mark.row("PPO-3")
 def test_a_policy_drives_in_an_env_that_shows_more_than_its_own(pack: Pack) -> None:
     more = SimConfig(observe=ObserveConfig(partners=9, lanes=30, edges=20, lights=4), control=CONFIG.control)
-    policy = small_policy(CoreKind.MLP)
+    policy = small_policy("mlp")
     own = SimConfig(observe=OBSERVE, control=CONFIG.control)
     expected, fitted = (drive(pack, NeuralActor(policy), 0, 1, config, steps=8) for config in (own, more))
     assert np.array_equal(expected, fitted)
@@ -191,17 +191,17 @@ def test_a_policy_drives_in_an_env_that_shows_more_than_its_own(pack: Pack) -> N
 
 @pytest.mark.row("PPO-3")
 def test_traits_are_drawn_for_each_episode_or_taken_as_given(pack: Pack) -> None:
-    policy = small_policy(CoreKind.MLP, traits=TraitConfig(entropy=(0.0, 0.2), discount=(0.9, 1.0)))
+    policy = small_policy("mlp", conditioning=ConditioningConfig(ent_coef=(0.0, 0.2), gamma=(0.9, 1.0)))
     told: list[torch.Tensor] = []
 
     class Told(NeuralActor):
-        """Keeps the traits that the network is told."""
+        """Keeps the conditioning that the network is told."""
 
-        def _step(self, block: int, seen: Any, active: Any, traits: Any) -> Any:
-            told.append(traits)
-            return super()._step(block, seen, active, traits)
+        def _step(self, block: int, seen: Any, active: Any, conditioning: Any) -> Any:
+            told.append(conditioning)
+            return super()._step(block, seen, active, conditioning)
 
-    drive(pack, Told(policy, traits={"entropy": 0.05}), 0, 1, steps=3)
+    drive(pack, Told(policy, conditioning={"entropy": 0.05}), 0, 1, steps=3)
     assert torch.equal(told[0], told[1])
     assert torch.equal(told[1], told[2])
     assert told[0][:, 0].tolist() == pytest.approx([0.25] * 3)
@@ -211,7 +211,7 @@ def test_traits_are_drawn_for_each_episode_or_taken_as_given(pack: Pack) -> None
         ({"entropy": 0.3}, "entropy is 0.3, expected 0.0 to 0.2"),
     ):
         with pytest.raises(UsageError, match=wrong):
-            NeuralActor(policy, traits=given)
+            NeuralActor(policy, conditioning=given)
 
 
 def test_an_env_with_other_actions_is_refused(pack: Pack) -> None:

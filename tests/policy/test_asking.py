@@ -20,8 +20,8 @@ from roadworthy.evaluation.training import training_of
 from roadworthy.policy import noise
 from roadworthy.policy.actor import load_actor
 from roadworthy.policy.checkpoint import load_policy, save_policy
-from roadworthy.policy.config import CoreKind, TraitConfig
-from roadworthy.policy.network import Policy
+from roadworthy.policy.config import ConditioningConfig
+from roadworthy.policy.network import PolicyNetwork
 from roadworthy.policy.neural import NeuralActor
 from roadworthy.policy.spec import BASELINES
 from roadworthy.record import Run
@@ -116,24 +116,24 @@ def test_where_a_collision_costs_more_the_baseline_asks_for_less_acceleration(tm
 
 
 @torch.no_grad()
-def asked_acceleration(policy: Policy, seen: Tensor, collision_weight: float) -> Tensor:
+def asked_acceleration(policy: PolicyNetwork, seen: Tensor, collision_weight: float) -> Tensor:
     """(steps, rows) the mean acceleration of the actions that a policy would draw, m/s2, with this weight instead."""
     told = seen.clone()
     told[..., policy.layout["conditioning"].column("collision_weight")] = collision_weight
     rows = told.flatten(0, 1)
-    scores = policy.step(rows, torch.ones(len(rows), dtype=torch.bool), policy.memory(len(rows))).scores
+    logits = policy.step(rows, torch.ones(len(rows), dtype=torch.bool), policy.memory(len(rows))).logits
     asked = torch.tensor(BICYCLE_ALONG[AgentType.VEHICLE])
-    return (scores[:, : len(asked)].softmax(-1) @ asked).unflatten(0, seen.shape[:2])
+    return (logits[:, : len(asked)].softmax(-1) @ asked).unflatten(0, seen.shape[:2])
 
 
 @pytest.mark.row("PPO-3")
 def test_an_evaluator_s_section_can_fix_a_trait(tmp_path: Path) -> None:
     """One that is not given is drawn for each agent; one that the policy does not have is refused."""
-    traits = TraitConfig(entropy=(0.0, 0.1), discount=(0.9, 1.0))
-    subject = subject_of(str(save_policy(tmp_path / "policy", small_policy(CoreKind.MLP, traits=traits))))
+    conditioning = ConditioningConfig(ent_coef=(0.0, 0.1), gamma=(0.9, 1.0))
+    subject = subject_of(str(save_policy(tmp_path / "policy", small_policy("mlp", conditioning=conditioning))))
 
     def told(values: str) -> list[list[float]]:
-        """The traits of four agents, as places in their ranges."""
+        """The conditioning of four agents, as places in their ranges."""
         file = tmp_path / "asked.toml"
         file.write_text(f'[eval.x]\ntype = "multi_scenario"\nscenarios = "a.pack"\ntraits = {{ {values} }}')
         (section,) = read_sections(file)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import pickle
@@ -14,15 +15,15 @@ import torch
 from safetensors.torch import load_file
 
 from roadworthy.errors import CheckpointError
-from roadworthy.policy import checkpoint as files
-from roadworthy.policy.checkpoint import ABOUT, WEIGHTS, load_policy, newest, put_weights, save_policy, tidy
-from roadworthy.policy.config import ActionsAs, CoreKind, TraitConfig
-from roadworthy.policy.network import Policy
+from roadworthy.policy.checkpoint import ABOUT, WEIGHTS, load_policy, put_weights, save_policy
+from roadworthy.policy.checkpoint_files import newest, remove_partial_checkpoints, resolve_checkpoint
+from roadworthy.policy.config import ActionDistribution, ConditioningConfig
+from roadworthy.policy.network import PolicyNetwork
 from roadworthy.sim.config import ObserveConfig
 from tests.policy.networks import flat, random_observations, small_policy
 
 
-def saved(folder: Path, step: int, core: CoreKind = CoreKind.LSTM, **settings: Any) -> Path:
+def saved(folder: Path, step: int, core: str = "lstm", **settings: Any) -> Path:
     """A checkpoint after so many steps, in a folder of its own."""
     return save_policy(folder / f"step_{step}", small_policy(core, **settings), counters={"step": step, "epoch": 2})
 
@@ -40,23 +41,25 @@ def edit(folder: Path, **changes: Any) -> None:
     (folder / ABOUT).write_text(json.dumps(about | changes))
 
 
-def said_by(policy: Policy) -> torch.Tensor:
+def said_by(policy: PolicyNetwork) -> torch.Tensor:
     observations, active = random_observations(policy, 3), torch.ones(3, dtype=torch.bool)
-    traits = torch.full((3, len(policy.config.traits.names)), 0.5) if policy.config.traits.names else None
+    conditioning = (
+        torch.full((3, len(policy.config.conditioning.names)), 0.5) if policy.config.conditioning.names else None
+    )
     with torch.no_grad():
-        return flat(policy.step(observations, active, policy.memory(3), traits))
+        return flat(policy.step(observations, active, policy.memory(3), conditioning))
 
 
 @pytest.mark.row("POLICY-5")
 @pytest.mark.parametrize(
     ("core", "settings"),
     [
-        (CoreKind.MLP, {"actions": ActionsAs.JOINT}),
-        (CoreKind.LSTM, {"choices": None}),
-        (CoreKind.TRANSFORMER, {"traits": TraitConfig(discount=(0.9, 0.99))}),
+        ("mlp", {"actions": ActionDistribution.JOINT}),
+        ("lstm", {"choices": None}),
+        ("transformer", {"conditioning": ConditioningConfig(gamma=(0.9, 0.99))}),
     ],
 )
-def test_a_policy_comes_back_as_it_was(core: CoreKind, settings: Any, tmp_path: Path) -> None:
+def test_a_policy_comes_back_as_it_was(core: str, settings: Any, tmp_path: Path) -> None:
     policy = small_policy(core, **settings)
     counters = {"step": 12, "epoch": 3}
     folder = save_policy(tmp_path / "a", policy, counters=counters, more={"train": {"seed": 4}}, files={"more": b"1"})
@@ -73,7 +76,7 @@ def test_a_policy_comes_back_as_it_was(core: CoreKind, settings: Any, tmp_path: 
 @pytest.mark.row("POLICY-5")
 def test_equal_policies_have_equal_hashes_wherever_they_lie(tmp_path: Path) -> None:
     first, later = load_policy(saved(tmp_path, 1)), load_policy(saved(tmp_path, 2))
-    other = load_policy(saved(tmp_path / "other", 1, CoreKind.MLP))
+    other = load_policy(saved(tmp_path / "other", 1, "mlp"))
     assert first.sha256 == later.sha256 != other.sha256
     assert (first.path / WEIGHTS).read_bytes() == (later.path / WEIGHTS).read_bytes()
 
@@ -86,7 +89,7 @@ def test_damaged_weights_are_named_and_the_last_whole_checkpoint_before_them_is_
     with pytest.raises(CheckpointError, match="is damaged: its checksum is not the one in") as caught:
         load_policy(folders[300])
     assert str(folders[300] / WEIGHTS) in str(caught.value)
-    assert str(caught.value).endswith(f"; the last whole one before it is {folders[100]}")
+    assert str(caught.value).endswith(f"; the last complete one before it is {folders[100]}")
 
 
 @pytest.mark.row("POLICY-5")
@@ -95,7 +98,7 @@ def test_damaged_weights_are_named_and_the_last_whole_checkpoint_before_them_is_
     [
         (b'{"schema_version": 1, "weigh', "is damaged: Unterminated string"),
         (b"\xff\xfe\x00", "is damaged"),
-        (b"[]", "has no schema_version: it is not of a checkpoint"),
+        (b"[]", "has no schema_version, so it does not belong to a checkpoint"),
         (None, "can't read"),
     ],
 )
@@ -111,7 +114,7 @@ def test_a_damaged_json_is_named_and_another_checkpoint_is_offered(
         load_policy(torn)
     assert str(torn / ABOUT) in str(caught.value)
     assert told in str(caught.value)
-    assert str(caught.value).endswith(f"; the newest whole one beside it is {whole}")
+    assert str(caught.value).endswith(f"; the newest complete one beside it is {whole}")
 
 
 @pytest.mark.row("POLICY-5")
@@ -132,7 +135,7 @@ def test_where_there_is_no_other_checkpoint_none_is_offered(tmp_path: Path) -> N
         ({"observation_layout": {}}, "can't be read as a checkpoint"),
         ({"observation_layout": {"blocks": []}}, "can't be read as a checkpoint"),
         ({"action_choices": [7]}, "can't be read as a checkpoint"),
-        ({"schema_version": 99}, "schema version 99, .* which reads up to 1; update it"),
+        ({"schema_version": 99}, "has schema version 99; .* versions up to 1; update"),
     ],
 )
 def test_a_json_that_makes_no_sense_is_an_error_that_says_so(
@@ -147,7 +150,7 @@ def test_a_json_that_makes_no_sense_is_an_error_that_says_so(
 @pytest.mark.row("POLICY-5")
 def test_a_misfit_names_every_part_that_differs(tmp_path: Path) -> None:
     tensors = load_file(saved(tmp_path, 1) / WEIGHTS)
-    without_lights = small_policy(CoreKind.LSTM, choices=(4, 3), observe=ObserveConfig(3, 100.0, 5, 4, 0))
+    without_lights = small_policy("lstm", choices=(4, 3), observe=ObserveConfig(3, 100.0, 5, 4, 0))
     with pytest.raises(CheckpointError) as caught:
         put_weights(without_lights, tensors, "that checkpoint")
     told = str(caught.value)
@@ -156,12 +159,12 @@ def test_a_misfit_names_every_part_that_differs(tmp_path: Path) -> None:
     assert "head.scores.weight has shape (20, 16), expected (7, 16)" in told
     assert "core." not in told
     with pytest.raises(CheckpointError, match=r"core\.cell\.weight_ih is missing; .*core\.layer\.weight is not part"):
-        put_weights(small_policy(CoreKind.LSTM), small_policy(CoreKind.MLP).state_dict(), "x")
+        put_weights(small_policy("lstm"), small_policy("mlp").state_dict(), "x")
 
 
 @pytest.mark.row("POLICY-5")
 def test_a_misfit_changes_nothing(tmp_path: Path) -> None:
-    policy, other = small_policy(CoreKind.MLP), small_policy(CoreKind.MLP, choices=(4, 3))
+    policy, other = small_policy("mlp"), small_policy("mlp", choices=(4, 3))
     with torch.no_grad():
         other.value.bias.fill_(9.0)
     before = said_by(policy)
@@ -191,7 +194,7 @@ def test_loading_runs_no_code_from_a_file(tmp_path: Path) -> None:
         other = shutil.copytree(folder, tmp_path / f"with_{name}")
         (other / name).write_bytes(pickled)
         if name == WEIGHTS:
-            edit(other, weights_sha256=files.hashlib.sha256(pickled).hexdigest())
+            edit(other, weights_sha256=hashlib.sha256(pickled).hexdigest())
         with pytest.raises(CheckpointError):
             load_policy(other)
     edit(folder, policy={"core": f"__import__('os').mkdir({str(mark)!r})"})
@@ -235,7 +238,7 @@ def test_what_was_left_half_written_is_no_checkpoint(tmp_path: Path, monkeypatch
 def test_what_a_writer_that_was_killed_has_left_is_tidied_up_and_what_it_was_replacing_comes_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = save_policy(tmp_path / "step_1", small_policy(CoreKind.MLP), counters={"step": 1})
+    path = save_policy(tmp_path / "step_1", small_policy("mlp"), counters={"step": 1})
     rename = Path.rename
 
     def dies(self: Path, target: Path) -> Path:
@@ -245,27 +248,88 @@ def test_what_a_writer_that_was_killed_has_left_is_tidied_up_and_what_it_was_rep
 
     monkeypatch.setattr(Path, "rename", dies)
     with pytest.raises(KeyboardInterrupt):
-        save_policy(path, small_policy(CoreKind.LSTM), counters={"step": 1})
+        save_policy(path, small_policy("lstm"), counters={"step": 1})
     monkeypatch.undo()
     assert newest(tmp_path) is None
-    tidy(tmp_path)
+    remove_partial_checkpoints(tmp_path)
     assert newest(tmp_path) == path
-    assert load_policy(path).policy.config.core is CoreKind.MLP
+    assert load_policy(path).policy.config.core == "mlp"
     assert [left.name for left in tmp_path.iterdir()] == ["step_1"]
 
 
 @pytest.mark.row("PPO-4")
 def test_a_checkpoint_of_a_newer_version_is_not_taken_for_a_damaged_one(tmp_path: Path) -> None:
-    path = save_policy(tmp_path / "step_1", small_policy(CoreKind.MLP), counters={"step": 1})
+    path = save_policy(tmp_path / "step_1", small_policy("mlp"), counters={"step": 1})
     about = json.loads((path / ABOUT).read_text())
     (path / ABOUT).write_text(json.dumps({**about, "schema_version": 2}))
-    with pytest.raises(CheckpointError, match=r"is of schema version 2, .* update it"):
+    with pytest.raises(CheckpointError, match=r"has schema version 2; .* update Roadworthy"):
         newest(tmp_path)
 
 
 def test_a_checkpoint_is_replaced_as_a_whole(tmp_path: Path) -> None:
-    save_policy(tmp_path / "a", small_policy(CoreKind.MLP), files={"old": b""})
-    folder = save_policy(tmp_path / "a", small_policy(CoreKind.LSTM))
-    assert load_policy(folder).policy.config.core is CoreKind.LSTM
+    save_policy(tmp_path / "a", small_policy("mlp"), files={"old": b""})
+    folder = save_policy(tmp_path / "a", small_policy("lstm"))
+    assert load_policy(folder).policy.config.core == "lstm"
     assert {path.name for path in folder.iterdir()} == {WEIGHTS, ABOUT}
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+@pytest.fixture
+def trained(tmp_path: Path) -> Path:
+    """A training folder with three checkpoints, the second of which is the best."""
+    folder = tmp_path / "first"
+    for step in (5, 1_000, 24_000_000):
+        save_policy(folder / "checkpoints" / f"step_{step:012d}", small_policy("mlp"), counters={"step": step})
+    (folder / "checkpoints" / "last").write_text("step_000024000000\n")
+    (folder / "checkpoints" / "best").write_text("step_000000001000\n")
+    return folder
+
+
+@pytest.mark.row("POLICY-5")
+@pytest.mark.parametrize(
+    ("spec", "step"),
+    [
+        ("", 24_000_000),
+        ("/checkpoints", 24_000_000),
+        ("/checkpoints/last", 24_000_000),
+        ("/checkpoints/best", 1_000),
+        ("/checkpoints/step_000000000005", 5),
+        ("/checkpoints/step_000000000005/policy.json", 5),
+        ("@best", 1_000),
+        ("@last", 24_000_000),
+        ("@5", 5),
+        ("@24_000_000", 24_000_000),
+    ],
+)
+def test_a_training_folder_names_its_checkpoints(spec: str, step: int, trained: Path) -> None:
+    assert resolve_checkpoint(f"{trained}{spec}").name == f"step_{step:012d}"
+    assert load_policy(f"{trained}{spec}").step == step
+
+
+def test_a_training_folder_that_was_copied_names_its_own_checkpoints(trained: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(trained, tmp_path / "copy")
+    shutil.rmtree(trained)
+    assert resolve_checkpoint(f"{copy}@best") == copy / "checkpoints" / "step_000000001000"
+
+
+def test_a_training_folder_means_its_newest_complete_checkpoint(trained: Path) -> None:
+    spoil(trained / "checkpoints" / "step_000024000000" / WEIGHTS)
+    assert resolve_checkpoint(trained).name == "step_000000001000"
+
+
+def test_a_folder_with_an_at_sign_in_its_name_is_found(trained: Path) -> None:
+    renamed = trained.rename(trained.with_name("first@best"))
+    assert resolve_checkpoint(renamed).name == "step_000024000000"
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("@7", "@7 is not a checkpoint; expected @last, @best or @STEP with one of: 24000000, 1000, 5"),
+        ("@bset", "@bset is not a checkpoint; expected @last, @best or @STEP"),
+        ("/nowhere", "nowhere is not a checkpoint; expected a checkpoint folder"),
+    ],
+)
+def test_a_wrong_checkpoint_name_is_an_error_that_says_what_exists(spec: str, message: str, trained: Path) -> None:
+    with pytest.raises(CheckpointError, match=message):
+        resolve_checkpoint(f"{trained}{spec}")

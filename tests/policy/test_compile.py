@@ -10,8 +10,7 @@ import torch
 import torch._dynamo
 from torch._dynamo.utils import counters
 
-from roadworthy.policy.config import CoreKind
-from tests.policy.networks import flat, random_observations, small_policy
+from tests.policy.networks import CORES, flat, random_observations, small_policy
 
 ROWS, STEPS = 4, 12
 
@@ -36,8 +35,8 @@ BACKENDS = [
 
 @pytest.mark.row("POLICY-4")
 @pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("core", CoreKind)
-def test_the_step_compiles_once_for_all_steps(core: CoreKind, backend: str) -> None:
+@pytest.mark.parametrize("core", CORES)
+def test_the_step_compiles_once_for_all_steps(core: str, backend: str) -> None:
     policy = small_policy(core)
     observations = random_observations(policy, ROWS, STEPS)
     generator = torch.Generator().manual_seed(0)
@@ -57,8 +56,8 @@ def test_the_step_compiles_once_for_all_steps(core: CoreKind, backend: str) -> N
 
 
 @pytest.mark.row("PPO-3")
-@pytest.mark.parametrize("core", CoreKind)
-def test_policies_of_one_shape_share_a_graph(core: CoreKind) -> None:
+@pytest.mark.parametrize("core", CORES)
+def test_policies_of_one_shape_share_a_graph(core: str) -> None:
     """So partners are compiled once, however many there are."""
     active = torch.ones(ROWS, dtype=torch.bool)
     for number in range(3):
@@ -73,8 +72,8 @@ def test_policies_of_one_shape_share_a_graph(core: CoreKind) -> None:
 
 
 @pytest.mark.row("POLICY-4")
-@pytest.mark.parametrize("core", CoreKind)
-def test_the_sequence_compiles_once_for_all_segments(core: CoreKind) -> None:
+@pytest.mark.parametrize("core", CORES)
+def test_the_sequence_compiles_once_for_all_segments(core: str) -> None:
     policy, steps = small_policy(core), 3
     sequence = torch.compile(policy.sequence, backend="eager", fullgraph=True)
     for seed in range(3):

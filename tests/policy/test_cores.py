@@ -10,18 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from roadworthy.policy.config import CoreKind
 from roadworthy.policy.cores import Memory
 from roadworthy.policy.cores.transformer import places
-from roadworthy.policy.network import Policy
-from tests.policy.networks import CONTEXT, flat, random_observations, small_policy
+from roadworthy.policy.network import PolicyNetwork
+from tests.policy.networks import CONTEXT, CORES, flat, random_observations, small_policy
 
 ROWS, STEPS = 3, 17
-POLICIES = {core: small_policy(core, encoder_layers=1 if core is CoreKind.MLP else 2) for core in CoreKind}
-EVERY_CORE = pytest.mark.parametrize("core", CoreKind)
+POLICIES = {core: small_policy(core, encoder_layers=1 if core == "mlp" else 2) for core in CORES}
+EVERY_CORE = pytest.mark.parametrize("core", CORES)
 # Every example is driven step by step.
 FEWER = settings(max_examples=settings.default.max_examples // 4)
-REMEMBERING = pytest.mark.parametrize("core", [CoreKind.LSTM, CoreKind.TRANSFORMER])
+REMEMBERING = pytest.mark.parametrize("core", ["lstm", "transformer"])
 
 
 class Pattern(NamedTuple):
@@ -48,7 +47,7 @@ def copied(memory: Memory) -> Memory:
 
 
 @torch.no_grad()
-def step_by_step(policy: Policy, observations: Tensor, pattern: Pattern, memory: Memory) -> Tensor:
+def step_by_step(policy: PolicyNetwork, observations: Tensor, pattern: Pattern, memory: Memory) -> Tensor:
     """(R, T, numbers) outputs of steps one after another, as in rollout: memory is cleared after an episode's last."""
     outputs = []
     for t in range(observations.shape[1]):
@@ -58,7 +57,7 @@ def step_by_step(policy: Policy, observations: Tensor, pattern: Pattern, memory:
 
 
 @torch.no_grad()
-def at_once(policy: Policy, observations: Tensor, pattern: Pattern, memory: Memory) -> Tensor:
+def at_once(policy: PolicyNetwork, observations: Tensor, pattern: Pattern, memory: Memory) -> Tensor:
     return flat(policy.sequence(observations, pattern.active, pattern.ended, memory))
 
 
@@ -71,7 +70,7 @@ def always(rows: int, steps: int) -> Pattern:
 @EVERY_CORE
 @FEWER
 @given(pattern=patterns(), cut=st.integers(0, STEPS - 1))
-def test_steps_with_memory_equal_the_sequence_from_any_cut_on(core: CoreKind, pattern: Pattern, cut: int) -> None:
+def test_steps_with_memory_equal_the_sequence_from_any_cut_on(core: str, pattern: Pattern, cut: int) -> None:
     policy = POLICIES[core]
     observations, memory = random_observations(policy, ROWS, STEPS), policy.memory(ROWS)
     before, after = Pattern(*(x[:, :cut] for x in pattern)), Pattern(*(x[:, cut:] for x in pattern))
@@ -85,7 +84,7 @@ def test_steps_with_memory_equal_the_sequence_from_any_cut_on(core: CoreKind, pa
 
 @pytest.mark.row("POLICY-2")
 @EVERY_CORE
-def test_a_sequence_leaves_its_memory_as_it_was(core: CoreKind) -> None:
+def test_a_sequence_leaves_its_memory_as_it_was(core: str) -> None:
     policy = POLICIES[core]
     observations, pattern, memory = random_observations(policy, ROWS, STEPS), always(ROWS, STEPS), policy.memory(ROWS)
     step_by_step(policy, observations, pattern, memory)
@@ -114,7 +113,7 @@ def test_positions_restart_after_the_step_with_which_an_episode_ends(pattern: Pa
 
 @pytest.mark.row("POLICY-2")
 def test_the_last_step_of_an_episode_remembers_and_the_next_does_not() -> None:
-    policy = POLICIES[CoreKind.TRANSFORMER]
+    policy = POLICIES["transformer"]
     observations, pattern = random_observations(policy, 1, 4), always(1, 4)
     pattern.ended[0, 1] = True
     changed = observations.clone()
@@ -127,7 +126,7 @@ def test_the_last_step_of_an_episode_remembers_and_the_next_does_not() -> None:
 
 @pytest.mark.row("POLICY-2")
 @REMEMBERING
-def test_how_long_a_row_stood_empty_does_not_matter(core: CoreKind) -> None:
+def test_how_long_a_row_stood_empty_does_not_matter(core: str) -> None:
     policy, empty = POLICIES[core], 4
     observations, pattern = random_observations(policy, 1, STEPS), always(1, STEPS)
     pattern.active[0, :empty] = False
@@ -157,7 +156,7 @@ def test_of_a_longer_episode_the_last_steps_are_seen_and_positions_go_on() -> No
 @EVERY_CORE
 @FEWER
 @given(pattern=patterns())
-def test_what_an_inactive_step_observes_changes_nothing(core: CoreKind, pattern: Pattern) -> None:
+def test_what_an_inactive_step_observes_changes_nothing(core: str, pattern: Pattern) -> None:
     policy = POLICIES[core]
     observations = random_observations(policy, ROWS, STEPS)
     poisoned = torch.where(pattern.active[..., None], observations, torch.nan)
@@ -168,7 +167,7 @@ def test_what_an_inactive_step_observes_changes_nothing(core: CoreKind, pattern:
 
 @pytest.mark.row("POLICY-2")
 @EVERY_CORE
-def test_gradients_at_inactive_steps_are_exactly_zero(core: CoreKind) -> None:
+def test_gradients_at_inactive_steps_are_exactly_zero(core: str) -> None:
     policy, pattern = POLICIES[core], always(ROWS, STEPS)
     pattern.active[0, 3:6], pattern.active[1] = False, False
     pattern.ended[2, 7] = True
@@ -190,7 +189,7 @@ def test_gradients_at_inactive_steps_are_exactly_zero(core: CoreKind) -> None:
 
 @pytest.mark.row("POLICY-2")
 @EVERY_CORE
-def test_a_row_that_is_never_active_gives_no_nan(core: CoreKind) -> None:
+def test_a_row_that_is_never_active_gives_no_nan(core: str) -> None:
     policy, nobody = POLICIES[core], Pattern(*(torch.zeros(ROWS, STEPS, dtype=torch.bool) for _ in range(2)))
     observations = torch.full((ROWS, STEPS, policy.layout.size), torch.nan, requires_grad=True)
     policy.zero_grad()
@@ -205,7 +204,7 @@ def test_a_row_that_is_never_active_gives_no_nan(core: CoreKind) -> None:
 
 @pytest.mark.row("POLICY-2")
 def test_a_slot_written_while_inactive_is_seen_by_no_other_step() -> None:
-    policy, pattern = POLICIES[CoreKind.TRANSFORMER], always(ROWS, CONTEXT - 1)
+    policy, pattern = POLICIES["transformer"], always(ROWS, CONTEXT - 1)
     pattern.active[:, 1:3] = False
     observations, memory = random_observations(policy, ROWS, CONTEXT), policy.memory(ROWS)
     step_by_step(policy, observations[:, :-1], pattern, memory)
@@ -217,7 +216,7 @@ def test_a_slot_written_while_inactive_is_seen_by_no_other_step() -> None:
 
 @pytest.mark.row("POLICY-3")
 @EVERY_CORE
-def test_reset_clears_exactly_those_rows(core: CoreKind) -> None:
+def test_reset_clears_exactly_those_rows(core: str) -> None:
     policy = POLICIES[core]
     observations, pattern, memory = random_observations(policy, ROWS, STEPS), always(ROWS, STEPS), policy.memory(ROWS)
     step_by_step(policy, observations, pattern, memory)
@@ -233,7 +232,7 @@ def test_reset_clears_exactly_those_rows(core: CoreKind) -> None:
 
 @pytest.mark.row("POLICY-3")
 @REMEMBERING
-def test_memory_makes_a_difference(core: CoreKind) -> None:
+def test_memory_makes_a_difference(core: str) -> None:
     """What the tests of clearing rest on."""
     policy = POLICIES[core]
     observations, memory = random_observations(policy, ROWS, 2), policy.memory(ROWS)

@@ -6,15 +6,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from roadworthy.policy.config import CoreKind, TraitConfig
+from roadworthy.policy.config import ConditioningConfig
 from roadworthy.policy.encoder import Encoder
-from roadworthy.policy.network import Policy
+from roadworthy.policy.network import PolicyNetwork
 from roadworthy.sim.config import ObserveConfig
 from roadworthy.sim.layout import COUNTED, Block
 from tests.policy.networks import flat, random_observations, small_policy
 
-POLICY = small_policy(CoreKind.MLP)
-SHALLOW = small_policy(CoreKind.MLP, encoder_layers=1)
+POLICY = small_policy("mlp")
+SHALLOW = small_policy("mlp", encoder_layers=1)
 ENCODERS = pytest.mark.parametrize("encoder", [POLICY.encoder, SHALLOW.encoder], ids=["deep", "shallow"])
 
 
@@ -24,7 +24,7 @@ def encoded(encoder: Encoder, observations: Tensor) -> Tensor:
     return made
 
 
-def full(rows: int, policy: Policy = POLICY) -> Tensor:
+def full(rows: int, policy: PolicyNetwork = POLICY) -> Tensor:
     """Observations in which every entry of every block is valid."""
     observations = torch.randn(rows, policy.layout.size, generator=torch.Generator().manual_seed(5))
     observations[:, policy.layout["counts"].slice] = 1.0
@@ -109,13 +109,13 @@ def test_a_count_that_is_none_leads_nowhere(count: float) -> None:
     block, made = SHALLOW.layout["lanes"], []
     for seen in (observations, most):
         told = torch.round(seen[:, SHALLOW.layout["counts"].column("lanes")] * block.entries)
-        made.append(SHALLOW.encoder._strongest(block, seen, told))
+        made.append(SHALLOW.encoder._block_max(block, seen, told))
     assert torch.equal(*made)
 
 
 @pytest.mark.row("POLICY-1")
 def test_a_block_that_is_not_observed_is_no_part_of_the_network() -> None:
-    policy = small_policy(CoreKind.MLP, observe=ObserveConfig(partners=0, lanes=5, edges=4, lights=0))
+    policy = small_policy("mlp", observe=ObserveConfig(partners=0, lanes=5, edges=4, lights=0))
     assert set(policy.encoder.entries) == {"lanes", "edges"}
     observations = random_observations(policy, 3)
     assert flat(policy.step(observations, torch.ones(3, dtype=torch.bool), policy.memory(3))).isfinite().all()
@@ -123,8 +123,8 @@ def test_a_block_that_is_not_observed_is_no_part_of_the_network() -> None:
 
 @pytest.mark.row("POLICY-1")
 def test_traits_are_seen_and_those_that_do_not_vary_are_none() -> None:
-    policy = small_policy(CoreKind.MLP, traits=TraitConfig(entropy=(0.0, 0.1), discount=(0.98, 0.98)))
-    assert policy.config.traits.names == ("entropy",)
+    policy = small_policy("mlp", conditioning=ConditioningConfig(ent_coef=(0.0, 0.1), gamma=(0.98, 0.98)))
+    assert policy.config.conditioning.names == ("entropy",)
     observations, active = random_observations(policy, 8), torch.ones(8, dtype=torch.bool)
     said = [flat(policy.step(observations, active, policy.memory(8), torch.full((8, 1), t))) for t in (0.0, 1.0)]
     assert (said[0] != said[1]).any(-1).all()
@@ -132,7 +132,7 @@ def test_traits_are_seen_and_those_that_do_not_vary_are_none() -> None:
 
 def test_the_first_weights_are_drawn_from_the_seed_alone() -> None:
     def weights(seed: int) -> Tensor:
-        policy = Policy(POLICY.config, POLICY.layout, POLICY.choices, seed)
+        policy = PolicyNetwork(POLICY.config, POLICY.layout, POLICY.choices, seed)
         return torch.cat([parameter.detach().flatten() for parameter in policy.parameters()])
 
     before = torch.random.get_rng_state()

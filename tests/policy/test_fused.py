@@ -18,16 +18,15 @@ PLAYED = """
 import json
 import torch
 from roadworthy.policy import encoder, fused
-from roadworthy.policy.config import CoreKind
 from roadworthy.sim.config import ObserveConfig
 from tests.policy.networks import random_observations, small_policy
 fused._FORWARD = fused._BACKWARD = (3, 1)  # programs go through several rows
 fused._CHUNK = 16  # and through entries in several goes
 observe = ObserveConfig(partners=3, lanes=21, edges=4, lights=1)
-policy = small_policy(CoreKind.MLP, encoder=16, encoder_layers=2, observe=observe)
+policy = small_policy("mlp", encoder=16, encoder_layers=2, observe=observe)
 
 def played(function, is_fused=True):
-    encoder._is_rounded = lambda observations: is_fused  # in float32: Triton plays no other
+    encoder._fits_fused = lambda observations: is_fused  # in float32: Triton plays no other
     return function()
 
 """
@@ -57,9 +56,9 @@ active, memory = torch.ones(7, dtype=torch.bool), policy.memory(7)
 never = torch.zeros(7, 1, dtype=torch.bool)
 step = torch.compile(policy.step, backend="aot_eager", fullgraph=True, dynamic=False)
 sequence = torch.compile(policy.sequence, backend="aot_eager", fullgraph=True, dynamic=False)
-stepped = played(lambda: step(rows, active, memory).scores)
+stepped = played(lambda: step(rows, active, memory).logits)
 played(lambda: sequence(rows[:, None], active[:, None], never, memory).values.sum().backward())
-gap = (stepped - played(lambda: policy.step(rows, active, memory).scores, False)).abs().max()
+gap = (stepped - played(lambda: policy.step(rows, active, memory).logits, False)).abs().max()
 learned = [bool(p.grad.isfinite().all() and p.grad.any()) for p in policy.encoder.entries.parameters()]
 print(json.dumps({"gap": float(gap), "learned": all(learned)}))
 """
@@ -105,7 +104,7 @@ def test_the_kernels_compile_for_a_gpu_that_is_not_there(
 
     sizes = fused._sizes(torch.empty(64, 7), 100, is_half)
     number = "*bf16" if is_half else "*fp32"
-    special = {"seen": number, "strongest_out": number, "gradient": number, "counts": "*i32"}
+    special = {"seen": number, "largest_out": number, "gradient": number, "counts": "*i32"}
     special |= {"winners": "*u8", "winners_out": "*u8", "rows": "i32", "row_stride": "i32", "start": "i32"}
     for kernel, constants in ((fused._forward, {**sizes, "CHUNK": 64}), (fused._backward, sizes)):
         signature = {

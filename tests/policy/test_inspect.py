@@ -14,17 +14,17 @@ from torch.distributions import Categorical, Normal, kl_divergence
 
 from roadworthy.config import Layer, resolve
 from roadworthy.errors import UsageError
-from roadworthy.policy.config import ActionsAs, CoreKind
+from roadworthy.policy.config import ActionDistribution
 from roadworthy.policy.cores.transformer import Recall, recall_weights
 from roadworthy.policy.heads import make_head
-from roadworthy.policy.inspect import Inspection, Onlooker, WorldKind, world_layer, write_inspection
-from roadworthy.policy.inspect.onlooker import divergence
+from roadworthy.policy.inspect import Inspection, RecordingPolicy, WorldKind, world_layer, write_inspection
 from roadworthy.policy.inspect.pictures import pictures, share_on_inactive, shares_by_past
+from roadworthy.policy.inspect.recording import divergence
 from roadworthy.policy.neural import NeuralActor
 from roadworthy.scenario.pack import Pack
 from roadworthy.sim.config import ControlConfig, EpisodeConfig, Mode, SimConfig
 from roadworthy.sim.env import DriveEnv
-from tests.policy.networks import OBSERVE, random_observations, small_policy
+from tests.policy.networks import CORES, OBSERVE, random_observations, small_policy
 from tests.sim import scenes
 from tests.sim.scenes import pack_of, scene
 
@@ -60,16 +60,16 @@ def drive(pack: Pack, actor: NeuralActor) -> NDArray[np.float32]:
 @pytest.fixture(scope="module")
 def looked_at(pack: Pack) -> dict[int, Inspection]:
     """Two agents of a transformer's drive."""
-    onlooker = Onlooker(small_policy(context=CONTEXT), agents=[0, 2])
+    onlooker = RecordingPolicy(small_policy(context=CONTEXT), agents=[0, 2])
     drive(pack, onlooker)
     return onlooker.inspections
 
 
 @pytest.mark.row("POLICY-6")
-@pytest.mark.parametrize("core", CoreKind)
-def test_looking_on_changes_nothing(pack: Pack, core: CoreKind) -> None:
+@pytest.mark.parametrize("core", CORES)
+def test_looking_on_changes_nothing(pack: Pack, core: str) -> None:
     policy = small_policy(core, context=CONTEXT)
-    onlooker = Onlooker(policy, agents=[2, 0])
+    onlooker = RecordingPolicy(policy, agents=[2, 0])
     watched = drive(pack, onlooker)
     assert np.array_equal(watched, drive(pack, NeuralActor(policy)))
     for agent, inspection in onlooker.inspections.items():
@@ -155,19 +155,21 @@ def test_files_hold_every_step(looked_at: dict[int, Inspection], tmp_path: Path)
 
 
 @pytest.mark.row("POLICY-6")
-@pytest.mark.parametrize(("choices", "kind"), [((3, 5), ActionsAs.PARTS), ((3, 5), ActionsAs.JOINT), (None, None)])
-def test_divergences_are_those_of_torch(choices: tuple[int, int] | None, kind: ActionsAs) -> None:
+@pytest.mark.parametrize(
+    ("choices", "kind"), [((3, 5), ActionDistribution.MULTI_DISCRETE), ((3, 5), ActionDistribution.JOINT), (None, None)]
+)
+def test_divergences_are_those_of_torch(choices: tuple[int, int] | None, kind: ActionDistribution) -> None:
     head = make_head(8, choices, kind)
     generator = torch.Generator().manual_seed(1)
-    scores, others = (head(10.0 * torch.randn(6, 8, generator=generator)).detach() * 20.0 for _ in range(2))
+    logits, others = (head(10.0 * torch.randn(6, 8, generator=generator)).detach() * 20.0 for _ in range(2))
     if choices is None:
-        others[:, 2:] = scores[:, 2:]
-        expected = kl_divergence(*(Normal(x[:, :2], x[:, 2:].exp()) for x in (scores, others))).sum(-1)
+        others[:, 2:] = logits[:, 2:]
+        expected = kl_divergence(*(Normal(x[:, :2], x[:, 2:].exp()) for x in (logits, others))).sum(-1)
     else:
-        sizes = choices if kind is ActionsAs.PARTS else (15,)
-        parts = zip(scores.split(sizes, -1), others.split(sizes, -1), strict=True)
+        sizes = choices if kind is ActionDistribution.MULTI_DISCRETE else (15,)
+        parts = zip(logits.split(sizes, -1), others.split(sizes, -1), strict=True)
         expected = sum(kl_divergence(Categorical(logits=one), Categorical(logits=other)) for one, other in parts)
-    torch.testing.assert_close(divergence(head, scores, others), expected, rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(divergence(head, logits, others), expected, rtol=1e-4, atol=1e-6)
     assert (expected > 0.01).all()
 
 
@@ -184,7 +186,7 @@ def test_pictures_are_drawn_of_what_there_is(pack: Pack, looked_at: dict[int, In
     drawn = pictures(looked_at[0])
     assert set(drawn) == {"course", "attention", "heads", "mask"}
     assert all(data.startswith(b"\x89PNG") for data in drawn.values())
-    onlooker = Onlooker(small_policy(CoreKind.LSTM), steps=4)
+    onlooker = RecordingPolicy(small_policy("lstm"), steps=4)
     drive(pack, onlooker)
     assert list(onlooker.inspections) == [0]
     assert len(onlooker.inspections[0].value) == 4
@@ -193,10 +195,10 @@ def test_pictures_are_drawn_of_what_there_is(pack: Pack, looked_at: dict[int, In
 
 @pytest.mark.row("POLICY-6")
 def test_an_agent_that_is_no_ego_is_refused_by_number(pack: Pack) -> None:
-    with pytest.raises(UsageError, match="agent 3 was asked for; the egos of this world are 0, 1, 2"):
-        drive(pack, Onlooker(small_policy(), agents=[0, 3]))
+    with pytest.raises(UsageError, match="agent 3 is not an ego; the egos of this world are 0, 1, 2"):
+        drive(pack, RecordingPolicy(small_policy(), agents=[0, 3]))
     with pytest.raises(UsageError, match="drives one world, and was given 2"):
-        Onlooker(small_policy()).start(DriveEnv(pack, 2, CONFIG, sampling=False))
+        RecordingPolicy(small_policy()).start(DriveEnv(pack, 2, CONFIG, sampling=False))
 
 
 @pytest.mark.row("POLICY-6")

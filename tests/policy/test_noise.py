@@ -17,7 +17,7 @@ STEPS = st.integers(0, 2**40)
 @given(seed=SEEDS, agents=st.lists(st.integers(0, 2**20), min_size=1, max_size=4), step=STEPS)
 def test_draws_equal_the_simulators(seed: int, agents: list[int], step: int) -> None:
     keys = noise.keys_of(seed, torch.tensor(agents))
-    for purpose in (noise.ACTION, noise.TRAIT):
+    for purpose in (noise.ACTION, noise.CONDITIONING):
         numbers = [purpose + draws.PURPOSES * part for part in range(3)]
         expected = [[draws.uniform(np.uint64(seed), agent, step, number) for number in numbers] for agent in agents]
         drawn = noise.uniform(keys, step, purpose, 3)
@@ -38,7 +38,7 @@ def test_rows_may_have_seeds_and_steps_of_their_own(seeds: list[int], steps: lis
 def test_no_draw_of_the_simulator_is_used_twice() -> None:
     numbers = {name: value for name, value in vars(draws).items() if name[0].isupper() and isinstance(value, int)}
     taken = [value for name, value in numbers.items() if name not in ("PURPOSES", "WORLD")]
-    purposes = [*taken, noise.ACTION, noise.TRAIT]
+    purposes = [*taken, noise.ACTION, noise.CONDITIONING]
     assert len(taken) > 10
     assert len(set(purposes)) == len(purposes)
     assert max(purposes) < draws.PURPOSES

@@ -15,7 +15,7 @@ import torch
 from roadworthy.policy import noise
 from roadworthy.policy.config import PolicyConfig
 from roadworthy.policy.coplayers import Coplayers
-from roadworthy.policy.network import Policy
+from roadworthy.policy.network import PolicyNetwork
 from roadworthy.sim.config import EpisodeConfig, ObserveConfig, SimConfig
 from roadworthy.sim.layout import layout
 from roadworthy.sim.state import CLOCK_COLUMNS, EGO, FLAG_LINES, ROLE
@@ -85,9 +85,9 @@ class Doors:
         self.signals.active[:] = self._step < 2
 
 
-def learned(policy: PolicyConfig, ppo: PpoConfig, updates: int, *, trial_steps: int, rows: int = 256) -> Policy:
+def learned(policy: PolicyConfig, ppo: PpoConfig, updates: int, *, trial_steps: int, rows: int = 256) -> PolicyNetwork:
     """A policy that was trained at the doors by the trainer's own collector and learner."""
-    made = Policy(policy, LAYOUT, CHOICES, seed=1)
+    made = PolicyNetwork(policy, LAYOUT, CHOICES, seed=1)
     env: Any = Doors(rows, trial_steps)
     collector = Collector(env, made, ppo, Coplayers(()), seed=1)
     learner = Learner(made, ppo, 1, Processes())
@@ -98,7 +98,7 @@ def learned(policy: PolicyConfig, ppo: PpoConfig, updates: int, *, trial_steps: 
 
 
 @torch.no_grad()
-def won(policy: Policy, *, trial_steps: int, forgets: bool = False, rows: int = 400) -> list[float]:
+def won(policy: PolicyNetwork, *, trial_steps: int, forgets: bool = False, rows: int = 400) -> list[float]:
     """The share of right choices in each trial of other episodes; forgets: memory is cleared after each trial."""
     env = Doors(rows, trial_steps, seed=1_000)
     env.reset()
@@ -106,8 +106,8 @@ def won(policy: Policy, *, trial_steps: int, forgets: bool = False, rows: int = 
     episode = env.config.episode
     for t in range(episode.trials * trial_steps):
         seen, active = torch.from_numpy(env.observations), torch.from_numpy(env.signals.active)
-        scores = policy.step(seen, active, memory).scores
-        env.step(policy.head.to_env(policy.head.sample(scores, noise.uniform(keys, t, noise.ACTION))))
+        logits = policy.step(seen, active, memory).logits
+        env.step(policy.head.to_env(policy.head.sample(logits, noise.uniform(keys, t, noise.ACTION))))
         if forgets:
             policy.reset(memory, torch.from_numpy(env.signals.trial_ended))
     return [float(np.mean([right for trial, right in env.won if trial == k])) for k in range(episode.trials)]

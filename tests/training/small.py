@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from roadworthy.config import plain
-from roadworthy.policy.config import CoreKind, PolicyConfig, TraitConfig, TransformerConfig
+from roadworthy.policy.config import ConditioningConfig, PolicyConfig, TransformerConfig
 from roadworthy.scenario.pack import Pack
 from roadworthy.sim.config import (
     AtGoal,
@@ -24,7 +24,7 @@ from roadworthy.sim.config import (
 )
 from roadworthy.training.config import PpoConfig, TrainConfig
 from roadworthy.training.loop import Trainer
-from roadworthy.training.segment import Cut
+from roadworthy.training.segment import RolloutBatch
 from tests.policy.networks import strengthened
 from tests.sim.scenes import Actor, pack_of, scene
 
@@ -60,14 +60,18 @@ def sim(trials: int = 1, ego_share: float = 1.0, **keys: Any) -> SimConfig:
     )
 
 
-def network(core: CoreKind = CoreKind.TRANSFORMER, context: int = 5, traits: TraitConfig | None = None) -> PolicyConfig:
+def network(
+    core: str = "transformer", context: int = 5, conditioning: ConditioningConfig | None = None
+) -> PolicyConfig:
     """A network whose memory, where it is a transformer's, is shorter than an episode."""
     shape = TransformerConfig(layers=2, heads=2, context=context)
-    return PolicyConfig(core=core, encoder=8, hidden=16, transformer=shape, traits=traits or TraitConfig())
+    return PolicyConfig(
+        core=core, encoder=8, hidden=16, transformer=shape, conditioning=conditioning or ConditioningConfig()
+    )
 
 
 def config(
-    core: CoreKind = CoreKind.MLP, *, env: SimConfig | None = None, policy: PolicyConfig | None = None, **keys: Any
+    core: str = "mlp", *, env: SimConfig | None = None, policy: PolicyConfig | None = None, **keys: Any
 ) -> TrainConfig:
     """A run of some updates; keys of PpoConfig go there, all others to TrainConfig."""
     of_ppo = {name: keys.pop(name) for name in list(keys) if name in PpoConfig.__dataclass_fields__}
@@ -84,10 +88,15 @@ def trainer(settings: TrainConfig, pack: Pack | Path, folder: Path, *, is_strong
     return made
 
 
-def copied(cut: Cut) -> Cut:
+def copied(batch: RolloutBatch) -> RolloutBatch:
     """A segment that the next one does not overwrite."""
-    segment, memory = (type(part)(*(x.clone() for x in part)) for part in (cut.segment, cut.memory))
-    return Cut(segment, memory, cut.begun_anew)
+    segment, memory = (type(part)(*(x.clone() for x in part)) for part in (batch.segment, batch.memory))
+    return RolloutBatch(segment, memory, batch.was_reset)
+
+
+def checkpoints_in(folder: Path) -> list[Path]:
+    """The checkpoints of a training folder, the oldest first."""
+    return sorted((folder / "checkpoints").glob("step_*"))
 
 
 def command_of(settings: TrainConfig, folder: Path) -> list[str]:

@@ -1,4 +1,4 @@
-"""Co-players: who drives them, with which memory, and that nobody learns from them."""
+"""Co-players: who drives them, with which memory, and that the learner does not learn from them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from torch import Tensor
 from roadworthy.errors import CheckpointError, ConfigError, UsageError
 from roadworthy.policy import noise
 from roadworthy.policy.checkpoint import WEIGHTS, load_policy, save_policy
-from roadworthy.policy.config import CoreKind, TraitConfig
+from roadworthy.policy.config import ConditioningConfig
 from roadworthy.policy.coplayers import Coplayers
 from roadworthy.policy.fit import Fitting
-from roadworthy.policy.network import Policy
+from roadworthy.policy.network import PolicyNetwork
 from roadworthy.scenario.pack import Pack
 from roadworthy.sim.config import ObserveConfig
 from roadworthy.sim.state import EGO
@@ -33,9 +33,9 @@ LITTLE = ObserveConfig(partners=2, lanes=3, edges=2, lights=1)
 @pytest.fixture
 def partners(tmp_path: Path) -> tuple[Path, Path, Path]:
     """An LSTM that sees less than the env shows, a transformer, and a copy of the former under another name."""
-    lstm = save_policy(tmp_path / "lstm", small_policy(CoreKind.LSTM, observe=LITTLE))
-    traits = TraitConfig(entropy=(0.0, 0.1))
-    transformer = save_policy(tmp_path / "transformer", small_policy(observe=sim().observe, traits=traits))
+    lstm = save_policy(tmp_path / "lstm", small_policy("lstm", observe=LITTLE))
+    conditioning = ConditioningConfig(ent_coef=(0.0, 0.1))
+    transformer = save_policy(tmp_path / "transformer", small_policy(observe=sim().observe, conditioning=conditioning))
     shutil.copytree(lstm, tmp_path / "copy")
     return lstm, transformer, tmp_path / "copy"
 
@@ -57,11 +57,11 @@ def driven_alone(path: Path, numbers: list[int], made: Trainer, journal: Journal
             policy.reset(memory, journal.begun_before[t])
             episodes += journal.begun_before[t]
         mine = step.active & ~step.is_ego & torch.isin(step.partner, torch.tensor(numbers))
-        count = len(policy.config.traits.names)
-        traits = noise.uniform(keys, episodes, noise.TRAIT)[:, :count] if count else None
+        count = len(policy.config.conditioning.names)
+        conditioning = noise.uniform(keys, episodes, noise.CONDITIONING)[:, :count] if count else None
         with torch.no_grad():
-            scores = policy.step(fit(step.observations), mine, memory, traits).scores
-        out.append((mine, policy.head.to_env(policy.head.sample(scores, noise.uniform(keys, t, noise.ACTION)))))
+            logits = policy.step(fit(step.observations), mine, memory, conditioning).logits
+        out.append((mine, policy.head.to_env(policy.head.sample(logits, noise.uniform(keys, t, noise.ACTION)))))
         policy.reset(memory, step.episode_ended)
         episodes += step.episode_ended
     return out
@@ -96,13 +96,13 @@ def test_there_is_one_forward_per_distinct_content_however_many_worlds_and_partn
         "roadworthy.policy.coplayers.load_policy", lambda path: (read.append(path), load_policy(path))[1]
     )
     calls: Counter[tuple[int, int]] = Counter()
-    step = Policy.step
+    step = PolicyNetwork.step
 
-    def counted(policy: Policy, observations: Tensor, *rest: Any) -> Any:
+    def counted(policy: PolicyNetwork, observations: Tensor, *rest: Any) -> Any:
         calls[id(policy), len(observations)] += 1
         return step(policy, observations, *rest)
 
-    monkeypatch.setattr(Policy, "step", counted)
+    monkeypatch.setattr(PolicyNetwork, "step", counted)
     made = trainer(with_partners(*partners), pack, tmp_path)
     assert made.coplayers.distinct == len(read) == 2
     assert len(made.coplayers) == 3
@@ -129,16 +129,16 @@ def test_nobody_learns_from_the_steps_of_co_players(
 ) -> None:
     results = []
     for is_spoiled in (False, True):
-        made = trainer(with_partners(*partners[:2], passes=2), pack, tmp_path)
-        cut = made.collector.collect()
-        others = ~cut.segment.learns & cut.segment.active
+        made = trainer(with_partners(*partners[:2], update_epochs=2), pack, tmp_path)
+        batch = made.collector.collect()
+        others = ~batch.segment.loss_mask & batch.segment.active
         assert others.any()
         if is_spoiled:
-            numbers = {name: getattr(cut.segment, name).clone() for name in ("rewards", "values", "log_probs")}
+            numbers = {name: getattr(batch.segment, name).clone() for name in ("rewards", "values", "log_probs")}
             for tensor in numbers.values():
                 tensor[others] = 1e3
-            cut = cut._replace(segment=cut.segment._replace(**numbers))
-        losses = made.learner.update(cut, 0, 3e-3)
+            batch = batch._replace(segment=batch.segment._replace(**numbers))
+        losses = made.learner.update(batch, 0, 3e-3)
         told = {name: float(value) for name, value in losses.items()}
         results.append((told, [p.detach().numpy().tobytes() for p in made.policy.parameters()]))
     assert results[0] == results[1]
@@ -150,8 +150,8 @@ def test_figures_and_steps_are_of_egos_only(partners: tuple[Path, Path, Path], p
     egos = 0
     for _ in range(4):
         segment = made.collector.collect().segment
-        egos = max(egos, int(segment.learns.any(1).sum()))
-        assert segment.learns.sum() < segment.active.sum()
+        egos = max(egos, int(segment.loss_mask.any(1).sum()))
+        assert segment.loss_mask.sum() < segment.active.sum()
     assert 0 < made.env.figures()["n"] <= egos < made.env.row_count
 
 
@@ -169,13 +169,13 @@ def test_a_file_that_was_replaced_is_read_again_and_the_other_partner_remembers_
         lengths = [memory.length for memory in made.coplayers.memories.values()]
         if not remembered and lengths[1].any():
             remembered.append(lengths[1].clone())
-            save_policy(lstm, small_policy(CoreKind.MLP, observe=LITTLE))
+            save_policy(lstm, small_policy("mlp", observe=LITTLE))
 
     exchange = made.collector.exchange_coplayers
 
     def watched() -> None:
         exchange()
-        exchanges.append(made.epoch)
+        exchanges.append(made.updates)
         lengths = [memory.length for memory in made.coplayers.memories.values()]
         assert not lengths[0].any()
         assert torch.equal(lengths[1], remembered[0])
@@ -183,9 +183,9 @@ def test_a_file_that_was_replaced_is_read_again_and_the_other_partner_remembers_
     made.collector.exchange_coplayers = watched  # type: ignore[method-assign]
     made.run(replace_one)
     assert len(exchanges) == 1
-    assert exchanges[0] < made.epoch
+    assert exchanges[0] < made.updates
     drivers = list(made.coplayers._drivers.values())
-    assert [driver.policy.config.core for driver in drivers] == [CoreKind.MLP, CoreKind.TRANSFORMER]
+    assert [driver.policy.config.core for driver in drivers] == ["mlp", "transformer"]
 
 
 @pytest.mark.row("PPO-3")
@@ -206,7 +206,7 @@ def test_while_a_file_is_missing_or_damaged_the_partner_that_was_read_stays(part
 
 @pytest.mark.row("PPO-3")
 def test_a_partner_with_other_actions_is_refused_by_name(pack: Pack, tmp_path: Path) -> None:
-    path = save_policy(tmp_path / "jerky", small_policy(CoreKind.MLP, choices=(4, 3), observe=LITTLE))
+    path = save_policy(tmp_path / "jerky", small_policy("mlp", choices=(4, 3), observe=LITTLE))
     with pytest.raises(UsageError, match=r"jerky chooses among \(4, 3\), the env among \(7, 13\)"):
         trainer(with_partners(path), pack, tmp_path)
 
@@ -221,11 +221,11 @@ def test_where_a_file_is_replaced_by_a_partner_that_does_not_fit_the_one_before_
     files = {path: path.read_bytes() for path in partners[0].iterdir()}
 
     def replace_it(progress: Any) -> None:
-        if progress.epoch == 1:
-            save_policy(partners[0], small_policy(CoreKind.MLP, choices=(4, 3), observe=LITTLE))
+        if progress.update == 1:
+            save_policy(partners[0], small_policy("mlp", choices=(4, 3), observe=LITTLE))
 
     made.run(replace_it)
-    assert made.epoch > 3
+    assert made.updates > 3
     assert len(told) == 1, "told once, not every time that the file is looked at"
     assert "chooses among (4, 3), the env among (7, 13)" in told[0]
     assert "the partners from before stay" in told[0]
@@ -233,7 +233,7 @@ def test_where_a_file_is_replaced_by_a_partner_that_does_not_fit_the_one_before_
     for path, data in files.items():
         path.write_bytes(data)
     assert not made.coplayers.reread(), "it is the one that drives"
-    save_policy(partners[0], small_policy(CoreKind.MLP, observe=LITTLE))
+    save_policy(partners[0], small_policy("mlp", observe=LITTLE))
     assert made.coplayers.reread()
     made.collector.exchange_coplayers()
     assert list(made.coplayers._drivers.values()) != before

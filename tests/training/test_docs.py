@@ -7,8 +7,8 @@ import re
 import pytest
 
 from roadworthy.cli.train import train
-from roadworthy.policy.config import CoreKind
-from roadworthy.training.run import PRESETS
+from roadworthy.training.train import PRESETS
+from tests.policy.networks import CORES
 from tools.settings import TRAINING
 
 
@@ -20,7 +20,7 @@ def test_every_setting_is_documented_with_its_default() -> None:
 @pytest.mark.row("UI-6")
 def test_every_preset_core_and_option_is_documented() -> None:
     text = TRAINING.path.read_text()
-    words = [path.stem for path in PRESETS.glob("*.toml")] + [core.value for core in CoreKind]
+    words = [path.stem for path in PRESETS.glob("*.toml")] + [*CORES]
     for name in words:
         assert f"`{name}`" in text, name
     names = set(train.__annotations__) - {"config", "overrides", "return"}

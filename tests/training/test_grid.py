@@ -14,7 +14,7 @@ from roadworthy.errors import CheckpointError, ConfigError
 from roadworthy.policy.checkpoint import WEIGHTS
 from roadworthy.scenario.pack import Pack
 from roadworthy.training.grid import Point, Status, outcomes_of, over_seeds, read_grid, run_grid, write_table
-from roadworthy.training.run import train
+from roadworthy.training.run import run_training
 from tests.training.small import config
 
 
@@ -38,7 +38,10 @@ def test_a_grid_has_every_combination_of_any_keys() -> None:
 
 
 def test_a_run_s_name_does_not_depend_on_what_else_the_grid_holds() -> None:
-    assert [p.name for p in grid("seed=1,2", "ppo.clip=0.1")] == ["seed=1,ppo.clip=0.1", "seed=2,ppo.clip=0.1"]
+    assert [p.name for p in grid("seed=1,2", "ppo.clip_coef=0.1")] == [
+        "seed=1,ppo.clip_coef=0.1",
+        "seed=2,ppo.clip_coef=0.1",
+    ]
     folders = [p.name for p in grid('coplayers.checkpoints=[],["runs/a b", "x"]', "env.control.ego_share=0.5")]
     assert all("/" not in name and " " not in name for name in folders)
     again = [p.name for p in grid('coplayers.checkpoints=["y"],["runs/a b", "x"],[]', "env.control.ego_share=0.5")]
@@ -53,7 +56,7 @@ def test_a_run_s_name_does_not_depend_on_what_else_the_grid_holds() -> None:
         (["seed=1,,2"], "is not of the form"),
         (["seed=1,1"], "gives a value twice"),
         (["seed=1", "seed=2"], "--grid gives seed twice"),
-        (["ppo.klip=1"], "--grid: ppo.klip is unknown; did you mean ppo.clip?"),
+        (["ppo.klip=1"], "--grid: ppo.klip is unknown; did you mean ppo.clip_coef?"),
         (["seed=1,x"], "--grid: seed is 'x'"),
     ],
 )
@@ -65,19 +68,19 @@ def test_a_wrong_grid_is_refused_before_any_run(axes: list[str], told: str) -> N
 
 @pytest.mark.row("PPO-7")
 def test_runs_are_made_one_after_another_and_a_failure_is_a_line_of_the_table(pack: Pack, tmp_path: Path) -> None:
-    points = grid("ppo.minibatches=1,2", "seed=1,2")
+    points = grid("ppo.num_minibatches=1,2", "seed=1,2")
 
     def run(point: Point, folder: Path) -> None:
-        if point.config.seed == 2 and point.config.ppo.minibatches == 1:
+        if point.config.seed == 2 and point.config.ppo.num_minibatches == 1:
             raise CheckpointError("no luck")
-        train(point.config, pack.path, folder)
+        run_training(point.config, pack.path, folder)
 
     outcomes = run_grid(points, tmp_path, run)
     assert [o.status for o in outcomes] == [Status.COMPLETED, Status.FAILED, Status.COMPLETED, Status.COMPLETED]
     assert outcomes[1].error.endswith("CheckpointError: no luck")
     write_table(outcomes, tmp_path / "grid.csv")
     rows = list(csv.DictReader((tmp_path / "grid.csv").open()))
-    assert [(row["ppo.minibatches"], row["seed"], row["status"]) for row in rows] == [
+    assert [(row["ppo.num_minibatches"], row["seed"], row["status"]) for row in rows] == [
         ("1", "1", "completed"),
         ("1", "2", "failed"),
         ("2", "1", "completed"),
@@ -92,12 +95,12 @@ def test_runs_are_made_one_after_another_and_a_failure_is_a_line_of_the_table(pa
 
     def retry(point: Point, folder: Path) -> None:
         tried.append(point.name)
-        train(point.config, pack.path, folder)
+        run_training(point.config, pack.path, folder)
 
     assert {o.status for o in run_grid(points, tmp_path, retry)} == {Status.COMPLETED}
     assert tried == [points[1].name]
     # A run of a grid is the run that it would be alone.
-    alone = train(points[1].config, pack.path, tmp_path / "alone")
+    alone = run_training(points[1].config, pack.path, tmp_path / "alone")
     inside = outcomes_of(points, tmp_path)[1].checkpoint
     assert inside is not None
     assert (inside / WEIGHTS).read_bytes() == (alone / WEIGHTS).read_bytes()
@@ -112,20 +115,20 @@ def test_a_grid_that_was_stopped_goes_on_where_it_was(pack: Pack, tmp_path: Path
         return len(made) >= 3
 
     def run(point: Point, folder: Path) -> None:
-        train(point.config, pack.path, folder, report=made.append, should_stop=is_enough)
+        run_training(point.config, pack.path, folder, report=made.append, should_stop=is_enough)
 
     run_grid(points, tmp_path, run, is_enough)
     assert statuses(points, tmp_path) == [Status.COMPLETED, Status.UNFINISHED, Status.PENDING]
     made_before = len(made)
-    run_grid(points, tmp_path, lambda point, folder: train(point.config, pack.path, folder, report=made.append))
+    run_grid(points, tmp_path, lambda point, folder: run_training(point.config, pack.path, folder, report=made.append))
     assert statuses(points, tmp_path) == [Status.COMPLETED] * 3
-    assert made[made_before].epoch == made[made_before - 1].epoch + 1
+    assert made[made_before].update == made[made_before - 1].update + 1
 
 
 def test_a_finished_run_with_another_config_is_not_taken_for_this_one(pack: Pack, tmp_path: Path) -> None:
     points = grid("seed=1")
-    other = read_grid(["seed=1"], [Layer("config", plain(config(steps=150, clip=0.4)))])
-    train(other[0].config, pack.path, tmp_path / points[0].name)
-    (outcome,) = run_grid(points, tmp_path, lambda point, folder: train(point.config, pack.path, folder))
+    other = read_grid(["seed=1"], [Layer("config", plain(config(steps=150, clip_coef=0.4)))])
+    run_training(other[0].config, pack.path, tmp_path / points[0].name)
+    (outcome,) = run_grid(points, tmp_path, lambda point, folder: run_training(point.config, pack.path, folder))
     assert outcome.status is Status.FAILED
-    assert "another config (other: ppo.clip)" in outcome.error
+    assert "another config (other: ppo.clip_coef)" in outcome.error

@@ -12,22 +12,21 @@ import torch
 from torch import Tensor
 
 from roadworthy.errors import ConfigError
-from roadworthy.policy.checkpoint import load_policy, newest
-from roadworthy.policy.config import CoreKind
+from roadworthy.policy.checkpoint import load_policy
+from roadworthy.policy.checkpoint_files import newest
 from roadworthy.scenario.pack import Pack
 from roadworthy.training.config import PpoConfig, TrainConfig
 from roadworthy.training.loop import Trainer
 from roadworthy.training.ppo import Learner
 from roadworthy.training.processes import Processes
-from roadworthy.training.resume import checkpoints_of
-from roadworthy.training.run import train
+from roadworthy.training.run import run_training
 from roadworthy.training.segment import Segment, make_segment
 from tests.policy.networks import small_policy
 from tests.training.small import command_of, config, sim
 
 
 def weights(folder: Path) -> Tensor:
-    checkpoint = newest(checkpoints_of(folder))
+    checkpoint = newest(folder / "checkpoints")
     assert checkpoint is not None
     return torch.cat([p.detach().flatten() for p in load_policy(checkpoint).policy.parameters()])
 
@@ -35,14 +34,14 @@ def weights(folder: Path) -> Tensor:
 @pytest.mark.row("PPO-1")
 def test_two_processes_learn_the_same_as_one_with_two_shards(pack: Pack, tmp_path: Path) -> None:
     """To rounding: two sums of a half each are not the sum of all. Weights move a thousand times as far."""
-    settings = config(CoreKind.LSTM, env=sim(3, ego_share=0.7), steps=300, shards=2, scenarios=str(pack.path))
+    settings = config("lstm", env=sim(3, ego_share=0.7), steps=300, shards=2, scenarios=str(pack.path))
     both = tmp_path / "both"
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     command = [*launch, *command_of(settings, tmp_path), "--out", str(both), "--trace", str(tmp_path / "trace")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("trained:") == 1
-    train(settings, pack.path, tmp_path / "one", trace=tmp_path / "whole")
+    run_training(settings, pack.path, tmp_path / "one", trace=tmp_path / "whole")
     together, alone = weights(both), weights(tmp_path / "one")
     start = torch.cat([p.detach().flatten() for p in Trainer(settings, pack, tmp_path).policy.parameters()])
     moved = (alone - start).abs().max()
@@ -53,12 +52,12 @@ def test_two_processes_learn_the_same_as_one_with_two_shards(pack: Pack, tmp_pat
     assert all(told)
     assert sorted(told[0] + told[1]) == sorted(told[2])
     # What several processes leave, one can take over, and the other way round.
-    assert train(settings, pack.path, both) == newest(checkpoints_of(both))
+    assert run_training(settings, pack.path, both) == newest(both / "checkpoints")
 
 
 def learner(shards: int, priority: float) -> Learner:
-    ppo = PpoConfig(minibatches=3, priority=priority)
-    return Learner(small_policy(CoreKind.MLP), ppo, 1, Processes(), shards)
+    ppo = PpoConfig(num_minibatches=3, prio_alpha=priority)
+    return Learner(small_policy("mlp"), ppo, 1, Processes(), shards)
 
 
 @pytest.mark.row("PPO-1")
@@ -66,11 +65,13 @@ def learner(shards: int, priority: float) -> Learner:
 def test_minibatches_take_of_each_shard_what_a_process_with_that_shard_alone_takes(priority: float) -> None:
     rows = 14
     whole = make_segment(4, rows, 1, 2, 0, torch.device("cpu"), torch.float32)
-    whole.learns.fill_(True)
-    gained = torch.randn(rows, 4, generator=torch.Generator().manual_seed(0))
+    whole.loss_mask.fill_(True)
+    advantages = torch.randn(rows, 4, generator=torch.Generator().manual_seed(0))
     halves = [slice(0, rows // 2), slice(rows // 2, rows)]
-    parts = [learner(1, priority)._deal(Segment(*(x[half] for x in whole)), gained[half], 5) for half in halves]
-    together = learner(2, priority)._deal(whole, gained, 5)
+    parts = [
+        learner(1, priority)._minibatches(Segment(*(x[half] for x in whole)), advantages[half], 5) for half in halves
+    ]
+    together = learner(2, priority)._minibatches(whole, advantages, 5)
     for k, dealt in enumerate(together):
         assert torch.equal(dealt, torch.cat([parts[0][k], parts[1][k] + rows // 2]))
 
@@ -82,10 +83,10 @@ def test_worlds_that_shards_can_t_share_are_refused(shards: int, pack: Pack, tmp
 
 
 def test_more_minibatches_than_rows_are_refused(pack: Pack, tmp_path: Path) -> None:
-    settings: TrainConfig = config(minibatches=16)
+    settings: TrainConfig = config(num_minibatches=16)
     Trainer(settings, pack, tmp_path)
-    with pytest.raises(ConfigError, match=r"ppo\.minibatches is 17, but there are 16 rows to deal into them; lower it"):
-        Trainer(replace(settings, ppo=replace(settings.ppo, minibatches=17)), pack, tmp_path)
+    with pytest.raises(ConfigError, match=r"ppo\.num_minibatches is 17, but there are only 16 rows; lower it"):
+        Trainer(replace(settings, ppo=replace(settings.ppo, num_minibatches=17)), pack, tmp_path)
 
 
 def test_one_gpu_for_several_processes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from roadworthy.errors import ConfigError
 from roadworthy.scenario.pack import Pack
 from roadworthy.sim.config import AtGoal, GoalConfig
 from roadworthy.training.config import PpoConfig, TrialsStage
-from roadworthy.training.loop import Progress
+from roadworthy.training.progress import Progress
 from roadworthy.training.schedule import env_config, learning_rate, trials_at
 from tests.training.small import config, sim, trainer
 
@@ -50,7 +50,7 @@ def test_a_curriculum_raises_the_number_of_trials_and_figures_of_trials_appear(p
     assert set(trials) == {1, 2, 3}
     for progress in told:
         # A stage holds for the steps that were to be made when its update began.
-        learned = 0 if progress.epoch == 1 else told[progress.epoch - 2].step
+        learned = 0 if progress.update == 1 else told[progress.update - 2].step
         assert progress.trials == trials_at(made.config, learned / made.config.steps)
     assert not any("trial_0_score" in progress.figures for progress in told if progress.trials == 1)
     last = [progress.figures for progress in told if progress.trials == 3][-1]

@@ -20,8 +20,8 @@ from roadworthy.sim.env import DriveEnv
 from roadworthy.sinks import Sinks
 from roadworthy.sinks.publish import flat
 from roadworthy.training.config import TrainConfig
-from roadworthy.training.loop import Progress
-from roadworthy.training.run import train
+from roadworthy.training.progress import Progress
+from roadworthy.training.run import run_training
 from roadworthy.training.telemetry import FILE, Telemetry, scalars_of
 from tests.sinks.event_files import tensorboard_events, wandb_runs
 from tests.training.small import HORIZON, config, sim
@@ -49,17 +49,17 @@ def run(
 ) -> Path:
     """Train with sinks; `after` is called with the number of each update, after it was published."""
 
-    def evaluate(epoch: int, *_: Any) -> None:
+    def evaluate(update: int, *_: Any) -> None:
         if after is not None:
-            after(epoch)
+            after(update)
 
     with sinks(folder, *names) as opened:
-        return train(settings, pack.path, folder, sinks=opened, evaluate=evaluate)
+        return run_training(settings, pack.path, folder, sinks=opened, evaluate=evaluate)
 
 
 def kill_at(number: int) -> Callable[[int], None]:
-    def after(epoch: int) -> None:
-        if epoch == number:
+    def after(update: int) -> None:
+        if update == number:
             raise KeyboardInterrupt
 
     return after
@@ -78,19 +78,16 @@ def test_tensorboard_has_the_scalars_of_every_update_over_agent_steps(trained: P
     events, lines = tensorboard_events(trained / "tensorboard"), progress_of(trained)
     told = {tag: [(e.step, e.value) for e in events.Scalars(tag)] for tag in events.Tags()["scalars"]}
     named = {
-        "losses/policy_loss": "policy",
-        "losses/value_loss": "value",
-        "losses/entropy": "entropy",
-        "losses/approx_kl": "divergence",
-        "losses/clipfrac": "clipped",
-        "losses/grad_norm": "gradient",
-        "losses/explained_variance": "explained_variance",
+        f"losses/{name}": name
+        for name in "policy_loss value_loss entropy approx_kl clipfrac grad_norm explained_variance".split()
     }
     assert {tag for tag in told if tag.startswith("losses/")} == named.keys()
     for tag, name in named.items():
         assert told[tag] == [(line["step"], pytest.approx(line["losses"][name], rel=1e-6)) for line in lines]
     assert told["charts/SPS"] == [(line["step"], pytest.approx(line["steps_per_s"], rel=1e-6)) for line in lines]
-    assert told["charts/learning_rate"] == [(line["step"], pytest.approx(line["rate"], rel=1e-6)) for line in lines]
+    assert told["charts/learning_rate"] == [
+        (line["step"], pytest.approx(line["learning_rate"], rel=1e-6)) for line in lines
+    ]
     assert [value for _, value in told["charts/epoch"]] == [float(k + 1) for k in range(len(lines))]
     assert {value for _, value in told["charts/trials"]} == {2.0}
 
@@ -155,7 +152,7 @@ def test_wandb_gets_scalars_and_settings_and_a_resumed_training_its_own_run_agai
     lines = progress_of(folder)
     assert [row["step"] for row in first.history] == [line["step"] for line in lines[:5]]
     assert [row["step"] for row in [*first.history, *second.history]] == [line["step"] for line in lines]
-    assert second.history[-1]["losses/policy_loss"] == pytest.approx(lines[-1]["losses"]["policy"])
+    assert second.history[-1]["losses/policy_loss"] == pytest.approx(lines[-1]["losses"]["policy_loss"])
     assert second.history[-1]["environment/n"] == lines[-1]["figures"]["n"]
 
 
@@ -178,7 +175,7 @@ def test_a_new_training_in_the_same_folder_is_another_run(pack: Pack, tmp_path: 
     before = json.loads((folder / FILE).read_text())["id"]
     steps = [line["step"] for line in progress_of(folder)]
     with sinks(folder, "tensorboard") as opened:
-        train(settings, pack.path, folder, sinks=opened, is_new=True)
+        run_training(settings, pack.path, folder, sinks=opened, is_new=True)
     assert json.loads((folder / FILE).read_text())["id"] != before
     for place in (folder / "tensorboard", folder / "before-1" / "tensorboard"):
         assert [event.step for event in tensorboard_events(place).Scalars("charts/SPS")] == steps
@@ -214,15 +211,15 @@ def faulty() -> type[Faulty]:
 @pytest.mark.row("REC-4")
 def test_a_sink_that_fails_is_a_warning_and_training_the_same(pack: Pack, tmp_path: Path, faulty: type[Faulty]) -> None:
     settings, warnings = config(steps=300), []  # type: ignore[var-annotated]
-    alone = train(settings, pack.path, tmp_path / "alone")
+    alone = run_training(settings, pack.path, tmp_path / "alone")
     with Sinks({"faulty": (faulty, {})}, tmp_path) as opened:  # type: ignore[dict-item]
-        beside = train(settings, pack.path, tmp_path / "beside", sinks=opened, warn=warnings.append)
+        beside = run_training(settings, pack.path, tmp_path / "beside", sinks=opened, say=warnings.append)
     assert (alone / WEIGHTS).read_bytes() == (beside / WEIGHTS).read_bytes()
     count = len(progress_of(tmp_path / "beside"))
     assert warnings == [
         "sink faulty failed: OSError: [Errno 28] No space left on device; training continues, and the sink is tried "
         "again later",
-        "sink faulty failed to the end: OSError: [Errno 28] No space left on device; "
+        "sink faulty failed until the end: OSError: [Errno 28] No space left on device; "
         f"{count} updates are missing in it",
     ]
 
@@ -231,7 +228,7 @@ def test_a_sink_that_fails_is_left_alone_for_a_while_and_tried_again(tmp_path: P
     now, warnings = [0.0], []  # type: ignore[var-annotated]
     opened = Sinks({"faulty": (faulty, {})}, tmp_path)  # type: ignore[dict-item]
     telemetry = Telemetry(opened, tmp_path, warnings.append, clock=lambda: now[0])
-    telemetry.begin(config(), 0)
+    telemetry.start(config(), 0)
     for number in range(1, 91):  # an update each second
         now[0] += 1.0
         faulty.works = number > 40
@@ -242,7 +239,7 @@ def test_a_sink_that_fails_is_left_alone_for_a_while_and_tried_again(tmp_path: P
 
 
 def update(number: int, **more: Any) -> Progress:
-    return Progress(number, 100 * number, 6000, float(number), 100.0, 1, 1e-3, {"policy": 0.5}, {}, 0, **more)
+    return Progress(number, 100 * number, 6000, float(number), 100.0, 1, 1e-3, {"policy_loss": 0.5}, {}, 0, **more)
 
 
 def test_figures_are_scalars_where_they_were_reported() -> None:
@@ -266,14 +263,14 @@ def test_figures_are_reported_at_the_interval_of_the_worlds_steps_and_at_the_end
 
     monkeypatch.setattr(DriveEnv, "figures", counted)
     settings = config(env=replace(sim(), log=LogConfig(report_interval=12)), steps=700)
-    train(settings, pack.path, tmp_path)
+    run_training(settings, pack.path, tmp_path)
     lines = progress_of(tmp_path)
     worlds_steps = HORIZON * len(lines)
     due = list(range(12, worlds_steps + 1, 12))
     assert asked == due or asked == [*due, worlds_steps]
     updates = {-(-step // HORIZON) for step in due} | {len(lines)}
-    first = min(line["epoch"] for line in lines if line["is_reported"])
-    assert [line["epoch"] for line in lines if line["is_reported"]] == sorted(u for u in updates if u >= first)
+    first = min(line["update"] for line in lines if line["is_reported"])
+    assert [line["update"] for line in lines if line["is_reported"]] == sorted(u for u in updates if u >= first)
     for before, line in pairwise(lines):
         if not line["is_reported"]:
             assert line["figures"] == before["figures"]
@@ -288,7 +285,7 @@ def test_nothing_is_reported_before_the_first_episode_ends(pack: Pack, tmp_path:
         infraction=InfractionConfig(),
     )
     settings, seen = config(env=env, steps=900), []  # type: ignore[var-annotated]
-    train(settings, pack.path, tmp_path, report=seen.append)
+    run_training(settings, pack.path, tmp_path, report=seen.append)
     assert [bool(told.figures) for told in seen[:3]] == [False, False, True], "the first end is in step 20 of 24"
     assert [told.is_reported for told in seen[:3]] == [False, False, True]
     assert seen[-1].figures["n"] > 0
@@ -300,11 +297,11 @@ def test_how_often_figures_are_reported_changes_nothing_and_may_change_when_a_ru
     pack: Pack, tmp_path: Path
 ) -> None:
     often, never = (config(env=replace(sim(), log=LogConfig(report_interval=k)), steps=400) for k in (1, 10_000))
-    ends = [train(settings, pack.path, tmp_path / name) for settings, name in ((often, "a"), (never, "b"))]
+    ends = [run_training(settings, pack.path, tmp_path / name) for settings, name in ((often, "a"), (never, "b"))]
     assert (ends[0] / WEIGHTS).read_bytes() == (ends[1] / WEIGHTS).read_bytes()
-    end = train(replace(never, steps=600), pack.path, tmp_path / "a")
+    end = run_training(replace(never, steps=600), pack.path, tmp_path / "a")
     assert plain(never)["env"]["log"]["report_interval"] == 10_000
-    again = train(replace(often, steps=600), pack.path, tmp_path / "b")
+    again = run_training(replace(often, steps=600), pack.path, tmp_path / "b")
     assert (end / WEIGHTS).read_bytes() == (again / WEIGHTS).read_bytes()
 
 

@@ -11,9 +11,10 @@ import pytest
 
 from roadworthy.errors import UsageError
 from roadworthy.scenario.pack import Pack
-from roadworthy.training.loop import Progress, Trainer
-from roadworthy.training.run import train
-from roadworthy.training.segment import Cut
+from roadworthy.training.loop import Trainer
+from roadworthy.training.progress import Progress
+from roadworthy.training.run import run_training
+from roadworthy.training.segment import RolloutBatch
 from tests.training.small import config, copied, sim
 
 Line = dict[str, Any]
@@ -30,29 +31,29 @@ def test_every_reset_of_memory_every_boundary_and_every_stop_of_a_chain_has_its_
 ) -> None:
     settings = config(env=sim(trials), bootstrap_timeouts=True, steps=300)
     made = Trainer(settings, pack, tmp_path / "run", tmp_path / "trace.jsonl")
-    cuts: list[Cut] = []
+    batches: list[RolloutBatch] = []
     collect = made.collector.collect
 
     def kept() -> Any:
-        cuts.append(copied(collect()))
-        return cuts[-1]
+        batches.append(copied(collect()))
+        return batches[-1]
 
     made.collector.collect = kept  # type: ignore[method-assign]
     made.run(lambda _: None)
     lines = lines_of(tmp_path / "trace.jsonl")
-    assert {line["epoch"] for line in lines} == set(range(made.epoch))
-    for epoch, (segment, _, begun_anew) in enumerate(cuts):
-        stops = segment.active & ~segment.goes_on
-        assert not (segment.trial_ended & segment.goes_on).any()
+    assert {line["update"] for line in lines} == set(range(made.updates))
+    for update, (segment, _, was_reset) in enumerate(batches):
+        stops = segment.active & ~segment.not_done
+        assert not (segment.trial_ended & segment.not_done).any()
         expected = {
             (t, row): (event, "cleared" if event == "episode_ended" else "kept", bool(stops[row, t]))
             for row in range(len(stops))
             for t in range(stops.shape[1])
             if (event := _event(segment, row, t))
         }
-        told = [line for line in lines if line["epoch"] == epoch and line["event"] != "begun_anew"]
-        begun = [line for line in lines if line["epoch"] == epoch and line["event"] == "begun_anew"]
-        assert [line["row"] for line in begun] == begun_anew.nonzero().flatten().tolist()
+        told = [line for line in lines if line["update"] == update and line["event"] != "reset"]
+        begun = [line for line in lines if line["update"] == update and line["event"] == "reset"]
+        assert [line["row"] for line in begun] == was_reset.nonzero().flatten().tolist()
         assert all((line["step"], line["memory"]) == (0, "cleared") for line in begun)
         events = {(x["step"], x["row"]): (x["event"], x["memory"], x["value_chain"] == "stops") for x in told}
         assert events == expected
@@ -60,7 +61,7 @@ def test_every_reset_of_memory_every_boundary_and_every_stop_of_a_chain_has_its_
         assert all(x["final_value"] == float(segment.final_values[x["row"], x["step"]]) for x in told)
     assert any(line["final_value"] for line in lines)
     kinds = {line["event"] for line in lines}
-    several = {"episode_ended", "trial_ended", "away", "begun_anew"}
+    several = {"episode_ended", "trial_ended", "inactive", "reset"}
     assert kinds == ({"episode_ended"} if trials == 1 else several)
     # In limbo when its trial ends: the chain stopped where it left.
     assert (trials == 1) == all(line["value_chain"] == "stops" for line in lines)
@@ -71,7 +72,7 @@ def _event(segment: Any, row: int, t: int) -> str:
         return "episode_ended"
     if segment.trial_ended[row, t]:
         return "trial_ended"
-    return "away" if segment.active[row, t] and not segment.goes_on[row, t] else ""
+    return "inactive" if segment.active[row, t] and not segment.not_done[row, t] else ""
 
 
 @pytest.mark.row("PPO-6")
@@ -80,21 +81,21 @@ def test_a_run_that_is_resumed_goes_on_with_its_trace(pack: Pack, tmp_path: Path
         pass
 
     def die(progress: Progress) -> None:
-        if progress.epoch == 3:
+        if progress.update == 3:
             raise Died
 
     settings = replace(config(env=sim(2), steps=500), checkpoint_interval=2)
     whole, torn = tmp_path / "whole.jsonl", tmp_path / "torn.jsonl"
-    train(settings, pack.path, tmp_path / "whole", trace=whole)
+    run_training(settings, pack.path, tmp_path / "whole", trace=whole)
     with pytest.raises(Died):
-        train(settings, pack.path, tmp_path / "torn", trace=torn, report=die)
+        run_training(settings, pack.path, tmp_path / "torn", trace=torn, report=die)
     torn.write_text(torn.read_text()[:-5])
-    train(settings, pack.path, tmp_path / "torn", trace=torn)
+    run_training(settings, pack.path, tmp_path / "torn", trace=torn)
     assert torn.read_bytes() == whole.read_bytes()
 
 
 def test_a_file_that_is_no_trace_is_left_alone(pack: Pack, tmp_path: Path) -> None:
-    for text in ("[ppo]\nhorizon = 64\n", "7\n", '{"epoch": 1}\n'):
+    for text in ("[ppo]\nhorizon = 64\n", "7\n", '{"update": 1}\n'):
         (tmp_path / "mine").write_text(text)
         with pytest.raises(UsageError, match="mine is there and is no trace; give another file"):
             Trainer(config(), pack, tmp_path / "run", tmp_path / "mine")

@@ -14,26 +14,25 @@ FIGURES = ("score", "at_fault_collision_rate", "off_road_rate")
 
 
 def grid_table(outcomes: Sequence[Outcome]) -> list[Table | str]:
-    """A line per run, and why some failed."""
+    """Return a table with a line per run, and the errors of failed runs."""
     figures = _figures(outcomes)
     keys = list(outcomes[0].point.values)
-    table = _table("figures of the last episodes in training; all of them are in grid.csv")
+    table = _table("figures of the last episodes in training; grid.csv has all figures")
     for heading in ("run", *keys):
         table.add_column(heading, no_wrap=heading == "run")
     table.add_column("status", no_wrap=True)
     for heading in ("steps", *(_heading(name) for name in figures), "n"):
         table.add_column(heading, justify="right")
     for number, outcome in enumerate(outcomes):
-        told = outcome.figures
-        cells = [_shown(told.get(name)) for name in figures]
-        steps, n = f"{outcome.progress.get('step', 0):,}", f"{told.get('n') or 0:,}"
+        cells = [_shown(outcome.figures.get(name)) for name in figures]
+        steps, n = f"{outcome.progress.get('step', 0):,}", f"{outcome.figures.get('n') or 0:,}"
         table.add_row(str(number), *outcome.point.values.values(), outcome.status.value, steps, *cells, n)
     failed = [f"run {k} failed: {outcome.error}" for k, outcome in enumerate(outcomes) if outcome.error]
     return [table, *failed]
 
 
 def seeds_table(outcomes: Sequence[Outcome]) -> list[Table]:
-    """Means over seeds with the lowest and the highest, where a grid has several seeds."""
+    """Return a table of means over seeds with the lowest and the highest value, if a grid has several seeds."""
     from roadworthy.training.grid import over_seeds
 
     groups = {name: over_seeds(outcomes, name) for name in _figures(outcomes)}
@@ -49,13 +48,13 @@ def seeds_table(outcomes: Sequence[Outcome]) -> list[Table]:
     for name in groups:
         table.add_column(_heading(name), justify="right")
     for setting in settings:
-        told = [found.get(setting, []) for found in groups.values()]
-        table.add_row(*setting, str(max(map(len, told))), *map(_spread, told))
+        values = [found.get(setting, []) for found in groups.values()]
+        table.add_row(*setting, str(max(map(len, values))), *map(_spread, values))
     return [table]
 
 
 def _figures(outcomes: Sequence[Outcome]) -> list[str]:
-    """What a screen has room for."""
+    """Return the figures that fit on a screen."""
     known = dict.fromkeys(name for outcome in outcomes for name in outcome.figures)
     deltas = [name for name in known if name.startswith("ada_delta")]
     return [*FIGURES, *deltas[-1:]]

@@ -1,4 +1,4 @@
-"""`roadworthy inspect`: what goes on in a policy while it drives, step by step, as files, pictures and a video."""
+"""`roadworthy inspect`: record what happens inside a policy, step by step, as files, pictures and a video."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from roadworthy.evaluation.ledger import EpisodeSpec
     from roadworthy.policy.checkpoint import Checkpoint
-    from roadworthy.policy.inspect import Onlooker, WorldKind
+    from roadworthy.policy.inspect import RecordingPolicy, WorldKind
     from roadworthy.record import EpisodeResult
     from roadworthy.scenario.pack import Pack
     from roadworthy.sim.config import SimConfig
@@ -34,65 +34,72 @@ LONGEST = 1_000_000
 
 def inspect(
     checkpoint: Annotated[
-        str, typer.Argument(metavar="CHECKPOINT", help="A checkpoint, or baseline:NAME.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="CHECKPOINT", help="A checkpoint, a training folder, or baseline:NAME.", show_default=False
+        ),
     ],
     pack: Annotated[Path, typer.Option("--pack", metavar="PACK", help="A pack file.", show_default=False)],
     out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="FOLDER", help="Where to write; a folder per kind of world.")
+        Path, typer.Option("--out", "-o", metavar="FOLDER", help="The output; a folder per kind of world.")
     ] = Path("inspection"),
-    scenario: Annotated[str, typer.Option(metavar="ID", help="The scenario's id, or its number.")] = "0",
-    worlds: Annotated[str, typer.Option(metavar="KINDS", help="Some of ego, replay, coplayers, with commas.")] = "ego",
+    scenario: Annotated[str, typer.Option(metavar="ID", help="The id of the scenario, or its number.")] = "0",
+    worlds: Annotated[str, typer.Option(metavar="KINDS", help="Of ego, replay, coplayers; comma-separated.")] = "ego",
     agents: Annotated[
         str | None,
-        typer.Option(metavar="NUMBERS", help="Egos of the world, with commas; the first.", show_default=False),
+        typer.Option(metavar="NUMBERS", help="Egos to record, as 0,3; by default the first.", show_default=False),
     ] = None,
     steps: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Keep so many; all of the episode's.", show_default=False)
+        int | None,
+        typer.Option(metavar="N", min=1, help="Steps to record; by default all.", show_default=False),
     ] = None,
     coplayers: Annotated[
         list[str] | None,
         typer.Option(
-            "--coplayer", metavar="POLICY", help="Who drives co-players (this policy); repeatable.", show_default=False
+            "--coplayer",
+            metavar="POLICY",
+            help="A policy of co-players; repeatable; by default this one.",
+            show_default=False,
         ),
     ] = None,
     overrides: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of the simulation; repeatable.")
     ] = None,
-    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Of the episode.")] = 0,
-    greedy: Annotated[bool, typer.Option("--greedy", help="Take the likeliest action, draw none.")] = False,
-    video: Annotated[bool, typer.Option("--video/--no-video", help="Whether to film the episode.")] = True,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the episode.")] = 0,
+    greedy: Annotated[bool, typer.Option("--greedy", help="Take the most likely actions instead of samples.")] = False,
+    video: Annotated[bool, typer.Option("--video/--no-video", help="Whether to record a video.")] = True,
     json: JsonFlag = False,
 ) -> int:
-    """Look into a policy while it drives one episode.
+    """Inspect a policy during one episode.
 
     Observation, action, value, memory, mask and attention of every step go
     into a .jsonl and an .npz file per agent; pictures and a video show them.
 
-    Worlds: ego, the policy drives all who can be driven; replay, it drives the
-    self-driving car among recorded traffic; coplayers, others drive half.
+    Worlds: ego, the policy controls all agents; replay, it controls the
+    self-driving car among recorded traffic; coplayers, others control half.
     """
     from roadworthy.policy.checkpoint import load_policy
     from roadworthy.policy.spec import require_checkpoint
     from roadworthy.scenario.pack import Pack
 
     kinds, numbers = _kinds(worlds), _numbers(agents)
-    loaded = load_policy(require_checkpoint(checkpoint, "the policy to look into"))
+    loaded = load_policy(require_checkpoint(checkpoint, "the policy to inspect"))
     written: dict[str, list[str]] = {}
     errors: list[str] = []
     with Pack(pack) as opened:
         episode = _episode(opened, scenario, seed)
         for kind in kinds:
             config = _simulation(loaded, kind, coplayers, overrides or ())
-            onlooker, result = _drive(loaded, opened, episode, config, numbers, steps, greedy, coplayers)
+            recorder, result = _drive(loaded, opened, episode, config, numbers, steps, greedy, coplayers)
             place = out / kind.value
-            files = _write(onlooker, place)
+            files = _write(recorder, place)
             if video:
-                made, failed = _film(result, opened, episode, config, onlooker, place, steps)
+                made, failed = _film(result, opened, episode, config, recorder, place, steps)
                 files, errors = files + made, errors + failed
             files.append(_write_about(place, loaded, opened, episode, kind, config, files))
             written[kind.value] = list(map(str, files))
             if not json:
-                tell(_summary(kind, onlooker, result, place))
+                tell(_summary(kind, recorder, result, place))
     for error in errors:
         note(f"no video: {error}")
     if json:
@@ -116,7 +123,7 @@ def _numbers(agents: str | None) -> list[int] | None:
         return None
     parts = [part.strip() for part in agents.split(",")]
     if not all(part.isdecimal() for part in parts):
-        raise UsageError(f"--agents is {agents!r}, expected numbers with commas between them, as in 0,3")
+        raise UsageError(f"--agents is {agents!r}, expected comma-separated numbers, as in 0,3")
     return list(dict.fromkeys(map(int, parts)))
 
 
@@ -125,7 +132,7 @@ def _episode(pack: Pack, scenario: str, seed: int) -> EpisodeSpec:
 
     number = int(scenario) if scenario.isdecimal() and scenario not in pack.ids else pack.number(scenario)
     if not number < len(pack):
-        raise UsageError(f"scenario {number} was asked for; {pack.path} has scenarios 0 to {len(pack) - 1}")
+        raise UsageError(f"there is no scenario {number}; {pack.path} has scenarios 0 to {len(pack) - 1}")
     name = pack.ids[number]
     return EpisodeSpec(f"{name}-seed{seed}", number, name, seed, 0)
 
@@ -133,13 +140,13 @@ def _episode(pack: Pack, scenario: str, seed: int) -> EpisodeSpec:
 def _simulation(
     checkpoint: Checkpoint, kind: WorldKind, coplayers: Sequence[str] | None, overrides: Sequence[str]
 ) -> SimConfig:
-    """The simulation that the policy was trained in, as a kind of world and the command line change it."""
+    """Return the simulation of the policy's training, changed by the kind of world and the command line."""
     from roadworthy.config import Layer, parse_overrides, resolve
     from roadworthy.policy.inspect import world_layer
     from roadworthy.sim.config import SimConfig
 
     trained = checkpoint.about.get("train", {}).get("env", {})
-    layers = [Layer(str(checkpoint.path), trained), world_layer(kind, max(len(coplayers or ()), 1))]
+    layers = [Layer(str(checkpoint.path), trained, is_record=True), world_layer(kind, max(len(coplayers or ()), 1))]
     return resolve(SimConfig, [*layers, parse_overrides(overrides)]).config
 
 
@@ -152,38 +159,38 @@ def _drive(
     steps: int | None,
     is_greedy: bool,
     coplayers: Sequence[str] | None,
-) -> tuple[Onlooker, EpisodeResult]:
-    """Let the policy drive the episode; who looked on, and what became of it."""
+) -> tuple[RecordingPolicy, EpisodeResult]:
+    """Run the episode; return the recorder and the result."""
     from functools import partial
 
     from roadworthy.evaluation.carry_out import carry_out, one_by_one
     from roadworthy.evaluation.crew import Crew
     from roadworthy.evaluation.task import Task
     from roadworthy.policy.actor import load_actor
-    from roadworthy.policy.inspect import Onlooker
+    from roadworthy.policy.inspect import RecordingPolicy
 
     name = checkpoint.path.name
-    onlooker = Onlooker(checkpoint.policy, name, agents=agents, steps=steps, is_greedy=is_greedy)
+    recorder = RecordingPolicy(checkpoint.policy, name, agents=agents, steps=steps, is_greedy=is_greedy)
     partners = coplayers or [str(checkpoint.path)]
-    crew = Crew(lambda: onlooker, [partial(load_actor, spec) for spec in partners])
+    crew = Crew(lambda: recorder, [partial(load_actor, spec) for spec in partners])
     task = Task("inspect", pack.path, config, lambda: crew, worlds=1)
     results: list[EpisodeResult] = []
-    with progress("driving") as report:
+    with progress("running the episode") as report:
         report(0, 1)
         carry_out(task, task.make_env(threads=1), one_by_one([episode]), results.append)
         report(1, 1)
     if results[0].episode.error is not None:
         raise UsageError(f"{episode.scenario_id}: {results[0].episode.error}")
-    return onlooker, results[0]
+    return recorder, results[0]
 
 
-def _write(onlooker: Onlooker, folder: Path) -> list[Path]:
-    """The files and pictures of every agent."""
+def _write(recorder: RecordingPolicy, folder: Path) -> list[Path]:
+    """Write the files and pictures of every agent."""
     from roadworthy.policy.inspect import write_inspection
     from roadworthy.policy.inspect.pictures import pictures
 
     written: list[Path] = []
-    for agent, inspection in onlooker.inspections.items():
+    for agent, inspection in recorder.inspections.items():
         stem = folder / f"agent_{agent}"
         written += write_inspection(inspection, stem)
         for name, data in pictures(inspection).items():
@@ -198,11 +205,11 @@ def _film(
     pack: Pack,
     episode: EpisodeSpec,
     config: SimConfig,
-    onlooker: Onlooker,
+    recorder: RecordingPolicy,
     folder: Path,
     steps: int | None,
 ) -> tuple[list[Path], list[str]]:
-    """A video that follows each agent; the paths of those that were made, and why others were not."""
+    """Make a video that follows each agent; return paths and errors."""
     from roadworthy.render.film import shoot
     from roadworthy.render.reenact import Reenactment, light_states
     from roadworthy.render.views import Story
@@ -214,14 +221,14 @@ def _film(
     lights = light_states(scenario, episode.scenario, episode.seed, result.trace, config, reenactment)
     made: list[Path] = []
     errors: list[str] = []
-    with progress("filming") as report:
-        for done, agent in enumerate(onlooker.inspections):
-            report(done, len(onlooker.inspections))
+    with progress("making videos") as report:
+        for done, agent in enumerate(recorder.inspections):
+            report(done, len(recorder.inspections))
             story = Story(result.trace, scenario, lights, agent, config.goal.radius_m, f"agent {agent}")
             (film,) = shoot(story, {"ego": folder / f"agent_{agent}.mp4"}, steps or LONGEST)
             made += [film.path] if film.path else []
             errors += [film.error] if film.error else []
-        report(len(onlooker.inspections), len(onlooker.inspections))
+        report(len(recorder.inspections), len(recorder.inspections))
     return made, errors
 
 
@@ -234,7 +241,7 @@ def _write_about(
     config: SimConfig,
     files: list[Path],
 ) -> Path:
-    """What was looked at, and the name of every number of an observation."""
+    """Write what was inspected, and the names of all columns of an observation."""
     from roadworthy.config import plain
 
     about: dict[str, Any] = {
@@ -254,10 +261,12 @@ def _write_about(
     return path
 
 
-def _summary(kind: WorldKind, onlooker: Onlooker, result: EpisodeResult, folder: Path) -> str:
-    told = []
-    for agent, inspection in onlooker.inspections.items():
-        away = int((~inspection.active).sum())
-        told.append(f"agent {agent}: {len(inspection.trial)} steps" + (f", {away} of them away" if away else ""))
+def _summary(kind: WorldKind, recorder: RecordingPolicy, result: EpisodeResult, folder: Path) -> str:
+    agents = []
+    for agent, inspection in recorder.inspections.items():
+        inactive = int((~inspection.active).sum())
+        agents.append(
+            f"agent {agent}: {len(inspection.trial)} steps" + (f", {inactive} of them inactive" if inactive else "")
+        )
     trials = f"{result.episode.trials} trial{'s' if result.episode.trials > 1 else ''}"
-    return f"{kind.value}: {trials}, {'; '.join(told)}\n{folder}"
+    return f"{kind.value}: {trials}, {'; '.join(agents)}\n{folder}"

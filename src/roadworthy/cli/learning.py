@@ -1,32 +1,23 @@
-"""How a training run shows itself: a live table or lines on stderr, the learning curve, and a summary at the end."""
+"""The display of a training run: a live table or lines on stderr, and a summary at the end."""
 
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from roadworthy.cli.output import console, note
+from roadworthy.cli.output import console
 
 if TYPE_CHECKING:
     from rich.live import Live
     from rich.table import Table
 
-    from roadworthy.training.config import TrainConfig
-    from roadworthy.training.loop import Progress
+    from roadworthy.training.progress import Progress
+    from roadworthy.training.train import TrainResult
 
-LINE_EVERY_S = 5.0
-CURVE_EVERY_S = 60.0
-# What losses are called on the screen; the others as they are.
-_LOSSES = {
-    "policy": "policy loss",
-    "value": "value loss",
-    "divergence": "KL divergence",
-    "clipped": "share clipped",
-    "gradient": "gradient norm",
-}
-_IN_LINES = ("policy", "value", "entropy", "explained_variance")
+LINE_INTERVAL_S = 5.0
+_LABELS = {"approx_kl": "approx. KL", "clipfrac": "clip fraction", "grad_norm": "gradient norm"}
+_IN_LINES = ("policy_loss", "value_loss", "entropy", "explained_variance")
 _FIGURES = (
     "score goal_rate completion_rate at_fault_collision_rate collision_rate off_road_rate red_light_rate "
     "timed_out_rate comfort distance_m return"
@@ -35,26 +26,16 @@ _OF_TRIALS = ("trial_", "ada_delta")
 
 
 class Display:
-    """What is shown of one run, from its first update to its end."""
+    """Shows training runs, from the first update to the end."""
 
-    checkpoint: Path | None = None  # the last, once there is one
-
-    def __init__(self, folder: Path, settings: TrainConfig, *, is_shown: bool = True) -> None:
-        """Get ready to show a run; is_shown: of several processes, one speaks."""
-        from roadworthy.training.curve import PICTURE
-
-        self.last: Progress | None = None
-        self._folder, self._interval, self._is_shown = folder, settings.checkpoint_interval, is_shown
-        self._curve = folder / PICTURE
+    def __init__(self, *, is_shown: bool = True) -> None:
+        """Prepare a display; with several processes, only one shows it."""
+        self._last: Progress | None = None
+        self._is_shown = is_shown
         self._live: Live | None = None
-        self._line_due = self._curve_due = 0.0
+        self._line_due_s = 0.0
 
     def __enter__(self) -> Display:
-        if self._is_shown and sys.stderr.isatty():
-            from rich.live import Live
-
-            self._live = Live(console=console(is_stderr=True), refresh_per_second=4)
-            self._live.start()
         return self
 
     def __exit__(
@@ -62,123 +43,119 @@ class Display:
     ) -> None:
         if self._live is not None:
             self._live.stop()
-        if kind is None:
-            self._draw()
 
-    def update(self, told: Progress) -> None:
-        """Show an update: on a terminal in a table, elsewhere in a line every few seconds."""
-        self.last = told
+    def update(self, progress: Progress) -> None:
+        """Show an update: in a table on a terminal, otherwise in a line every few seconds."""
+        if self._last is None or progress.update < self._last.update:
+            self._line_due_s = 0.0  # the first update of another run of a grid
+        self._last = progress
         if not self._is_shown:
             return
-        if self._live is not None:
-            self._live.update(table(told, self._folder.name))
-        elif told.seconds >= self._line_due or told.step >= told.steps:
-            self._line_due = told.seconds + LINE_EVERY_S
-            sys.stderr.write(line(told) + "\n")
+        if sys.stderr.isatty():
+            if self._live is None:
+                from rich.live import Live
+
+                self._live = Live(console=console(is_stderr=True), refresh_per_second=4)
+                self._live.start()
+            self._live.update(table(progress))
+        elif progress.seconds >= self._line_due_s or progress.step >= progress.steps:
+            self._line_due_s = progress.seconds + LINE_INTERVAL_S
+            sys.stderr.write(line(progress) + "\n")
             sys.stderr.flush()
-        if told.epoch % self._interval == 0 and told.seconds >= self._curve_due:
-            self._curve_due = told.seconds + CURVE_EVERY_S
-            self._draw()
 
-    def summary(self) -> list[str]:
-        """Where everything is, in the end."""
-        told = self.last
-        lines = [f"trained: {self.checkpoint}"]
-        if told is None:
-            lines[0] += " (all its steps were made before; to train on, give more: --set steps=N)"
+    def summary(self, result: TrainResult) -> list[str]:
+        """Return what to print at the end."""
+        lines = [f"trained: {result.last}"]
+        if self._last is None:
+            lines[0] += " (the training was finished before; to continue it, give more steps: --set steps=N)"
         else:
-            lines.append(f"{told.step:,} agent-steps; this call took {duration(told.seconds)}")
-            lines.append(f"while it learned: {_outcome(told)}")
-        if self._curve.exists():
-            lines.append(f"curve: {self._curve}")
-        if (self._folder / "tensorboard").is_dir():
-            lines.append(f"curves: tensorboard --logdir {self._folder}")
-        if any((self._folder / "wandb").glob("offline-run-*")):
-            lines.append(f"curves: wandb sync {self._folder / 'wandb' / 'offline-run-*'}")
-        return [*lines, f"how good it is: roadworthy evaluate town --checkpoint {self.checkpoint}"]
+            lines.append(f"{result.step:,} agent-steps; this call took {duration(self._last.seconds)}")
+            lines.append(f"in training: {_outcome(self._last)}")
+        if result.best != result.last:
+            lines.append(f"best: {result.best}")
+        if (curve := result.folder / "curve.png").exists():
+            lines.append(f"curve: {curve}")
+        if (result.folder / "tensorboard").is_dir():
+            lines.append(f"curves: tensorboard --logdir {result.folder}")
+        if any((result.folder / "wandb").glob("offline-run-*")):
+            lines.append(f"curves: wandb sync {result.folder / 'wandb' / 'offline-run-*'}")
+        return [*lines, f"evaluate it: roadworthy evaluate town --policy {result.folder}"]
 
-    def plain(self) -> dict[str, Any]:
-        """The same for programs."""
-        from roadworthy.training.resume import last_progress
-
-        told = last_progress(self._folder)  # also where this call had nothing left to do
+    def plain(self, result: TrainResult) -> dict[str, Any]:
+        """Return the same for programs."""
+        curve = result.folder / "curve.png"
         return {
-            "checkpoint": str(self.checkpoint),
-            "curve": str(self._curve) if self._curve.exists() else None,
-            "step": told.get("step"),
-            "figures": told.get("figures", {}),
+            "folder": str(result.folder),
+            "checkpoint": str(result.last),
+            "best": str(result.best),
+            "curve": str(curve) if curve.exists() else None,
+            "step": result.step,
+            "figures": dict(result.figures),
         }
 
-    def _draw(self) -> None:
-        """Draw the learning curve. No run fails for it."""
-        from roadworthy.training.curve import draw_curve
 
-        if not self._is_shown:
-            return
-        try:
-            draw_curve(self._folder / "progress.jsonl", self._curve, self._folder.name)
-        except (ImportError, OSError, ValueError) as error:
-            note(f"the learning curve was not drawn: {error}")
-
-
-def table(told: Progress, name: str) -> Table:
-    """How a run stands: on the left what it does, on the right how its egos drive."""
+def table(progress: Progress) -> Table:
+    """Return the live table: the learner on the left, the egos on the right."""
     from rich.table import Table
 
-    share = min(told.step / told.steps, 1.0)
-    title = f"{name}: {share:.0%}, {duration(left_s(told))} left"
+    share = min(progress.step / progress.steps, 1.0)
+    title = f"training: {share:.0%}, {duration(left_s(progress))} left"
     shown = Table(title=title, title_justify="left", show_header=False, min_width=72)
     for _ in range(2):
         shown.add_column(style="dim")
         shown.add_column(justify="right")
-    left, right = run_facts(told), figures(told)
+    left, right = run_facts(progress), figures(progress)
     for k in range(max(len(left), len(right))):
         shown.add_row(*(left[k] if k < len(left) else ("", "")), *(right[k] if k < len(right) else ("", "")))
     return shown
 
 
-def run_facts(told: Progress) -> list[tuple[str, str]]:
-    """What a run does: how far it is, how fast, and what it learns."""
+def run_facts(progress: Progress) -> list[tuple[str, str]]:
+    """Return progress, speed and losses."""
     facts = [
-        ("agent-steps", f"{told.step:,} of {told.steps:,}"),
-        ("per second", f"{told.steps_per_s:,.0f}"),
-        ("updates", f"{told.epoch:,}"),
-        ("time passed", duration(told.seconds)),
-        ("time left", duration(left_s(told))),
-        ("trials in an episode", str(told.trials)),
-        ("learning rate", f"{told.rate:.2e}"),
+        ("agent-steps", f"{progress.step:,} of {progress.steps:,}"),
+        ("per second", f"{progress.steps_per_s:,.0f}"),
+        ("updates", f"{progress.update:,}"),
+        ("time passed", duration(progress.seconds)),
+        ("time left", duration(left_s(progress))),
+        ("trials per episode", str(progress.trials)),
+        ("learning rate", f"{progress.learning_rate:.2e}"),
     ]
-    facts += [(_LOSSES.get(name, name.replace("_", " ")), f"{value:.4g}") for name, value in told.losses.items()]
-    if told.memory_bytes:
-        facts.append(("peak memory", f"{told.memory_bytes / 2**30:.1f} GiB"))
+    facts += [(_label(name), f"{value:.4g}") for name, value in progress.losses.items()]
+    if progress.memory_bytes:
+        facts.append(("peak memory", f"{progress.memory_bytes / 2**30:.1f} GiB"))
     return facts
 
 
-def figures(told: Progress) -> list[tuple[str, str]]:
-    """How the egos drive, by the names that progress.jsonl has."""
-    names = [*_FIGURES, *(name for name in told.figures if name.startswith(_OF_TRIALS))]
-    lines = [("agents with data (n)", f"{told.figures.get('n') or 0:,}")]
-    return lines + [(name, _number(name, told.figures.get(name))) for name in names]
+def figures(progress: Progress) -> list[tuple[str, str]]:
+    """Return the figures of the egos, with the names of progress.jsonl."""
+    names = [*_FIGURES, *(name for name in progress.figures if name.startswith(_OF_TRIALS))]
+    lines = [("agents with data (n)", f"{progress.figures.get('n') or 0:,}")]
+    return lines + [(name, _number(name, progress.figures.get(name))) for name in names]
 
 
-def line(told: Progress) -> str:
-    """An update in one line, for logs."""
+def line(progress: Progress) -> str:
+    """Return an update in one line, for logs."""
     parts = [
-        f"update {told.epoch}",
-        f"{told.step:,} of {told.steps:,} agent-steps",
-        f"{told.steps_per_s:,.0f}/s",
-        f"{duration(left_s(told))} left",
-        *(f"{_LOSSES.get(name, name)} {value:.3g}" for name, value in told.losses.items() if name in _IN_LINES),
+        f"update {progress.update}",
+        f"{progress.step:,} of {progress.steps:,} agent-steps",
+        f"{progress.steps_per_s:,.0f}/s",
+        f"{duration(left_s(progress))} left",
+        *(f"{_label(name)} {value:.3g}" for name, value in progress.losses.items() if name in _IN_LINES),
     ]
-    return " · ".join([*parts, _outcome(told)])
+    return " · ".join([*parts, _outcome(progress)])
 
 
-def _outcome(told: Progress) -> str:
-    """The figures that matter most, and of how many egos they are."""
+def _label(name: str) -> str:
+    return _LABELS.get(name, name.replace("_", " "))
+
+
+def _outcome(progress: Progress) -> str:
+    """Return the most important figures, and the number of egos."""
     names = ["score", "at_fault_collision_rate", "off_road_rate"]
-    names += [name for name in told.figures if name.startswith("ada_delta")]
-    told_figures = [f"{name} {_number(name, told.figures.get(name))}" for name in names]
-    return " · ".join([*told_figures, f"n {told.figures.get('n') or 0}"])
+    names += [name for name in progress.figures if name.startswith("ada_delta")]
+    shown = [f"{name} {_number(name, progress.figures.get(name))}" for name in names]
+    return " · ".join([*shown, f"n {progress.figures.get('n') or 0}"])
 
 
 def _number(name: str, value: float | None) -> str:
@@ -187,12 +164,13 @@ def _number(name: str, value: float | None) -> str:
     return f"{value:+.3f}" if name.startswith("ada_delta") else f"{value:.3f}"
 
 
-def left_s(told: Progress) -> float:
-    """Seconds that the rest of a run will take, at the speed of its last updates."""
-    return (told.steps - told.step) / told.steps_per_s if told.steps_per_s > 0 else 0.0
+def left_s(progress: Progress) -> float:
+    """Return the seconds until the end of training, at the speed of the last updates."""
+    return (progress.steps - progress.step) / progress.steps_per_s if progress.steps_per_s > 0 else 0.0
 
 
 def duration(seconds: float) -> str:
+    """Return seconds in words, as "1 h 5 min"."""
     minutes, rest = divmod(int(max(seconds, 0.0)), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"

@@ -62,5 +62,5 @@ def take_up(run: Run, *, trust: bool = False) -> Recorded:
             f"{run.folder} is a run of the evaluator {settings['type']!r}, which does not drive in the simulator; "
             "this works for driving evaluators alone"
         )
-    config = parse(settings, evaluator.config_type, f"{run.folder}/run.json")
+    config = parse(settings, evaluator.config_type, f"{run.folder}/run.json", is_record=True)
     return Recorded(run, header["evaluator"], evaluator, config, Ledger.from_table(run.ledger), trust)

@@ -144,7 +144,7 @@ def _training_layer(layer: Layer) -> Layer:
     if isinstance(env, Mapping) and "episode" in env:
         values["env"] = _without(env, "episode")
         values["episode"] = {**_table(env, "episode"), **_table(values, "episode")}
-    return Layer(f"{layer.source} (training)", values)
+    return Layer(f"{layer.source} (training)", values, layer.is_record)
 
 
 def _split(layer: Layer, names: Iterable[str]) -> tuple[Layer, dict[str, Layer]]:

@@ -92,7 +92,7 @@ def task_of(evaluator: str, pack: Path, subject: Subject, config: EvaluatorConfi
 def actor_maker(subject: Subject, config: EvaluatorConfig) -> Callable[[], Actor]:
     """Makes the actor of a policy for an evaluator, together with its co-players; can be sent to other processes."""
     is_greedy = config.actions is Choice.GREEDY
-    ego = partial(load_actor, subject.spec, is_greedy=is_greedy, device=config.device, traits=config.conditioning)
+    ego = partial(load_actor, subject.spec, is_greedy=is_greedy, device=config.device, conditioning=config.conditioning)
     if not config.coplayers:
         return ego
     return partial(Crew, ego, [partial(load_actor, spec, device=config.device) for spec in config.coplayers])

@@ -25,4 +25,4 @@ def training_of(checkpoint: str | Path) -> Layer | None:
         values = json.loads(path.read_text(encoding="utf-8")).get(TRAINING)
     except (OSError, ValueError, AttributeError) as error:
         raise ConfigError(f"{path} can't be read: {error}") from error
-    return Layer(str(path), values) if isinstance(values, dict) else None
+    return Layer(str(path), values, is_record=True) if isinstance(values, dict) else None

@@ -1,1 +1,1 @@
-"""Who drives: networks, and the scripted experts that they are measured against."""
+"""Policies: networks, scripted experts, remote policies, and loading all of them by spec."""

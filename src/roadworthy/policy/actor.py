@@ -88,7 +88,7 @@ def _drawn(seeds: NDArray[np.uint64], agents: NDArray[np.int64], steps: NDArray[
 
 
 def load_actor(
-    spec: str, *, is_greedy: bool = False, device: str = "cpu", traits: Mapping[str, float] | None = None
+    spec: str, *, is_greedy: bool = False, device: str = "cpu", conditioning: Mapping[str, float] | None = None
 ) -> Actor:
     """The actor that a spec names.
 
@@ -124,7 +124,9 @@ def load_actor(
 
     assert folder is not None
     checkpoint = load_policy(folder)
-    return NeuralActor(checkpoint.policy, checkpoint.path.name, is_greedy=is_greedy, device=device, traits=traits)
+    return NeuralActor(
+        checkpoint.policy, checkpoint.path.name, is_greedy=is_greedy, device=device, conditioning=conditioning
+    )
 
 
 def _made_by(spec: str) -> Actor:

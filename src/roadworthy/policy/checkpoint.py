@@ -1,4 +1,4 @@
-"""Checkpoints: a folder with a policy's weights (safetensors) and a readable JSON beside them, written atomically.
+"""Checkpoints: folders with the weights of a policy (safetensors) and a readable JSON, written atomically.
 
 <checkpoint>/policy.safetensors   the weights
 <checkpoint>/policy.json          config, observation layout, action choices, counters, revision, checksum
@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,48 +24,74 @@ from torch import Tensor
 from roadworthy import __version__
 from roadworthy.config import parse, plain
 from roadworthy.errors import CheckpointError, UsageError
-from roadworthy.policy.config import PolicyConfig
-from roadworthy.policy.network import Policy
+from roadworthy.plugins import is_code
+from roadworthy.policy.checkpoint_files import (
+    ABOUT,
+    SCHEMA_VERSION,
+    WEIGHTS,
+    DamagedCheckpoint,
+    by_steps,
+    is_complete,
+    read_about,
+    read_bytes,
+    recorded_step,
+    resolve_checkpoint,
+    write_folder,
+)
+from roadworthy.policy.config import CORES, PolicyConfig
+from roadworthy.policy.network import PolicyNetwork
 from roadworthy.revision import revision
 from roadworthy.sim.layout import Block, Feature, ObservationLayout
 
-SCHEMA_VERSION = 1
-WEIGHTS, ABOUT = "policy.safetensors", "policy.json"
+__all__ = [
+    "ABOUT",
+    "WEIGHTS",
+    "Checkpoint",
+    "copy_into",
+    "load_policy",
+    "put_weights",
+    "resolve_checkpoint",
+    "save_policy",
+    "tensors_of",
+]
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A policy as it was saved, and what is known about it."""
+    """A loaded policy and its metadata."""
 
-    policy: Policy
+    policy: PolicyNetwork
     path: Path
     about: Mapping[str, Any]  # policy.json
-    sha256: str  # of the weights and of what they mean: equal for equal policies
+    sha256: str  # of the weights and of what gives them meaning: equal for equal policies
 
     @property
     def step(self) -> int:
-        """Agent-steps that it was trained for."""
+        """Agent-steps of training."""
         return int(self.about.get("counters", {}).get("step", 0))
 
     @property
     def epoch(self) -> int:
-        """Updates that it was trained for."""
+        """Updates of training, which records call epoch."""
         return int(self.about.get("counters", {}).get("epoch", 0))
 
 
 def save_policy(
     folder: Path,
-    policy: Policy,
+    policy: PolicyNetwork,
     *,
     counters: Mapping[str, int] | None = None,
     more: Mapping[str, Any] | None = None,
     files: Mapping[str, bytes] | None = None,
 ) -> Path:
-    """Write a checkpoint folder, whole or not at all.
+    """Write a checkpoint folder atomically; return it.
 
-    counters: step (agent-steps), epoch (updates) and the like.
-    more: further facts for policy.json, such as the training config.
-    files: further files, by name.
+    Args:
+        folder: The checkpoint folder; an existing one is replaced.
+        policy: The policy.
+        counters: `step` (agent-steps), `epoch` (updates), and others.
+        more: More keys of policy.json, such as the training config.
+        files: More files, by name.
     """
     weights = write_weights({name: tensor.detach().cpu().contiguous() for name, tensor in policy.state_dict().items()})
     about = {
@@ -86,39 +110,44 @@ def save_policy(
     return write_folder(Path(folder), contents)
 
 
-def load_policy(path: str | Path) -> Checkpoint:
-    """Read a checkpoint: its folder, or one of the two files in it."""
-    folder = Path(path).expanduser()
-    folder = folder.parent if folder.name in (WEIGHTS, ABOUT) else folder
+def load_policy(path: str | Path, *, trusts_code: bool = False) -> Checkpoint:
+    """Load the checkpoint that a path names, see `resolve_checkpoint`.
+
+    trusts_code: Accept a memory core that is `module:Name`, which runs code that the checkpoint names. Cores that are
+        entry points of installed packages are always accepted.
+    """
+    folder = resolve_checkpoint(path)
     try:
-        return _load(folder)
-    except _Damaged as error:
+        return _load(folder, trusts_code)
+    except DamagedCheckpoint as error:
         raise CheckpointError(f"{error}{_offer(folder)}") from error
 
 
-class _Damaged(CheckpointError):
-    """A checkpoint in whose place another one could be taken."""
-
-
-def _load(folder: Path) -> Checkpoint:
-    about, weights = _read_about(folder), _read(folder / WEIGHTS)
+def _load(folder: Path, trusts_code: bool) -> Checkpoint:
+    about, weights = read_about(folder), read_bytes(folder / WEIGHTS)
     if hashlib.sha256(weights).hexdigest() != about.get("weights_sha256"):
-        raise _Damaged(f"{folder / WEIGHTS} is damaged: its checksum is not the one in {ABOUT}")
+        raise DamagedCheckpoint(f"{folder / WEIGHTS} is damaged: its checksum is not the one in {ABOUT}")
+    core = about["policy"].get("core") if isinstance(about.get("policy"), dict) else None
+    if isinstance(core, str) and is_code(core) and not trusts_code:
+        raise CheckpointError(
+            f"{folder} has the core {core!r}, which is code that loading would run; install it as an entry point of "
+            f"{CORES} and train with that name"
+        )
     try:
         tensors = parse_weights(weights)
-        config = parse(about["policy"], PolicyConfig, str(folder / ABOUT))
+        config = parse(about["policy"], PolicyConfig, str(folder / ABOUT), is_record=True)
         layout = _layout(about["observation_layout"])
         choices = about["action_choices"]
-        policy = Policy(config, layout, (int(choices[0]), int(choices[1])) if choices else None)
+        policy = PolicyNetwork(config, layout, (int(choices[0]), int(choices[1])) if choices else None)
     except (AttributeError, LookupError, TypeError, ValueError, UsageError, SafetensorError) as error:
-        raise _Damaged(f"{folder} can't be read as a checkpoint: {error}") from error
+        raise DamagedCheckpoint(f"{folder} can't be read as a checkpoint: {error}") from error
     put_weights(policy, tensors, str(folder))
     meaning = json.dumps([about["policy"], about["observation_layout"], about["action_choices"]], sort_keys=True)
     return Checkpoint(policy.eval(), folder, about, hashlib.sha256(weights + meaning.encode()).hexdigest())
 
 
-def put_weights(policy: Policy, tensors: Mapping[str, Tensor], source: str) -> None:
-    """Put weights into a policy; if they don't fit, the error names every part that differs."""
+def put_weights(policy: PolicyNetwork, tensors: Mapping[str, Tensor], source: str) -> None:
+    """Load weights into a policy; if they do not fit, the error names every part that differs."""
     wanted = policy.state_dict()
     faults = [f"{name} is missing" for name in wanted if name not in tensors]
     faults += [f"{name} is not part of the policy" for name in tensors if name not in wanted]
@@ -132,105 +161,21 @@ def put_weights(policy: Policy, tensors: Mapping[str, Tensor], source: str) -> N
     policy.load_state_dict(dict(tensors))
 
 
-def newest(folder: Path) -> Path | None:
-    """The checkpoint of a folder with the most recorded steps; damaged ones are passed over."""
-    return next((path for _, path in _by_steps(folder) if _is_whole(path)), None)
-
-
-def write_folder(folder: Path, contents: Mapping[str, bytes]) -> Path:
-    """Write files into a folder that appears whole or not at all; one that is there is replaced."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    partial = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir()
-    for name, data in contents.items():
-        with (partial / name).open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-    if folder.exists():
-        old = folder.with_name(f".{folder.name}.{os.getpid()}.old")
-        folder.rename(old)
-        partial.rename(folder)
-        shutil.rmtree(old)
-    else:
-        partial.rename(folder)
-    return folder
-
-
-def tidy(folder: Path) -> None:
-    """Remove what writers that were killed left in a folder of checkpoints; one that was being replaced comes back."""
-    for left in folder.glob(".*.partial"):
-        shutil.rmtree(left, ignore_errors=True)
-    for old in folder.glob(".*.old"):
-        name = old.name[1:].rsplit(".", 2)[0]
-        if (folder / name).exists():
-            shutil.rmtree(old, ignore_errors=True)
-        else:
-            old.rename(folder / name)
-
-
-def _by_steps(folder: Path) -> list[tuple[int, Path]]:
-    """The checkpoints of a folder, those with the most recorded steps first; what was left half written is hidden."""
-    found = [(step, path) for path in folder.glob("[!.]*/") if (step := _recorded_step(path)) is not None]
-    return sorted(found, reverse=True)
-
-
-def _recorded_step(folder: Path) -> int | None:
-    """The steps of a checkpoint, None if it is damaged; one of a newer version is no less whole, and an error."""
-    try:
-        return int(_read_about(folder)["counters"]["step"])
-    except (_Damaged, KeyError, TypeError, ValueError):
-        return None
-
-
-def _read_about(folder: Path) -> dict[str, Any]:
-    try:
-        about = json.loads(_read(folder / ABOUT))
-    except ValueError as error:
-        raise _Damaged(f"{folder / ABOUT} is damaged: {error}") from error
-    version = about.get("schema_version") if isinstance(about, dict) else None
-    if not isinstance(version, int):
-        raise _Damaged(f"{folder / ABOUT} has no schema_version: it is not of a checkpoint")
-    if version > SCHEMA_VERSION:
-        raise CheckpointError(
-            f"{folder} is of schema version {version}, this is Roadworthy {__version__}, which reads up to "
-            f"{SCHEMA_VERSION}; update it"
-        )
-    return about
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        told = f"can't read {path}: {error.strerror}; a checkpoint is a folder with {ABOUT} and {WEIGHTS}"
-        raise _Damaged(told) from error
-
-
 def _offer(folder: Path) -> str:
-    """Which checkpoint beside a damaged one could be taken instead: the last one before it, if that can be told."""
+    """Return the end of an error, which names the last complete checkpoint before a damaged one."""
     try:
-        step, found = _recorded_step(folder), _by_steps(folder.parent)
-    except CheckpointError:  # one beside it is of a newer version
+        step, found = recorded_step(folder), by_steps(folder.parent)
+    except CheckpointError:  # another one has a newer version
         return ""
     others = [(other, path) for other, path in found if path.name != folder.name]
     if step is not None:
         others = [(other, path) for other, path in others if other <= step]
-    whole = next((path for _, path in others if _is_whole(path)), None)
-    if whole is None:
+    complete = next((path for _, path in others if is_complete(path)), None)
+    if complete is None:
         return ""
-    return f"; {'the newest whole one beside it' if step is None else 'the last whole one before it'} is {whole}"
-
-
-def _is_whole(folder: Path) -> bool:
-    """Whether all files of a checkpoint are as they were written."""
-    try:
-        about = _read_about(folder)
-        sums = {WEIGHTS: about.get("weights_sha256"), **about.get("files_sha256", {})}
-        return all(hashlib.sha256(_read(folder / name)).hexdigest() == known for name, known in sums.items())
-    except _Damaged:
-        return False
+    return (
+        f"; {'the newest complete one beside it' if step is None else 'the last complete one before it'} is {complete}"
+    )
 
 
 def _layout(about: Mapping[str, Any]) -> ObservationLayout:
@@ -248,12 +193,12 @@ def _layout(about: Mapping[str, Any]) -> ObservationLayout:
 
 
 def tensors_of(part: Any, prefix: str) -> dict[str, Tensor]:
-    """The tensors of a NamedTuple by name, for a file."""
+    """Return the tensors of a NamedTuple by name, for a file."""
     return {f"{prefix}.{name}": tensor.detach().cpu().contiguous() for name, tensor in part._asdict().items()}
 
 
 def copy_into(part: Any, prefix: str, tensors: Mapping[str, Tensor]) -> None:
-    """Put tensors that `tensors_of` wrote back to where they came from."""
+    """Copy tensors of `tensors_of` back into a NamedTuple."""
     for name, tensor in part._asdict().items():
         with torch.no_grad():
             tensor.copy_(tensors[f"{prefix}.{name}"])

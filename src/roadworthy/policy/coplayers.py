@@ -91,7 +91,7 @@ class Coplayers:
         return self._drivers.get(digest) or _Driver(checkpoint, env, device, self._prepared)
 
     def act(
-        self, driven: Tensor, observations: Tensor, mine: Tensor, partner: Tensor, noise: Tensor, traits: Tensor
+        self, driven: Tensor, observations: Tensor, mine: Tensor, partner: Tensor, noise: Tensor, conditioning: Tensor
     ) -> Tensor:
         """(R, 2) actions, with those of partners put in.
 
@@ -99,10 +99,10 @@ class Coplayers:
         mine: (R,) rows of co-players that are active.
         partner: (R,) the number of each row's partner.
         noise: (R, 2) uniform, to draw from.
-        traits: (R, 2) uniform, the same throughout a row's episode: the places of its traits in their ranges.
+        conditioning: (R, 2) uniform, constant in a row's episode: places in the ranges of conditioning.
         """
         for driver in self._drivers.values():
-            driven = driver.act(driven, observations, mine & torch.isin(partner, driver.numbers), noise, traits)
+            driven = driver.act(driven, observations, mine & torch.isin(partner, driver.numbers), noise, conditioning)
         return driven
 
     def reset(self, mask: Tensor) -> None:
@@ -128,12 +128,12 @@ class _Driver:
         self._step = prepared(self.policy.step)
         self.memory = self.policy.memory(env.row_count)
         self._fit = Fitting(env.observation_layout, self.policy.layout, device)
-        self._trait_count = len(self.policy.config.traits.names)
+        self._conditioning_count = len(self.policy.config.conditioning.names)
 
-    def act(self, driven: Tensor, observations: Tensor, mine: Tensor, noise: Tensor, traits: Tensor) -> Tensor:
-        told = traits[:, : self._trait_count] if self._trait_count else None
+    def act(self, driven: Tensor, observations: Tensor, mine: Tensor, noise: Tensor, conditioning: Tensor) -> Tensor:
+        told = conditioning[:, : self._conditioning_count] if self._conditioning_count else None
         output = self._step(self._fit(observations), mine, self.memory, told)
-        actions = self.policy.head.to_env(self.policy.head.sample(output.scores, noise))
+        actions = self.policy.head.to_env(self.policy.head.sample(output.logits, noise))
         return torch.where(mine[:, None], actions, driven)
 
 

@@ -1,4 +1,4 @@
-"""Fitting: what an env shows, arranged as a policy that was trained elsewhere expects it."""
+"""Convert observations of an env to the layout that a policy was trained with."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from roadworthy.sim.layout import COUNTED, ObservationLayout
 
 
 class Fitting:
-    """Rows of one layout as rows of another. Entries that are not seen are absent; those beyond what fits are left out.
+    """Converts rows of one layout to another. Missing entries become absent ones, surplus entries are dropped.
 
-    Entries stand nearest first, so a policy that looks at fewer sees the nearest.
+    Entries are sorted by distance, so a policy with fewer entries observes the nearest ones.
     """
 
     def __init__(self, given: ObservationLayout, wanted: ObservationLayout, device: str | torch.device = "cpu") -> None:
@@ -25,7 +25,7 @@ class Fitting:
         if foreign:
             raise UsageError(f"the policy observes {', '.join(foreign)}, which the env does not show")
         _require_same_scales(given, wanted)
-        # One more column, of zeros, is where absent entries come from.
+        # Missing entries are read from one more column, of zeros.
         self._columns = torch.tensor([names.get(name, given.size) for name in wanted_names], device=device)
         counts = wanted["counts"]
         self._counts = counts.slice
@@ -34,7 +34,7 @@ class Fitting:
         self._given_scale, self._wanted_scale = shown, self._most.clamp(min=1.0)
 
     def __call__(self, observations: Tensor) -> Tensor:
-        """(..., wanted size) from (..., given size)."""
+        """Convert (..., given size) to (..., wanted size)."""
         if not self.is_needed:
             return observations
         zeros = observations.new_zeros(observations.shape[:-1]).unsqueeze(-1)
@@ -45,7 +45,7 @@ class Fitting:
 
 
 def _require_same_scales(given: ObservationLayout, wanted: ObservationLayout) -> None:
-    """A number means the same only if it was divided by the same; counts alone may differ: those are converted."""
+    """Raise an error if scales of features differ. Counts may differ, since they are converted."""
     for block in wanted.blocks:
         if block.name == "counts" or not (block.entries and given[block.name].entries):
             continue
@@ -60,7 +60,7 @@ def _require_same_scales(given: ObservationLayout, wanted: ObservationLayout) ->
 
 
 def _full_names(layout: ObservationLayout) -> list[str]:
-    """The names of all columns, with the entry's number even where there is one entry."""
+    """Return the names of all columns, with the entry's number even if a block has one entry."""
     return [
         f"{block.name}.{feature.name}[{entry}]"
         for block in layout.blocks

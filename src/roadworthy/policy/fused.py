@@ -1,10 +1,10 @@
-"""The encoder's work on a GPU in one kernel: two layers over a block's entries, and the maximum over them.
+"""Two layers with ReLUs and the maximum over entries in one GPU kernel.
 
-As torch's operations, activations of every entry (64 numbers for each of 163) go out to memory and back several times;
-here they never leave the processor. Backwards, a channel's gradient belongs to the one entry that was the strongest, so
-a row's gradient needs as many entries as there are channels, and no activation has to be kept.
+With the operations of torch, activations of every entry (64 numbers for each of 163) go to memory and back several
+times; here they stay in registers. In the backward pass, the gradient of a channel belongs to the one entry with the
+maximum, so a row needs as many entries as there are channels, and no activation has to be stored.
 
-Everything is transposed, features or channels by entries, since that is how observations are stored.
+All matrices are transposed, features or channels by entries, as observations are stored.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-# Programs, each of which goes through many rows with the weights at hand, and warps in one: the fastest of some that
-# were tried on an H200.
+# Numbers of programs, each of which processes many rows with the same weights, and of warps per program: the fastest
+# of several on an H200.
 _FORWARD, _BACKWARD = (1056, 4), (528, 2)
-_CHUNK = 64  # entries that are worked on together, at most
-_LEAST = 16  # the shortest side of a matrix that tensor cores multiply
-_NOBODY = tl.constexpr(255)  # the winner where no entry is above 0
+_CHUNK = 64  # maximum number of entries that are processed together
+_LEAST = 16  # minimum side of a matrix for tensor cores
+_NO_WINNER = tl.constexpr(255)  # where no entry is above 0
 
 
 @triton.jit
 def _products(a, b, IS_HALF: tl.constexpr):
-    """The matrix product, summed in float32."""
+    """Return the matrix product, summed in float32."""
     if IS_HALF:
         return tl.dot(a.to(tl.bfloat16), b.to(tl.bfloat16))
     return tl.dot(a, b, input_precision="ieee")
@@ -40,7 +40,7 @@ def _forward(
     b1,
     w2,
     b2,
-    strongest_out,
+    largest_out,
     winners_out,
     rows,
     row_stride,
@@ -52,7 +52,7 @@ def _forward(
     DEPTH: tl.constexpr,
     IS_HALF: tl.constexpr,
 ):
-    """CHUNK: entries that are worked on together; DEPTH: features, filled up to what can be multiplied."""
+    """Compute the maxima and the winning entries. DEPTH is the number of features, padded for the product."""
     channel, feature = tl.arange(0, WIDTH), tl.arange(0, DEPTH)
     is_feature = feature < FEATURES
     first = tl.load(w1 + channel[:, None] * FEATURES + feature[None], mask=is_feature[None], other=0.0)
@@ -61,7 +61,7 @@ def _forward(
     row = tl.program_id(0).to(tl.int64)
     for _ in range(tl.program_id(0), rows, tl.num_programs(0)):
         at, count = seen + row * row_stride + start, tl.load(counts + row)
-        best, winner = tl.zeros((WIDTH,), tl.float32), tl.full((WIDTH,), _NOBODY, tl.int32)
+        best, winner = tl.zeros((WIDTH,), tl.float32), tl.full((WIDTH,), _NO_WINNER, tl.int32)
         for begin in tl.static_range(0, ENTRIES, CHUNK):
             if begin < count:
                 entry = begin + tl.arange(0, CHUNK)
@@ -69,17 +69,17 @@ def _forward(
                 is_there = is_feature[:, None] & is_valid
                 x = tl.load(at + feature[:, None] * ENTRIES + entry[None], mask=is_there, other=0.0).to(tl.float32)
                 hidden = tl.maximum(_products(first, x, IS_HALF) + first_bias[:, None], 0.0)
-                strength = _products(second, hidden, IS_HALF) + second_bias[:, None]
-                top, place = tl.max(tl.where(is_valid, strength, 0.0), 1, return_indices=True)
+                activation = _products(second, hidden, IS_HALF) + second_bias[:, None]
+                top, place = tl.max(tl.where(is_valid, activation, 0.0), 1, return_indices=True)
                 winner = tl.where(top > best, begin + place, winner)
                 best = tl.maximum(best, top)
-        tl.store(strongest_out + row * WIDTH + channel, best)
+        tl.store(largest_out + row * WIDTH + channel, best)
         tl.store(winners_out + row * WIDTH + channel, winner.to(tl.uint8))
         row += tl.num_programs(0)
 
 
 @triton.jit
-def _won(
+def _winning(
     seen,
     gradient,
     winner,
@@ -91,13 +91,13 @@ def _won(
     WIDTH: tl.constexpr,
     DEPTH: tl.constexpr,
 ):
-    """Each channel's strongest entry of a row, (DEPTH, WIDTH), and the gradient that it gets; zeros where none is."""
+    """Load the winning entry of each channel of a row, (DEPTH, WIDTH), and its gradient; zeros without a winner."""
     channel, feature = tl.arange(0, WIDTH), tl.arange(0, DEPTH)
-    has_won = winner != _NOBODY
+    has_won = winner != _NO_WINNER
     place = seen + row * row_stride + start + feature[:, None] * ENTRIES + winner[None]
     x = tl.load(place, mask=(feature < FEATURES)[:, None] & has_won[None], other=0.0)
-    pull = tl.load(gradient + row * WIDTH + channel)
-    return x.to(tl.float32), tl.where(has_won, pull.to(tl.float32), 0.0)
+    upstream = tl.load(gradient + row * WIDTH + channel)
+    return x.to(tl.float32), tl.where(has_won, upstream.to(tl.float32), 0.0)
 
 
 @triton.jit
@@ -121,7 +121,7 @@ def _backward(
     DEPTH: tl.constexpr,
     IS_HALF: tl.constexpr,
 ):
-    """The weights' gradients, summed over each program's rows."""
+    """Sum the gradients of the weights over the rows of each program."""
     channel, feature = tl.arange(0, WIDTH), tl.arange(0, DEPTH)
     is_feature, program = feature < FEATURES, tl.program_id(0)
     first = tl.load(w1 + channel[:, None] * FEATURES + feature[None], mask=is_feature[None], other=0.0)
@@ -129,23 +129,23 @@ def _backward(
     first_bias = tl.load(b1 + channel)
     first_sum, second_sum = tl.zeros((WIDTH, DEPTH), tl.float32), tl.zeros((WIDTH, WIDTH), tl.float32)
     first_bias_sum, second_bias_sum = tl.zeros((WIDTH,), tl.float32), tl.zeros((WIDTH,), tl.float32)
-    # While a row is worked on, the next one's entries are on their way, and the winners of the one after.
+    # Prefetch the entries of the next row and the winners of the row after it.
     row = program.to(tl.int64)
     winner = tl.load(winners + row * WIDTH + channel).to(tl.int32)
-    x_next, pull_next = _won(seen, gradient, winner, row, row_stride, start, ENTRIES, FEATURES, WIDTH, DEPTH)
+    x_next, up_next = _winning(seen, gradient, winner, row, row_stride, start, ENTRIES, FEATURES, WIDTH, DEPTH)
     row = tl.minimum(row + tl.num_programs(0), rows - 1)
     winner = tl.load(winners + row * WIDTH + channel).to(tl.int32)
     for _ in range(program, rows, tl.num_programs(0)):
-        x, pull = x_next, pull_next
-        x_next, pull_next = _won(seen, gradient, winner, row, row_stride, start, ENTRIES, FEATURES, WIDTH, DEPTH)
+        x, upstream = x_next, up_next
+        x_next, up_next = _winning(seen, gradient, winner, row, row_stride, start, ENTRIES, FEATURES, WIDTH, DEPTH)
         row = tl.minimum(row + tl.num_programs(0), rows - 1)
         winner = tl.load(winners + row * WIDTH + channel).to(tl.int32)
         hidden = tl.maximum(_products(first, x, IS_HALF) + first_bias[:, None], 0.0)
-        second_sum += hidden * pull[None]
-        second_bias_sum += pull
-        pulled = tl.where(hidden > 0.0, second * pull[None], 0.0)
-        first_sum += _products(pulled, tl.trans(x), IS_HALF)
-        first_bias_sum += tl.sum(pulled, 1)
+        second_sum += hidden * upstream[None]
+        second_bias_sum += upstream
+        hidden_gradient = tl.where(hidden > 0.0, second * upstream[None], 0.0)
+        first_sum += _products(hidden_gradient, tl.trans(x), IS_HALF)
+        first_bias_sum += tl.sum(hidden_gradient, 1)
     tl.store(
         w1_out + program * WIDTH * FEATURES + channel[:, None] * FEATURES + feature[None], first_sum, is_feature[None]
     )
@@ -154,23 +154,23 @@ def _backward(
     tl.store(b2_out + program * WIDTH + channel, second_bias_sum)
 
 
-@torch.library.custom_op("roadworthy::strongest_of_two", mutates_args=())
-def _strongest(
+@torch.library.custom_op("roadworthy::two_layer_max", mutates_args=())
+def _two_layer_max(
     seen: Tensor, counts: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, start: int, entries: int, half: bool
 ) -> tuple[Tensor, Tensor]:
     rows, width = len(seen), len(b1)
-    strongest = torch.empty(rows, width, dtype=torch.bfloat16 if half else torch.float32, device=seen.device)
+    largest = torch.empty(rows, width, dtype=torch.bfloat16 if half else torch.float32, device=seen.device)
     winners = torch.empty(rows, width, dtype=torch.uint8, device=seen.device)
     if rows:
         programs, warps = _FORWARD
         _forward[(min(programs, rows),)](
-            seen, counts, w1, b1, w2, b2, strongest, winners, rows, seen.stride(0), start, **_sizes(w1, entries, half),
-            CHUNK=min(_room(entries), _CHUNK), num_warps=warps,
+            seen, counts, w1, b1, w2, b2, largest, winners, rows, seen.stride(0), start, **_sizes(w1, entries, half),
+            CHUNK=min(_padded(entries), _CHUNK), num_warps=warps,
         )  # fmt: skip
-    return strongest, winners
+    return largest, winners
 
 
-@_strongest.register_fake
+@_two_layer_max.register_fake
 def _(
     seen: Tensor, counts: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, start: int, entries: int, half: bool
 ) -> tuple[Tensor, Tensor]:
@@ -179,8 +179,8 @@ def _(
     return best, seen.new_empty(shape, dtype=torch.uint8)
 
 
-@torch.library.custom_op("roadworthy::strongest_of_two_backward", mutates_args=())
-def _pull_back(
+@torch.library.custom_op("roadworthy::two_layer_max_backward", mutates_args=())
+def _weight_gradients(
     seen: Tensor,
     w1: Tensor,
     b1: Tensor,
@@ -202,12 +202,12 @@ def _pull_back(
     return first, first_bias, second, second_bias
 
 
-@_pull_back.register_fake
+@_weight_gradients.register_fake
 def _(seen: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, *rest: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     return torch.empty_like(w1), torch.empty_like(b1), torch.empty_like(w2), torch.empty_like(b1)
 
 
-def _remember(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+def _save_for_backward(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
     seen, _counts, w1, b1, w2, _b2, ctx.start, ctx.entries, ctx.half = inputs
     ctx.save_for_backward(seen, w1, b1, w2, output[1])
     ctx.set_materialize_grads(False)
@@ -216,40 +216,43 @@ def _remember(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) 
 def _gradients(ctx: Any, gradient: Tensor | None, _: Tensor | None) -> tuple[Any, ...]:
     if gradient is None:
         return (None,) * 9
-    weights = _pull_back(*ctx.saved_tensors, gradient, ctx.start, ctx.entries, ctx.half)
+    weights = _weight_gradients(*ctx.saved_tensors, gradient, ctx.start, ctx.entries, ctx.half)
     return None, None, *weights, None, None, None
 
 
-_strongest.register_autograd(_gradients, setup_context=_remember)
+_two_layer_max.register_autograd(_gradients, setup_context=_save_for_backward)
 
 
 def can_fuse(width: int, entries: int) -> bool:
-    """Whether the kernels have room for layers of this width over so many entries."""
-    return _LEAST <= width <= 64 and width & (width - 1) == 0 and entries <= _NOBODY.value
+    """Return whether the kernels support layers of this width over this number of entries."""
+    return _LEAST <= width <= 64 and width & (width - 1) == 0 and entries <= _NO_WINNER.value
 
 
-def strongest_of_two(
+def two_layer_max(
     seen: Tensor, counts: Tensor, first: torch.nn.Linear, second: torch.nn.Linear, start: int, entries: int
 ) -> Tensor:
-    """(R, width) the maximum over a block's entries of two layers with ReLUs; 0 where there are none.
+    """Return (R, width) the maximum over a block's entries of two layers with ReLUs; 0 without any.
 
-    Products are of bfloat16 where that is on (torch.autocast), and so is the result; sums are of float32. Gradients go
-    to the weights alone.
+    Products and the result are bfloat16 under torch.autocast; sums are float32. Only weights get gradients.
 
-    seen: (R, observation).
-    counts: (R,) valid entries.
-    start: where the block begins in a row.
+    Args:
+        seen: (R, S) observations.
+        counts: (R,) numbers of valid entries.
+        first: The first layer.
+        second: The second layer.
+        start: The first column of the block.
+        entries: The number of entries of the block.
     """
     seen = seen if seen.stride(1) == 1 else seen.contiguous()
     weights = first.weight, first.bias, second.weight, second.bias
-    return _strongest(seen, counts, *weights, start, entries, torch.is_autocast_enabled(seen.device.type))[0]
+    return _two_layer_max(seen, counts, *weights, start, entries, torch.is_autocast_enabled(seen.device.type))[0]
 
 
 def _sizes(w1: Tensor, entries: int, half: bool) -> dict[str, Any]:
     width, features = w1.shape
-    return {"ENTRIES": entries, "FEATURES": features, "WIDTH": width, "DEPTH": _room(features), "IS_HALF": half}
+    return {"ENTRIES": entries, "FEATURES": features, "WIDTH": width, "DEPTH": _padded(features), "IS_HALF": half}
 
 
-def _room(number: int) -> int:
-    """The side of a matrix that can be multiplied and has so many numbers in it."""
+def _padded(number: int) -> int:
+    """Return the side of a matrix that can be multiplied and has at least this size."""
     return max(_LEAST, int(triton.next_power_of_2(number)))

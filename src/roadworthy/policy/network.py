@@ -1,4 +1,4 @@
-"""Policy: encoder, memory core and heads, one step at a time in rollout and over sequences in training."""
+"""The policy network: encoder, memory core and heads; steps in rollouts, sequences in training."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from roadworthy.sim.layout import ObservationLayout
 
 
 class Output(NamedTuple):
-    """What a policy says about rows: numbers of its action distribution (see heads.py), and values."""
+    """The parameters of action distributions (see heads.py), and values."""
 
-    scores: Tensor  # (..., numbers) float32
+    logits: Tensor  # (..., numbers) float32
     values: Tensor  # (...) float32
 
 
-class Policy(nn.Module):
-    """A network that drives. R rows, T steps, S numbers observed."""
+class PolicyNetwork(nn.Module):
+    """A policy and value network. R rows, T steps, S numbers per observation, C coefficients of conditioning."""
 
     def __init__(
         self, config: PolicyConfig, layout: ObservationLayout, choices: tuple[int, int] | None, seed: int = 0
     ) -> None:
-        """Make a policy for an env's `observation_layout` and `action_choices`; the seed draws its first weights."""
+        """Make a network for an env's `observation_layout` and `action_choices`; the seed decides its first weights."""
         super().__init__()
         self.config, self.layout, self.choices = config, layout, choices
         with torch.random.fork_rng(devices=[]):
@@ -40,24 +40,24 @@ class Policy(nn.Module):
             nn.init.zeros_(self.value.bias)
 
     def memory(self, rows: int, dtype: torch.dtype | None = None) -> Memory:
-        """Memory of so many rows, each at the start of an episode."""
+        """Return the memory of rows at the start of their episodes."""
         like = self.value.weight.detach()
         return self.core.start(rows, like if dtype is None else like.to(dtype))
 
-    def step(self, observations: Tensor, active: Tensor, memory: Memory, traits: Tensor | None = None) -> Output:
-        """One step of R rows: (R, S) and (R,). The memory, which keeps the step, is changed in place."""
-        x = self.encoder(observations, active, traits)
+    def step(self, observations: Tensor, active: Tensor, memory: Memory, conditioning: Tensor | None = None) -> Output:
+        """Run one step of R rows: (R, S), (R,) and (R, C). The memory is updated in place."""
+        x = self.encoder(observations, active, conditioning)
         return self._output(self.core.step(x, active, memory))
 
     def sequence(
-        self, observations: Tensor, active: Tensor, ended: Tensor, memory: Memory, traits: Tensor | None = None
+        self, observations: Tensor, active: Tensor, ended: Tensor, memory: Memory, conditioning: Tensor | None = None
     ) -> Output:
-        """T steps of R rows at once, (R, T, S), (R, T) and (R, T), going on from a memory that stays as it is."""
-        x = self.encoder(observations, active, traits)
+        """Run T steps of R rows, (R, T, S), (R, T), (R, T) and (R, T, C), from a memory that stays unchanged."""
+        x = self.encoder(observations, active, conditioning)
         return self._output(self.core.sequence(x, active, ended, memory))
 
     def reset(self, memory: Memory, mask: Tensor) -> None:
-        """Clear exactly these rows of a memory: their episodes have ended."""
+        """Clear these rows of a memory, since their episodes have ended."""
         self.core.reset(memory, mask)
 
     def _output(self, x: Tensor) -> Output:

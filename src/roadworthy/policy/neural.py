@@ -13,7 +13,7 @@ from torch import Tensor
 from roadworthy.errors import UsageError
 from roadworthy.policy import noise
 from roadworthy.policy.fit import Fitting
-from roadworthy.policy.network import Output, Policy
+from roadworthy.policy.network import Output, PolicyNetwork
 from roadworthy.sim.env import DriveEnv
 
 BLOCK = 256  # rows that a network handles at once on a GPU
@@ -29,21 +29,21 @@ class NeuralActor:
 
     def __init__(
         self,
-        policy: Policy,
+        policy: PolicyNetwork,
         name: str = "policy",
         *,
         is_greedy: bool = False,
         device: str = "cpu",
-        traits: Mapping[str, float] | None = None,
+        conditioning: Mapping[str, float] | None = None,
     ) -> None:
         """Drive with a policy.
 
         is_greedy: take the likeliest action instead of drawing one.
-        traits: values of traits (see policy/config.py); those that are not given are drawn for each agent and episode.
+        conditioning: values of conditioning (see policy/config.py); others are drawn for each agent and episode.
         """
         self.name, self.device, self._is_greedy = name, torch.device(device), is_greedy
         self.policy = policy.to(self.device).eval()
-        self._traits = _trait_places(policy, traits or {})
+        self._conditioning = policy.config.conditioning.places(conditioning or {})
 
     def start(self, env: DriveEnv) -> None:
         if env.action_choices != self.policy.choices:
@@ -67,15 +67,15 @@ class NeuralActor:
         steps = torch.as_tensor(episode_steps, device=self.device)
         keys = noise.keys_of(seeds, self._agents)
         uniform = noise.uniform(keys, steps, noise.ACTION)
-        traits = self._told(keys)
+        conditioning = self._told(keys)
         actions = torch.zeros(self._rows, 2, device=self.device)
         head = self.policy.head
         for k, rows in enumerate(self._slices()):
             if self._is_at_rest(k, is_active[rows]):
                 continue
-            told = None if traits is None else self._padded(traits[rows])
-            scores = self._step(k, self._padded(seen[rows]), self._padded(is_active[rows]), told).scores
-            chosen = head.greedy(scores) if self._is_greedy else head.sample(scores, self._padded(uniform[rows]))
+            told = None if conditioning is None else self._padded(conditioning[rows])
+            logits = self._step(k, self._padded(seen[rows]), self._padded(is_active[rows]), told).logits
+            chosen = head.greedy(logits) if self._is_greedy else head.sample(logits, self._padded(uniform[rows]))
             actions[rows] = head.to_env(chosen)[: rows.stop - rows.start]
         return actions.numpy() if self.device.type == "cpu" else actions
 
@@ -93,9 +93,9 @@ class NeuralActor:
         """Whether nobody is there and nothing is remembered: then a step changes nothing. A GPU is not asked."""
         return self.device.type == "cpu" and not active.any() and not self._memories[block].length.any()
 
-    def _step(self, block: int, seen: Tensor, active: Tensor, traits: Tensor | None) -> Output:
+    def _step(self, block: int, seen: Tensor, active: Tensor, conditioning: Tensor | None) -> Output:
         """One step of a block of rows, which its memory keeps."""
-        return self.policy.step(seen, active, self._memories[block], traits)
+        return self.policy.step(seen, active, self._memories[block], conditioning)
 
     def _padded(self, rows: Tensor) -> Tensor:
         """Rows of a block, filled up with zeros to its size: a tensor of their own, for rounding depends on where in
@@ -105,25 +105,10 @@ class NeuralActor:
         return whole
 
     def _told(self, keys: Tensor) -> Tensor | None:
-        """(rows, traits) the traits of each row, as places in their ranges; drawn once for each agent and episode."""
-        if not self._traits:
+        """(rows, conditioning) places in the ranges, drawn once for each agent and episode."""
+        if not self._conditioning:
             return None
-        drawn = noise.uniform(keys, 0, noise.TRAIT, len(self._traits))
-        given = [float("nan") if place is None else place for place in self._traits]
+        drawn = noise.uniform(keys, 0, noise.CONDITIONING, len(self._conditioning))
+        given = [float("nan") if place is None else place for place in self._conditioning]
         fixed = torch.tensor(given, device=keys.device)
         return torch.where(fixed.isnan(), drawn, fixed)
-
-
-def _trait_places(policy: Policy, given: Mapping[str, float]) -> list[float | None]:
-    """Where in its range each trait lies, from 0 to 1; None for one that is drawn."""
-    names = policy.config.traits.names
-    unknown = sorted(set(given) - set(names))
-    if unknown:
-        raise UsageError(f"trait {unknown[0]!r} is unknown to this policy; it has: {', '.join(names) or 'none'}")
-    places: list[float | None] = []
-    for name in names:
-        low, high = getattr(policy.config.traits, name)
-        if name in given and not low <= given[name] <= high:
-            raise UsageError(f"trait {name} is {given[name]}, expected {low} to {high}, as it was trained")
-        places.append((given[name] - low) / (high - low) if name in given else None)
-    return places

@@ -1,4 +1,4 @@
-"""The policy's random draws: hashes of (key, agent, step, purpose), as in sim/draws.py, on tensors of either device."""
+"""Random draws of policies: hashes of (key, agent, step, purpose) as in the simulator, on tensors of any device."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from torch import Tensor
 
 from roadworthy.sim.rules.draws import PURPOSES
 
-# Purposes, beside those of sim/draws.py.
-ACTION, TRAIT = PURPOSES - 2, PURPOSES - 1
+# Purposes in addition to those of the simulator.
+ACTION, CONDITIONING = PURPOSES - 2, PURPOSES - 1
 
 
 def _signed(number: int) -> int:
@@ -21,20 +21,20 @@ _UNIT = 2.0**-24
 
 
 def keys_of(seed: int | Tensor, agents: Tensor) -> Tensor:
-    """(rows,) a key per row, of a seed (uint64, or int64 of the same bits for each row) and its agent's number."""
+    """Return (rows,) keys from a seed, uint64 or an int64 tensor of the same bits, and numbers of agents."""
     base = torch.tensor(_signed(seed), device=agents.device) if isinstance(seed, int) else seed
     return _mix(base, agents.long())
 
 
 def uniform(keys: Tensor, step: int | Tensor, purpose: int, parts: int = 2) -> Tensor:
-    """(rows, parts) float32 from 0 up to, and without, 1."""
+    """Return (rows, parts) float32 in [0, 1)."""
     stepped = _mix(keys, step)
     drawn = [_mix(stepped, purpose + PURPOSES * k) for k in range(parts)]
     return (_shifted(torch.stack(drawn, -1), 40)).float() * _UNIT
 
 
 def _mix(key: Tensor, number: int | Tensor) -> Tensor:
-    """SplitMix64's finaliser, in int64 that wraps around."""
+    """Apply the finalizer of SplitMix64, in int64 with overflow."""
     stride = (number + 1) * _STRIDE
     z = key + (_signed(stride % (1 << 64)) if isinstance(stride, int) else stride)
     z = (z ^ _shifted(z, 30)) * _MIX_1
@@ -43,5 +43,5 @@ def _mix(key: Tensor, number: int | Tensor) -> Tensor:
 
 
 def _shifted(z: Tensor, bits: int) -> Tensor:
-    """Shifted to the right as if it had no sign."""
+    """Shift to the right without sign extension."""
     return (z >> bits) & ((1 << (64 - bits)) - 1)

@@ -1,8 +1,8 @@
-"""The strongest entry per channel, on a CPU: a layer over a block's entries and the maximum over them, in one pass.
+"""Linear layer, ReLU and maximum over entries in one pass on a CPU.
 
-Of a linear layer, a ReLU and a maximum over entries, only the entry that won passes a gradient on. So nothing per entry
-is kept: going forward one number per channel and which entry it came from, and going back a product for each of those.
-torch's own operations, which write and read all entries' channels several times, take ten times as long.
+Only the entry with the maximum gets a gradient. So no activations per entry are stored: the forward pass keeps a number
+per channel and the entry it comes from, the backward pass has a product for each of those. The operations of torch,
+which write and read all activations several times, take ten times as long.
 """
 
 from __future__ import annotations
@@ -18,22 +18,25 @@ from roadworthy.kernels import entry
 from roadworthy.kernels.threads import prange, set_threads
 from roadworthy.scenario.schema import Floats, Ints
 
-CHUNKS = 16  # parts that rows are dealt into: sums are the same whatever the number of cores
+CHUNKS = 16  # parts of the rows, so that sums do not depend on the number of cores
 _ZERO = np.float32(0.0)
 
 
-def strongest(observations: Tensor, weight: Tensor, bias: Tensor, first: int, entries: int, counts: Tensor) -> Tensor:
-    """(N, C) the maximum over valid entries of relu(weight @ entry + bias), 0 where there are none.
+def linear_max(observations: Tensor, weight: Tensor, bias: Tensor, first: int, entries: int, counts: Tensor) -> Tensor:
+    """Return (N, C) the maximum over valid entries of relu(weight @ entry + bias), 0 without any.
 
-    observations: (N, S) rows, in which the block's features stand one after another, `entries` numbers each.
-    weight, bias: (C, features) and (C,).
-    first: the block's first column.
-    counts: (N,) int32, how many entries are valid.
+    Args:
+        observations: (N, S) rows, in which the features of the block follow each other with `entries` numbers each.
+        weight: (C, features).
+        bias: (C,).
+        first: The first column of the block.
+        entries: The number of entries of the block.
+        counts: (N,) int32 numbers of valid entries.
     """
-    return _Strongest.apply(observations, weight, bias, first, entries, counts)
+    return _LinearMax.apply(observations, weight, bias, first, entries, counts)
 
 
-class _Strongest(torch.autograd.Function):
+class _LinearMax(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, observations: Tensor, weight: Tensor, bias: Tensor, first: int, entries: int, counts: Tensor
@@ -103,16 +106,16 @@ def _forward(
                     for c in range(channels):
                         sums[c] += value * weight[f, c]
                 for c in range(channels):
-                    is_stronger = sums[c] > out[row, c]
-                    out[row, c] = sums[c] if is_stronger else out[row, c]
-                    winners_out[row, c] = e if is_stronger else winners_out[row, c]
+                    is_larger = sums[c] > out[row, c]
+                    out[row, c] = sums[c] if is_larger else out[row, c]
+                    winners_out[row, c] = e if is_larger else winners_out[row, c]
 
 
 @entry(parallel=True)
 def _backward(
     rows: Floats, winners: NDArray[np.int32], gradients: Floats, first: int, entries: int, sums_out: Floats
 ) -> None:
-    """Add up the gradients of weights, and in the last column of biases, for each chunk of rows."""
+    """Sum the gradients of weights, and in the last column those of biases, for each chunk of rows."""
     size, channels = winners.shape
     features = sums_out.shape[2] - 1
     for chunk in prange(CHUNKS):

@@ -1,1 +1,1 @@
-"""Learning: rollouts of an env with a policy, PPO on them, checkpoints along the way."""
+"""Training: rollouts, PPO, checkpoints, evaluation along the way. Start reading in loop.py."""

@@ -1,7 +1,6 @@
-"""Advantages: how much better an action turned out than the value of where it was taken.
+"""Advantages: generalized advantage estimation (Schulman et al. 2016) with V-trace ratios (Espeholt et al. 2018).
 
-The generalised estimate (Schulman et al. 2016) with V-trace's truncated importance ratios (Espeholt et al. 2018): with
-ratios of 1, as they are before the first update, it is the former.
+With importance ratios of 1, as before the first gradient step of an update, the result is plain GAE.
 """
 
 from __future__ import annotations
@@ -13,31 +12,31 @@ from torch.nn.functional import pad
 from roadworthy.training.config import PpoConfig
 
 
-def advantages(
+def estimate_advantages(
     rewards: Tensor,
     values: Tensor,
     last_values: Tensor,
     final_values: Tensor,
-    goes_on: Tensor,
+    not_done: Tensor,
     ratios: Tensor,
-    discount: Tensor | float,
+    gamma: Tensor | float,
     config: PpoConfig,
 ) -> Tensor:
-    """(R, T) of (R, T) each; last_values is (R,).
+    """Return (R, T) advantages for tensors of (R, T); last_values is (R,).
 
-    A chain that does not go on ends with final_values, which are 0 for true ends. Steps in which a row was inactive get
-    whatever they get: nobody may use them.
+    Where a chain is done, final_values stand for the future; they are 0 for true ends. Results for steps of inactive
+    rows have no meaning and must not be used.
     """
-    following = torch.cat([values[:, 1:], last_values[:, None]], 1)
-    future = torch.where(goes_on, following, final_values)
-    errors = ratios.clamp(max=config.ratio_clip) * (rewards + discount * future - values)
-    decay = discount * config.trace_decay * ratios.clamp(max=config.trace_clip) * goes_on
-    # Each step's sum takes in that of the steps behind what it has already: 1, 2, 4, ... steps, instead of one after
-    # another, which for long segments is much for a GPU to launch, or for torch to compile.
+    next_values = torch.cat([values[:, 1:], last_values[:, None]], 1)
+    future = torch.where(not_done, next_values, final_values)
+    advantages = ratios.clamp(max=config.vtrace_rho_clip) * (rewards + gamma * future - values)
+    decay = gamma * config.gae_lambda * ratios.clamp(max=config.vtrace_c_clip) * not_done
+    # A sum over later steps in log2(T) passes, each of which doubles its reach. A loop over T steps would be T launches
+    # on a GPU, and long to compile.
     reach = 1
-    while reach < errors.shape[1]:
-        behind = pad(errors[:, reach:], (0, reach))
-        errors = errors + decay * behind
+    while reach < advantages.shape[1]:
+        later = pad(advantages[:, reach:], (0, reach))
+        advantages = advantages + decay * later
         decay = decay * pad(decay[:, reach:], (0, reach))
         reach *= 2
-    return errors
+    return advantages

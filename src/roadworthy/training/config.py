@@ -1,9 +1,13 @@
-"""What a training run is: every setting, its default and what it means."""
+"""Settings of a training run, with defaults and meanings.
+
+PPO settings have the names of CleanRL, and those of PufferLib for what CleanRL does not have.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from typing import ClassVar
 
 from roadworthy.errors import ConfigError
 from roadworthy.policy.config import PolicyConfig
@@ -12,14 +16,14 @@ from roadworthy.sources import expanded
 
 
 class Precision(Enum):
-    """Numbers that networks are computed with; weights and what is learned from are float32 always."""
+    """The dtype of the networks' arithmetic; weights, returns and losses are always float32."""
 
     FLOAT32 = "float32"
     BFLOAT16 = "bfloat16"
 
 
 class Compile(Enum):
-    """Whether networks are compiled by torch before the first step."""
+    """Whether torch.compile compiles the networks before the first step."""
 
     AUTO = "auto"  # on a GPU
     ON = "on"
@@ -28,72 +32,86 @@ class Compile(Enum):
 
 @dataclass(frozen=True)
 class PpoConfig:
-    """How the policy learns."""
+    """The learner: PPO with V-trace."""
+
+    renamed_keys: ClassVar = {
+        "minibatches": "num_minibatches",
+        "passes": "update_epochs",
+        "discount": "gamma",
+        "trace_decay": "gae_lambda",
+        "clip": "clip_coef",
+        "value_clip": "vf_clip_coef",
+        "value_weight": "vf_coef",
+        "entropy": "ent_coef",
+        "max_gradient": "max_grad_norm",
+        "ratio_clip": "vtrace_rho_clip",
+        "trace_clip": "vtrace_c_clip",
+        "priority": "prio_alpha",
+    }
 
     horizon: int = 64
-    # Steps of each row that are learned from at once.
-    minibatches: int = 8
-    # Parts that the rows are dealt into; one update of the weights for each.
+    # Number of steps that each row contributes to an update.
+    num_minibatches: int = 8
+    # Number of minibatches that the rows are split into; each one is a gradient step.
     shards: int = 1
-    # Equal parts of the rows, of each of which a minibatch takes the same share; at least one per process. Two
-    # processes learn the same as one with two shards.
-    passes: int = 1
-    # How often all of them are gone through.
+    # Number of equal parts of the rows that each minibatch takes equal shares of; two shards learn like two processes.
+    update_epochs: int = 1
+    # Number of passes over all rows in each update.
     learning_rate: float = 3e-4
-    # At the start ...
+    # Learning rate of Adam at the start of training.
     final_learning_rate: float = 0.0
-    # ... and at the end, in a half cosine.
-    discount: float = 0.98
-    # What a reward one step later is worth.
-    trace_decay: float = 0.95
-    # Lambda of the advantage estimate.
-    clip: float = 0.2
-    # How far the probability of an action may move in one update before its gain is cut off.
-    value_clip: float = 0.2
-    # The same for values.
-    value_weight: float = 1.0
-    # Of the value's error in the loss.
-    entropy: float = 0.01
-    # Weight of the entropy in the objective; a policy with the trait `entropy` has its own.
-    max_gradient: float = 0.5
-    # Longer gradients are shortened to this norm.
-    ratio_clip: float = 1.0
-    # Importance ratios above this count as this in an advantage ...
-    trace_clip: float = 1.0
-    # ... and in its trace (V-trace's rho and c).
-    priority: float = 0.0
-    # Rows are drawn by the sum of their advantages' sizes to this power; 0 takes each row once.
+    # Learning rate at the end of training, which a half cosine leads to.
+    gamma: float = 0.98
+    # Discount factor of rewards per step.
+    gae_lambda: float = 0.95
+    # Lambda of generalized advantage estimation.
+    clip_coef: float = 0.2
+    # Surrogate clipping coefficient: how far the probability ratio may move from 1 before its gradient is cut.
+    vf_clip_coef: float = 0.2
+    # Clipping coefficient of the value loss: how far a value may move from its old one before its gradient is cut.
+    vf_coef: float = 1.0
+    # Coefficient of the value loss.
+    ent_coef: float = 0.01
+    # Coefficient of the entropy bonus, unless the policy is conditioned on it with `policy.conditioning.ent_coef`.
+    max_grad_norm: float = 0.5
+    # Maximum norm of gradients; longer ones are scaled down to it.
+    vtrace_rho_clip: float = 1.0
+    # Upper limit of the importance ratio of a step in its own advantage (V-trace's rho).
+    vtrace_c_clip: float = 1.0
+    # Upper limit of the importance ratio with which later steps enter an advantage (V-trace's c).
+    prio_alpha: float = 0.0
+    # Exponent of prioritized sampling of rows by the sum of their absolute advantages; 0 takes each row once.
     bootstrap_timeouts: bool = False
-    # Where the time was up, the value of the last observation stands for what would have come.
+    # Whether the value of the last observation replaces the missing future where an episode ends by its time limit.
     precision: Precision = Precision.FLOAT32
-    # Of the networks' arithmetic.
+    # The dtype of the networks' arithmetic.
     compile: Compile = Compile.AUTO
-    # Whether networks are compiled.
+    # Whether torch.compile compiles the networks; auto does so on a GPU.
 
     def __post_init__(self) -> None:
-        for name in ("horizon", "minibatches", "shards", "passes"):
+        for name in ("horizon", "num_minibatches", "shards", "update_epochs"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} is {getattr(self, name)}, expected at least 1")
-        for name in ("discount", "trace_decay"):
+        for name in ("gamma", "gae_lambda"):
             if not 0.0 <= getattr(self, name) <= 1.0:
                 raise ConfigError(f"{name} is {getattr(self, name)}, expected 0 to 1")
-        for name in ("learning_rate", "clip", "value_clip", "max_gradient", "ratio_clip", "trace_clip"):
+        for name in ("learning_rate", "clip_coef", "vf_clip_coef", "max_grad_norm", "vtrace_rho_clip", "vtrace_c_clip"):
             if not getattr(self, name) > 0.0:
                 raise ConfigError(f"{name} is {getattr(self, name)}, expected above 0")
-        for name in ("final_learning_rate", "value_weight", "entropy", "priority"):
+        for name in ("final_learning_rate", "vf_coef", "ent_coef", "prio_alpha"):
             if not getattr(self, name) >= 0.0:
                 raise ConfigError(f"{name} is {getattr(self, name)}, expected at least 0")
 
 
 @dataclass(frozen=True)
 class CoplayerConfig:
-    """Who drives the agents that are not egos (env.control.ego_share says how many those are)."""
+    """The policies of agents that are not egos; env.control.ego_share sets how many agents those are."""
 
     checkpoints: tuple[str, ...] = ()
-    # Partners, as folders or "baseline:NAME": each world has one of them in each episode. Without any, all drive as
-    # the policy in training does. A folder that has the name of a built-in policy is given as "./zero".
+    # Checkpoints that control co-players, as folders or "baseline:NAME"; each world draws one per episode. Without any,
+    # the policy in training controls co-players too.
     reread_interval: int = 20
-    # Every so many updates, checkpoints whose files were replaced are read again.
+    # Number of updates after which checkpoints whose files were replaced are read again.
 
     def __post_init__(self) -> None:
         if self.reread_interval < 1:
@@ -104,14 +122,14 @@ class CoplayerConfig:
 
 @dataclass(frozen=True)
 class TrialsStage:
-    """From a share of the training on, episodes have so many trials."""
+    """A stage of the curriculum: from a share of the training on, episodes have this many trials."""
 
     start: float
     trials: int
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.start < 1.0:
-            raise ConfigError(f"start is {self.start}, expected a share of the training, from 0 up to 1")
+            raise ConfigError(f"start is {self.start}, expected a share of the training: at least 0 and below 1")
         if self.trials < 1:
             raise ConfigError(f"trials is {self.trials}, expected at least 1")
 
@@ -121,23 +139,23 @@ class TrainConfig:
     """A training run."""
 
     scenarios: str = "generate:town?count=256&seed=1"
-    # The pack to drive in, or what to generate; see docs/evaluation-config.md.
+    # Scenarios to train in: a pack file, or what to generate; see docs/evaluation-config.md.
     worlds: int = 64
-    # Worlds stepped together.
+    # Number of worlds that are stepped together.
     steps: int = 10_000_000
-    # Agent-steps to learn from: steps of egos that were active.
+    # Number of agent-steps to train for; steps of active egos count.
     seed: int = 1
-    # Of all draws.
+    # Seed of all random draws.
     device: str = "cpu"
-    # "cpu", or "cuda" for a GPU.
+    # Device of the simulator and the networks: "cpu", or "cuda" for a GPU.
     threads: int = 0
-    # Cores for the simulator and the networks; 0 takes all.
+    # Number of CPU cores for the simulator and the networks; 0 uses all.
     checkpoint_interval: int = 50
-    # Updates between checkpoints.
+    # Number of updates between checkpoints.
     keep: int = 5
-    # Newest checkpoints that are kept.
+    # Number of newest checkpoints to keep; the best one is kept in addition.
     trials: tuple[TrialsStage, ...] = ()
-    # A curriculum: how the number of trials rises. Without one it is env.episode.trials throughout.
+    # Curriculum of the number of trials per episode; without one, env.episode.trials applies throughout.
     env: SimConfig = field(default_factory=SimConfig)
     policy: PolicyConfig = field(default_factory=PolicyConfig)
     ppo: PpoConfig = field(default_factory=PpoConfig)
@@ -148,16 +166,16 @@ class TrainConfig:
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} is {getattr(self, name)}, expected at least 1")
         if self.threads < 0:
-            raise ConfigError(f"threads is {self.threads}, expected at least 0, which takes all cores")
+            raise ConfigError(f"threads is {self.threads}, expected at least 0, which uses all cores")
         starts = [stage.start for stage in self.trials]
         if starts and (starts[0] != 0.0 or starts != sorted(set(starts))):
-            raise ConfigError(f"trials start at {starts}, expected ascending shares of the training from 0 on")
-        for stage in self.trials:  # what an env can't do is found out now, not when the stage is reached
+            raise ConfigError(f"trials start at {starts}, expected ascending shares of the training, the first one 0")
+        for stage in self.trials:  # a stage that the env cannot run is an error now, not when it is reached
             replace(self.env, episode=replace(self.env.episode, trials=stage.trials))
         if self.coplayers.checkpoints and self.env.control.ego_share == 1.0:
             raise ConfigError(
-                "coplayers.checkpoints are given, but env.control.ego_share is 1: there is nobody for them to drive; "
-                "set it below 1"
+                "coplayers.checkpoints are given, but env.control.ego_share is 1, so there are no co-players; set it "
+                "below 1"
             )
         if self.ppo.bootstrap_timeouts and not self.env.observe.final:
             raise ConfigError("ppo.bootstrap_timeouts needs the last observations; set env.observe.final = true")

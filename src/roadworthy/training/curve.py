@@ -1,19 +1,20 @@
-"""The learning curve of a run as a picture, from its progress.jsonl. It needs matplotlib, which training does not."""
+"""The learning curve of a training run as a picture, from its progress.jsonl. Needs matplotlib, unlike training."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-PICTURE = "curve.png"  # in a run's folder
-Lines = Sequence[dict[str, Any]]
-Panel = tuple[str, tuple[str, ...]]  # its title, and the figures that it shows
+from roadworthy.training.progress import read_progress
 
-# From left to right; those of trials follow where there are any.
+PICTURE = "curve.png"  # in the training folder
+Lines = Sequence[dict[str, Any]]
+Panel = tuple[str, tuple[str, ...]]  # title, and names of figures
+
+# From left to right; panels of trials follow if there are any.
 _TOP: tuple[Panel, ...] = (
     ("figures of egos", ("score", "goal_rate", "completion_rate")),
     (
@@ -22,15 +23,15 @@ _TOP: tuple[Panel, ...] = (
     ),
 )
 _BELOW: tuple[Panel, ...] = (
-    ("the learner", ("entropy", "explained_variance", "value")),
+    ("the learner", ("entropy", "explained_variance", "value_loss")),
     ("throughput", ("steps_per_s",)),
 )
-_NAMES = {"value": "value loss", "steps_per_s": "agent-steps per second"}
+_NAMES = {"steps_per_s": "agent-steps per second"}
 _MOST_POINTS = 1000  # more than the picture has pixels for
 
 
 def draw_curve(progress: Path, out: Path, title: str = "") -> Path:
-    """Draw what progress.jsonl has: one panel per kind of figure, over agent-steps. The file appears whole."""
+    """Draw a progress.jsonl: one panel per kind of figure, over agent-steps. The file is written atomically."""
     from matplotlib.figure import Figure
 
     lines = _read(progress)
@@ -52,7 +53,7 @@ def draw_curve(progress: Path, out: Path, title: str = "") -> Path:
 
 
 def _draw(place: Any, heading: str, names: Sequence[str], lines: Lines) -> None:
-    """One panel: a curve for each figure that there is."""
+    """Draw one panel with a curve for each figure that has data."""
     from matplotlib.ticker import EngFormatter
 
     shown: list[float] = []
@@ -78,10 +79,10 @@ def _draw(place: Any, heading: str, names: Sequence[str], lines: Lines) -> None:
 
 
 def _of_trials(lines: Lines) -> tuple[tuple[Panel, ...], tuple[Panel, ...]]:
-    """A panel with the scores of all trials and one with their differences, where an episode has several."""
-    told = {name for line in lines for name in line["figures"]}
-    scores = sorted((n for n in told if re.fullmatch(r"trial_\d+_score", n)), key=_number)
-    deltas = sorted((n for n in told if re.fullmatch(r"ada_delta_trial_\d+_minus_0", n)), key=_number)
+    """Return panels with the scores of trials and with their differences, if episodes have several trials."""
+    names = {name for line in lines for name in line["figures"]}
+    scores = sorted((n for n in names if re.fullmatch(r"trial_\d+_score", n)), key=_number)
+    deltas = sorted((n for n in names if re.fullmatch(r"ada_delta_trial_\d+_minus_0", n)), key=_number)
     if not deltas:
         return (), ()
     return (("score by trial", tuple(scores)),), (("score minus that of trial 0", tuple(deltas)),)
@@ -92,8 +93,8 @@ def _number(name: str) -> int:
 
 
 def _read(progress: Path) -> Lines:
-    """The lines of a log, of a long one as many as can be told apart, the last among them."""
-    lines = [json.loads(line) for line in progress.read_text(encoding="utf-8").splitlines()]
+    """Return the lines of a log; of a long one as many as a picture can show, including the last."""
+    lines = read_progress(progress)
     every = -(-len(lines) // _MOST_POINTS) or 1
     return lines[::-1][::every][::-1]
 

@@ -1,7 +1,7 @@
-"""A grid of training runs: every combination of some settings, one after another, and one table of what became of them.
+"""A grid of training runs: every combination of some settings, one after another, and a table of the results.
 
-<out>/<key=value,...>/   a run each (see run.py), named by its own values: a grid may be widened later
-<out>/<...>/error.txt    why the run failed, where it did
+<out>/<key=value,...>/   a training folder for each run (see run.py), named by its values, so that grids can be extended
+<out>/<...>/error.txt    why a run failed
 <out>/grid.csv           the table, a line per run
 """
 
@@ -13,7 +13,7 @@ import io
 import json
 import re
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import product
@@ -21,22 +21,26 @@ from pathlib import Path
 from typing import Any
 
 from roadworthy.config import Layer, parse_overrides, plain, resolve
-from roadworthy.errors import ConfigError
-from roadworthy.policy.checkpoint import ABOUT, newest
+from roadworthy.errors import ConfigError, UsageError
+from roadworthy.policy.checkpoint_files import ABOUT, CHECKPOINTS, newest
 from roadworthy.record.files import write_whole
 from roadworthy.training.config import TrainConfig
-from roadworthy.training.resume import checkpoints_of, last_progress
+from roadworthy.training.evaluators import Evaluators
+from roadworthy.training.processes import is_first_process
+from roadworthy.training.progress import Progress, last_progress
+from roadworthy.training.resume import recorded_config
+from roadworthy.training.train import Showing, preset_path, show_nothing, train_settings
 
 TABLE, ERROR = "grid.csv", "error.txt"
-_LONGEST_NAME = 40  # of a value in a folder's name
+_LONGEST_NAME = 40  # characters of a value in the name of a folder
 _BRACKETS = {"[": "]", "{": "}"}
 
 
 class Status(Enum):
-    """How far a run of a grid is."""
+    """The state of a run of a grid."""
 
     COMPLETED = "completed"
-    UNFINISHED = "unfinished"  # begun; the same command goes on with it
+    UNFINISHED = "unfinished"  # started; the same command resumes it
     FAILED = "failed"
     PENDING = "pending"
 
@@ -45,32 +49,32 @@ class Status(Enum):
 class Point:
     """One run of a grid."""
 
-    values: Mapping[str, str]  # what it has of each key, as it was given
+    values: Mapping[str, str]  # of each key of the grid, as given
     config: TrainConfig
 
     @property
     def name(self) -> str:
-        """Its folder's: the same whatever else the grid holds."""
+        """The name of its folder, which does not depend on the other runs of the grid."""
         return ",".join(f"{key}={_word(value)}" for key, value in self.values.items())
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a run."""
+    """The state of a run and its results."""
 
     point: Point
     folder: Path
     status: Status
-    checkpoint: Path | None = None  # its newest
+    checkpoint: Path | None = None  # the newest one
     error: str = ""
-    progress: Mapping[str, Any] = field(default_factory=dict)  # see loop.Progress, after its last update
+    progress: Mapping[str, Any] = field(default_factory=dict)  # the last line of its progress.jsonl
 
     @property
     def figures(self) -> Mapping[str, float | None]:
         return self.progress.get("figures", {})
 
     def row(self) -> dict[str, Any]:
-        """A line of the table."""
+        """Return the line of the table."""
         progress = self.progress
         return {
             **self.point.values,
@@ -84,10 +88,22 @@ class Outcome:
         }
 
 
-def read_grid(axes: Sequence[str], layers: Sequence[Layer]) -> list[Point]:
-    """All combinations of axes (`key=value,value,...`) over a config's layers, the last axis varying first.
+@dataclass(frozen=True)
+class GridResult:
+    """The runs of a grid after a call."""
 
-    Every config is checked before any run begins.
+    outcomes: list[Outcome]
+    # All runs of the grid.
+    table: Path
+    # The table.
+    has_failed: bool
+    # Whether a run of this call failed.
+
+
+def read_grid(axes: Sequence[str], layers: Sequence[Layer]) -> list[Point]:
+    """Return all combinations of axes (`key=value,value,...`) over a config's layers; the last axis varies fastest.
+
+    Every config is checked before any run starts.
     """
     values: dict[str, list[str]] = {}
     for key, given in map(_axis, axes):
@@ -102,37 +118,79 @@ def read_grid(axes: Sequence[str], layers: Sequence[Layer]) -> list[Point]:
     return points
 
 
-def run_grid(
-    points: Sequence[Point],
-    out: Path,
-    run: Callable[[Point, Path], object],
-    should_stop: Callable[[], bool] = lambda: False,
+def train_grid(
+    config: str | Path,
+    axes: Sequence[str],
     *,
-    is_new: bool = False,
-) -> list[Outcome]:
-    """Carry out runs that are not finished, one after another; one that fails stops no other.
+    index: int | None = None,
+    out: str | Path | None = None,
+    set: Mapping[str, Any] | Iterable[str] = (),
+    eval: str | Path | None = None,
+    sinks: Sequence[str] = (),
+    new: bool = False,
+    trace: str | Path | None = None,
+    progress: Showing = show_nothing,
+    on_update: Callable[[Progress], None] = lambda progress: None,
+    say: Callable[[str], None] = lambda message: None,
+) -> GridResult:
+    """Train the runs of a grid one after another, or only the one with this index, and write the table of all.
 
-    run: trains a point in a folder, or goes on with it (see run.train).
-    is_new: carry out those that are finished, too.
+    Args:
+        axes: Settings with their values, as "seed=1,2,3"; the grid has every combination.
+        index: The number of the only run to train, from 0, for clusters.
+        out: The folder of the grid; `runs/train/CONFIG-grid` by default.
+        config, set, eval, sinks, new, trace, progress, on_update, say: As for `train`.
+    """
+    path = preset_path(str(config))
+    evaluators = Evaluators(path, None if eval is None else str(eval), set, tuple(sinks))
+    points = read_grid(axes, evaluators.training_layers())
+    evaluators.check()
+    if index is not None and index >= len(points):
+        raise UsageError(f"--grid-index is {index}; the grid has {len(points)} runs, 0 to {len(points) - 1}")
+    folder = Path("runs") / "train" / f"{path.stem}-grid" if out is None else Path(out)
+    place = None if trace is None else Path(trace)
+
+    def run(point: Point, run_folder: Path) -> None:
+        say(f"run {points.index(point) + 1} of {len(points)}: {point.name}")
+        train_settings(point.config, run_folder, evaluators, new, place, progress, on_update, say)
+
+    chosen = points if index is None else [points[index]]
+    try:
+        done = run_grid(chosen, folder, run, is_new=new)
+    finally:
+        outcomes = outcomes_of(points, folder)
+        if is_first_process() and folder.exists():
+            write_table(outcomes, folder / TABLE)
+    return GridResult(outcomes, folder / TABLE, any(outcome.status is Status.FAILED for outcome in done))
+
+
+def run_grid(
+    points: Sequence[Point], out: Path, run: Callable[[Point, Path], object], *, is_new: bool = False
+) -> list[Outcome]:
+    """Run the points that are not complete, one after another; a failure does not stop the others.
+
+    Args:
+        points: The runs of the grid.
+        out: The folder of the grid.
+        run: Trains a point in a folder, or resumes it.
+        is_new: Also run points that are complete.
     """
     for point in points:
         folder = out / point.name
-        if should_stop():
-            break
-        if is_new or outcome(point, folder).status is not Status.COMPLETED:
-            _carry_out(point, folder, run)
+        if is_new or outcome_of(point, folder).status is not Status.COMPLETED:
+            _run(point, folder, run)
     return outcomes_of(points, out)
 
 
 def outcomes_of(points: Sequence[Point], out: Path) -> list[Outcome]:
-    """How all runs of a grid stand."""
-    return [outcome(point, out / point.name) for point in points]
+    """Return the state of all runs of a grid."""
+    return [outcome_of(point, out / point.name) for point in points]
 
 
-def outcome(point: Point, folder: Path) -> Outcome:
-    """What became of a run, from what is in its folder."""
+def outcome_of(point: Point, folder: Path) -> Outcome:
+    """Return the state of a run, from the files in its folder."""
     progress = last_progress(folder)
-    checkpoint = newest(checkpoints_of(folder))
+    checkpoint = newest(folder / CHECKPOINTS)
     if (folder / ERROR).exists():
         error = (folder / ERROR).read_text(encoding="utf-8").strip().splitlines()
         return Outcome(point, folder, Status.FAILED, checkpoint, error[-1] if error else "", progress)
@@ -141,15 +199,16 @@ def outcome(point: Point, folder: Path) -> Outcome:
     else:
         try:
             about = json.loads((checkpoint / ABOUT).read_text(encoding="utf-8"))
-        except OSError:  # whoever trains there has just removed it, for a newer one
+        except OSError:  # the trainer of this run has just replaced it by a newer one
             return Outcome(point, folder, Status.UNFINISHED, None, "", progress)
-        is_done = about["counters"]["step"] >= point.config.steps and about.get("train") == plain(point.config)
-        status = Status.COMPLETED if is_done else Status.UNFINISHED
+        is_same = recorded_config(about.get("train"), str(checkpoint)) == plain(point.config)
+        is_complete = is_same and about["counters"]["step"] >= point.config.steps
+        status = Status.COMPLETED if is_complete else Status.UNFINISHED
     return Outcome(point, folder, status, checkpoint, "", progress)
 
 
 def over_seeds(outcomes: Sequence[Outcome], figure: str) -> dict[tuple[str, ...], list[float]]:
-    """The values of a figure in completed runs that differ in their seed alone, by their other values."""
+    """Return the values of a figure in completed runs that differ only in their seed, by their other settings."""
     groups: dict[tuple[str, ...], list[float]] = {}
     for found in outcomes:
         value = found.figures.get(figure)
@@ -160,7 +219,7 @@ def over_seeds(outcomes: Sequence[Outcome], figure: str) -> dict[tuple[str, ...]
 
 
 def write_table(outcomes: Sequence[Outcome], path: Path) -> None:
-    """A line per run; a figure that a run does not have is empty."""
+    """Write a line per run; a figure that a run does not have is empty."""
     rows = [found.row() for found in outcomes]
     columns = list(dict.fromkeys(name for row in rows for name in row))
     ends = ("checkpoint", "error")
@@ -172,7 +231,7 @@ def write_table(outcomes: Sequence[Outcome], path: Path) -> None:
     write_whole(path, text.getvalue().encode())
 
 
-def _carry_out(point: Point, folder: Path, run: Callable[[Point, Path], object]) -> None:
+def _run(point: Point, folder: Path, run: Callable[[Point, Path], object]) -> None:
     (folder / ERROR).unlink(missing_ok=True)
     try:
         run(point, folder)
@@ -192,7 +251,7 @@ def _axis(text: str) -> tuple[str, list[str]]:
 
 
 def _split(text: str) -> list[str]:
-    """The parts between commas, but for those within brackets or quotes."""
+    """Return the parts between commas; commas within brackets or quotes do not count."""
     parts, closing, quote = [""], [], ""
     for letter in text:
         if quote:
@@ -211,6 +270,6 @@ def _split(text: str) -> list[str]:
 
 
 def _word(value: str) -> str:
-    """A value as part of a folder's name; one that had to be changed for that has a hash behind it."""
+    """Return a value as part of a folder's name; a value that had to be changed for that is followed by its hash."""
     plain_value = re.sub(r"[^A-Za-z0-9._+-]+", "-", value).strip("-")[-_LONGEST_NAME:]
     return plain_value if plain_value == value else f"{plain_value}-{hashlib.sha256(value.encode()).hexdigest()[:8]}"

@@ -1,4 +1,4 @@
-"""Processes: sums over all that train together (torchrun), or nothing where there is one."""
+"""Distributed training with torchrun: sums over all processes."""
 
 from __future__ import annotations
 
@@ -12,21 +12,20 @@ from roadworthy.errors import ConfigError
 
 
 def is_first_process() -> bool:
-    """Whether this is the first of the processes that torchrun started, or the only one."""
+    """Return whether this is the first of the processes that torchrun started, or the only one."""
     return int(os.environ.get("RANK", "0")) == 0
 
 
 class Processes:
-    """This process among those that train together."""
+    """This process among those of a training run."""
 
     def __init__(self, device: str = "cpu") -> None:
-        """Join the others, if torchrun started any; of several, each has a GPU of its own."""
+        """Join the other processes, if torchrun started any; each of several processes has its own GPU."""
         self.count = int(os.environ.get("WORLD_SIZE", "1"))
         self.rank = int(os.environ.get("RANK", "0"))
         if self.count > 1 and device.startswith("cuda:"):
             raise ConfigError(
-                f"device is {device!r} with {self.count} processes, of which each has a GPU of its own; set device to "
-                '"cuda"'
+                f'device is {device!r}, but each of the {self.count} processes has its own GPU; set device to "cuda"'
             )
         is_shared = self.count > 1 and device == "cuda"
         self.device = f"cuda:{os.environ.get('LOCAL_RANK', '0')}" if is_shared else device
@@ -40,18 +39,18 @@ class Processes:
         return self.rank == 0
 
     def sum(self, x: Tensor) -> Tensor:
-        """The sum over all processes."""
+        """Return the sum over all processes."""
         if self.count > 1:
             x = x.clone()
             dist.all_reduce(x)
         return x
 
-    def any(self, wish: bool) -> bool:
-        """Whether any process wishes it: then all do, and none waits for one that has left."""
-        return bool(self.sum(torch.tensor(int(wish), device=self.device)) > 0) if self.count > 1 else wish
+    def any(self, flag: bool) -> bool:
+        """Return whether the flag is set in any process, so that all processes stop together."""
+        return bool(self.sum(torch.tensor(int(flag), device=self.device)) > 0) if self.count > 1 else flag
 
     def sum_gradients(self, module: nn.Module) -> None:
-        """Add up all processes' gradients, in one message."""
+        """Sum the gradients of all processes in one message."""
         if self.count == 1:
             return
         gradients = [p.grad for p in module.parameters() if p.grad is not None]

@@ -1,12 +1,13 @@
-"""A training run as a folder: found again where it stopped, with its config, its progress and its checkpoints.
+"""A training folder: created once, resumed by the same command, with its config, progress and checkpoints.
 
-One trainer at a time may write there (see record/lock.py); one that was killed is in nobody's way.
+One trainer at a time may write there, see record/lock.py; a killed one does not block the next.
 
-<out>/config.json        the config, resolved
-<out>/progress.jsonl     a line per update
-<out>/checkpoints/       see resume.py
-<out>/sinks.json         see telemetry.py; sinks that write files have folders beside it, such as <out>/tensorboard
-<out>/before-<k>/        what an earlier run left there, which --new set aside
+<folder>/config.json        the resolved config
+<folder>/progress.jsonl     a line per update, see progress.py
+<folder>/checkpoints/       see resume.py
+<folder>/evaluations/       runs of the evaluators of the config
+<folder>/sinks.json         see telemetry.py; sinks with files have folders beside it, as <folder>/tensorboard
+<folder>/before-<k>/        an earlier run, which --new moved there
 """
 
 from __future__ import annotations
@@ -20,33 +21,25 @@ from pathlib import Path
 
 from roadworthy.config import plain
 from roadworthy.errors import CheckpointError, UsageError
-from roadworthy.policy.checkpoint import newest, tidy
+from roadworthy.policy.checkpoint_files import CHECKPOINTS, newest, remove_partial_checkpoints
 from roadworthy.record.files import remove_leftovers, write_whole
 from roadworthy.record.lock import Lock, living_owner
 from roadworthy.sinks import Sinks
+from roadworthy.training.best import EVALUATIONS
 from roadworthy.training.config import TrainConfig
-from roadworthy.training.loop import Progress, Trainer
+from roadworthy.training.loop import Trainer
 from roadworthy.training.processes import is_first_process
-from roadworthy.training.resume import MAY_CHANGE, changed_keys, checkpoints_of, forget_from, last_progress
+from roadworthy.training.progress import PROGRESS, Progress, drop_from, last_progress
+from roadworthy.training.resume import MAY_CHANGE, changed_keys, recorded_config
 from roadworthy.training.telemetry import FILE as SINKS_FILE
 from roadworthy.training.telemetry import Telemetry
 
-# Epoch, step, what writes a checkpoint of the policy as it is, and whether training has come to its end.
+# Called with the number of updates, the step, a function that saves a checkpoint, and whether training has ended.
 Evaluate = Callable[[int, int, Callable[[], Path], bool], None]
-PRESETS = Path(__file__).parent / "presets"
+CONFIG = "config.json"
 
 
-def preset_path(name: str) -> Path:
-    """The file of a preset, or the path that was given."""
-    known = sorted(path.stem for path in PRESETS.glob("*.toml"))
-    if name in known:
-        return PRESETS / f"{name}.toml"
-    if not Path(name).exists():
-        raise UsageError(f"there is no config {name!r}; expected a TOML file, or one of: {', '.join(known)}")
-    return Path(name)
-
-
-def train(
+def run_training(
     config: TrainConfig,
     pack: Path,
     folder: Path,
@@ -55,30 +48,37 @@ def train(
     trace: Path | None = None,
     report: Callable[[Progress], None] = lambda _: None,
     should_stop: Callable[[], bool] = lambda: False,
-    warn: Callable[[str], None] = lambda _: None,
+    say: Callable[[str], None] = lambda _: None,
     evaluate: Evaluate | None = None,
     sinks: Sinks | None = None,
 ) -> Path:
-    """Train, or go on where the run in this folder stopped; the last checkpoint's folder.
+    """Train in a folder, or resume the run that is there; return the folder of the last checkpoint.
 
-    Where the newest checkpoint is damaged, `warn` is told and the one before it is taken.
-    is_new: begin anew; what an earlier run left in the folder is moved to a folder within.
-    evaluate: runs the evaluations that are due, at the start, after each update and at the end; in one process alone.
-    sinks: get the scalars of every update; see telemetry.py. One that fails is told by `warn`.
+    Args:
+        config: The settings of the run.
+        pack: The scenarios.
+        folder: The training folder.
+        is_new: Start again; an earlier run is moved to a folder within.
+        trace: A file for the boundaries of memory and value chains, see trace.py.
+        report: Called after every update.
+        should_stop: Called before every update; true ends the training with a checkpoint.
+        say: Gets messages for the user: where the run resumes, and problems that training survives.
+        evaluate: Runs the evaluations that are due at the start, after each update and at the end; in one process only.
+        sinks: Get the scalars of every update, see telemetry.py.
     """
-    with _held(folder):
+    with _locked(folder):
         logged_step = 0 if is_new else int(last_progress(folder).get("step", 0))
-        trainer = _ready(config, pack, folder, is_new, trace, warn)
+        trainer = _ready_trainer(config, pack, folder, is_new, trace, say)
         is_first = trainer.processes.is_first
-        telemetry = Telemetry(sinks if sinks is not None and is_first else Sinks({}, folder), folder, warn)
-        telemetry.begin(config, logged_step)
+        telemetry = Telemetry(sinks if sinks is not None and is_first else Sinks({}, folder), folder, say)
+        telemetry.start(config, logged_step)
         with (
             closing(trainer.processes),
             closing(telemetry),
-            (folder / "progress.jsonl").open("a", encoding="utf-8") as log,
+            (folder / PROGRESS).open("a", encoding="utf-8") as log,
         ):
 
-            def told(progress: Progress) -> None:
+            def publish(progress: Progress) -> None:
                 if is_first:
                     log.write(json.dumps(asdict(progress)) + "\n")
                     log.flush()
@@ -86,78 +86,80 @@ def train(
                 telemetry.publish(progress)
 
             if evaluate is None or not is_first:
-                return trainer.run(told, should_stop)
-            if trainer.epoch == 0:
+                return trainer.run(publish, should_stop)
+            if trainer.updates == 0:
                 evaluate(0, 0, trainer.save, False)
 
-            def after(trained: Trainer) -> None:
+            def evaluate_after(trained: Trainer) -> None:
                 if trained.step < config.steps:  # what is due after the last update runs once, at the end
-                    evaluate(trained.epoch, trained.step, trained.save, False)
+                    evaluate(trained.updates, trained.step, trained.save, False)
 
-            checkpoint = trainer.run(told, should_stop, after)
+            checkpoint = trainer.run(publish, should_stop, evaluate_after)
             if trainer.step >= config.steps:
-                evaluate(trainer.epoch, trainer.step, lambda: checkpoint, True)
+                evaluate(trainer.updates, trainer.step, lambda: checkpoint, True)
             return checkpoint
 
 
-def _ready(
-    config: TrainConfig, pack: Path, folder: Path, is_new: bool, trace: Path | None, warn: Callable[[str], None]
+def _ready_trainer(
+    config: TrainConfig, pack: Path, folder: Path, is_new: bool, trace: Path | None, say: Callable[[str], None]
 ) -> Trainer:
-    """A trainer at the start of a run, or where the run in this folder stopped."""
+    """Return a trainer at the start of a run, or in the state of the folder's newest checkpoint."""
     if is_first_process():
         remove_leftovers(folder)
-        tidy(checkpoints_of(folder))
-    last = None if is_new else _newest(checkpoints_of(folder), warn)
-    _require_same(config, folder, has_begun=last is not None)
-    trainer = Trainer(config, pack, folder, trace, warn)
+        remove_partial_checkpoints(folder / CHECKPOINTS)
+    last = None if is_new else _newest(folder / CHECKPOINTS, say)
+    _require_same_config(config, folder, has_checkpoint=last is not None)
+    trainer = Trainer(config, pack, folder, trace, say)
     if last is not None:
         trainer.resume(last)
+        say(f"resuming from step {trainer.step:,} ({last})")
     if trainer.processes.is_first:
         if is_new:
-            _set_aside(folder)
-        write_whole(folder / "config.json", json.dumps(plain(config), indent=1).encode())
-        forget_from(folder / "progress.jsonl", trainer.epoch + 1)
+            _move_earlier_run(folder)
+        write_whole(folder / CONFIG, json.dumps(plain(config), indent=1).encode())
+        drop_from(folder / PROGRESS, trainer.updates + 1)
     return trainer
 
 
-def _newest(checkpoints: Path, warn: Callable[[str], None]) -> Path | None:
-    """The newest whole checkpoint, None before the first; damaged ones that came after it are named."""
+def _newest(checkpoints: Path, say: Callable[[str], None]) -> Path | None:
+    """Return the newest complete checkpoint, None if there is none yet; name damaged ones that are newer."""
     last = newest(checkpoints)
-    later = sorted(path for path in checkpoints.glob("step_*") if last is None or path.name > last.name)
-    if later and last is None:
+    damaged = sorted(path for path in checkpoints.glob("step_*") if last is None or path.name > last.name)
+    if damaged and last is None:
         raise CheckpointError(
-            f"all checkpoints in {checkpoints} are damaged; give --new to begin anew, or another --out"
+            f"all checkpoints in {checkpoints} are damaged; give --new to start again, or another --out"
         )
-    if later:
-        warn(f"damaged: {', '.join(map(str, later))}; going on from the one before, {last}")
+    if damaged:
+        say(f"damaged: {', '.join(map(str, damaged))}; the checkpoint before is used")
     return last
 
 
-def _set_aside(folder: Path) -> None:
-    """Move what an earlier run left: its checkpoints would be taken for those of this one."""
-    names = ("config.json", "progress.jsonl", "checkpoints", "evaluations", SINKS_FILE, "tensorboard", "wandb")
-    left = [folder / name for name in names if (folder / name).exists()]
-    if left:
+def _move_earlier_run(folder: Path) -> None:
+    """Move an earlier run away; its checkpoints would be mistaken for those of this one."""
+    names = (CONFIG, PROGRESS, CHECKPOINTS, EVALUATIONS, SINKS_FILE, "tensorboard", "wandb")
+    found = [folder / name for name in names if (folder / name).exists()]
+    if found:
         place = next(path for k in count(1) if not (path := folder / f"before-{k}").exists())
         place.mkdir()
-        for path in left:
+        for path in found:
             path.rename(place / path.name)
 
 
-def _require_same(config: TrainConfig, folder: Path, has_begun: bool) -> None:
-    if has_begun and (folder / "config.json").exists():
-        known = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        changed = changed_keys(known, plain(config))
+def _require_same_config(config: TrainConfig, folder: Path, has_checkpoint: bool) -> None:
+    path = folder / CONFIG
+    if has_checkpoint and path.exists():
+        recorded = recorded_config(json.loads(path.read_text(encoding="utf-8")), str(path))
+        changed = changed_keys(recorded, plain(config))
         if changed:
             raise CheckpointError(
-                f"{folder} holds a run with another config (other: {', '.join(changed)}); give --new to begin anew "
-                f"there, or another --out. Where a run goes on, only these may change: {', '.join(MAY_CHANGE)}"
+                f"{folder} has a run with a different config (different: {', '.join(changed)}); give --new to start "
+                f"again there, or another --out. A resumed run may only change: {', '.join(MAY_CHANGE)}"
             )
 
 
 @contextmanager
-def _held(folder: Path) -> Iterator[None]:
-    """Keep other trainers out of a folder; of the processes of one run, the first does so for all."""
+def _locked(folder: Path) -> Iterator[None]:
+    """Keep other trainers out of a folder; the first of several processes locks it for all."""
     folder.mkdir(parents=True, exist_ok=True)
     if not is_first_process():
         yield
@@ -171,4 +173,4 @@ def _held(folder: Path) -> Iterator[None]:
     finally:
         lock.release()
         with suppress(OSError):
-            folder.rmdir()  # a run that could not begin leaves no empty folder
+            folder.rmdir()  # a run that could not start leaves no empty folder

@@ -1,4 +1,4 @@
-"""Segment: what a policy saw, did and got in so many steps of all rows, for the learner."""
+"""Segments: what all rows observed, did and received over a number of steps, as tensors for the learner."""
 
 from __future__ import annotations
 
@@ -11,39 +11,36 @@ from roadworthy.policy.cores import Memory
 
 
 class Segment(NamedTuple):
-    """R rows, T steps. Signals are of the step; what it was made from was seen before it."""
+    """R rows, T steps. Observations, values and actions are from before a step, the other signals from after it."""
 
     observations: Tensor  # (R, T, S)
-    traits: Tensor  # (R, T, traits) places in their ranges
+    conditioning: Tensor  # (R, T, C) places in the ranges of conditioning, 0 to 1
     actions: Tensor  # (R, T, parts)
-    log_probs: Tensor  # (R, T) of the actions, when they were drawn
+    log_probs: Tensor  # (R, T) of the actions, under the policy that drew them
     values: Tensor  # (R, T) of the observations
     rewards: Tensor  # (R, T)
     active: Tensor  # (R, T) bool, the agent was active when it acted
-    learns: Tensor  # (R, T) bool, ... and an ego: the step counts
-    ended: Tensor  # (R, T) bool, its episode ended with the step: memory was cleared
-    trial_ended: Tensor  # (R, T) bool, its trial did: memory was kept
-    goes_on: Tensor  # (R, T) bool, the value of the next observation belongs to the same chain
-    final_values: Tensor  # (R, T) what stands for the future where the chain ends: 0, or a bootstrapped value
-    ratios: Tensor  # (R, T) importance ratios of the policy as it is, 1 before the first update
+    loss_mask: Tensor  # (R, T) bool, the agent was active and an ego, so the step counts
+    ended: Tensor  # (R, T) bool, the episode ended with the step and memory was cleared
+    trial_ended: Tensor  # (R, T) bool, the trial ended with the step and memory was kept
+    not_done: Tensor  # (R, T) bool, the next observation belongs to the same value chain
+    final_values: Tensor  # (R, T) value of the future where a chain ends: 0, or bootstrapped
+    ratios: Tensor  # (R, T) importance ratios of the current policy; 1 before the first gradient step
     last_values: Tensor  # (R,) of the observation after the last step
 
 
-class Cut(NamedTuple):
-    """A segment and the memory that it began with."""
+class RolloutBatch(NamedTuple):
+    """A segment, and the memory at its start."""
 
     segment: Segment
     memory: Memory
-    begun_anew: Tensor  # (R,) bool, rows whose episode was cut short before the segment: memory was cleared
+    was_reset: Tensor  # (R,) bool, rows whose episode was cut off before the segment; their memory was cleared
 
 
 def make_segment(
-    steps: int, rows: int, size: int, parts: int, traits: int, device: torch.device, seen: torch.dtype
+    steps: int, rows: int, size: int, parts: int, conditioning: int, device: torch.device, dtype: torch.dtype
 ) -> Segment:
-    """Room for a segment.
-
-    seen: the number type of observations.
-    """
+    """Allocate a segment; dtype is that of the observations."""
 
     def floats(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
         return torch.zeros(rows, steps, *shape, dtype=dtype, device=device)
@@ -52,17 +49,17 @@ def make_segment(
         return torch.zeros(rows, steps, dtype=torch.bool, device=device)
 
     return Segment(
-        observations=floats(size, dtype=seen),
-        traits=floats(traits),
+        observations=floats(size, dtype=dtype),
+        conditioning=floats(conditioning),
         actions=floats(parts),
         log_probs=floats(),
         values=floats(),
         rewards=floats(),
         active=flags(),
-        learns=flags(),
+        loss_mask=flags(),
         ended=flags(),
         trial_ended=flags(),
-        goes_on=flags(),
+        not_done=flags(),
         final_values=floats(),
         ratios=floats(),
         last_values=torch.zeros(rows, device=device),

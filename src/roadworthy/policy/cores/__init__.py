@@ -1,8 +1,11 @@
-"""Memory cores: what a policy remembers of its episode, step by step in rollout and over sequences in training.
+"""Memory cores: what a policy remembers of its episode.
 
-A core's memory is a NamedTuple of tensors with one row per agent. `step` changes it in place; `sequence` goes on from
-it and leaves it as it is. Both give the same outputs to rounding error. A step in which the row was inactive leaves no
-trace: it is made as if nothing were to be seen, and no other step sees it.
+A core runs step by step in rollouts and over whole sequences in training, with equal outputs up to rounding error. Its
+memory is a NamedTuple of tensors with one row per agent. `step` changes the memory in place; `sequence` starts from the
+memory and leaves it unchanged. Steps in which a row is inactive are not remembered: no other step attends to them.
+
+A core is a class with the methods of `Core`: an entry point of the group `roadworthy.cores`, as the built-in cores are,
+or `module:Name` in a config.
 """
 
 from __future__ import annotations
@@ -11,37 +14,31 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
-from roadworthy.policy.config import CoreKind, PolicyConfig
-from roadworthy.policy.cores.lstm import LstmCore
-from roadworthy.policy.cores.mlp import MlpCore
-from roadworthy.policy.cores.transformer import TransformerCore
+from roadworthy.plugins import load
+from roadworthy.policy.config import CORES, PolicyConfig
 
-Memory = Any  # a NamedTuple of tensors, (rows, ...) each; see the cores
+Memory = Any  # a NamedTuple of tensors, (rows, ...) each; `length`, (rows,) int32, counts the steps of the episode
 
 
 class Core(Protocol):
-    """What every core can do. R rows, T steps, H the hidden size."""
+    """A `torch.nn.Module` with these methods. R rows, T steps, H the hidden size."""
+
+    def __init__(self, config: PolicyConfig) -> None:
+        """Make the layers; `config.hidden` is H, `config.core_config` has settings of the core's own."""
 
     def start(self, rows: int, like: Tensor) -> Memory:
-        """An empty memory, on the device and with the number type of `like`."""
+        """Return an empty memory with the device and the dtype of `like`."""
 
     def step(self, x: Tensor, active: Tensor, memory: Memory) -> Tensor:
-        """(R, H) from (R, H) and (R,): one step, which the memory keeps."""
+        """Return (R, H) for one step of (R, H) and (R,), and add the step to the memory."""
 
     def sequence(self, x: Tensor, active: Tensor, ended: Tensor, memory: Memory) -> Tensor:
-        """(R, T, H) from (R, T, H), (R, T) and (R, T): ended[t] says that the episode ended with step t."""
+        """Return (R, T, H) for (R, T, H), (R, T) and (R, T); ended[t]: the episode ended with step t."""
 
     def reset(self, memory: Memory, mask: Tensor) -> None:
-        """Clear the memory of these rows, (R,)."""
+        """Clear the memory of the rows in mask, (R,)."""
 
 
 def make_core(config: PolicyConfig) -> Any:
-    """The core that a config asks for: a module, and a Core."""
-    if config.core is CoreKind.MLP:
-        return MlpCore(config.hidden)
-    if config.core is CoreKind.LSTM:
-        return LstmCore(config.hidden)
-    return TransformerCore(config.hidden, config.transformer)
-
-
-__all__ = ["Core", "Memory", "make_core"]
+    """Return the core of a config."""
+    return load(CORES, config.core, "core")(config)

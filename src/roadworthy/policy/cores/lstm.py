@@ -1,4 +1,4 @@
-"""The core with a state of fixed size: an LSTM, which stands still while its agent is inactive."""
+"""The LSTM core; its state does not change while the agent is inactive."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from roadworthy.policy.config import PolicyConfig
+
 
 class LstmMemory(NamedTuple):
-    """What an LSTM carries from step to step."""
+    """The state of an LSTM."""
 
     length: Tensor  # (rows,) int32, active steps of the episode
     hidden: Tensor  # (rows, H)
@@ -17,12 +19,12 @@ class LstmMemory(NamedTuple):
 
 
 class LstmCore(nn.Module):
-    """An LSTM beside a shortcut around it."""
+    """An LSTM with a residual connection."""
 
-    def __init__(self, hidden: int) -> None:
+    def __init__(self, config: PolicyConfig) -> None:
         super().__init__()
-        self.size = hidden
-        self.cell = nn.LSTMCell(hidden, hidden)
+        self.size = config.hidden
+        self.cell = nn.LSTMCell(self.size, self.size)
         for name, parameter in self.cell.named_parameters():
             if "weight" in name:
                 nn.init.orthogonal_(parameter)

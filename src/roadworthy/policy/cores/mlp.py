@@ -7,9 +7,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from roadworthy.policy.config import PolicyConfig
+
 
 class MlpMemory(NamedTuple):
-    """Nothing but the number of active steps of the episode: every memory has a length."""
+    """The number of active steps of the episode, which every memory has."""
 
     length: Tensor  # (rows,) int32
 
@@ -17,9 +19,9 @@ class MlpMemory(NamedTuple):
 class MlpCore(nn.Module):
     """A hidden layer."""
 
-    def __init__(self, hidden: int) -> None:
+    def __init__(self, config: PolicyConfig) -> None:
         super().__init__()
-        self.layer = nn.Linear(hidden, hidden)
+        self.layer = nn.Linear(config.hidden, config.hidden)
         nn.init.orthogonal_(self.layer.weight, 2.0**0.5)
         nn.init.zeros_(self.layer.bias)
 

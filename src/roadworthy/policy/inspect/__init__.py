@@ -1,7 +1,7 @@
-"""Looking into a policy while it drives: what it saw, did and attended to, step by step, as files and pictures."""
+"""Inspect a policy while it drives: what it observes, does and attends to, step by step, as files and pictures."""
 
-from roadworthy.policy.inspect.onlooker import Onlooker
 from roadworthy.policy.inspect.record import Inspection, write_inspection
+from roadworthy.policy.inspect.recording import RecordingPolicy
 from roadworthy.policy.inspect.worlds import WorldKind, world_layer
 
-__all__ = ["Inspection", "Onlooker", "WorldKind", "world_layer", "write_inspection"]
+__all__ = ["Inspection", "RecordingPolicy", "WorldKind", "world_layer", "write_inspection"]

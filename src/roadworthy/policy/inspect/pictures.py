@@ -1,4 +1,4 @@
-"""Pictures of an inspection: attention maps, bars per head, what the inactive mask does, the course of the drive."""
+"""Pictures of an inspection: attention maps, bars per head, effect of the inactive mask, time series."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-AWAY = "#e3e3e3"
+INACTIVE = "#e3e3e3"
 HEADS = (BLUE, GREEN, OCHRE, RED, "#7b4f9d", "#4aa3b5", "#8c6d46", "#d17ba0")
-RECENT_STEPS = 10  # steps that count as the recent past in the bars
+RECENT_STEPS = 10  # in the bars
 
 
 def pictures(inspection: Inspection) -> dict[str, bytes]:
-    """All pictures as PNG files, by name; of cores without attention there is the course alone."""
+    """Return all pictures as PNG files by name; cores without attention only have `course`."""
     drawn = {"course": _course(inspection)}
     if inspection.has_attention:
         drawn |= {"attention": _maps(inspection), "heads": _bars(inspection), "mask": _mask_effect(inspection)}
@@ -29,7 +29,7 @@ def pictures(inspection: Inspection) -> dict[str, bytes]:
 
 
 def shares_by_past(inspection: Inspection) -> dict[str, NDArray[np.float64]]:
-    """(L, N) the mean share of attention that active steps pay to each part of their past."""
+    """Return (L, N) the mean share of attention of active steps to each part of their past."""
     steps = np.arange(len(inspection.trial))
     age = steps[:, None] - steps
     is_same_trial = inspection.trial[:, None] == inspection.trial
@@ -48,16 +48,16 @@ def shares_by_past(inspection: Inspection) -> dict[str, NDArray[np.float64]]:
 
 
 def share_on_inactive(inspection: Inspection) -> NDArray[np.float64]:
-    """(T, L, N) the share of attention that steps in which nobody was there would get without the mask.
+    """Return (T, L, N) the share of attention that inactive steps would get without the mask.
 
-    The step itself is left out: it always sees itself.
+    The step itself does not count, since it always attends to itself.
     """
     others = ~inspection.active[None] & ~np.eye(len(inspection.active), dtype=np.bool_)
     return (inspection.free_attention.astype(np.float64) * others[:, None, None]).sum(-1)
 
 
 def _maps(inspection: Inspection) -> bytes:
-    """A map per layer and head: which step attends to which."""
+    """Draw a map per layer and head: which step attends to which."""
     steps, layers, heads, _ = inspection.attention.shape
     shown = np.where(inspection.mask[:, None, None], inspection.attention, np.nan)
     shown[~inspection.active] = np.nan
@@ -70,7 +70,7 @@ def _maps(inspection: Inspection) -> bytes:
         for layer in range(layers):
             for head in range(heads):
                 axes = grid[layer, head]
-                _shade_away(axes, inspection, is_map=True)
+                _shade_inactive(axes, inspection, is_map=True)
                 picture = axes.imshow(shown[:, layer, head], cmap="magma_r", norm=norm, interpolation="nearest")
                 _trial_lines(axes, inspection, is_map=True)
                 axes.set_title(f"layer {layer}, head {head}")
@@ -81,26 +81,28 @@ def _maps(inspection: Inspection) -> bytes:
         for axes in grid[:, 0]:
             axes.set_ylabel("step that attends")
         figure.colorbar(picture, ax=grid.ravel().tolist(), label="share of attention", shrink=0.8, extend="max")
-        figure.suptitle(_heading(inspection, "what each step attends to; grey: the agent was away"), x=0.01, ha="left")
+        figure.suptitle(
+            _heading(inspection, "what each step attends to; gray: the agent was inactive"), x=0.01, ha="left"
+        )
 
     return png(draw, (2.6 * heads + 1.2, 2.7 * layers + 0.7))
 
 
 def _bars(inspection: Inspection) -> bytes:
-    """A bar per head: how its attention is spread over the past."""
+    """Draw a bar per head: how its attention is spread over the past."""
     shares = shares_by_past(inspection)
     layers, heads = inspection.attention.shape[1:3]
     counted = inspection.attention[inspection.active].astype(np.float64)
-    surprise = -(counted * np.log(np.maximum(counted, 1e-30))).sum(-1)
-    reach = np.exp(surprise).mean(0) if len(counted) else np.zeros((layers, heads))
-    colours = ("#2f5d8a", "#8fb3d9", "#d9c28f", "#b3472d")
+    entropy = -(counted * np.log(np.maximum(counted, 1e-30))).sum(-1)
+    reach = np.exp(entropy).mean(0) if len(counted) else np.zeros((layers, heads))
+    colors = ("#2f5d8a", "#8fb3d9", "#d9c28f", "#b3472d")
 
     def draw(figure: Figure) -> None:
         axes = figure.subplots()
         names = [f"layer {layer}, head {head}" for layer in range(layers) for head in range(heads)]
         left = np.zeros(len(names))
-        for (name, share), colour in zip(shares.items(), colours, strict=False):
-            axes.barh(names, share.ravel(), left=left, color=colour, label=name, height=0.72)
+        for (name, share), color in zip(shares.items(), colors, strict=False):
+            axes.barh(names, share.ravel(), left=left, color=color, label=name, height=0.72)
             left += share.ravel()
         for place, count in enumerate(reach.ravel()):
             axes.text(1.01, place, f"{count:.1f} steps", va="center", fontsize=8.0)
@@ -109,13 +111,13 @@ def _bars(inspection: Inspection) -> bytes:
         axes.set_xlabel("share of attention, mean over the steps in which the agent was active")
         axes.legend(ncols=4, loc="lower left", bbox_to_anchor=(0.0, 1.0), handlelength=1.2, columnspacing=1.2)
         axes.text(1.01, -0.75, "spread over about", fontsize=8.0, va="bottom")
-        figure.suptitle(_heading(inspection, "where heads look"), x=0.01, ha="left")
+        figure.suptitle(_heading(inspection, "what heads attend to"), x=0.01, ha="left")
 
     return png(draw, (8.4, 1.5 + 0.32 * layers * heads))
 
 
 def _mask_effect(inspection: Inspection) -> bytes:
-    """What would change if steps were seen in which nobody was there."""
+    """Draw what would change without the mask of inactive steps."""
     share = share_on_inactive(inspection)
     share[~inspection.active] = np.nan
     change, divergence = (
@@ -129,8 +131,8 @@ def _mask_effect(inspection: Inspection) -> bytes:
         grid = figure.subplots(3, 1, sharex=True, height_ratios=(1.6, 1.0, 1.0))
         for layer in range(layers):
             for head in range(heads):
-                colour, line = HEADS[head % len(HEADS)], ("-", "--", ":", "-.")[layer % 4]
-                grid[0].plot(share[:, layer, head], line, color=colour, lw=1.2, label=f"layer {layer}, head {head}")
+                color, line = HEADS[head % len(HEADS)], ("-", "--", ":", "-.")[layer % 4]
+                grid[0].plot(share[:, layer, head], line, color=color, lw=1.2, label=f"layer {layer}, head {head}")
         grid[0].set_title("share of attention that inactive steps would get")
         grid[0].set_ylim(0.0, min(max(float(np.nanmax(share, initial=0.0)) * 1.1, 0.05), 1.0))
         grid[0].legend(ncols=min(heads, 4), loc="upper left", bbox_to_anchor=(0.0, -0.02), handlelength=2.0)
@@ -138,22 +140,22 @@ def _mask_effect(inspection: Inspection) -> bytes:
         grid[1].axhline(0.0, color=QUIET, lw=0.8)
         grid[1].set_title("change of the value")
         grid[2].plot(divergence, color=HEADS[3], lw=1.2)
-        grid[2].set_title("divergence of the distribution of actions, nats")
+        grid[2].set_title("KL divergence of the action distribution, nats")
         grid[2].set_ylim(bottom=0.0)
         grid[2].set_xlabel("step")
         for axes in grid:
             _mark_steps(axes, inspection)
-        what = "what would change without the mask of inactive steps; grey: the agent was away"
+        what = "what would change without the mask of inactive steps; gray: the agent was inactive"
         if not has_effect:
-            what += "\nno step remembered an inactive one, so the mask changed nothing here"
+            what += "\nno inactive step was in memory, so the mask changes nothing here"
         figure.suptitle(_heading(inspection, what), x=0.01, ha="left")
 
     return png(draw, (8.4, 6.6 + 0.2 * -(-heads * layers // 4)))
 
 
 def _course(inspection: Inspection) -> bytes:
-    """Value, randomness, actions and memory over the steps."""
-    away = ~inspection.active
+    """Draw value, entropy, actions and memory over the steps."""
+    inactive = ~inspection.active
     panels: list[tuple[str, list[tuple[str, NDArray[Any]]]]] = [
         ("value", [("", inspection.value)]),
         ("entropy of the action, nats", [("", inspection.entropy)]),
@@ -165,7 +167,7 @@ def _course(inspection: Inspection) -> bytes:
         grid = figure.subplots(len(panels), 1, sharex=True)
         for axes, (title, lines) in zip(grid, panels, strict=True):
             for k, (name, values) in enumerate(lines):
-                there = values if title == "memory, steps" else np.where(away, np.nan, values)
+                there = values if title == "memory, steps" else np.where(inactive, np.nan, values)
                 style = "steps-mid" if title == "action" else "default"
                 axes.plot(there, color=HEADS[(0, 3)[k]], lw=1.2, label=name, drawstyle=style)
             axes.set_title(title)
@@ -173,13 +175,13 @@ def _course(inspection: Inspection) -> bytes:
                 axes.legend(ncols=2, loc="lower right", bbox_to_anchor=(1.0, 1.0), borderpad=0.0)
             _mark_steps(axes, inspection)
         grid[-1].set_xlabel("step")
-        figure.suptitle(_heading(inspection, "the drive; grey: the agent was away"), x=0.01, ha="left")
+        figure.suptitle(_heading(inspection, "time series; gray: the agent was inactive"), x=0.01, ha="left")
 
     return png(draw, (8.4, 7.2))
 
 
 def _seen_count(inspection: Inspection) -> NDArray[Any]:
-    """(T,) how many steps each step sees beside itself."""
+    """Return (T,) the number of steps that each step attends to beside itself."""
     return np.maximum(inspection.mask.sum(1) - 1, 0)
 
 
@@ -188,23 +190,23 @@ def _heading(inspection: Inspection, what: str) -> str:
 
 
 def _mark_steps(axes: Axes, inspection: Inspection) -> None:
-    """Steps from the first to the last, where the agent was away, and where trials begin."""
+    """Set the range of steps, shade inactive ones, and mark where trials start."""
     axes.set_xlim(-0.5, len(inspection.trial) - 0.5)
-    _shade_away(axes, inspection)
+    _shade_inactive(axes, inspection)
     _trial_lines(axes, inspection)
 
 
-def _shade_away(axes: Axes, inspection: Inspection, is_map: bool = False) -> None:
-    """Grey over the steps in which the agent was away."""
+def _shade_inactive(axes: Axes, inspection: Inspection, is_map: bool = False) -> None:
+    """Shade the steps in which the agent was inactive."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], ~inspection.active, [False]]).astype(int)))
     for first, end in zip(edges[::2], edges[1::2], strict=True):
-        axes.axvspan(first - 0.5, end - 0.5, color=AWAY, lw=0, zorder=0)
+        axes.axvspan(first - 0.5, end - 0.5, color=INACTIVE, lw=0, zorder=0)
         if is_map:
-            axes.axhspan(first - 0.5, end - 0.5, color=AWAY, lw=0, zorder=0)
+            axes.axhspan(first - 0.5, end - 0.5, color=INACTIVE, lw=0, zorder=0)
 
 
 def _trial_lines(axes: Axes, inspection: Inspection, is_map: bool = False) -> None:
-    """A line where a trial begins."""
+    """Draw a line where a trial starts."""
     for step in np.flatnonzero(np.diff(inspection.trial)) + 0.5:
         axes.axvline(step, color=INK, lw=0.7, ls=(0, (4, 3)))
         if is_map:

@@ -1,4 +1,4 @@
-"""What went on in a policy for one agent, step by step, as arrays, as JSON lines and as an .npz file."""
+"""Records of a policy for one agent, step by step, as arrays, as JSON lines and as an .npz file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Counts = NDArray[np.int32]
 
 @dataclass
 class StepRecord:
-    """One step of one agent. Ages: 0 is the step itself, 1 the one before it, and so on."""
+    """One step of one agent. Ages: 0 is the step itself, 1 the step before."""
 
     agent: int
     trial: int
@@ -41,27 +41,27 @@ class StepRecord:
 
 @dataclass(frozen=True)
 class Inspection:
-    """T steps of one agent; L layers of N heads, none for cores without attention. S numbers are observed.
+    """T steps of one agent; L layers of N heads, none for cores without attention; S numbers per observation.
 
-    "Free" is what would have been, had the mask of inactive steps been lifted for this one step.
+    "Free" values are those without the mask of inactive steps, for this one step.
     """
 
     agent: int
     trial: Counts  # (T,)
-    attempt: Counts  # (T,) the number of the agent's own episode: rises where memory was cleared
-    active: Flags  # (T,) whether the agent was there
+    attempt: Counts  # (T,) the number of the agent's own episode, which rises where memory is cleared
+    active: Flags  # (T,)
     observation: Floats  # (T, S)
-    action: Floats  # (T, 2) as DriveEnv.step takes it
-    scores: Floats  # (T, numbers) of the distribution that the action is from: see policy/heads.py
-    entropy: Floats  # (T,) of that distribution, nats
+    action: Floats  # (T, 2) for DriveEnv.step
+    scores: Floats  # (T, numbers) logits of the action distribution, see policy/heads.py
+    entropy: Floats  # (T,) of the action distribution, nats
     value: Floats  # (T,)
-    cache_length: Counts  # (T,) steps of the episode before this one: its position
-    mask: Flags  # (T, T) whether a step (first) sees another (second); also what is not remembered any more is unseen
-    attention: Floats  # (T, L, N, T) weights of what is seen, summing to 1
+    cache_length: Counts  # (T,) steps of the episode before this one, which is its position
+    mask: Flags  # (T, T) whether a step (first) attends to another (second)
+    attention: Floats  # (T, L, N, T) attention weights, which sum to 1
     free_mask: Flags  # (T, T)
     free_attention: Floats  # (T, L, N, T)
-    free_value_change: Floats  # (T,) by how much the value would be higher
-    free_divergence: Floats  # (T,) of the distribution of actions, nats
+    free_value_change: Floats  # (T,) free value minus value
+    free_divergence: Floats  # (T,) of the action distribution, nats
 
     @property
     def has_attention(self) -> bool:
@@ -69,7 +69,7 @@ class Inspection:
 
     @classmethod
     def of(cls, agent: int, records: Sequence[StepRecord]) -> Inspection:
-        """Join the steps of an agent."""
+        """Stack the steps of an agent."""
 
         def column(name: str, kind: Any) -> NDArray[Any]:
             return np.array([getattr(record, name) for record in records], kind)
@@ -94,7 +94,7 @@ class Inspection:
         )
 
     def lines(self) -> Iterator[dict[str, Any]]:
-        """Each step as plain values; attention as weights of the steps in `sees`, by layer and head."""
+        """Yield each step as plain values; attention has weights of the steps in `sees`, by layer and head."""
         for t in range(len(self.trial)):
             sees = np.flatnonzero(self.mask[t]).tolist()
             free = np.flatnonzero(self.free_mask[t]).tolist()
@@ -145,7 +145,7 @@ def _write_whole(path: Path, write: Callable[[BinaryIO], None]) -> None:
 
 
 def _by_step(by_age: list[NDArray[Any]]) -> NDArray[Any]:
-    """(T, ..., T) from (..., C) by age for each of T steps: what had age a at step t was step t - a."""
+    """Return (T, ..., T) by step from (..., C) by age for each of T steps: age a at step t is step t - a."""
     steps = len(by_age)
     joined = np.zeros((steps, *by_age[0].shape[:-1], steps), by_age[0].dtype)
     for t, values in enumerate(by_age):
@@ -155,7 +155,7 @@ def _by_step(by_age: list[NDArray[Any]]) -> NDArray[Any]:
 
 
 def _short(values: Any) -> Any:
-    """Plain numbers of six digits; the .npz file has all of them."""
+    """Return plain numbers with six digits; the .npz file has all digits."""
     array = np.asarray(values)
     if array.ndim:
         return [_short(value) for value in array]

@@ -1,4 +1,4 @@
-"""The worlds in which a policy is looked at."""
+"""The kinds of worlds for inspection."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from roadworthy.config import Layer
 
 
 class WorldKind(Enum):
-    """Who is there beside the agents that the policy drives."""
+    """Which road users there are beside the agents of the policy."""
 
-    EGO = "ego"  # everybody who can be driven is an ego: nobody else reacts
-    REPLAY = "replay"  # the policy drives the self-driving car among recorded traffic
-    COPLAYERS = "coplayers"  # half of the driven agents are driven by other policies
+    EGO = "ego"  # all agents are egos; nothing else reacts
+    REPLAY = "replay"  # the policy controls the self-driving car among recorded traffic
+    COPLAYERS = "coplayers"  # other policies control half of the agents
 
 
 def world_layer(kind: WorldKind, partners: int = 1) -> Layer:
-    """What a kind of world changes in the simulation that a policy was trained in.
+    """Return the changes of a kind of world to the simulation that a policy was trained in.
 
-    partners: how many policies drive co-players; an episode draws one of them.
+    partners: Number of policies of co-players, of which each episode draws one.
     """
     changes: dict[WorldKind, dict[str, Any]] = {
         WorldKind.EGO: {"control": {"ego_share": 1.0}, "open": {"traffic": 0}},
