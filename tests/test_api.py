@@ -32,6 +32,7 @@ SIGNATURES = {
     "import_scenarios": "files out *format *skip_damaged *processes *progress",
     "load_run": "path",
     "make_env": "scenarios worlds config *seed *device *threads",
+    "train": "config *out *set *eval *sinks *new *trace *progress *on_update *say",
     "score_realism": "pack rollouts *challenge *only *skip_unknown *processes *progress",
 }
 HEAVY = ("numba", "torch", "pyarrow", "scipy", "matplotlib", "numpy", "typer", "av")

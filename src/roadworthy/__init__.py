@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from roadworthy.scenario.importers import import_scenarios as import_scenarios
     from roadworthy.sensitivity.analyze import analyze_sensitivity as analyze_sensitivity
     from roadworthy.sim.make_env import make_env as make_env
+    from roadworthy.training.train import train as train
 
 __version__ = "0.1.0"
 
@@ -28,6 +29,7 @@ _MODULES = {
     "load_run": "roadworthy.record.run",
     "make_env": "roadworthy.sim.make_env",
     "score_realism": "roadworthy.metrics.realism.score_realism",
+    "train": "roadworthy.training.train",
 }
 
 __all__ = ["__version__", *_MODULES]

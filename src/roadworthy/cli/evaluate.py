@@ -58,19 +58,23 @@ def evaluate(
     json: JsonFlag = False,
 ) -> int:
     """Evaluate a policy: one run folder per section. A section that fails does not stop the others."""
-    runs = roadworthy.evaluate(
-        source,
-        policy,
-        out=out,
-        evaluators=evaluators or (),
-        set=overrides or (),
-        workers=workers,
-        step=step,
-        epoch=epoch,
-        new=new,
-        progress=progress,
-        on_outcome=_say,
-    )
+    try:
+        runs = roadworthy.evaluate(
+            source,
+            policy,
+            out=out,
+            evaluators=evaluators or (),
+            set=overrides or (),
+            workers=workers,
+            step=step,
+            epoch=epoch,
+            new=new,
+            progress=progress,
+            on_outcome=_say,
+        )
+    except KeyboardInterrupt:
+        note("the same command resumes this evaluation")
+        raise
     if json:
         result: dict[str, Any] = {"source": source, "out": str(out), "runs": list(map(_plain, runs.outcomes))}
         result |= {"eval_summary": runs.summary, "report": None if runs.report is None else str(runs.report)}
