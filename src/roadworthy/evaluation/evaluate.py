@@ -205,7 +205,11 @@ def evaluate_sections(
             begun: list[Path] = []
             try:
                 subject = placeholder = resolve_policy(_policy_of(section, policy))
-                with showing(section.name) as progress:
+                source = section.config.source if section.config.scenarios is not None else None
+                if source is not None and source.recipe is not None and not source.is_there:
+                    with showing("generating scenarios") as progress:
+                        source.fetch(progress)
+                with showing(f"{section.name}: running episodes") as progress:
                     order = Order(
                         section.name,
                         section.config,
