@@ -20,7 +20,7 @@ import torch
 
 from benchmarks.runner import Measurements, Sizes
 from roadworthy.config import load
-from roadworthy.policy.checkpoint import load_policy, save_policy
+from roadworthy.policy.checkpoint import load_checkpoint, save_policy
 from roadworthy.policy.spec import BASELINES
 from roadworthy.sources import parse_source
 from roadworthy.training.config import TrainConfig
@@ -79,7 +79,7 @@ def _worlds(sizes: Sizes) -> int:
 
 def _baseline(folder: Path, noise: float) -> Path:
     """The shipped baseline with noise on its weights, as a checkpoint of other contents."""
-    checkpoint = load_policy(BASELINES / "town")
+    checkpoint = load_checkpoint(BASELINES / "town")
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
         for weights in checkpoint.policy.parameters():

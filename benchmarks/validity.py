@@ -20,8 +20,8 @@ from pathlib import Path
 
 from roadworthy.evaluation.engines.inline import InlineEngine
 from roadworthy.evaluation.ledger import plan_ledger
+from roadworthy.evaluation.policy_ref import policy_ref, task_of
 from roadworthy.evaluation.sections import read_sections
-from roadworthy.evaluation.subject import subject_of, task_of
 from roadworthy.metrics.exams import PASSED, exam_figures
 from roadworthy.record.episodes import EpisodeResult
 from roadworthy.scenario.detect import BEHAVIORS
@@ -47,7 +47,7 @@ Values = Mapping[str, Mapping[str, list[float]]]  # of each figure of each class
 def take_exams(pack: Path, policy: str) -> Values:
     """Return what a policy's episodes gave, one for each scenario of a pack: figures by class."""
     config = next(s for s in read_sections("behaviors", overrides=[f"scenarios={pack}"]) if not s.is_template).config
-    task = replace(task_of("exams", pack, subject_of(policy), config), trace_figures=(exam_figures,))
+    task = replace(task_of("exams", pack, policy_ref(policy), config), trace_figures=(exam_figures,))
     with Pack(pack) as opened:
         ledger = plan_ledger(opened, list(range(len(opened))), 1, config.seed)
     found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))

@@ -17,6 +17,7 @@ from benchmarks.runner import Measurements, Sizes, resident_bytes
 from roadworthy.evaluation.carry_out import carry_out, one_by_one
 from roadworthy.evaluation.ledger import EpisodeSpec, plan_ledger
 from roadworthy.evaluation.task import Task
+from roadworthy.policy.protocol import Batch, PolicyInfo
 from roadworthy.record import EpisodeResult
 from roadworthy.render.config import VIEWS
 from roadworthy.render.film import Sight, shoot
@@ -27,7 +28,6 @@ from roadworthy.render.views import Story
 from roadworthy.scenario.generate.scenarios import generate_scenario
 from roadworthy.scenario.pack import Pack, PackWriter
 from roadworthy.sim.config import AtGoal, EpisodeConfig, GoalConfig, Mode, OpenConfig, SimConfig
-from roadworthy.sim.env import DriveEnv
 
 FULL_HD = (1920, 1080)
 SMALL = (320, 180)
@@ -36,16 +36,12 @@ SMALL = (320, 180)
 class _Cruise:
     """Keeps going straight on, at a speed that grows slowly."""
 
-    name = "cruise"
+    def start(self, info: PolicyInfo) -> None:
+        assert info.env is not None
+        self._action = np.array(info.env.action_choices, np.float32) // 2
 
-    def start(self, env: DriveEnv) -> None:
-        self._action = np.array(env.action_choices, np.float32) // 2
-
-    def act(self, observations: Any, active: Any, episode_seeds: Any, episode_steps: Any) -> Any:
-        return self._action + np.outer(episode_steps % 40 == 0, (1.0, 0.0))
-
-    def reset(self, mask: Any) -> None:
-        pass
+    def act(self, batch: Batch) -> Any:
+        return self._action + np.outer(batch.steps % 40 == 0, (1.0, 0.0))
 
 
 def speed(found: Measurements, sizes: Sizes) -> None:

@@ -30,6 +30,7 @@ SIGNATURES = {
     "evaluate": "source policy *out *evaluators *set *workers *step *epoch *new *progress *on_outcome",
     "generate": "out *count *seed *steps *classes *processes *progress",
     "import_scenarios": "files out *format *skip_damaged *processes *progress",
+    "load_policy": "spec policy_config *is_greedy *device *conditioning",
     "load_run": "path",
     "make_env": "scenarios worlds config *seed *device *threads",
     "train": "config *out *set *eval *sinks *new *trace *progress *on_update *say",

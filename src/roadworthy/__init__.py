@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from roadworthy.evaluation.evaluate import evaluate as evaluate
     from roadworthy.metrics.realism.score_realism import score_realism as score_realism
+    from roadworthy.policy.load import load_policy as load_policy
     from roadworthy.record.run import load_run as load_run
     from roadworthy.scenario.generate import generate as generate
     from roadworthy.scenario.importers import import_scenarios as import_scenarios
@@ -26,6 +27,7 @@ _MODULES = {
     "evaluate": "roadworthy.evaluation.evaluate",
     "generate": "roadworthy.scenario.generate",
     "import_scenarios": "roadworthy.scenario.importers",
+    "load_policy": "roadworthy.policy.load",
     "load_run": "roadworthy.record.run",
     "make_env": "roadworthy.sim.make_env",
     "score_realism": "roadworthy.metrics.realism.score_realism",

@@ -37,6 +37,12 @@ def is_code(name: str) -> bool:
     return bool(colon and module) and attribute.isidentifier()
 
 
+def with_colon(name: str) -> str:
+    """Return `module.Name` as `module:Name`, and any other name unchanged."""
+    is_dotted = "." in name and all(part.isidentifier() for part in name.split("."))
+    return ":".join(name.rsplit(".", 1)) if is_dotted else name
+
+
 def load(group: str, name: str, what: str) -> Any:
     """Load the extension with this name.
 

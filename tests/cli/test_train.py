@@ -16,7 +16,7 @@ import pytest
 from roadworthy.cli.learning import figures, line, run_facts, table
 from roadworthy.cli.main import main
 from roadworthy.cli.output import console
-from roadworthy.policy.checkpoint import WEIGHTS, load_policy
+from roadworthy.policy.checkpoint import WEIGHTS, load_checkpoint
 from roadworthy.policy.checkpoint_files import newest
 from roadworthy.scenario.pack import Pack
 from roadworthy.training.config import TrainConfig
@@ -52,7 +52,7 @@ def test_a_file_is_trained_with_lines_of_progress_and_a_checkpoint_at_the_end(
     assert main(["train", str(file), "--out", str(out), "--set", "seed=5", "--json"]) == 0
     told = capsys.readouterr()
     result = json.loads(told.out.splitlines()[-1])
-    checkpoint = load_policy(result["checkpoint"])
+    checkpoint = load_checkpoint(result["checkpoint"])
     assert result["step"] == checkpoint.step
     assert result["curve"] == str(out / "curve.png")
     assert (out / "curve.png").read_bytes().startswith(b"\x89PNG")
@@ -75,7 +75,7 @@ def test_a_file_is_trained_with_lines_of_progress_and_a_checkpoint_at_the_end(
     assert main(["train", str(file), "--out", str(out), "--set", "seed=5", "--set", "steps=500"]) == 0
     told = capsys.readouterr()
     assert f"curve: {out / 'curve.png'}\n" in told.out
-    assert load_policy(told.out.splitlines()[0].removeprefix("trained: ")).step >= 500
+    assert load_checkpoint(told.out.splitlines()[0].removeprefix("trained: ")).step >= 500
 
 
 @pytest.mark.row("LEARN-1")
@@ -111,8 +111,8 @@ def test_ctrl_c_writes_a_checkpoint_and_exits_with_130(settings: TrainConfig, tm
     checkpoint = newest(out / "checkpoints")
     assert checkpoint is not None
     assert f"checkpoint: {checkpoint}; the same command resumes" in told
-    assert load_policy(checkpoint).epoch >= 3
-    assert load_policy(checkpoint).step < settings.steps
+    assert load_checkpoint(checkpoint).epoch >= 3
+    assert load_checkpoint(checkpoint).step < settings.steps
     gone_on = run_training(settings, Path(settings.scenarios), out)
     at_once = run_training(settings, Path(settings.scenarios), tmp_path / "at-once")
     assert (gone_on / WEIGHTS).read_bytes() == (at_once / WEIGHTS).read_bytes()
@@ -143,7 +143,7 @@ def test_a_grid_runs_one_after_another_and_makes_one_table(
     assert main([*grid, "--json"]) == 0
     runs = json.loads(capsys.readouterr().out.splitlines()[-1])["runs"]
     assert [run["status"] for run in runs] == ["completed"] * 4
-    assert {load_policy(run["checkpoint"]).policy.config.core.value for run in runs} == {"mlp", "lstm"}
+    assert {load_checkpoint(run["checkpoint"]).policy.config.core.value for run in runs} == {"mlp", "lstm"}
 
 
 @pytest.mark.row("PPO-7")

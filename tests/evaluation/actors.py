@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from roadworthy.sim.env import DriveEnv
+from roadworthy.policy.protocol import Batch, PolicyInfo
 
 COAST = (4, 6)  # no acceleration, straight on
 SPEED_UP = (6, 6)
@@ -21,52 +21,49 @@ BAD_ONE_IN = 8  # by its seed: episodes that bad policies can't stand
 class Cruise:
     """Keeps its speed."""
 
-    name = "cruise"
+    def start(self, info: PolicyInfo) -> None:
+        assert info.env is not None
+        self.env = info.env
 
-    def start(self, env: DriveEnv) -> None:
-        self.env = env
+    def act(self, batch: Batch) -> Any:
+        return np.tile(np.float32(COAST), (len(batch), 1))
 
-    def act(self, observations: Any, active: Any, seeds: NDArray[np.uint64], steps: NDArray[np.int64]) -> Any:
-        return np.tile(np.float32(COAST), (len(active), 1))
-
-    def reset(self, mask: NDArray[np.bool_]) -> None:
+    def reset(self, rows: NDArray[np.bool_]) -> None:
         pass
 
 
 class Coin(Cruise):
     """Succeeds, and quickly, where it starts at 9 m/s or more; elsewhere it stands until the time is up."""
 
-    name = "coin"
-
-    def start(self, env: DriveEnv) -> None:
-        super().start(env)
-        ego = env.observation_layout["ego"]
+    def start(self, info: PolicyInfo) -> None:
+        super().start(info)
+        ego = self.env.observation_layout["ego"]
         self._speed, self._scale = ego.column("speed"), next(f.scale for f in ego.features if f.name == "speed")
-        self._is_quick = np.zeros(env.row_count, np.bool_)
+        self._is_quick = np.zeros(self.env.row_count, np.bool_)
 
-    def act(self, observations: Any, active: Any, seeds: NDArray[np.uint64], steps: NDArray[np.int64]) -> Any:
-        begins = steps == 0
-        self._is_quick[begins] = observations[begins, self._speed] * self._scale >= 9.0
+    def act(self, batch: Batch) -> Any:
+        begins = batch.steps == 0
+        self._is_quick[begins] = batch.observations[begins, self._speed] * self._scale >= 9.0
         return np.where(self._is_quick[:, None], np.float32(SPEED_UP), np.float32(BRAKE))
 
 
 class Wander(Cruise):
     """Draws actions by episode, agent and step, and has a memory of what it did."""
 
-    name = "wander"
+    def start(self, info: PolicyInfo) -> None:
+        super().start(info)
+        self._memory = np.zeros(self.env.row_count, np.int64)
 
-    def start(self, env: DriveEnv) -> None:
-        super().start(env)
-        self._memory = np.zeros(env.row_count, np.int64)
-
-    def act(self, observations: Any, active: Any, seeds: NDArray[np.uint64], steps: NDArray[np.int64]) -> Any:
-        agents = np.arange(len(active)) % self.env.rows_per_world
-        mixed = (seeds >> np.uint64(8)).astype(np.int64) + 7919 * agents + 104729 * steps + 31 * self._memory
-        self._memory += np.where(active, mixed % 5, 0)
+    def act(self, batch: Batch) -> Any:
+        agents = np.arange(len(batch)) % self.env.rows_per_world
+        mixed = (
+            (batch.seeds >> np.uint64(8)).astype(np.int64) + 7919 * agents + 104729 * batch.steps + 31 * self._memory
+        )
+        self._memory += np.where(batch.active, mixed % 5, 0)
         return np.stack([2 + mixed % 5, 4 + mixed // 7 % 5], axis=1).astype(np.float32)
 
-    def reset(self, mask: NDArray[np.bool_]) -> None:
-        self._memory[mask] = 0
+    def reset(self, rows: NDArray[np.bool_]) -> None:
+        self._memory[rows] = 0
 
 
 def bad_rows(active: NDArray[np.bool_], seeds: NDArray[np.uint64], steps: NDArray[np.int64]) -> bool:
@@ -77,45 +74,45 @@ def bad_rows(active: NDArray[np.bool_], seeds: NDArray[np.uint64], steps: NDArra
 class Raises(Wander):
     """Raises in one episode of eight."""
 
-    def act(self, observations: Any, active: Any, seeds: NDArray[np.uint64], steps: NDArray[np.int64]) -> Any:
-        if bad_rows(active, seeds, steps):
+    def act(self, batch: Batch) -> Any:
+        if bad_rows(batch.active, batch.seeds, batch.steps):
             raise ValueError("this policy can't drive here")
-        return super().act(observations, active, seeds, steps)
+        return super().act(batch)
 
 
 class Hangs(Wander):
     """Never returns in one episode of eight."""
 
-    def act(self, observations: Any, active: Any, seeds: NDArray[np.uint64], steps: NDArray[np.int64]) -> Any:
-        while bad_rows(active, seeds, steps):
+    def act(self, batch: Batch) -> Any:
+        while bad_rows(batch.active, batch.seeds, batch.steps):
             time.sleep(0.05)
-        return super().act(observations, active, seeds, steps)
+        return super().act(batch)
 
 
 class Dies(Wander):
     """Is killed in one episode of eight, as by a machine without memory."""
 
-    def act(self, observations: Any, active: Any, seeds: NDArray[np.uint64], steps: NDArray[np.int64]) -> Any:
-        if bad_rows(active, seeds, steps):
+    def act(self, batch: Batch) -> Any:
+        if bad_rows(batch.active, batch.seeds, batch.steps):
             os.kill(os.getpid(), signal.SIGKILL)
-        return super().act(observations, active, seeds, steps)
+        return super().act(batch)
 
 
 class Hoards(Wander):
     """Takes more and more memory in one episode of eight."""
 
-    def act(self, observations: Any, active: Any, seeds: NDArray[np.uint64], steps: NDArray[np.int64]) -> Any:
+    def act(self, batch: Batch) -> Any:
         self._hoard = []
-        while bad_rows(active, seeds, steps):
+        while bad_rows(batch.active, batch.seeds, batch.steps):
             self._hoard.append(np.ones(4_000_000))
             time.sleep(0.03)
-        return super().act(observations, active, seeds, steps)
+        return super().act(batch)
 
 
 class AlwaysHangs(Cruise):
     """Never returns."""
 
-    def act(self, observations: Any, active: Any, seeds: NDArray[np.uint64], steps: NDArray[np.int64]) -> Any:
+    def act(self, batch: Batch) -> Any:
         while True:
             time.sleep(0.05)
 
@@ -123,7 +120,7 @@ class AlwaysHangs(Cruise):
 class AlwaysHoards(Cruise):
     """Takes more and more memory, and never returns."""
 
-    def act(self, observations: Any, active: Any, seeds: NDArray[np.uint64], steps: NDArray[np.int64]) -> Any:
+    def act(self, batch: Batch) -> Any:
         self._hoard = []
         while True:
             self._hoard.append(np.ones(4_000_000))
@@ -133,22 +130,20 @@ class AlwaysHoards(Cruise):
 class AlwaysDies(Cruise):
     """Is killed at once."""
 
-    def act(self, observations: Any, active: Any, seeds: NDArray[np.uint64], steps: NDArray[np.int64]) -> Any:
+    def act(self, batch: Batch) -> Any:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
 class AlwaysRaises(Cruise):
     """Can't be made to drive."""
 
-    def start(self, env: DriveEnv) -> None:
+    def start(self, info: PolicyInfo) -> None:
         raise ValueError("this policy drives nowhere")
 
 
 class Slow(Wander):
     """Takes its time, so that it can be interrupted."""
 
-    name = "slow"
-
-    def act(self, observations: Any, active: Any, seeds: NDArray[np.uint64], steps: NDArray[np.int64]) -> Any:
+    def act(self, batch: Batch) -> Any:
         time.sleep(0.002)
-        return super().act(observations, active, seeds, steps)
+        return super().act(batch)

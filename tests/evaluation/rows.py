@@ -10,7 +10,7 @@ import numpy as np
 
 from roadworthy.evaluation.ledger import Ledger
 from roadworthy.evaluation.task import Task
-from roadworthy.policy.actor import Actor
+from roadworthy.policy.protocol import Policy
 from roadworthy.record.episodes import PLACE_FIELDS, EpisodeResult
 from roadworthy.record.traces import Trace
 from roadworthy.scenario.pack import Pack
@@ -19,9 +19,9 @@ from roadworthy.sim.config import ControlConfig, EpisodeConfig, SimConfig
 SHORT = SimConfig(episode=EpisodeConfig(1, 40), control=ControlConfig(rows=4))
 
 
-def task_of(pack: Pack, make_actor: Callable[[], Actor], worlds: int = 4, env: SimConfig = SHORT) -> Task:
+def task_of(pack: Pack, make_policy: Callable[[], Policy], worlds: int = 4, env: SimConfig = SHORT) -> Task:
     """A task in the worlds of a pack."""
-    return Task("test", pack.path, env, make_actor, worlds)
+    return Task("test", pack.path, env, make_policy, worlds)
 
 
 class Results(list[EpisodeResult]):

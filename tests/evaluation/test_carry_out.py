@@ -10,8 +10,9 @@ import pytest
 from numpy.typing import NDArray
 
 from roadworthy.evaluation.carry_out import carry_out, one_by_one
-from roadworthy.evaluation.crew import Crew
 from roadworthy.evaluation.ledger import plan_ledger
+from roadworthy.policy.coplayers import CoplayerPolicy
+from roadworthy.policy.protocol import Batch, PolicyInfo
 from roadworthy.record.episodes import EpisodeResult
 from roadworthy.scenario.pack import Pack
 from roadworthy.sim.config import (
@@ -26,7 +27,6 @@ from roadworthy.sim.config import (
     Others,
     SimConfig,
 )
-from roadworthy.sim.env import DriveEnv
 from roadworthy.sim.state import COPLAYER, EGO, EVENT_COLLISION, EVENT_GOAL, HEADING, IS_PRESENT, SPEED, X, Y
 from tests.evaluation.actors import BRAKE, COAST, SPEED_UP, Coin, Cruise, Wander
 from tests.evaluation.rows import SHORT, Results, task_of
@@ -57,10 +57,10 @@ class Watched(Wander):
         self.frames: list[NDArray[np.float32]] = []
         self.starts: list[NDArray[np.float32]] = []
 
-    def act(self, observations: Any, active: Any, seeds: NDArray[np.uint64], steps: NDArray[np.int64]) -> Any:
+    def act(self, batch: Batch) -> Any:
         self.starts.append(self.env.agents[0, [X, Y, HEADING, SPEED]].copy())
         self.present = self.env.agent_flags[0, IS_PRESENT].copy()
-        return super().act(observations, active, seeds, steps)
+        return super().act(batch)
 
 
 @pytest.mark.row("TRIAL-7")
@@ -156,18 +156,18 @@ class Forgetful(Wander):
     def __init__(self) -> None:
         self.ages: list[tuple[NDArray[np.bool_], NDArray[np.int64], NDArray[np.int64]]] = []
 
-    def start(self, env: DriveEnv) -> None:
-        super().start(env)
-        self.age = np.full(env.row_count, -100)
+    def start(self, info: PolicyInfo) -> None:
+        super().start(info)
+        self.age = np.full(self.env.row_count, -100)
 
-    def act(self, observations: Any, active: Any, seeds: NDArray[np.uint64], steps: NDArray[np.int64]) -> Any:
-        self.ages.append((np.array(active), self.age.copy(), steps.copy()))
+    def act(self, batch: Batch) -> Any:
+        self.ages.append((np.array(batch.active), self.age.copy(), batch.steps.copy()))
         self.age += 1
-        return super().act(observations, active, seeds, steps)
+        return super().act(batch)
 
-    def reset(self, mask: NDArray[np.bool_]) -> None:
-        super().reset(mask)
-        self.age[mask] = 0
+    def reset(self, rows: NDArray[np.bool_]) -> None:
+        super().reset(rows)
+        self.age[rows] = 0
 
 
 @pytest.mark.row("EVAL-8")
@@ -197,9 +197,9 @@ def test_an_agent_that_starts_anew_in_a_running_world_has_forgotten(tmp_path_fac
     pack = pack_of(tmp_path_factory.mktemp("respawn") / "respawn.pack", *scenes)
     actor = Forgetful()
 
-    def straight_on(observations: Any, active: Any, seeds: Any, steps: Any) -> Any:
-        Forgetful.act(actor, observations, active, seeds, steps)
-        return np.tile(np.float32((4, 6)), (len(active), 1))
+    def straight_on(batch: Batch) -> Any:
+        Forgetful.act(actor, batch)
+        return np.tile(np.float32((4, 6)), (len(batch), 1))
 
     actor.act = straight_on  # type: ignore[method-assign]
     env = SimConfig(
@@ -259,22 +259,22 @@ def test_wall_seconds_and_places_are_told(streets: Pack) -> None:
 class Brakes(Cruise):
     """Stops."""
 
-    def act(self, observations: Any, active: Any, seeds: NDArray[np.uint64], steps: NDArray[np.int64]) -> Any:
-        return np.tile(np.float32(BRAKE), (len(active), 1))
+    def act(self, batch: Batch) -> Any:
+        return np.tile(np.float32(BRAKE), (len(batch), 1))
 
 
 class Hurries(Cruise):
     """Speeds up."""
 
-    def act(self, observations: Any, active: Any, seeds: NDArray[np.uint64], steps: NDArray[np.int64]) -> Any:
-        return np.tile(np.float32(SPEED_UP), (len(active), 1))
+    def act(self, batch: Batch) -> Any:
+        return np.tile(np.float32(SPEED_UP), (len(batch), 1))
 
 
 @pytest.mark.row("TRIAL-9")
 def test_the_partner_that_an_episode_has_drawn_drives_its_coplayers(streets: Pack) -> None:
     env = replace(SHORT, control=ControlConfig(rows=4, ego_share=0.5), hidden=HiddenConfig(partners=2))
     partners: set[float | str] = set()
-    for result in run(streets, Crew(Cruise, [Brakes, Hurries]), env, worlds=4):
+    for result in run(streets, CoplayerPolicy(Cruise, [Brakes, Hurries]), env, worlds=4):
         trace, partner = result.trace, result.episode.factors["partner"]
         assert trace is not None
         partners.add(partner)

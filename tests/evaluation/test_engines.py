@@ -18,9 +18,9 @@ from roadworthy.evaluation.engines.inline import InlineEngine
 from roadworthy.evaluation.engines.workers import Limits, WorkersEngine
 from roadworthy.evaluation.ledger import Ledger, plan_ledger
 from roadworthy.evaluation.probe import probe
-from roadworthy.policy.actor import load_actor
 from roadworthy.policy.checkpoint import save_policy
 from roadworthy.policy.config import PolicyConfig
+from roadworthy.policy.load import load_policy
 from roadworthy.policy.network import PolicyNetwork
 from roadworthy.record.episodes import EpisodeResult
 from roadworthy.scenario.pack import Pack
@@ -114,7 +114,7 @@ def test_a_network_gives_the_same_rows_whoever_runs_it(
     torch.manual_seed(3)
     config = parse({"core": core, "encoder": 8, "hidden": 16}, PolicyConfig)
     policy = PolicyNetwork(config, layout(env), ACTION_CHOICES[env.model])
-    maker = partial(load_actor, str(save_policy(tmp_path / "policy", policy)))
+    maker = partial(load_policy, str(save_policy(tmp_path / "policy", policy)))
     ledger = plan_ledger(streets, range(5), 1, seed=1)
     rows = []
     for engine, worlds in ((InlineEngine(), 1), (InlineEngine(), 5), (pool, 2)):

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from roadworthy.evaluation.engines.workers import Limits, WorkersEngine
 from roadworthy.evaluation.probe import probe
+from roadworthy.policy.protocol import Batch
 from roadworthy.scenario.pack import Pack
 from tests.evaluation.actors import AlwaysHangs, Cruise, Wander
 from tests.evaluation.rows import task_of
@@ -20,24 +21,24 @@ Rows = NDArray[np.int64]
 class Leaks(Wander):
     """One row's action depends on another row."""
 
-    def act(self, observations: Any, active: Any, seeds: NDArray[np.uint64], steps: Rows) -> Any:
-        beside = np.roll(observations, self.env.rows_per_world, axis=0)
-        return np.stack([np.floor(np.abs(beside).sum(axis=1) * 100) % 7, np.full(len(active), 6)], axis=1)
+    def act(self, batch: Batch) -> Any:
+        beside = np.roll(batch.observations, self.env.rows_per_world, axis=0)
+        return np.stack([np.floor(np.abs(beside).sum(axis=1) * 100) % 7, np.full(len(batch), 6)], axis=1)
 
 
 class Shares(Wander):
     """All rows have one memory."""
 
-    def act(self, observations: Any, active: Any, seeds: NDArray[np.uint64], steps: Rows) -> Any:
+    def act(self, batch: Batch) -> Any:
         self._memory[:] = self._memory.sum()
-        return super().act(observations, active, seeds, steps)
+        return super().act(batch)
 
 
 class Counts(Cruise):
     """Acts by the size of the batch."""
 
-    def act(self, observations: Any, active: Any, seeds: NDArray[np.uint64], steps: Rows) -> Any:
-        return np.full((len(active), 2), min(len(active) // 4, 6), np.float32)
+    def act(self, batch: Batch) -> Any:
+        return np.full((len(batch), 2), min(len(batch) // 4, 6), np.float32)
 
 
 class Draws(Cruise):
@@ -46,37 +47,37 @@ class Draws(Cruise):
     def start(self, env: Any) -> None:
         self.draw = np.random.default_rng()
 
-    def act(self, observations: Any, active: Any, seeds: NDArray[np.uint64], steps: Rows) -> Any:
-        return self.draw.integers(0, (7, 13), (len(active), 2))
+    def act(self, batch: Batch) -> Any:
+        return self.draw.integers(0, (7, 13), (len(batch), 2))
 
 
 class Remembers(Wander):
     """Never forgets."""
 
-    def reset(self, mask: NDArray[np.bool_]) -> None:
+    def reset(self, rows: NDArray[np.bool_]) -> None:
         pass
 
 
 class Scribbles(Cruise):
     """Writes to what it was shown."""
 
-    def act(self, observations: Any, active: Any, seeds: NDArray[np.uint64], steps: Rows) -> Any:
-        observations *= 0.5
-        return super().act(observations, active, seeds, steps)
+    def act(self, batch: Batch) -> Any:
+        np.multiply(batch.observations, 0.5, out=batch.observations)
+        return super().act(batch)
 
 
 class Flat(Cruise):
     """Gives one number per row."""
 
-    def act(self, observations: Any, active: Any, seeds: NDArray[np.uint64], steps: Rows) -> Any:
-        return np.zeros(len(active))
+    def act(self, batch: Batch) -> Any:
+        return np.zeros(len(batch))
 
 
 class Words(Cruise):
     """Gives no numbers."""
 
-    def act(self, observations: Any, active: Any, seeds: NDArray[np.uint64], steps: Rows) -> Any:
-        return np.full((len(active), 2), "left")
+    def act(self, batch: Batch) -> Any:
+        return np.full((len(batch), 2), "left")
 
 
 @pytest.mark.row("EVAL-10")
@@ -87,7 +88,7 @@ class Words(Cruise):
         (Shares, "what runs in other rows"),
         (Draws, "a generator of its own"),
         (Counts, "the number of worlds"),
-        (Remembers, "reset(mask) has to clear"),
+        (Remembers, "reset(rows) has to clear"),
         (Scribbles, "wrote to the observations"),
         (Flat, "two per row"),
         (Words, "expected numbers"),

@@ -21,7 +21,9 @@ from roadworthy.evaluation.rescore import rescore
 from roadworthy.evaluation.sections import Section, read_sections
 from roadworthy.metrics.realism import CHALLENGE_2024, FIGURES, score_rollouts, task_agents
 from roadworthy.metrics.realism.traced import traced_rollouts
-from roadworthy.policy.actor import load_actor
+from roadworthy.policy import protocol
+from roadworthy.policy.load import load_policy
+from roadworthy.policy.protocol import PolicyInfo, drive_batch
 from roadworthy.record import Run
 from roadworthy.scenario.pack import Pack
 from roadworthy.scenario.schema import AgentType, FeatureKind, Scenario
@@ -123,15 +125,15 @@ def test_rollouts_are_what_the_simulator_did(tmp_path: Path, scenes: Pack) -> No
         env = DriveEnv(run.pack, 1, take_up(run).env, sampling=False)
         env.reset()
         env.assign(0, episode.scenario, episode.seed)
-        actor, seeds = load_actor("random"), np.full(env.row_count, episode.seed, np.uint64)
-        actor.start(env)
+        policy, seeds = load_policy("random"), np.full(env.row_count, episode.seed, np.uint64)
+        protocol.start(policy, PolicyInfo.of_drive_env(env))
         for step in range(FUTURE):
             steps = np.full(env.row_count, step)
             watched: list[Any] = []
             env.set_pre_reset_callback(lambda env=env, watched=watched: watched.append(env.agents[0].copy()))  # type: ignore[misc]
             sources = env.agent_flags[0, SOURCE].tolist()
             columns = [sources.index(agent) for agent in agents.tolist()]
-            env.step(actor.act(env.observations, env.signals.active, seeds, steps))
+            env.step(policy.act(drive_batch(env, seeds, steps)))
             x, y, heading = (watched[0][line, columns] for line in (X, Y, HEADING))
             np.testing.assert_array_equal(rollouts.x[place, :, step], np.float32(x + np.float64(1000.0)))
             np.testing.assert_array_equal(rollouts.y[place, :, step], np.float32(y - np.float64(2000.0)))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -14,7 +13,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 
-from roadworthy.jobs.policies import PolicyTimeout
+from roadworthy.policy.protocol import Batch, PolicyInfo, PolicyTimeout
 
 QUICK, SLOW = 8, 48  # steps of an episode that succeeds and of one that fails
 BITS = 8  # of the number that a picture shows
@@ -188,22 +187,25 @@ def three() -> VectorEnv[Any, Any, Any]:
 
 
 class Remembering:
-    """A policy whose action depends on all that it saw in the episode; it may be told to fail."""
+    """A policy whose action depends on everything that it saw in the episode; it can raise at a given call."""
 
     def __init__(self, breaks_at: int = -1) -> None:
-        self._seen: dict[int, float] = {}
         self._calls, self._breaks_at = 0, breaks_at
 
-    def reset(self, env: int, seed: int, instruction: str | None) -> None:
-        self._seen[env] = seed % 7 + len(instruction or "")
+    def start(self, info: PolicyInfo) -> None:
+        self._seen = np.zeros(info.row_count)
 
-    def act(self, envs: Sequence[int], observations: Sequence[Any]) -> list[int]:
+    def reset(self, rows: Any) -> None:
+        self._seen[rows] = 0.0
+
+    def act(self, batch: Batch) -> Any:
         self._calls += 1
         if self._calls == self._breaks_at:
             raise RuntimeError("the policy lost its mind")
-        for env, observation in zip(envs, observations, strict=True):
-            self._seen[env] += float(np.abs(observation).sum())
-        return [int(self._seen[env] * 10.0) % 3 for env in envs]
+        assert batch.instructions is not None
+        firsts = batch.seeds % 7 + [len(text or "") for text in batch.instructions]
+        self._seen[batch.rows] += np.where(batch.steps == 0, firsts, 0) + np.abs(batch.observations).sum(axis=1)
+        return (self._seen[batch.rows] * 10.0).astype(np.int64) % 3
 
 
 class Forgetful(Remembering):
@@ -213,11 +215,11 @@ class Forgetful(Remembering):
         super().__init__()
         self._resets = 0
 
-    def reset(self, env: int, seed: int, instruction: str | None) -> None:
+    def reset(self, rows: Any) -> None:
         self._resets += 1
         if self._resets == 2:
             raise PolicyTimeout("nobody answers")
-        super().reset(env, seed, instruction)
+        super().reset(rows)
 
 
 def half_of_the_steps(ended: Any) -> float:

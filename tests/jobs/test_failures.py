@@ -41,10 +41,10 @@ def episodes(record: JobRecord) -> list[dict[str, Any]]:
         ),
         ({"arguments": {"breaks_at": "step", "chance": 0.0}}, "the last with RuntimeError: the floor gave way", "step"),
         ({"policy": "tests.jobs.arenas:Remembering", "policy_config": {"breaks_at": 37}}, "lost its mind", "act"),
-        ({"environment": "tests.jobs.arenas:Corridors"}, "has no attribute 'Corridors'", "imported"),
-        ({"policy": "nobody"}, "policy 'nobody' is unknown", "load_policy"),
+        ({"environment": "tests.jobs.arenas:Corridors"}, "has no attribute 'Corridors'", "load_code"),
+        ({"policy": "nobody"}, "unknown policy 'nobody'", "load_policy"),
         ({"arguments": {"colour": "red"}}, "unexpected keyword argument 'colour'", "open_envs"),
-        ({"metrics": ("tests.jobs.arenas:nothing",)}, "metric 'tests.jobs.arenas:nothing' can't be imported", "play"),
+        ({"metrics": ("tests.jobs.arenas:nothing",)}, "can't load metric 'tests.jobs.arenas:nothing'", "play"),
     ],
     ids=["build", "reset", "step", "policy", "no environment", "no policy", "argument", "no metric"],
 )

@@ -14,15 +14,16 @@ from torch import Tensor
 from roadworthy.config import parse
 from roadworthy.errors import UsageError
 from roadworthy.evaluation.evaluate import evaluate_sections
+from roadworthy.evaluation.policy_ref import policy_maker, policy_ref
 from roadworthy.evaluation.sections import chosen, read_sections
-from roadworthy.evaluation.subject import actor_maker, subject_of
 from roadworthy.evaluation.training import training_of
-from roadworthy.policy import noise
-from roadworthy.policy.actor import load_actor
-from roadworthy.policy.checkpoint import load_policy, save_policy
+from roadworthy.policy import noise, protocol
+from roadworthy.policy.checkpoint import load_checkpoint, save_policy
 from roadworthy.policy.config import ConditioningConfig
+from roadworthy.policy.load import load_policy
 from roadworthy.policy.network import PolicyNetwork
-from roadworthy.policy.neural import NeuralActor
+from roadworthy.policy.neural import NeuralPolicy
+from roadworthy.policy.protocol import PolicyInfo, drive_batch
 from roadworthy.policy.spec import BASELINES
 from roadworthy.record import Run
 from roadworthy.scenario.generate.scenarios import generate_scenario
@@ -95,19 +96,19 @@ def figures(folder: Path, figure: str, *, towns: int, agents: int, steps: int) -
 def test_where_a_collision_costs_more_the_baseline_asks_for_less_acceleration(tmp_path: Path) -> None:
     """In situations that are the same to the bit but for the weight; a sign test over agents."""
     pack = held_out(tmp_path, towns=6)
-    trained = load_policy(BASELINE)
+    trained = load_checkpoint(BASELINE)
     config = parse(trained.about["train"]["env"], SimConfig)
     config = replace(config, control=replace(config.control, rows=8), open=replace(config.open, agents=8))
     env = DriveEnv(pack, 6, config, seed=1, threads=1)
-    actor = load_actor(BASELINE, is_greedy=True)
+    driver = load_policy(BASELINE, is_greedy=True)
     env.reset()
-    actor.start(env)
+    protocol.start(driver, PolicyInfo.of_drive_env(env))
     seen, active = [], []
     for step in range(40):
         seen.append(torch.tensor(env.observations))
         active.append(torch.tensor(env.signals.active))
         seeds = np.zeros(env.row_count, np.uint64)
-        env.step(actor.act(env.observations, env.signals.active, seeds, np.full(env.row_count, step)))
+        env.step(driver.act(drive_batch(env, seeds, np.full(env.row_count, step))))
     careful, careless = (asked_acceleration(trained.policy, torch.stack(seen[::4]), weight) for weight in (-6.0, -0.5))
     is_active = torch.stack(active[::4])
     less = torch.where(is_active, careful - careless, 0.0).sum(0)[is_active.any(0)] < 0.0
@@ -130,16 +131,16 @@ def asked_acceleration(policy: PolicyNetwork, seen: Tensor, collision_weight: fl
 def test_an_evaluator_s_section_can_fix_a_trait(tmp_path: Path) -> None:
     """One that is not given is drawn for each agent; one that the policy does not have is refused."""
     conditioning = ConditioningConfig(ent_coef=(0.0, 0.1), gamma=(0.9, 1.0))
-    subject = subject_of(str(save_policy(tmp_path / "policy", small_policy("mlp", conditioning=conditioning))))
+    ref = policy_ref(str(save_policy(tmp_path / "policy", small_policy("mlp", conditioning=conditioning))))
 
     def told(values: str) -> list[list[float]]:
         """The conditioning of four agents, as places in their ranges."""
         file = tmp_path / "asked.toml"
         file.write_text(f'[eval.x]\ntype = "multi_scenario"\nscenarios = "a.pack"\ntraits = {{ {values} }}')
         (section,) = read_sections(file)
-        actor = actor_maker(subject, section.config)()
-        assert isinstance(actor, NeuralActor)
-        places = actor._told(noise.keys_of(5, torch.arange(4)))
+        driver = policy_maker(ref, section.config)()
+        assert isinstance(driver, NeuralPolicy)
+        places = driver._told(noise.keys_of(5, torch.arange(4)))
         assert places is not None
         return places.tolist()
 

@@ -15,7 +15,7 @@ import torch
 from safetensors.torch import load_file
 
 from roadworthy.errors import CheckpointError
-from roadworthy.policy.checkpoint import ABOUT, WEIGHTS, load_policy, put_weights, save_policy
+from roadworthy.policy.checkpoint import ABOUT, WEIGHTS, load_checkpoint, put_weights, save_policy
 from roadworthy.policy.checkpoint_files import newest, remove_partial_checkpoints, resolve_checkpoint
 from roadworthy.policy.config import ActionDistribution, ConditioningConfig
 from roadworthy.policy.network import PolicyNetwork
@@ -64,7 +64,7 @@ def test_a_policy_comes_back_as_it_was(core: str, settings: Any, tmp_path: Path)
     counters = {"step": 12, "epoch": 3}
     folder = save_policy(tmp_path / "a", policy, counters=counters, more={"train": {"seed": 4}}, files={"more": b"1"})
     for path in (folder, str(folder), folder / WEIGHTS, folder / ABOUT):
-        loaded = load_policy(path)
+        loaded = load_checkpoint(path)
         assert torch.equal(said_by(loaded.policy), said_by(policy))
         assert (loaded.policy.config, loaded.policy.layout) == (policy.config, policy.layout)
         assert (loaded.policy.choices, loaded.step, loaded.epoch) == (policy.choices, 12, 3)
@@ -75,8 +75,8 @@ def test_a_policy_comes_back_as_it_was(core: str, settings: Any, tmp_path: Path)
 
 @pytest.mark.row("POLICY-5")
 def test_equal_policies_have_equal_hashes_wherever_they_lie(tmp_path: Path) -> None:
-    first, later = load_policy(saved(tmp_path, 1)), load_policy(saved(tmp_path, 2))
-    other = load_policy(saved(tmp_path / "other", 1, "mlp"))
+    first, later = load_checkpoint(saved(tmp_path, 1)), load_checkpoint(saved(tmp_path, 2))
+    other = load_checkpoint(saved(tmp_path / "other", 1, "mlp"))
     assert first.sha256 == later.sha256 != other.sha256
     assert (first.path / WEIGHTS).read_bytes() == (later.path / WEIGHTS).read_bytes()
 
@@ -87,7 +87,7 @@ def test_damaged_weights_are_named_and_the_last_whole_checkpoint_before_them_is_
     for step in (200, 300):
         spoil(folders[step] / WEIGHTS)
     with pytest.raises(CheckpointError, match="is damaged: its checksum is not the one in") as caught:
-        load_policy(folders[300])
+        load_checkpoint(folders[300])
     assert str(folders[300] / WEIGHTS) in str(caught.value)
     assert str(caught.value).endswith(f"; the last complete one before it is {folders[100]}")
 
@@ -111,7 +111,7 @@ def test_a_damaged_json_is_named_and_another_checkpoint_is_offered(
         if content is not None:
             (folder / ABOUT).write_bytes(content)
     with pytest.raises(CheckpointError) as caught:
-        load_policy(torn)
+        load_checkpoint(torn)
     assert str(torn / ABOUT) in str(caught.value)
     assert told in str(caught.value)
     assert str(caught.value).endswith(f"; the newest complete one beside it is {whole}")
@@ -122,7 +122,7 @@ def test_where_there_is_no_other_checkpoint_none_is_offered(tmp_path: Path) -> N
     folder = saved(tmp_path, 1)
     (folder / WEIGHTS).write_bytes((folder / WEIGHTS).read_bytes()[:-1])
     with pytest.raises(CheckpointError, match=r"not the one in policy\.json$"):
-        load_policy(folder)
+        load_checkpoint(folder)
 
 
 @pytest.mark.row("POLICY-5")
@@ -144,7 +144,7 @@ def test_a_json_that_makes_no_sense_is_an_error_that_says_so(
     folder = saved(tmp_path, 1)
     edit(folder, **changes)
     with pytest.raises(CheckpointError, match=told):
-        load_policy(folder)
+        load_checkpoint(folder)
 
 
 @pytest.mark.row("POLICY-5")
@@ -196,10 +196,10 @@ def test_loading_runs_no_code_from_a_file(tmp_path: Path) -> None:
         if name == WEIGHTS:
             edit(other, weights_sha256=hashlib.sha256(pickled).hexdigest())
         with pytest.raises(CheckpointError):
-            load_policy(other)
+            load_checkpoint(other)
     edit(folder, policy={"core": f"__import__('os').mkdir({str(mark)!r})"})
     with pytest.raises(CheckpointError):
-        load_policy(folder)
+        load_checkpoint(folder)
     assert not mark.exists()
 
 
@@ -230,7 +230,7 @@ def test_what_was_left_half_written_is_no_checkpoint(tmp_path: Path, monkeypatch
     assert newest(tmp_path) == whole
     spoil(whole / WEIGHTS)
     with pytest.raises(CheckpointError, match=r"policy\.json$"):
-        load_policy(whole)
+        load_checkpoint(whole)
 
 
 @pytest.mark.row("POLICY-5")
@@ -253,7 +253,7 @@ def test_what_a_writer_that_was_killed_has_left_is_tidied_up_and_what_it_was_rep
     assert newest(tmp_path) is None
     remove_partial_checkpoints(tmp_path)
     assert newest(tmp_path) == path
-    assert load_policy(path).policy.config.core == "mlp"
+    assert load_checkpoint(path).policy.config.core == "mlp"
     assert [left.name for left in tmp_path.iterdir()] == ["step_1"]
 
 
@@ -269,7 +269,7 @@ def test_a_checkpoint_of_a_newer_version_is_not_taken_for_a_damaged_one(tmp_path
 def test_a_checkpoint_is_replaced_as_a_whole(tmp_path: Path) -> None:
     save_policy(tmp_path / "a", small_policy("mlp"), files={"old": b""})
     folder = save_policy(tmp_path / "a", small_policy("lstm"))
-    assert load_policy(folder).policy.config.core == "lstm"
+    assert load_checkpoint(folder).policy.config.core == "lstm"
     assert {path.name for path in folder.iterdir()} == {WEIGHTS, ABOUT}
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
@@ -303,7 +303,7 @@ def trained(tmp_path: Path) -> Path:
 )
 def test_a_training_folder_names_its_checkpoints(spec: str, step: int, trained: Path) -> None:
     assert resolve_checkpoint(f"{trained}{spec}").name == f"step_{step:012d}"
-    assert load_policy(f"{trained}{spec}").step == step
+    assert load_checkpoint(f"{trained}{spec}").step == step
 
 
 def test_a_training_folder_that_was_copied_names_its_own_checkpoints(trained: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,8 @@ from roadworthy.policy.heads import make_head
 from roadworthy.policy.inspect import Inspection, RecordingPolicy, WorldKind, world_layer, write_inspection
 from roadworthy.policy.inspect.pictures import pictures, share_on_inactive, shares_by_past
 from roadworthy.policy.inspect.recording import divergence
-from roadworthy.policy.neural import NeuralActor
+from roadworthy.policy.neural import NeuralPolicy
+from roadworthy.policy.protocol import PolicyInfo, drive_batch
 from roadworthy.scenario.pack import Pack
 from roadworthy.sim.config import ControlConfig, EpisodeConfig, Mode, SimConfig
 from roadworthy.sim.env import DriveEnv
@@ -41,19 +43,21 @@ def pack(tmp_path_factory: pytest.TempPathFactory) -> Pack:
     return pack_of(tmp_path_factory.mktemp("road") / "road.pack", scene(*cars))
 
 
-def drive(pack: Pack, actor: NeuralActor) -> NDArray[np.float32]:
+def drive(pack: Pack, policy: NeuralPolicy) -> NDArray[np.float32]:
     """(steps, rows, 2) actions of an episode of two trials, in which row 0 is away from step SOON of each trial on."""
     env = DriveEnv(pack, 1, CONFIG, sampling=False, threads=1)
     env.assign(0, 0, 5)
     env.reset()
-    actor.start(env)
+    policy.start(PolicyInfo.of_drive_env(env))
     actions = []
     for step in range(2 * TRIAL_STEPS):
         active = env.signals.active.copy()
         active[0] &= step % TRIAL_STEPS < SOON
-        actions.append(np.array(actor.act(env.observations, active, np.full(3, 5, np.uint64), np.full(3, step))))
+        actions.append(
+            np.array(policy.act(replace(drive_batch(env, np.full(3, 5, np.uint64), np.full(3, step)), active=active)))
+        )
         env.step(actions[-1])
-        actor.reset(env.signals.episode_ended)
+        policy.reset(env.signals.episode_ended)
     return np.stack(actions)
 
 
@@ -71,7 +75,7 @@ def test_looking_on_changes_nothing(pack: Pack, core: str) -> None:
     policy = small_policy(core, context=CONTEXT)
     onlooker = RecordingPolicy(policy, agents=[2, 0])
     watched = drive(pack, onlooker)
-    assert np.array_equal(watched, drive(pack, NeuralActor(policy)))
+    assert np.array_equal(watched, drive(pack, NeuralPolicy(policy)))
     for agent, inspection in onlooker.inspections.items():
         assert np.array_equal(inspection.action, watched[:, agent])
         assert not any(module._forward_hooks for module in policy.modules())

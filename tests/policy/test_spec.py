@@ -1,4 +1,4 @@
-"""What a policy spec names: reserved words come before files of the same name, wherever a spec is read."""
+"""What a policy spec names: reserved words come before files of the same name, and training folders are checkpoints."""
 
 from __future__ import annotations
 
@@ -6,16 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from roadworthy.errors import RoadworthyError, UsageError
-from roadworthy.evaluation.subject import subject_of
+from roadworthy.errors import CheckpointError, RoadworthyError, UsageError
+from roadworthy.evaluation.policy_ref import policy_ref
 from roadworthy.evaluation.training import training_of
-from roadworthy.jobs.policies import RandomPolicy, ZeroPolicy, checkpoint_of
-from roadworthy.jobs.policies import load_policy as load_job_policy
-from roadworthy.policy.actor import load_actor
 from roadworthy.policy.checkpoint import save_policy
-from roadworthy.policy.coplayers import Coplayers
-from roadworthy.policy.neural import NeuralActor
-from roadworthy.policy.spec import checkpoint_folder, is_reserved
+from roadworthy.policy.coplayer_networks import CoplayerNetworks
+from roadworthy.policy.load import load_policy
+from roadworthy.policy.neural import NeuralPolicy
+from roadworthy.policy.spec import Kind, checkpoint_folder, is_reserved, kind_of
 from roadworthy.training.config import CoplayerConfig
 from tests.policy.networks import small_policy
 
@@ -24,7 +22,7 @@ RESERVED = ("zero", "random", "expert:drive", "expert:log")
 
 @pytest.fixture(autouse=True)
 def crowded_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The current folder has a checkpoint by the name of each policy, as an experiment may leave them."""
+    """The current folder has a checkpoint with the name of each policy, as an experiment may leave them."""
     monkeypatch.chdir(tmp_path)
     for name in RESERVED:
         save_policy(tmp_path / name, small_policy(), more={"train": {"env": {}}})
@@ -32,16 +30,16 @@ def crowded_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("spec", RESERVED)
-def test_a_folder_does_not_take_the_place_of_a_policy(spec: str) -> None:
-    assert load_actor(spec).name == spec.replace(":", "-")
-    subject = subject_of(spec)
-    assert (subject.spec, subject.name, subject.checkpoint) == (spec, spec.replace(":", "-"), None)
+def test_a_folder_does_not_replace_a_policy(spec: str) -> None:
+    assert kind_of(spec) is Kind.BUILT_IN
+    assert not isinstance(load_policy(spec), NeuralPolicy)
+    ref = policy_ref(spec)
+    assert (ref.spec, ref.name, ref.checkpoint) == (spec, spec.replace(":", "-"), None)
     assert training_of(spec) is None
-    assert checkpoint_of(spec) is None
 
 
 @pytest.mark.parametrize("is_folder", [True, False])
-def test_an_unrelated_folder_or_file_of_the_name_disturbs_nothing(
+def test_an_unrelated_folder_or_file_of_the_name_changes_nothing(
     is_folder: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "other").mkdir()
@@ -49,7 +47,7 @@ def test_an_unrelated_folder_or_file_of_the_name_disturbs_nothing(
     for name in RESERVED:
         place = tmp_path / "other" / name
         _ = place.mkdir() if is_folder else place.write_text("notes")
-        assert load_actor(name).name == subject_of(name).name
+        assert policy_ref(name).name == name.replace(":", "-")
         assert training_of(name) is None
 
 
@@ -57,26 +55,18 @@ def test_an_unrelated_folder_or_file_of_the_name_disturbs_nothing(
 @pytest.mark.parametrize("prefix", ["./", "{here}/"])
 def test_a_path_names_the_folder(name: str, prefix: str, crowded_folder: Path) -> None:
     spec = prefix.format(here=crowded_folder) + name
-    assert isinstance(load_actor(spec), NeuralActor)
-    subject = subject_of(spec)
-    assert subject.checkpoint is not None
-    assert subject.spec == str(crowded_folder / name)
-    assert isinstance(load_actor(subject.spec), NeuralActor)
+    assert isinstance(load_policy(spec), NeuralPolicy)
+    ref = policy_ref(spec)
+    assert ref.checkpoint is not None
+    assert ref.spec == str(crowded_folder / name)
+    assert isinstance(load_policy(ref.spec), NeuralPolicy)
     assert training_of(spec) is not None
-    assert checkpoint_of(spec) == Path(spec)
-
-
-def test_jobs_take_the_built_in_policies() -> None:
-    assert isinstance(load_job_policy("zero", {}), ZeroPolicy)
-    assert isinstance(load_job_policy("random", {}), RandomPolicy)
-    with pytest.raises(UsageError, match="needs an environment such as drive:town"):
-        load_job_policy("./zero", {})
 
 
 def test_partners_in_training_are_checkpoints_and_never_built_in_policies() -> None:
-    assert Coplayers(CoplayerConfig(("./zero",)).checkpoints).distinct == 1
+    assert CoplayerNetworks(CoplayerConfig(("./zero",)).checkpoints).distinct == 1
     with pytest.raises(RoadworthyError, match=r"a partner is 'zero'.*a folder of that name is \./zero"):
-        Coplayers(CoplayerConfig(("zero",)).checkpoints)
+        CoplayerNetworks(CoplayerConfig(("zero",)).checkpoints)
 
 
 def test_a_path_object_is_always_a_path() -> None:
@@ -84,3 +74,62 @@ def test_a_path_object_is_always_a_path() -> None:
     assert not is_reserved(Path("zero"))
     assert checkpoint_folder(Path("zero")) == Path("zero")
     assert checkpoint_folder("zero") is None
+    assert kind_of(Path("zero")) is Kind.CHECKPOINT
+
+
+@pytest.fixture
+def training(tmp_path: Path) -> Path:
+    """A training folder with three checkpoints, which were written in another order than they were trained."""
+    for step in (3000, 12000, 500):
+        counters = {"step": step, "epoch": step // 100}
+        save_policy(tmp_path / "runs/first/checkpoints" / f"step_{step:012d}", small_policy(), counters=counters)
+    return tmp_path / "runs/first"
+
+
+@pytest.mark.parametrize(
+    ("spec", "step"),
+    [("runs/first", 12000), ("runs/first@last", 12000), ("runs/first@3000", 3000), ("runs/first/", 12000)],
+)
+def test_a_training_folder_names_its_newest_checkpoint_or_one_of_its_steps(
+    training: Path, spec: str, step: int
+) -> None:
+    ref = policy_ref(spec)
+    assert ref.step == step
+    assert ref.name == f"first-step_{step}"
+    assert ref.spec == str(training / "checkpoints" / f"step_{step:012d}")
+    assert isinstance(load_policy(spec), NeuralPolicy)
+
+
+@pytest.mark.parametrize("is_link", [True, False])
+def test_pointers_name_the_last_and_the_best_checkpoint(training: Path, is_link: bool) -> None:
+    for name, step in (("best", 500), ("last", 3000)):
+        pointer, target = training / "checkpoints" / name, f"step_{step:012d}"
+        _ = pointer.symlink_to(target) if is_link else pointer.write_text(target + "\n")
+    assert policy_ref("runs/first@best").step == 500
+    assert policy_ref("runs/first@last").step == policy_ref("runs/first").step == 3000
+    assert policy_ref("runs/first@best").name == "first-step_500"
+
+
+def test_a_checkpoint_that_a_training_folder_does_not_have_is_an_error_that_lists_those_it_has(training: Path) -> None:
+    with pytest.raises(UsageError, match="no checkpoint '3001'; did you mean 3000"):
+        policy_ref("runs/first@3001")
+    with pytest.raises(UsageError, match=r"no checkpoint 'best'.*known: last, 500, 3000, 12000"):
+        policy_ref("runs/first@best")
+    (training.parent / "empty" / "checkpoints").mkdir(parents=True)
+    with pytest.raises(CheckpointError, match="no complete checkpoint yet"):
+        policy_ref("runs/empty")
+
+
+def test_names_tell_training_runs_and_configurations_apart(training: Path, tmp_path: Path) -> None:
+    training.rename(training.with_name("second"))
+    save_policy(tmp_path / "runs/first/checkpoints/step_000000012000", small_policy(), counters={"step": 12000})
+    save_policy(tmp_path / "mine", small_policy())
+    assert policy_ref("runs/first").name == "first-step_12000"
+    assert policy_ref("runs/second").name == "second-step_12000"
+    assert policy_ref("mine").name == "mine"
+    assert policy_ref("mine", {"is_greedy": True}).name == "mine-is_greedy=True"
+    long = [policy_ref("mine", {"traits": {}, "is_greedy": value}).name for value in (True, False)]
+    assert len(set(long)) == 2
+    assert all(name.startswith("mine-") and len(name) < 20 for name in long)
+    assert policy_ref("expert:drive", {"settling_s": 1.5}).name == "expert-drive-settling_s=1.5"
+    assert policy_ref("baseline:town").name == "town"

@@ -10,13 +10,13 @@ import numpy as np
 from roadworthy.evaluation.carry_out import carry_out, one_by_one
 from roadworthy.evaluation.ledger import plan_ledger
 from roadworthy.evaluation.task import Task
+from roadworthy.policy.protocol import Batch, PolicyInfo
 from roadworthy.record import EpisodeResult, Run, RunWriter
 from roadworthy.render.reenact import light_states
 from roadworthy.render.tally import telling_agent
 from roadworthy.render.views import Story
 from roadworthy.scenario.pack import Pack
 from roadworthy.sim.config import Control, ControlConfig, DisturbConfig, EpisodeConfig, Mode, OpenConfig, SimConfig
-from roadworthy.sim.env import DriveEnv
 
 TRIALS = SimConfig(episode=EpisodeConfig(trials=3, trial_steps=14), control=ControlConfig(who=Control.SDC))
 OPEN = SimConfig(
@@ -34,21 +34,17 @@ class Straight:
     It keeps what it was given: a list with one entry for each step of (observations, active).
     """
 
-    name = "straight"
-
     def __init__(self) -> None:
         self.given: list[tuple[np.ndarray, np.ndarray]] = []
 
-    def start(self, env: DriveEnv) -> None:
-        self._choices = env.action_choices
+    def start(self, info: PolicyInfo) -> None:
+        assert info.env is not None
+        self._choices = info.env.action_choices
 
-    def reset(self, mask: Any) -> None:
-        pass
-
-    def act(self, observations: Any, active: Any, episode_seeds: Any, episode_steps: Any) -> Any:
-        self.given.append((observations.copy(), active.copy()))
+    def act(self, batch: Batch) -> Any:
+        self.given.append((batch.observations.copy(), batch.active.copy()))
         along, across = self._choices
-        side = across // 2 + 1 + (episode_steps // 6) % 2
+        side = across // 2 + 1 + (batch.steps // 6) % 2
         return np.stack([np.full(len(side), along - 2), side], axis=1).astype(np.float32)
 
 

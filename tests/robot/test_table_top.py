@@ -15,6 +15,7 @@ from gymnasium.utils.env_checker import check_env
 from roadworthy.errors import DeviceError, UsageError
 from roadworthy.jobs.job import Job, Status, VideoConfig
 from roadworthy.jobs.run import run_job
+from roadworthy.policy.protocol import Batch, stack
 from roadworthy.record import Run
 from roadworthy.robot import graphics
 from roadworthy.robot.env import TableTopEnv
@@ -35,13 +36,22 @@ def env() -> TableTopEnv:
     return TableTopEnv()
 
 
+def batch_of(env: TableTopEnv, observation: Any, step: int, instruction: str | None) -> Batch:
+    """Return the batch of one environment."""
+    row, seed = np.zeros(1, np.int64), np.zeros(1, np.uint64)
+    seen = stack(env.observation_space, [observation])
+    return Batch(seen, np.ones(1, np.bool_), row, seed, np.array([step]), [instruction])
+
+
 def play(env: TableTopEnv, seed: int, **factors: Any) -> dict[str, Any]:
     """One episode of the picker; what came of it."""
     picker = ScriptedPicker()
     observation, info = env.reset(seed=seed, options={"factors": factors})
-    picker.reset(0, seed, info["instruction"])
+    instruction, step = info["instruction"], 0
     while True:
-        observation, _, terminated, truncated, info = env.step(picker.act([0], [observation])[0])
+        action = picker.act(batch_of(env, observation, step, instruction))[0]
+        observation, _, terminated, truncated, info = env.step(action)
+        step += 1
         if terminated or truncated:
             outcomes: dict[str, Any] = info["outcomes"]
             return outcomes
@@ -129,10 +139,9 @@ def test_the_instruction_names_the_object_of_the_episode(env: TableTopEnv) -> No
 def test_without_an_instruction_the_picker_stays_where_it_is(env: TableTopEnv) -> None:
     picker = ScriptedPicker()
     before, _ = env.reset(seed=0)
-    picker.reset(0, 0, None)
     observation = before
-    for _ in range(20):
-        observation, *_ = env.step(picker.act([0], [observation])[0])
+    for step in range(20):
+        observation, *_ = env.step(picker.act(batch_of(env, observation, step, None))[0])
     np.testing.assert_allclose(observation["gripper"][:3], before["gripper"][:3], atol=0.01)
 
 

@@ -14,7 +14,7 @@ import torch
 
 from roadworthy.policy import noise
 from roadworthy.policy.config import PolicyConfig
-from roadworthy.policy.coplayers import Coplayers
+from roadworthy.policy.coplayer_networks import CoplayerNetworks
 from roadworthy.policy.network import PolicyNetwork
 from roadworthy.sim.config import EpisodeConfig, ObserveConfig, SimConfig
 from roadworthy.sim.layout import layout
@@ -89,7 +89,7 @@ def learned(policy: PolicyConfig, ppo: PpoConfig, updates: int, *, trial_steps: 
     """A policy that was trained at the doors by the trainer's own collector and learner."""
     made = PolicyNetwork(policy, LAYOUT, CHOICES, seed=1)
     env: Any = Doors(rows, trial_steps)
-    collector = Collector(env, made, ppo, Coplayers(()), seed=1)
+    collector = Collector(env, made, ppo, CoplayerNetworks(()), seed=1)
     learner = Learner(made, ppo, 1, Processes())
     collector.start()
     for update in range(updates):

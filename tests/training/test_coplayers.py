@@ -13,9 +13,9 @@ from torch import Tensor
 
 from roadworthy.errors import CheckpointError, ConfigError, UsageError
 from roadworthy.policy import noise
-from roadworthy.policy.checkpoint import WEIGHTS, load_policy, save_policy
+from roadworthy.policy.checkpoint import WEIGHTS, load_checkpoint, save_policy
 from roadworthy.policy.config import ConditioningConfig
-from roadworthy.policy.coplayers import Coplayers
+from roadworthy.policy.coplayer_networks import CoplayerNetworks
 from roadworthy.policy.fit import Fitting
 from roadworthy.policy.network import PolicyNetwork
 from roadworthy.scenario.pack import Pack
@@ -46,7 +46,7 @@ def with_partners(*paths: Path, trials: int = 3, **keys: Any) -> Any:
 
 def driven_alone(path: Path, numbers: list[int], made: Trainer, journal: Journal) -> list[tuple[Tensor, Tensor]]:
     """Which rows a partner drove in each step, and the actions that it chooses when it is asked by itself."""
-    policy = load_policy(path).policy
+    policy = load_checkpoint(path).policy
     fit = Fitting(made.env.observation_layout, policy.layout)
     rows = made.env.row_count
     memory, keys = policy.memory(rows), noise.keys_of(made.config.seed, torch.arange(rows))
@@ -93,7 +93,8 @@ def test_there_is_one_forward_per_distinct_content_however_many_worlds_and_partn
 ) -> None:
     read: list[Path] = []
     monkeypatch.setattr(
-        "roadworthy.policy.coplayers.load_policy", lambda path: (read.append(path), load_policy(path))[1]
+        "roadworthy.policy.coplayer_networks.load_checkpoint",
+        lambda path: (read.append(path), load_checkpoint(path))[1],
     )
     calls: Counter[tuple[int, int]] = Counter()
     step = PolicyNetwork.step
@@ -190,7 +191,7 @@ def test_a_file_that_was_replaced_is_read_again_and_the_other_partner_remembers_
 
 @pytest.mark.row("PPO-3")
 def test_while_a_file_is_missing_or_damaged_the_partner_that_was_read_stays(partners: tuple[Path, Path, Path]) -> None:
-    coplayers = Coplayers(partners[:2])
+    coplayers = CoplayerNetworks(partners[:2])
     weights = (partners[0] / WEIGHTS).read_bytes()
     (partners[0] / WEIGHTS).unlink()
     assert not coplayers.reread()
@@ -198,10 +199,10 @@ def test_while_a_file_is_missing_or_damaged_the_partner_that_was_read_stays(part
     assert not coplayers.reread()
     assert coplayers.distinct == 2
     with pytest.raises(CheckpointError, match="is damaged"):
-        Coplayers(partners[:1])
+        CoplayerNetworks(partners[:1])
     (partners[0] / WEIGHTS).unlink()
     with pytest.raises(UsageError, match="can't be read"):
-        Coplayers(partners[:1])
+        CoplayerNetworks(partners[:1])
 
 
 @pytest.mark.row("PPO-3")
@@ -240,7 +241,7 @@ def test_where_a_file_is_replaced_by_a_partner_that_does_not_fit_the_one_before_
 
 
 def test_a_partner_may_be_a_baseline() -> None:
-    assert Coplayers(["baseline:town"]).distinct == 1
+    assert CoplayerNetworks(["baseline:town"]).distinct == 1
 
 
 def test_partners_without_anybody_to_drive_are_refused() -> None:

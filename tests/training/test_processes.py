@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from roadworthy.errors import ConfigError
-from roadworthy.policy.checkpoint import load_policy
+from roadworthy.policy.checkpoint import load_checkpoint
 from roadworthy.policy.checkpoint_files import newest
 from roadworthy.scenario.pack import Pack
 from roadworthy.training.config import PpoConfig, TrainConfig
@@ -28,7 +28,7 @@ from tests.training.small import command_of, config, sim
 def weights(folder: Path) -> Tensor:
     checkpoint = newest(folder / "checkpoints")
     assert checkpoint is not None
-    return torch.cat([p.detach().flatten() for p in load_policy(checkpoint).policy.parameters()])
+    return torch.cat([p.detach().flatten() for p in load_checkpoint(checkpoint).policy.parameters()])
 
 
 @pytest.mark.row("PPO-1")

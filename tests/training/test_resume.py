@@ -19,7 +19,7 @@ import pytest
 import torch
 
 from roadworthy.errors import CheckpointError, ConfigError, RoadworthyError, UsageError
-from roadworthy.policy.checkpoint import ABOUT, WEIGHTS, load_policy, save_policy
+from roadworthy.policy.checkpoint import ABOUT, WEIGHTS, load_checkpoint, save_policy
 from roadworthy.policy.config import ConditioningConfig
 from roadworthy.record.lock import is_abandoned
 from roadworthy.scenario.pack import Pack
@@ -112,7 +112,7 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_bytes(pack: Pack, tmp_path: 
         folder = tmp_path / f"stopped-{count}"
         stops = partial(lambda seen, count: len(seen) >= count, seen, count)
         checkpoint = run_training(settings, pack.path, folder, report=seen.append, should_stop=stops)
-        assert load_policy(checkpoint).epoch == count
+        assert load_checkpoint(checkpoint).epoch == count
         assert run(settings, pack, folder) == whole
 
 
@@ -142,7 +142,7 @@ def test_what_a_partner_remembers_is_dropped_if_its_file_was_replaced_meanwhile(
     with pytest.raises(Died):
         run_training(settings, pack.path, tmp_path / "run", report=dying_at(3))
     save_policy(tmp_path / "partner", small_policy("transformer", observe=sim().observe))
-    assert load_policy(run_training(settings, pack.path, tmp_path / "run")).step >= settings.steps
+    assert load_checkpoint(run_training(settings, pack.path, tmp_path / "run")).step >= settings.steps
 
 
 @pytest.mark.row("PPO-4")
@@ -229,7 +229,7 @@ def test_a_new_run_sets_the_old_one_aside_and_keeps_its_own_checkpoints(pack: Pa
     long, short = config(steps=400, keep=1), config(steps=100, keep=1, seed=3)
     old = policy_bytes(run_training(long, pack.path, tmp_path))
     checkpoint = run_training(short, pack.path, tmp_path, is_new=True)
-    assert load_policy(checkpoint).about["train"]["seed"] == 3
+    assert load_checkpoint(checkpoint).about["train"]["seed"] == 3
     assert updates(tmp_path)[0] == 1
     (aside,) = (tmp_path / "before-1" / "checkpoints").iterdir()
     assert policy_bytes(aside) == old

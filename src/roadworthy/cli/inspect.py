@@ -78,12 +78,12 @@ def inspect(
     Worlds: ego, the policy controls all agents; replay, it controls the
     self-driving car among recorded traffic; coplayers, others control half.
     """
-    from roadworthy.policy.checkpoint import load_policy
+    from roadworthy.policy.checkpoint import load_checkpoint
     from roadworthy.policy.spec import require_checkpoint
     from roadworthy.scenario.pack import Pack
 
     kinds, numbers = _kinds(worlds), _numbers(agents)
-    loaded = load_policy(require_checkpoint(checkpoint, "the policy to inspect"))
+    loaded = load_checkpoint(require_checkpoint(checkpoint, "the policy to inspect"))
     written: dict[str, list[str]] = {}
     errors: list[str] = []
     with Pack(pack) as opened:
@@ -164,16 +164,16 @@ def _drive(
     from functools import partial
 
     from roadworthy.evaluation.carry_out import carry_out, one_by_one
-    from roadworthy.evaluation.crew import Crew
     from roadworthy.evaluation.task import Task
-    from roadworthy.policy.actor import load_actor
+    from roadworthy.policy.coplayers import CoplayerPolicy
     from roadworthy.policy.inspect import RecordingPolicy
+    from roadworthy.policy.load import load_policy
 
     name = checkpoint.path.name
     recorder = RecordingPolicy(checkpoint.policy, name, agents=agents, steps=steps, is_greedy=is_greedy)
     partners = coplayers or [str(checkpoint.path)]
-    crew = Crew(lambda: recorder, [partial(load_actor, spec) for spec in partners])
-    task = Task("inspect", pack.path, config, lambda: crew, worlds=1)
+    policy = CoplayerPolicy(lambda: recorder, [partial(load_policy, spec) for spec in partners])
+    task = Task("inspect", pack.path, config, lambda: policy, worlds=1)
     results: list[EpisodeResult] = []
     with progress("running the episode") as report:
         report(0, 1)

@@ -122,11 +122,13 @@ def serve(
 ) -> None:
     """Serve a policy to jobs elsewhere: their `policy` is ws://HOST:PORT."""
     from roadworthy.config import parse_overrides
-    from roadworthy.jobs.policies import load_policy
+    from roadworthy.errors import UsageError
+    from roadworthy.policy.load import load_policy
     from roadworthy.policy.remote.server import PolicyServer
 
     settings = dict(parse_overrides(config or (), "--config").values)
-    load_policy(policy, settings)  # what is wrong with it should show here, not at the first client
+    if getattr(load_policy(policy, settings), "needs_drive_env", False):  # fail here, not at the first client
+        raise UsageError(f"policy {policy!r} needs the simulator, so it can't be served; name it where it drives")
     with PolicyServer(lambda: load_policy(policy, settings), host, port, has_memory=not forgetful) as server:
         note(f"{policy} is served at {server.address}; Ctrl-C ends it")
         server.wait()

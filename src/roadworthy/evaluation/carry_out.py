@@ -10,6 +10,8 @@ from roadworthy.evaluation.capture import on_host
 from roadworthy.evaluation.ledger import EpisodeSpec
 from roadworthy.evaluation.task import Task
 from roadworthy.evaluation.underway import NextSpec, OnResult, UnderWay
+from roadworthy.policy import protocol
+from roadworthy.policy.protocol import PolicyInfo, drive_batch
 from roadworthy.sim.env import DriveEnv
 
 
@@ -26,21 +28,22 @@ def carry_out(
     env: of the task; what runs there is cut short.
     slot: the number of the process that does it, for the rows.
     """
-    actor = task.make_actor()
+    policy = task.make_policy()
     env.reset()
-    actor.start(env)
+    protocol.start(policy, PolicyInfo.of_drive_env(env))
     under_way = UnderWay(env, task.evaluator, slot, task.keeps_traces, task.trace_figures)
     with _one_thread():
-        actor.reset(under_way.fill(next_owed, on_result))
+        protocol.reset(policy, under_way.fill(next_owed, on_result))
         while under_way:
-            env.step(actor.act(env.observations, env.signals.active, under_way.seeds, under_way.steps))
+            env.step(policy.act(drive_batch(env, under_way.seeds, under_way.steps)))
             ended = on_host(env.signals.trial_ended if task.forgets_trials else env.signals.episode_ended).copy()
             under_way.after_step(on_result)
             # Memory goes at each agent's own end; worlds that begin may use rows that had no agent before.
             forgotten = ended | under_way.fill(next_owed, on_result)
             if forgotten.any():
-                actor.reset(forgotten)
+                protocol.reset(policy, forgotten)
     env.set_pre_reset_callback(None)
+    protocol.close(policy)
 
 
 @contextmanager

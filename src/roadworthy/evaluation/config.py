@@ -103,6 +103,8 @@ class EvaluatorConfig:
     policy: str | None = None
     # Policy that the section evaluates in place of the given one: a baseline. The training config of the given
     # checkpoint does not apply to it.
+    policy_config: dict[str, Any] = field(default_factory=dict)
+    # Arguments of the policy's class, by name.
     clean: bool = False
     # Whether disturbances from the training config are off and random reward weights are fixed at their middle. Keys of
     # the section override it.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from functools import cache, partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -18,10 +18,10 @@ from roadworthy.evaluation.evaluator import Order, Progress
 from roadworthy.evaluation.files import read_file
 from roadworthy.evaluation.finish import finish, publish, report_of_all
 from roadworthy.evaluation.ledger import Ledger
+from roadworthy.evaluation.policy_ref import PolicyRef, policy_ref
 from roadworthy.evaluation.references import make_references
 from roadworthy.evaluation.runs import Outcome, Runs
 from roadworthy.evaluation.sections import Section, chosen, evaluator_class, read_sections
-from roadworthy.evaluation.subject import Subject, subject_of
 from roadworthy.evaluation.training import training_of
 from roadworthy.record import Run, RunWriter
 from roadworthy.sinks import Sinks, read_sinks
@@ -122,8 +122,9 @@ def _require_usable(sections: Sequence[Section], policy: str | None) -> None:
     for section in sections:
         if section.config.scenarios is not None:
             section.config.source.require()
-    for spec in dict.fromkeys(_policy_of(section, policy) for section in sections):
-        subject_of(spec)
+    resolve = _policy_resolver()
+    for section in sections:
+        resolve(section, policy)
 
 
 def _policy_of(section: Section, policy: str | None) -> str:
@@ -199,12 +200,12 @@ def evaluate_sections(
     outcomes = []
     with ExitStack() as stack:
         engines = engines or stack.enter_context(Engines())
-        resolve_policy = cache(partial(subject_of, step=step, epoch=epoch))
+        resolve_policy = _policy_resolver(step, epoch)
         for section in sections:
             placeholder = _placeholder(section, policy, step, epoch)
             begun: list[Path] = []
             try:
-                subject = placeholder = resolve_policy(_policy_of(section, policy))
+                ref = placeholder = resolve_policy(section, policy)
                 source = section.config.source if section.config.scenarios is not None else None
                 if source is not None and source.recipe is not None and not source.is_there:
                     with showing("generating scenarios") as progress:
@@ -213,7 +214,7 @@ def evaluate_sections(
                     order = Order(
                         section.name,
                         section.config,
-                        subject,
+                        ref,
                         Path(out),
                         engines.of(section.config),
                         section.resolved.origins if section.resolved is not None else {},
@@ -237,20 +238,34 @@ def evaluate_sections(
     return outcomes
 
 
-def _placeholder(section: Section, policy: str | None, step: int | None, epoch: int | None) -> Subject:
+def _policy_resolver(step: int | None = None, epoch: int | None = None) -> Callable[[Section, str | None], PolicyRef]:
+    """Return a function that resolves the policy of a section and loads each checkpoint once."""
+    refs: dict[str, PolicyRef] = {}
+
+    def resolve(section: Section, policy: str | None) -> PolicyRef:
+        spec, config = _policy_of(section, policy), section.config.policy_config
+        key = json.dumps([spec, config], sort_keys=True, default=repr)
+        if key not in refs:
+            refs[key] = policy_ref(spec, config, step, epoch)
+        return refs[key]
+
+    return resolve
+
+
+def _placeholder(section: Section, policy: str | None, step: int | None, epoch: int | None) -> PolicyRef:
     """Return what a failed run says about its policy if the policy can't be loaded."""
     named = (section.resolved.config.policy_for(policy) if section.resolved is not None else policy) or "none"
-    return Subject(named, named, None, step, epoch)
+    return PolicyRef(named, named, None, step, epoch)
 
 
-def _failed_run(section: Section, subject: Subject, out: Path, error: Exception) -> Run | None:
+def _failed_run(section: Section, ref: PolicyRef, out: Path, error: Exception) -> Run | None:
     """Write the run of a section that could not start: no episodes, and the error."""
     try:
         values: dict[str, Any] = {}
         for layer in section.layers:
             values |= layer.values
-        header = {"config": values, **subject.header()}
-        writer = RunWriter.start(out, section.name, subject.name, header, Ledger(()).table())
+        header = {"config": values, **ref.header()}
+        writer = RunWriter.start(out, section.name, ref.name, header, Ledger(()).table())
         writer.fail(error)
         return Run(writer.folder)
     except (OSError, RoadworthyError):

@@ -13,7 +13,7 @@ from roadworthy.errors import RoadworthyError, UsageError
 from roadworthy.evaluation.config import EXECUTION_KEYS, EvaluatorConfig
 from roadworthy.evaluation.engines import EpisodeEngine
 from roadworthy.evaluation.ledger import Ledger, episode_seed, plan_ledger
-from roadworthy.evaluation.subject import Subject, coplayer_files, task_of
+from roadworthy.evaluation.policy_ref import PolicyRef, coplayer_files, task_of
 from roadworthy.evaluation.task import Task
 from roadworthy.metrics.closed_loop import closed_loop_figures
 from roadworthy.metrics.driving import driving_metrics
@@ -33,7 +33,7 @@ class Order:
     name: str
     # Of the section.
     config: EvaluatorConfig
-    subject: Subject
+    policy: PolicyRef
     out: Path
     # Run folders go to <out>/<name>/.
     engine: EpisodeEngine
@@ -57,7 +57,7 @@ class Order:
             "carried_out": {key: value for key, value in settings.items() if key in EXECUTION_KEYS},
             "origins": dict(self.origins),
             "coplayers": coplayer_files(self.config),
-            **self.subject.header(),
+            **self.policy.header(),
             **({} if self.role is None else {"role": self.role}),
         }
 
@@ -106,7 +106,7 @@ class DrivingEvaluator:
         with RunWriter.start(
             order.out,
             order.name,
-            order.subject.name,
+            order.policy.name,
             order.header(),
             ledger.table(),
             pack=path,
@@ -119,7 +119,7 @@ class DrivingEvaluator:
             writer.seal(self.metrics)
         run = Run(writer.folder)
         if config.render is not None:
-            film_run(run, config.render, config.env, order.subject.epoch, order.subject.step)
+            film_run(run, config.render, config.env, order.policy.epoch, order.policy.step)
         return run
 
     def trace_figures(self, config: EvaluatorConfig) -> tuple[TraceFigures, ...]:
@@ -131,9 +131,9 @@ class DrivingEvaluator:
         has_one_attempt = config.env.goal.at_goal is not AtGoal.RESPAWN
         return (closed_loop_figures,) if config.env.mode is Mode.REPLAY and has_one_attempt else ()
 
-    def task(self, name: str, pack: Path, subject: Subject, config: EvaluatorConfig) -> Task:
+    def task(self, name: str, pack: Path, policy: PolicyRef, config: EvaluatorConfig) -> Task:
         """Return what a process needs to run episodes of a section."""
-        return replace(task_of(name, pack, subject, config), trace_figures=self.trace_figures(config))
+        return replace(task_of(name, pack, policy, config), trace_figures=self.trace_figures(config))
 
     def _carry_out(self, order: Order, ledger: Ledger, writer: RunWriter) -> None:
         config = order.config
@@ -149,10 +149,10 @@ class DrivingEvaluator:
             done += 1
             order.progress(done, len(ledger))
 
-        task = self.task(order.name, writer.pack, order.subject, config)
+        task = self.task(order.name, writer.pack, order.policy, config)
         faults = order.engine.probe(task)
         if faults and task.device == "cpu":  # on a GPU sums depend on the batch; `audit` counts what comes of it
-            raise RoadworthyError(f"the policy {order.subject.spec!r} can't be evaluated: {'; '.join(faults)}")
+            raise RoadworthyError(f"the policy {order.policy.spec!r} can't be evaluated: {'; '.join(faults)}")
         order.engine.run(task, owed, keep, completed=done)
 
 

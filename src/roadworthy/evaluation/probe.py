@@ -17,6 +17,8 @@ from roadworthy.errors import ScenarioError
 from roadworthy.evaluation.capture import on_host
 from roadworthy.evaluation.ledger import episode_seed
 from roadworthy.evaluation.task import Task
+from roadworthy.policy import protocol
+from roadworthy.policy.protocol import Batch, Policy, PolicyInfo, drive_batch
 from roadworthy.scenario.pack import Pack
 from roadworthy.sim.config import EpisodeConfig, SimConfig
 from roadworthy.sim.env import DriveEnv
@@ -59,7 +61,7 @@ def probe(task: Task) -> tuple[str, ...]:
         )
     if not _same(alone, first) and not faults:
         faults.append(
-            f"it acts differently when an episode is run again (step {_where(alone, first)}): reset(mask) has to clear "
+            f"it acts differently when an episode is run again (step {_where(alone, first)}): reset(rows) has to clear "
             "the memory of these rows"
         )
     return tuple(faults)
@@ -93,8 +95,8 @@ def _short(task: Task) -> SimConfig:
 def _drive(task: Task, episodes: Sequence[tuple[int, int]], rounds: int = 1) -> list[Taken]:
     """The actions taken in one world for each (scenario, replicate), in the last of so many rounds of the same."""
     env = replace(task, env=_short(task), worlds=len(episodes)).make_env()
-    actor = task.make_actor()
-    actor.start(env)
+    policy = task.make_policy()
+    protocol.start(policy, PolicyInfo.of_drive_env(env))
     shape = (STEPS, env.world_count, env.rows_per_world, 2)
     seeds = np.array([episode_seed(0, f"probe {scenario}", replicate) for scenario, replicate in episodes], np.uint64)
     seed_of_row = np.repeat(seeds, env.rows_per_world)
@@ -102,22 +104,23 @@ def _drive(task: Task, episodes: Sequence[tuple[int, int]], rounds: int = 1) -> 
         taken = np.full(shape, np.nan, np.float32)
         for world, (scenario, _) in enumerate(episodes):
             env.assign(world, scenario, int(seeds[world]), now=True)
-        actor.reset(np.ones(env.row_count, np.bool_))
+        protocol.reset(policy, np.ones(env.row_count, np.bool_))
         for step in range(STEPS):
             active = on_host(env.signals.active).copy()
             if not active.any():
                 break
-            actions = _checked(env, actor, seed_of_row, step)
+            actions = _checked(env, policy, drive_batch(env, seed_of_row, np.full(env.row_count, step, np.int64)))
             taken[step].reshape(-1, 2)[active] = actions[active]
             env.step(actions)
-            actor.reset(on_host(env.signals.episode_ended).copy())
+            protocol.reset(policy, on_host(env.signals.episode_ended).copy())
+    protocol.close(policy)
     return list(taken.transpose(1, 0, 2, 3))
 
 
-def _checked(env: DriveEnv, actor: Any, seeds: NDArray[np.uint64], step: int) -> NDArray[Any]:
+def _checked(env: DriveEnv, policy: Policy, batch: Batch) -> NDArray[Any]:
     """The actions of a step, if they are actions."""
     before = on_host(env.observations).copy()
-    given = actor.act(env.observations, env.signals.active, seeds, np.full(env.row_count, step, np.int64))
+    given = policy.act(batch)
     actions = on_host(given) if not isinstance(given, list | tuple) else np.asarray(given)
     if actions.shape != (env.row_count, 2):
         raise _Unfit(f"act returned an array of shape {actions.shape}, expected {(env.row_count, 2)}: two per row")

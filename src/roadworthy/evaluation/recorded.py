@@ -10,8 +10,8 @@ from roadworthy.errors import UsageError
 from roadworthy.evaluation.config import EvaluatorConfig
 from roadworthy.evaluation.evaluator import DrivingEvaluator
 from roadworthy.evaluation.ledger import Ledger
+from roadworthy.evaluation.policy_ref import recorded_policy
 from roadworthy.evaluation.sections import evaluator_class
-from roadworthy.evaluation.subject import recorded_subject
 from roadworthy.evaluation.task import Task
 from roadworthy.evaluation.trust import recorded_specs, require_trust
 from roadworthy.record import Run
@@ -42,8 +42,8 @@ class Recorded:
         """
         if not self.trust:
             require_trust(self.run.folder, recorded_specs(self.run.header, self.config.coplayers, checkpoint))
-        subject = recorded_subject(self.run.header, checkpoint)
-        task = self.evaluator.task(self.name, self.run.pack, subject, self.config)
+        policy = recorded_policy(self.run.header, checkpoint)
+        task = self.evaluator.task(self.name, self.run.pack, policy, self.config)
         return task if worlds is None else replace(task, worlds=worlds)
 
 

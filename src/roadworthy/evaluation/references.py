@@ -10,7 +10,7 @@ from typing import Any
 from roadworthy.errors import RoadworthyError
 from roadworthy.evaluation.config import EvaluatorConfig
 from roadworthy.evaluation.evaluator import Evaluator, Order, Progress
-from roadworthy.evaluation.subject import subject_of
+from roadworthy.evaluation.policy_ref import policy_ref
 from roadworthy.record import Run
 from roadworthy.record.origin import origin
 from roadworthy.record.references import CEILING, FLOOR, FOLDER, reference_runs
@@ -52,18 +52,24 @@ def make_references(
     made = {_policy_of(found.header) for found in reference_runs(run) if _is_current(found)}
     for role, policy in reference_policies(order.config):
         try:
-            subject = subject_of(policy)
-            if _policy_of({"policy_spec": subject.spec, "checkpoint": subject.checkpoint}) in made:
+            ref = policy_ref(policy)
+            if _policy_of({"policy_spec": ref.spec, "checkpoint": ref.checkpoint}) in made:
                 continue
             with showing(f"{order.name}: {role} {policy}") as progress:
                 config = replace(
-                    order.config, policy=None, checkpoint=None, conditioning={}, render=None, references=()
+                    order.config,
+                    policy=None,
+                    policy_config={},
+                    checkpoint=None,
+                    conditioning={},
+                    render=None,
+                    references=(),
                 )
                 evaluator.evaluate(
                     replace(
                         order,
                         config=config,
-                        subject=subject,
+                        policy=ref,
                         out=order.out / FOLDER,
                         is_new=False,
                         progress=progress,

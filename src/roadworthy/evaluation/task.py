@@ -15,7 +15,7 @@ from roadworthy.sim.config import SimConfig
 from roadworthy.sim.env import DriveEnv
 
 if TYPE_CHECKING:
-    from roadworthy.policy.actor import Actor
+    from roadworthy.policy.protocol import Policy
 
 WORLDS_PER_THREAD = 8  # of fewer, threads would wait for each other more than they help
 
@@ -28,7 +28,7 @@ class Task:
     pack: Path
     # The run's own pack: the ledger's numbers are of its scenarios.
     env: SimConfig
-    make_actor: Callable[[], Actor]
+    make_policy: Callable[[], Policy]
     worlds: int = 32
     # Side by side, in each process.
     device: str = "cpu"

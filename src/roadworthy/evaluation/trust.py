@@ -1,7 +1,8 @@
 """Decide which policies of a recorded run may run without `--trust`.
 
 A run folder from a stranger is data. Built-in policies and checkpoints hold no code: a checkpoint is numbers and a JSON
-file that is checked. `module:Class` runs code, and `ws://` sends observations to a server: both need consent.
+file that is checked. `module:Class`, `file.py:Class` and declared policies run code, and `ws://` sends observations to
+a server: they need consent.
 """
 
 from __future__ import annotations
@@ -10,19 +11,19 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from roadworthy.errors import UsageError
-from roadworthy.policy.spec import BASELINE, REMOTE, checkpoint_folder
+from roadworthy.policy.spec import Kind, kind_of
 
 
 def danger_of(spec: str) -> str | None:
     """Return what would happen if a recorded policy ran; None if that executes nothing that the record names."""
-    if spec.startswith(REMOTE):
+    kind = kind_of(spec)
+    if kind is Kind.REMOTE:
         return f"connect to {spec} and use the actions that it returns"
-    folder = checkpoint_folder(spec)
-    if folder is None:  # a reserved word
-        return None
-    if ":" in spec and not spec.startswith(BASELINE) and not folder.exists():
-        module, _, name = spec.partition(":")
+    if kind is Kind.CODE:
+        module, _, name = spec.rpartition(":")
         return f"import {module} and run {name}"
+    if kind is Kind.DECLARED:
+        return f"run {spec}, which an installed package declares"
     return None
 
 

@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from gymnasium import Env, Space
+from gymnasium import Env
 from numpy.typing import NDArray
 
 from roadworthy.evaluation.ledger import EpisodeSpec
 from roadworthy.jobs.watch import Watch
+from roadworthy.policy.protocol import PolicyInfo
+
+if TYPE_CHECKING:
+    from roadworthy.sim.env import DriveEnv
 
 Picture = NDArray[np.uint8]
 MakeEnv = Callable[[Mapping[str, Any]], "Env[Any, Any]"]  # factors that the env can't be given at reset
@@ -64,20 +68,11 @@ class Change:
     broken: Broken | None = None
 
 
-@dataclass(frozen=True)
-class Traits:
-    """What one env of a batch is like."""
-
-    observation_space: Space[Any]
-    action_space: Space[Any]
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-
-
 class EnvBatch(Protocol):
     """Envs side by side."""
 
     count: int
-    traits: Traits
+    info: PolicyInfo  # for policies
     resets_itself: bool  # an episode follows the other, and `begin` can't choose when
     shows_last_state: bool  # render() shows the state in which an episode ended
     watch: Watch  # is told of every call of an env
@@ -108,11 +103,14 @@ class SingleEnvs:
         self._envs: dict[int, Env[Any, Any]] = {0: make({})}
         self._built_with: dict[int, Mapping[str, Any]] = {0: {}}
         first = self._envs[0]
-        self.traits = Traits(first.observation_space, first.action_space, dict(first.metadata))
+        drive_env = self._drive_env if hasattr(first.unwrapped, "drive") else None
+        self.info = PolicyInfo.of_gymnasium(
+            count, first.observation_space, first.action_space, first.metadata, drive_env
+        )
 
-    def env(self, number: int) -> Env[Any, Any]:
-        """One of them."""
-        return self._envs[number]
+    def _drive_env(self, number: int) -> DriveEnv:
+        """Return the simulator behind a `drive:` environment."""
+        return self._envs[number].unwrapped.drive  # type: ignore[attr-defined]
 
     def begin(self, episodes: Mapping[int, EpisodeSpec]) -> dict[int, Begun | Broken]:
         begun: dict[int, Begun | Broken] = {}
@@ -149,7 +147,7 @@ class SingleEnvs:
         self._envs = {}
 
     def _begin(self, number: int, owed: EpisodeSpec) -> Begun:
-        at_reset, at_build = split_factors(owed.factors, self.traits.metadata)
+        at_reset, at_build = split_factors(owed.factors, self.info.metadata)
         if number not in self._envs or self._built_with[number] != at_build:
             if number in self._envs:
                 self._envs.pop(number).close()

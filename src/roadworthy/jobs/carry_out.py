@@ -10,11 +10,14 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
+import numpy as np
+
 from roadworthy.errors import RoadworthyError, UsageError
 from roadworthy.evaluation.ledger import EpisodeSpec
 from roadworthy.jobs.batch import Begun, Broken, EnvBatch
 from roadworthy.jobs.episode import Underway
-from roadworthy.jobs.policies import PolicyTimeout
+from roadworthy.policy import protocol
+from roadworthy.policy.protocol import Batch, Policy, PolicyTimeout, stack
 
 CUT_OFF = "cut off: the job's steps were made"
 
@@ -76,7 +79,7 @@ class Player:
     def __init__(
         self,
         batch: EnvBatch,
-        policy: Any,
+        policy: Policy,
         shares: Shares | Streams,
         report: Report,
         camera: Camera | None = None,
@@ -147,9 +150,9 @@ class Player:
         """Actions of all envs that play; episodes whose policy does not answer fail, all of them by one failure."""
         while envs:
             try:
-                actions = self._policy.act(envs, [self._underway[env].observation for env in envs])
+                actions = self._policy.act(self._policy_batch(envs))
             except PolicyTimeout as error:
-                lost = [env for env in envs if error.envs is None or env in error.envs]
+                lost = [env for env in envs if error.rows is None or env in error.rows]
                 for env in lost:
                     self._end(self._underway[env], str(error), is_counted=env == lost[-1])
                 envs = [env for env in envs if env not in lost]
@@ -158,6 +161,19 @@ class Player:
                 raise UsageError(f"the policy gave {len(actions)} actions for {len(envs)} envs, expected one for each")
             return dict(zip(envs, actions, strict=True))
         return {}
+
+    def _policy_batch(self, envs: list[int]) -> Batch:
+        """Return what the policy is given of these envs."""
+        episodes = [self._underway[env] for env in envs]
+        infos = [episode.begun.info if episode.last is None else episode.last.info for episode in episodes]
+        return Batch(
+            stack(self._batch.info.observation_space, [episode.observation for episode in episodes]),
+            np.array([bool(info.get("active", True)) for info in infos]),
+            np.array(envs),
+            np.array([episode.owed.seed for episode in episodes], np.uint64),
+            np.array([len(episode.rewards) for episode in episodes]),
+            [episode.instruction for episode in episodes],
+        )
 
     def _begin_all(self) -> None:
         """Give every free env its next episode; an env that can't begin one has failed in it."""
@@ -185,12 +201,11 @@ class Player:
         instruction = self._instruction or (told if isinstance(told, str) else None)
         episode = Underway(owed, env, self.step, instruction, begun)
         self._underway[env] = episode
-        if hasattr(self._policy, "reset"):
-            try:
-                self._policy.reset(env, owed.seed, instruction)
-            except PolicyTimeout as error:
-                self._end(episode, str(error))
-                return
+        try:
+            protocol.reset(self._policy, np.arange(self._batch.count) == env)
+        except PolicyTimeout as error:
+            self._end(episode, str(error))
+            return
         if self._camera is not None:
             self._camera.begin(episode)
             self._camera.follow([episode])

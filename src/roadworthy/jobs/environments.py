@@ -14,7 +14,6 @@ from roadworthy import plugins
 from roadworthy.errors import UsageError
 from roadworthy.jobs.batch import EnvBatch, SingleEnvs
 from roadworthy.jobs.job import Job
-from roadworthy.jobs.policies import imported
 
 try:
     import gymnasium
@@ -102,12 +101,9 @@ def _maker(job: Job) -> _Maker:
         from roadworthy.jobs.driving import make_drive  # the simulator takes a while to import
 
         return _Maker(partial(make_drive, name), False, False)
-    if job.environment in plugins.known(GROUP):
-        make = plugins.load(GROUP, job.environment, "environment")
-    elif ":" not in job.environment and job.environment in gymnasium.registry:
+    if ":" not in job.environment and job.environment in gymnasium.registry:
         return _gymnasium(job.environment, job)
-    else:
-        make = imported(job.environment, "environment", GROUP)
+    make = plugins.load(GROUP, plugins.with_colon(job.environment), "environment")
     return _Maker(make, *(_accepts(make, name) for name in ("num_envs", "render_mode", "enable_cameras")))
 
 

@@ -8,9 +8,11 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from roadworthy import plugins
 from roadworthy.config import plain
 from roadworthy.errors import RoadworthyError
 from roadworthy.evaluation.ledger import EpisodeSpec
@@ -21,11 +23,14 @@ from roadworthy.jobs.episode import Metric, Underway, measured
 from roadworthy.jobs.figures import figures
 from roadworthy.jobs.job import Job, Status
 from roadworthy.jobs.plan import densities, job_seed, plan, seed_of
-from roadworthy.jobs.policies import checkpoint_of, imported, load_policy
 from roadworthy.jobs.record import JobRecord, write_record
 from roadworthy.jobs.stretch import Stretch
 from roadworthy.jobs.videos import Crew
 from roadworthy.jobs.watch import Watch
+from roadworthy.policy import protocol
+from roadworthy.policy.load import load_policy
+from roadworthy.policy.per_world import start_in_gymnasium
+from roadworthy.policy.spec import BASELINE, Kind, checkpoint_folder, kind_of
 from roadworthy.record import RunWriter
 
 Progress = Callable[[int, int], None]
@@ -96,7 +101,7 @@ class Errand:
 
     def play(self, owed: Sequence[EpisodeSpec]) -> None:
         """Carry out every episode that is owed and has not ended; the envs are built again for each rebuild."""
-        self.metrics = {name.rpartition(":")[2]: imported(name, "metric") for name in self.job.metrics}
+        self.metrics = {name.rpartition(":")[2]: plugins.load_code(name, "metric") for name in self.job.metrics}
         if self.job.videos is not None:
             known = owed if self.job.steps is None else None
             self.crew = Crew(self.job.videos, self.writer.folder, known, job_seed(self.job), self.render_fault)
@@ -152,9 +157,9 @@ class Errand:
         if self.watch is not None:
             batch.watch = self.watch
         if not self.metadata and self.describe is not None:
-            self.describe(batch.traits.metadata)
-        self.metadata = batch.traits.metadata
-        policy = load_policy(job.policy, job.policy_config, batch)
+            self.describe(batch.info.metadata)
+        self.metadata = batch.info.metadata
+        policy = start_in_gymnasium(partial(load_policy, job.policy, job.policy_config), batch.info)
         if self.crew is not None:
             self.crew.watch(batch)
             if not self.crew.cameras and not self.is_without_cameras:
@@ -177,8 +182,6 @@ class Errand:
             failures=job.failures,
         )
         try:
-            if hasattr(policy, "start"):
-                policy.start(batch.traits, batch.count)
             if job.steps is not None:
                 player.play_steps(job.steps)
             else:
@@ -191,8 +194,7 @@ class Errand:
         finally:
             if self.crew is not None:
                 self.crew.close()
-            if hasattr(policy, "close"):
-                policy.close()
+            protocol.close(policy)
 
     def _report(self, episode: Underway, reason: Broken | str | None, stretch: Stretch | None) -> None:
         """Write down an episode that is over."""
@@ -243,7 +245,7 @@ def _groups(left: Sequence[EpisodeSpec], batch: EnvBatch) -> Iterator[tuple[dict
         return
     groups: dict[str, tuple[dict[str, Any], list[EpisodeSpec]]] = {}
     for episode in left:
-        at_reset, at_build = split_factors(episode.factors, batch.traits.metadata)
+        at_reset, at_build = split_factors(episode.factors, batch.info.metadata)
         if at_reset and batch.resets_itself:
             at_build = dict(episode.factors)
         groups.setdefault(repr(sorted(at_build.items())), (at_build, []))[1].append(episode)
@@ -262,10 +264,12 @@ def _stream(job: Job, stretch: Stretch | None) -> Iterator[EpisodeSpec]:
 
 
 def _checkpoint(policy: str) -> dict[str, Any] | None:
-    folder = checkpoint_of(policy)
+    folder = (
+        None if policy.startswith(BASELINE) or kind_of(policy) is not Kind.CHECKPOINT else checkpoint_folder(policy)
+    )
     if folder is None:
         return None
-    from roadworthy.policy.checkpoint import load_policy as load_checkpoint
+    from roadworthy.policy.checkpoint import load_checkpoint
 
     return {"path": str(folder), "sha256": load_checkpoint(folder).sha256}
 

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from roadworthy.errors import UsageError
 from roadworthy.evaluation.ledger import EpisodeSpec
-from roadworthy.jobs.batch import Begun, Broken, Change, EnvBatch, Moved, Picture, Traits, split_factors
+from roadworthy.jobs.batch import Begun, Broken, Change, EnvBatch, Moved, Picture, split_factors
 from roadworthy.jobs.watch import Watch
+from roadworthy.policy.protocol import PolicyInfo
 
 Envs = VectorEnv[Any, Any, Any]
 
@@ -53,7 +54,9 @@ class _VectorEnvs:
         self._envs = envs
         self.count = envs.num_envs
         self.watch = Watch(self.count)
-        self.traits = Traits(envs.single_observation_space, envs.single_action_space, dict(envs.metadata))
+        self.info = PolicyInfo.of_gymnasium(
+            self.count, envs.single_observation_space, envs.single_action_space, envs.metadata
+        )
         space = envs.single_action_space
         space.seed(0)
         self._idle_action = space.sample()  # of envs that have nothing to do and yet have to be stepped
@@ -102,7 +105,7 @@ class MaskedEnvs(_VectorEnvs):
             groups.setdefault(repr(sorted(owed.factors.items())), []).append(number)
         for numbers in groups.values():  # options are the same for all envs that are reset together
             mask = np.isin(np.arange(self.count), numbers)
-            factors, _ = split_factors(episodes[numbers[0]].factors, self.traits.metadata)
+            factors, _ = split_factors(episodes[numbers[0]].factors, self.info.metadata)
             found |= self._reset(mask, {number: episodes[number].seed for number in numbers}, factors)
         return found
 

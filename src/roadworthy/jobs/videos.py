@@ -80,7 +80,7 @@ class Crew:
         """Film what happens in these envs from here on."""
         self._batch = batch
         self.cameras = _cameras(self._config, batch)
-        self._fps = float(batch.traits.metadata.get("render_fps") or DEFAULT_FPS) * self._config.speed_up
+        self._fps = float(batch.info.metadata.get("render_fps") or DEFAULT_FPS) * self._config.speed_up
 
     def begin(self, episode: Underway) -> None:
         """Open an episode's files, if it was chosen."""
@@ -203,9 +203,9 @@ class Crew:
 
 def _cameras(config: VideoConfig, batch: EnvBatch) -> tuple[str, ...]:
     """The cameras to film: those asked for, else all there are."""
-    declared = batch.traits.metadata.get("cameras")
-    found = tuple(declared) if declared is not None else tuple(picture_names(batch.traits.observation_space))
-    can_render = "rgb_array" in batch.traits.metadata.get("render_modes", ())
+    declared = batch.info.metadata.get("cameras")
+    found = tuple(declared) if declared is not None else tuple(picture_names(batch.info.observation_space))
+    can_render = "rgb_array" in batch.info.metadata.get("render_modes", ())
     known = (RENDER, *found) if can_render else found
     if config.cameras == "observed":
         return found or known
@@ -216,7 +216,7 @@ def _cameras(config: VideoConfig, batch: EnvBatch) -> tuple[str, ...]:
                 "pictures among its observations; leave `videos` out"
             )
         return known
-    possible = (RENDER, *picture_names(batch.traits.observation_space))
+    possible = (RENDER, *picture_names(batch.info.observation_space))
     unknown = [camera for camera in config.cameras if camera not in possible]
     if unknown:
         raise UsageError(f"camera {unknown[0]!r} is unknown; known: {', '.join(possible)}")

@@ -48,7 +48,7 @@ __all__ = [
     "WEIGHTS",
     "Checkpoint",
     "copy_into",
-    "load_policy",
+    "load_checkpoint",
     "put_weights",
     "resolve_checkpoint",
     "save_policy",
@@ -110,7 +110,7 @@ def save_policy(
     return write_folder(Path(folder), contents)
 
 
-def load_policy(path: str | Path, *, trusts_code: bool = False) -> Checkpoint:
+def load_checkpoint(path: str | Path, *, trusts_code: bool = False) -> Checkpoint:
     """Load the checkpoint that a path names, see `resolve_checkpoint`.
 
     trusts_code: Accept a memory core that is `module:Name`, which runs code that the checkpoint names. Cores that are

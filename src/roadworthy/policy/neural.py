@@ -1,9 +1,8 @@
-"""The actor that lets a network drive, in blocks of rows whose size never changes."""
+"""The policy of a network, which computes in blocks of rows whose size never changes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import torch
@@ -14,18 +13,21 @@ from roadworthy.errors import UsageError
 from roadworthy.policy import noise
 from roadworthy.policy.fit import Fitting
 from roadworthy.policy.network import Output, PolicyNetwork
-from roadworthy.sim.env import DriveEnv
+from roadworthy.policy.per_world import require_drive_env
+from roadworthy.policy.protocol import Array, Batch, PolicyInfo
 
 BLOCK = 256  # rows that a network handles at once on a GPU
 
 
-class NeuralActor:
-    """Lets a network drive.
+class NeuralPolicy:
+    """Drives with a network.
 
-    It handles rows in blocks of one size. On a CPU a block is a world: how a matrix product rounds depends on a row's
-    place in it (with some shapes, on several cores with nearly all), and an agent's place in its world is the only one
-    that does not depend on what else runs. A GPU needs larger blocks to be of use.
+    It computes in blocks of one size, because the rounding of a matrix product depends on its shape and on a row's
+    place in it. On a CPU a block is a world: an agent's place in its world does not depend on what else runs. A GPU
+    needs larger blocks to be efficient.
     """
+
+    needs_drive_env = True
 
     def __init__(
         self,
@@ -36,8 +38,9 @@ class NeuralActor:
         device: str = "cpu",
         conditioning: Mapping[str, float] | None = None,
     ) -> None:
-        """Drive with a policy.
+        """Choose the network.
 
+        name: for errors.
         is_greedy: take the likeliest action instead of drawing one.
         conditioning: values of conditioning (see policy/config.py); others are drawn for each agent and episode.
         """
@@ -45,7 +48,8 @@ class NeuralActor:
         self.policy = policy.to(self.device).eval()
         self._conditioning = policy.config.conditioning.places(conditioning or {})
 
-    def start(self, env: DriveEnv) -> None:
+    def start(self, info: PolicyInfo) -> None:
+        env = require_drive_env(self.name, info)
         if env.action_choices != self.policy.choices:
             raise UsageError(
                 f"policy {self.name!r} chooses among {self.policy.choices}, the env among {env.action_choices} "
@@ -58,13 +62,11 @@ class NeuralActor:
         self._agents = torch.arange(env.row_count, device=self.device) % env.rows_per_world
 
     @torch.no_grad()
-    def act(
-        self, observations: Any, active: Any, episode_seeds: NDArray[np.uint64], episode_steps: NDArray[np.int64]
-    ) -> Any:
-        seen = self._fit(torch.as_tensor(observations, device=self.device))
-        is_active = torch.as_tensor(active, device=self.device).bool()
-        seeds = torch.from_numpy(np.ascontiguousarray(episode_seeds).view(np.int64)).to(self.device)
-        steps = torch.as_tensor(episode_steps, device=self.device)
+    def act(self, batch: Batch) -> Array:
+        seen = self._fit(torch.as_tensor(batch.observations, device=self.device))
+        is_active = torch.as_tensor(batch.active, device=self.device).bool()
+        seeds = torch.from_numpy(np.ascontiguousarray(batch.seeds).view(np.int64)).to(self.device)
+        steps = torch.as_tensor(batch.steps, device=self.device)
         keys = noise.keys_of(seeds, self._agents)
         uniform = noise.uniform(keys, steps, noise.ACTION)
         conditioning = self._told(keys)
@@ -79,10 +81,10 @@ class NeuralActor:
             actions[rows] = head.to_env(chosen)[: rows.stop - rows.start]
         return actions.numpy() if self.device.type == "cpu" else actions
 
-    def reset(self, mask: NDArray[np.bool_]) -> None:
-        ended = torch.as_tensor(mask, device=self.device).bool()
-        for memory, rows in zip(self._memories, self._slices(), strict=True):
-            self.policy.reset(memory, self._padded(ended[rows]))
+    def reset(self, rows: NDArray[np.bool_]) -> None:
+        ended = torch.as_tensor(rows, device=self.device).bool()
+        for memory, block in zip(self._memories, self._slices(), strict=True):
+            self.policy.reset(memory, self._padded(ended[block]))
 
     def _slices(self) -> list[slice]:
         """The rows of each block."""

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from roadworthy.policy.protocol import Batch
 from roadworthy.robot.perception import Sighting, find, object_named
 from roadworthy.robot.scene import (
     HOME_M,
@@ -46,26 +47,25 @@ class ScriptedPicker:
     """Plays table-top envs side by side; each has its own plan."""
 
     def __init__(self) -> None:
-        self._wanted: dict[int, str | None] = {}
         self._plans: dict[int, list[Stage]] = {}
         self._waited: dict[int, int] = {}
 
-    def reset(self, env: int, seed: int, instruction: str | None) -> None:
-        """A new episode begins: read what is asked for; the plan is made when the first picture is there."""
-        self._wanted[env] = object_named(instruction or "")
-        self._plans.pop(env, None)
-        self._waited[env] = 0
+    def act(self, batch: Batch) -> list[Action]:
+        """Return the next target of each gripper."""
+        actions = []
+        for k, row in enumerate(batch.rows.tolist()):
+            observation = {name: values[k] for name, values in batch.observations.items()}
+            if batch.steps[k] == 0:
+                instruction = batch.instructions[k] if batch.instructions is not None else None
+                name = object_named(instruction or "")
+                seen = find(observation["first_picture"], name) if name else None
+                self._plans[row] = [] if name is None or seen is None else plan(name, seen)
+                self._waited[row] = 0
+            actions.append(self._act(row, observation["gripper"]))
+        return actions
 
-    def act(self, envs: Sequence[int], observations: Sequence[Any]) -> list[Action]:
-        """The next target of each env's gripper."""
-        return [self._act(env, observation) for env, observation in zip(envs, observations, strict=True)]
-
-    def _act(self, env: int, observation: dict[str, NDArray[Any]]) -> Action:
-        if env not in self._plans:
-            name = self._wanted[env]
-            seen = find(observation["first_picture"], name) if name else None
-            self._plans[env] = [] if name is None or seen is None else plan(name, seen)
-        stages, at = self._plans[env], observation["gripper"]
+    def _act(self, env: int, at: NDArray[Any]) -> Action:
+        stages = self._plans[env]
         if not stages:
             return action((*HOME_M, 0.0), OPENING_M[1])
         stage = stages[0]

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from roadworthy.errors import ConfigError, RoadworthyError
-from roadworthy.policy.coplayers import Coplayers
+from roadworthy.policy.coplayer_networks import CoplayerNetworks
 from roadworthy.policy.network import PolicyNetwork
 from roadworthy.scenario.pack import Pack
 from roadworthy.sim.env import DriveEnv
@@ -50,7 +50,7 @@ class Trainer:
         self.processes = Processes(config.device)
         compile_networks = config.ppo.compile
         self._compiles = compile_networks is Compile.ON or (compile_networks is Compile.AUTO and config.device != "cpu")
-        self.coplayers = Coplayers(config.coplayers.checkpoints, self._compiled)
+        self.coplayers = CoplayerNetworks(config.coplayers.checkpoints, self._compiled)
         shards = self._shards()
         env = self._make_env(trials_at(config, 0.0))
         self._require_rows(env.rows_per_world, shards)

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from roadworthy.config import parse, plain
 from roadworthy.errors import CheckpointError
-from roadworthy.policy.checkpoint import copy_into, load_policy, put_weights, save_policy, tensors_of
+from roadworthy.policy.checkpoint import copy_into, load_checkpoint, put_weights, save_policy, tensors_of
 from roadworthy.policy.checkpoint_files import CHECKPOINTS
 from roadworthy.sim.episodes import Episode
 from roadworthy.sim.snapshot import Snapshot
@@ -65,7 +65,7 @@ def save(trainer: Trainer) -> Path:
 
 def restore(trainer: Trainer, checkpoint: Path) -> None:
     """Bring a trainer to the state in which a checkpoint was written."""
-    saved = load_policy(checkpoint, trusts_code=True)  # the user's own config names the same core
+    saved = load_checkpoint(checkpoint, trusts_code=True)  # the user's own config names the same core
     recorded, config = recorded_config(saved.about.get("train"), str(checkpoint)), plain(trainer.config)
     changed = changed_keys(recorded, config)
     if changed:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from roadworthy.policy import noise
 from roadworthy.policy.config import ActionDistribution
-from roadworthy.policy.coplayers import Coplayers
+from roadworthy.policy.coplayer_networks import CoplayerNetworks
 from roadworthy.policy.network import PolicyNetwork
 from roadworthy.sim.env import DriveEnv
 from roadworthy.sim.state import COPLAYER_POLICY, EGO, ROLE
@@ -27,7 +27,7 @@ class Collector:
         env: DriveEnv,
         policy: PolicyNetwork,
         config: PpoConfig,
-        coplayers: Coplayers,
+        coplayers: CoplayerNetworks,
         seed: int,
         first_row: int = 0,
     ) -> None:

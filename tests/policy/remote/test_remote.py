@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +16,18 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays, scalar_dtypes
 
 from roadworthy.errors import UsageError
-from roadworthy.jobs.batch import Traits
 from roadworthy.jobs.job import Job, Status
-from roadworthy.jobs.policies import PolicyTimeout
 from roadworthy.jobs.record import JobRecord
 from roadworthy.jobs.run import run_job
-from roadworthy.policy.remote.client import RemotePolicy
+from roadworthy.policy.protocol import Batch, PolicyInfo, PolicyTimeout
+from roadworthy.policy.remote.client import RemotePolicy, _message
 from roadworthy.policy.remote.codec import RemoteError, decode, describe_space, encode, make_space
 from roadworthy.policy.remote.server import PolicyServer
 from roadworthy.record import Run
 from tests.jobs.arenas import Corridor, Remembering
 
 CORRIDOR = "tests.jobs.arenas:Corridor"
-TRAITS = Traits(Corridor.observation_space, Corridor.action_space)
+ONE_ROW = PolicyInfo.of_gymnasium(1, Corridor.observation_space, Corridor.action_space)
 
 
 class Slow(Remembering):
@@ -38,8 +37,8 @@ class Slow(Remembering):
         super().__init__()
         self._slow_call, self._seconds = slow_call, seconds
 
-    def act(self, envs: Sequence[int], observations: Sequence[Any]) -> list[int]:
-        actions = super().act(envs, observations)
+    def act(self, batch: Batch) -> Any:
+        actions = super().act(batch)
         if self._calls == self._slow_call:
             time.sleep(self._seconds)
         return actions
@@ -50,9 +49,9 @@ class Reflex:
 
     calls = 0
 
-    def act(self, envs: Sequence[int], observations: Sequence[Any]) -> list[int]:
+    def act(self, batch: Batch) -> Any:
         Reflex.calls += 1
-        return [int(observation[1] * 48) % 3 for observation in observations]
+        return (batch.observations[:, 1] * 48).astype(int) % 3
 
 
 @pytest.fixture
@@ -63,6 +62,12 @@ def server() -> Iterator[PolicyServer]:
 
 def job(policy: str, **settings: Any) -> Job:
     return Job(**{"name": "j", "environment": CORRIDOR, "policy": policy, "episodes": 20, "envs": 4, **settings})
+
+
+def row_of(observation: list[float], step: int) -> Batch:
+    """Return the batch of one row."""
+    row, seed = np.zeros(1, np.int64), np.full(1, 5, np.uint64)
+    return Batch(np.array([observation], np.float32), np.ones(1, np.bool_), row, seed, np.array([step]), ["walk"])
 
 
 def rows(record: JobRecord) -> Any:
@@ -79,28 +84,28 @@ def test_a_remote_policy_gives_the_same_rows_as_one_that_is_here(server: PolicyS
 
 def test_a_lost_connection_is_made_again_and_nothing_is_done_twice(server: PolicyServer) -> None:
     def play(policy: Any, cut: bool) -> list[int]:
-        policy.reset(0, 5, "walk")
+        policy.start(ONE_ROW)
+        policy.reset(np.array([True]))
         actions = []
         for step in range(12):
             if cut and step % 3 == 1:
                 policy._connection.socket.shutdown(2)
-            actions += policy.act([0], [np.array([step, 0.3], np.float32)])
+            actions += policy.act(row_of([step, 0.3], step)).tolist()
         return actions
 
     remote = RemotePolicy(server.address)
-    remote.start(TRAITS, 1)
     assert play(remote, cut=True) == play(Remembering(), cut=False)
     remote.close()
 
 
 def test_a_question_that_is_asked_again_has_the_same_answer(server: PolicyServer) -> None:
     remote = RemotePolicy(server.address)
-    remote.start(TRAITS, 1)
-    remote.reset(0, 5, None)
-    message = {"kind": "act", "envs": [0], "observations": [np.ones(2)]}
+    remote.start(ONE_ROW)
+    remote.reset(np.array([True]))
+    message = {"kind": "act", **_message(row_of([1.0, 1.0], 0))}
     first = remote._ask(message, "actions")
     remote._next_id -= 1
-    assert remote._ask(message, "actions") == first
+    assert remote._ask(message, "actions")["actions"].tolist() == first["actions"].tolist()
     remote.close()
 
 
@@ -168,11 +173,11 @@ def test_a_server_that_is_not_there_is_named(tmp_path: Path) -> None:
         address = gone.address
     policy = RemotePolicy(address, timeout_s=1.0, reconnect_s=0.3)
     with pytest.raises(PolicyTimeout, match=f"the policy at {address} could not be reached for 0.3 s"):
-        policy.start(TRAITS, 1)
+        policy.start(ONE_ROW)
     record = run_job(job(address, policy_config={"reconnect_s": 0.2}), tmp_path)
     assert record.status is Status.FAILED
-    with pytest.raises(UsageError, match="is no address"):
-        RemotePolicy("ws:///nowhere").start(TRAITS, 1)
+    with pytest.raises(UsageError, match="is not the address of a policy"):
+        RemotePolicy("ws:///nowhere").start(ONE_ROW)
     with pytest.raises(UsageError, match="timeout_s is 0"):
         RemotePolicy(address, timeout_s=0.0)
 

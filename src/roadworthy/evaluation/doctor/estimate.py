@@ -16,9 +16,11 @@ import numpy as np
 from roadworthy.evaluation.config import Engine, EvaluatorConfig
 from roadworthy.evaluation.doctor.findings import Finding, State
 from roadworthy.evaluation.evaluator import DrivingEvaluator
+from roadworthy.evaluation.policy_ref import policy_maker, policy_ref
 from roadworthy.evaluation.sections import evaluator_class
-from roadworthy.evaluation.subject import actor_maker, subject_of
 from roadworthy.evaluation.task import Task
+from roadworthy.policy import protocol
+from roadworthy.policy.protocol import PolicyInfo, drive_batch
 from roadworthy.scenario.pack import Pack
 from roadworthy.scenario.processes import available_cores
 
@@ -40,7 +42,7 @@ def estimate(what: str, configs: Sequence[EvaluatorConfig], policy: str | None) 
         return Finding(what, State.OK, f"{config.type} does not run in the simulator; no step was tried")
     path, counts = _some_scenarios(configs)
     worlds = min(config.worlds, max(counts))
-    task = Task(what, path, config.env, _actor_maker(config, policy), worlds, config.device)
+    task = Task(what, path, config.env, _policy_maker(config, policy), worlds, config.device)
     step_s, world_bytes = _try(task)
     processes = 1 if config.engine is Engine.INLINE else config.workers or available_cores()
     batches = sum(-(-count // (worlds * processes)) for count in counts)
@@ -64,8 +66,9 @@ def estimate(what: str, configs: Sequence[EvaluatorConfig], policy: str | None) 
     return Finding(what, State.OK, told, figures)
 
 
-def _actor_maker(config: EvaluatorConfig, policy: str | None) -> Any:
-    return actor_maker(subject_of(config.policy_for(policy) or "random"), config)
+def _policy_maker(config: EvaluatorConfig, policy: str | None) -> Any:
+    spec = config.policy_for(policy)
+    return policy_maker(policy_ref("random") if spec is None else policy_ref(spec, config.policy_config), config)
 
 
 def _some_scenarios(configs: Sequence[EvaluatorConfig]) -> tuple[Path, list[int]]:
@@ -89,15 +92,15 @@ def _some_scenarios(configs: Sequence[EvaluatorConfig]) -> tuple[Path, list[int]
 
 def _try(task: Task) -> tuple[float, int]:
     """Return the seconds of a step with the policy, and the bytes of the worlds."""
-    env, actor = task.make_env(), task.make_actor()
+    env, policy = task.make_env(), task.make_policy()
     worlds = np.arange(env.world_count)
     env.assign(worlds.tolist(), (worlds % len(env.pack)).tolist(), worlds.tolist())
-    actor.start(env)
+    protocol.start(policy, PolicyInfo.of_drive_env(env))
     seeds = np.repeat(worlds.astype(np.uint64), env.rows_per_world)
     seconds = []
     for number in range(_WARM_STEPS + _TIMED_STEPS):
         began = time.perf_counter()
-        env.step(actor.act(env.observations, env.signals.active, seeds, np.full(env.row_count, number)))
+        env.step(policy.act(drive_batch(env, seeds, np.full(env.row_count, number))))
         seconds.append(time.perf_counter() - began)
     size = sum(env.memory().values())
     env.close()

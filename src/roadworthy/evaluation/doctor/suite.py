@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,8 @@ from roadworthy.evaluation.config import EvaluatorConfig
 from roadworthy.evaluation.doctor.estimate import estimate, kind_of
 from roadworthy.evaluation.doctor.findings import Finding, State, look
 from roadworthy.evaluation.files import read_file
+from roadworthy.evaluation.policy_ref import policy_ref
 from roadworthy.evaluation.sections import Section, chosen, read_sections
-from roadworthy.evaluation.subject import subject_of
 from roadworthy.evaluation.training import training_of
 from roadworthy.scenario.pack import Pack
 from roadworthy.sinks import Sink, read_sinks
@@ -71,21 +71,24 @@ def _pack(path: Path, sources: Sequence[ScenarioSource]) -> Finding:
 
 
 def _policies(configs: Sequence[EvaluatorConfig], policy: str | None) -> Iterator[Finding]:
-    named = [config.policy_for(policy) for config in configs]
-    if configs and None in named:
+    named = [(config.policy_for(policy), config.policy_config) for config in configs]
+    if any(spec is None for spec, _ in named):
         told = "no policy is named: give one with --policy, or in the sections; the steps below use random actions"
         yield Finding("policy", State.WARNING, told)
-    partners = [partner for config in configs for partner in config.coplayers]
-    for spec in dict.fromkeys(spec for spec in (*named, *partners) if spec is not None):
-        yield look(f"policy {spec}", partial(_policy, spec))
+    partners: list[tuple[str | None, dict[str, Any]]] = [(spec, {}) for config in configs for spec in config.coplayers]
+    found: list[tuple[str, dict[str, Any]]] = []
+    for spec, policy_config in (*named, *partners):
+        if spec is not None and (spec, policy_config) not in found:
+            found.append((spec, policy_config))
+            yield look(f"policy {spec}", partial(_policy, spec, policy_config))
 
 
-def _policy(spec: str) -> Finding:
-    subject = subject_of(spec)
-    if subject.checkpoint is None:
+def _policy(spec: str, policy_config: Mapping[str, Any]) -> Finding:
+    ref = policy_ref(spec, policy_config)
+    if ref.checkpoint is None:
         return Finding(f"policy {spec}", State.OK, "needs no file")
-    told = f"{subject.name}, step {subject.step:,}, epoch {subject.epoch:,}"
-    return Finding(f"policy {spec}", State.OK, told, {"step": subject.step, "sha256": subject.checkpoint["sha256"]})
+    told = f"{ref.name}, step {ref.step:,}, epoch {ref.epoch:,}"
+    return Finding(f"policy {spec}", State.OK, told, {"step": ref.step, "sha256": ref.checkpoint["sha256"]})
 
 
 def _sinks(layer: Layer, out: Path) -> Iterator[Finding]:

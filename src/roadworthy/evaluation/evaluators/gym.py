@@ -33,8 +33,6 @@ class GymConfig(EvaluatorConfig):
     # "gym:Ant-v5", "drive:town" or "drive:FILE.pack", "module:make_env", or a name that a package declares.
     arguments: dict[str, Any] = field(default_factory=dict)
     # Handed to whatever makes the environment.
-    policy_config: dict[str, Any] = field(default_factory=dict)
-    # Handed to the policy's class.
     max_steps: int | None = None
     # An episode ends after so many steps at the latest.
     instruction: str | None = None
@@ -60,10 +58,6 @@ class GymConfig(EvaluatorConfig):
                     "that hangs"
                 )
 
-    def policy_for(self, given: str | None) -> str | None:
-        """A job makes a policy of its own by itself; another one that does nothing is named for it."""
-        return "zero" if self.policy is not None else super().policy_for(given)
-
     def job(self, name: str, policy: str) -> Job:
         """The job that the section describes."""
         assert self.episodes is not None  # see __post_init__
@@ -71,7 +65,7 @@ class GymConfig(EvaluatorConfig):
             name=name,
             environment=self.environment,
             arguments=self.arguments,
-            policy=self.policy or policy,
+            policy=policy,
             policy_config=self.policy_config,
             episodes=self.episodes * self.replicates,
             rebuilds=self.replicates,
@@ -93,11 +87,12 @@ class Gym:
     def evaluate(self, order: Order) -> Run:
         """Write the ledger, carry it out, and seal the run."""
         assert isinstance(order.config, GymConfig)
-        job = order.config.job(order.name, order.subject.spec)
+        job = order.config.job(order.name, order.policy.spec)
         ledger = plan(job)
-        header = {**order.header(), "policy_spec": job.policy, "job": plain(job)}
-        name = order.subject.name if order.config.policy is None else job.policy
-        with RunWriter.start(order.out, order.name, name, header, ledger.table(), new=order.is_new) as writer:
+        header = {**order.header(), "job": plain(job)}
+        with RunWriter.start(
+            order.out, order.name, order.policy.name, header, ledger.table(), new=order.is_new
+        ) as writer:
             order.on_begun(writer.folder)
             errand = Errand(job, writer, len(ledger), order.progress, render_fault=render_fault(job))
             errand.play(list(ledger))

@@ -16,13 +16,14 @@ from roadworthy.policy.heads import ContinuousHead, MultiDiscreteHead
 from roadworthy.policy.inspect.attention import attend, without_mask
 from roadworthy.policy.inspect.record import Inspection, StepRecord
 from roadworthy.policy.network import Output, PolicyNetwork
-from roadworthy.policy.neural import NeuralActor
-from roadworthy.sim.env import DriveEnv
+from roadworthy.policy.neural import NeuralPolicy
+from roadworthy.policy.per_world import require_drive_env
+from roadworthy.policy.protocol import Array, Batch, PolicyInfo
 from roadworthy.sim.state import EGO
 
 
-class RecordingPolicy(NeuralActor):
-    """Acts in one world exactly as a NeuralActor, and records."""
+class RecordingPolicy(NeuralPolicy):
+    """Acts in one world exactly as a NeuralPolicy, and records."""
 
     def __init__(
         self,
@@ -46,10 +47,11 @@ class RecordingPolicy(NeuralActor):
         self._attempts = np.zeros(0, np.int64)
         self._current: list[StepRecord] = []  # of the current step
 
-    def start(self, env: DriveEnv) -> None:
+    def start(self, info: PolicyInfo) -> None:
+        env = require_drive_env(self.name, info)
         if env.world_count != 1:
             raise UsageError(f"inspection needs one world, but the env has {env.world_count}")
-        super().start(env)
+        super().start(info)
         self._env = env
         self._records = {}
         self._attempts = np.zeros(env.row_count, np.int64)
@@ -59,18 +61,18 @@ class RecordingPolicy(NeuralActor):
         """The records by agent."""
         return {agent: Inspection.of(agent, records) for agent, records in self._records.items()}
 
-    def act(self, observations: Any, active: Any, episode_seeds: Any, episode_steps: Any) -> Any:
+    def act(self, batch: Batch) -> Array:
         self._current = []
-        actions = super().act(observations, active, episode_seeds, episode_steps)
+        actions = super().act(batch)
         for record in self._current:
             record.action = actions[record.agent].copy()
             self._records.setdefault(record.agent, []).append(record)
         return actions
 
-    def reset(self, mask: NDArray[np.bool_]) -> None:
-        super().reset(mask)
+    def reset(self, rows: NDArray[np.bool_]) -> None:
+        super().reset(rows)
         if self._records:  # memory that is cleared before the first step belongs to no attempt
-            self._attempts += mask
+            self._attempts += rows
 
     def _step(self, block: int, seen: Tensor, active: Tensor, conditioning: Tensor | None) -> Output:
         if not self._records:

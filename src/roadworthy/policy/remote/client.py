@@ -1,16 +1,17 @@
-"""A policy on another machine, as a policy here: it reconnects, and an answer that fails to come fails an episode."""
+"""The client of a policy server: it reconnects, and a missing answer fails the episodes that wait for it."""
 
 from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from roadworthy.errors import UsageError
-from roadworthy.jobs.batch import Traits
-from roadworthy.jobs.policies import PolicyTimeout
+from roadworthy.policy.protocol import Array, Batch, PolicyInfo, PolicyTimeout
 from roadworthy.policy.remote.codec import RemoteError, decode, encode
 from roadworthy.policy.remote.server import LARGEST_MESSAGE, hello
 
@@ -18,7 +19,7 @@ try:
     from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
     from websockets.sync.client import ClientConnection, connect
 except ImportError as error:
-    raise UsageError(f"websockets can't be imported ({error}); pip install 'roadworthy[remote]'") from error
+    raise UsageError(f"can't import websockets ({error}); pip install 'roadworthy[remote]'") from error
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 2.0  # between attempts to connect
 
@@ -29,7 +30,7 @@ class RemotePolicy:
     """Asks a policy server for actions.
 
     timeout_s: an answer that takes longer fails the episodes that wait for it.
-    reconnect_s: so long it tries to reach a server that is gone.
+    reconnect_s: how long to try to reach a server that does not respond.
     """
 
     def __init__(self, address: str, timeout_s: float = 30.0, reconnect_s: float = 60.0) -> None:
@@ -40,44 +41,45 @@ class RemotePolicy:
         self._session = secrets.token_hex(16)
         self._connection: ClientConnection | None = None
         self._opened = ExitStack()
-        self._episodes: dict[int, tuple[int, str | None]] = {}  # seed and instruction in each env
-        self._started: set[int] = set()  # envs whose episodes have had an action
-        self._forgotten: set[int] = set()  # envs whose episodes a restarted server knows nothing of
         self._next_id = 0
 
-    def start(self, traits: Traits, count: int) -> None:
-        """Introduce ourselves."""
-        self._hello = encode(hello(self._session, traits, count))
+    def start(self, info: PolicyInfo) -> None:
+        """Introduce this session to the server."""
+        self._hello = encode(hello(self._session, info))
+        rows = np.zeros(info.row_count, np.bool_)
+        self._in_episode = rows.copy()
+        self._has_acted = rows.copy()  # rows whose episodes have had an action
+        self._is_forgotten = rows  # rows whose episodes a restarted server does not know
         self._connect(time.monotonic() + self._reconnect_s)
 
-    def reset(self, env: int, seed: int, instruction: str | None) -> None:
-        """Tell the server that an episode begins."""
-        self._episodes[env] = seed, instruction
-        self._started.discard(env)
-        self._forgotten.discard(env)
-        self._ask({"kind": "reset", "env": env, "seed": seed, "instruction": instruction}, "done")
+    def reset(self, rows: NDArray[np.bool_]) -> None:
+        """Report to the server where episodes end or start."""
+        self._in_episode |= rows
+        self._has_acted &= ~rows
+        self._is_forgotten &= ~rows
+        self._ask({"kind": "reset", "rows": rows}, "done")
 
-    def act(self, envs: Sequence[int], observations: Sequence[Any]) -> list[Any]:
-        """Ask for actions."""
-        message = {"kind": "act", "envs": list(envs), "observations": list(observations)}
-        actions: list[Any] = self._ask(message, "actions")["actions"]
-        self._started |= set(envs)
+    def act(self, batch: Batch) -> Array:
+        """Request actions."""
+        actions = self._ask({"kind": "act", **_message(batch)}, "actions")["actions"]
+        self._has_acted[batch.rows] = True
         return actions
 
     def close(self) -> None:
-        """Say goodbye."""
+        """Close the connection."""
         self._connection = None
         with suppress(*_LOST):
             self._opened.close()
 
     def _ask(self, message: dict[str, Any], expected: str) -> dict[str, Any]:
-        """Send a message and wait for its answer; a lost connection is made again, and the message sent once more."""
+        """Send a message and wait for its answer; after a lost connection, connect and send it again."""
         self._next_id += 1
         number, reconnect_until = self._next_id, time.monotonic() + self._reconnect_s
         data = encode({**message, "id": number})
         while True:
             connection = self._connection or self._connect(reconnect_until)
-            lost = self._forgotten.intersection(message.get("envs", ()))
+            forgotten = np.flatnonzero(self._is_forgotten).tolist()
+            lost = set(forgotten).intersection(message["rows"].tolist()) if message["kind"] == "act" else None
             if lost:
                 raise PolicyTimeout(
                     f"the policy server at {self.address} was restarted and does not remember the episode", lost
@@ -86,7 +88,7 @@ class RemotePolicy:
                 connection.send(data)
                 return self._answer(connection, number, expected)
             except TimeoutError as error:
-                self.close()  # the answer may come later, and nobody wants it then
+                self.close()  # a late answer must not be taken for the next one
                 raise PolicyTimeout(
                     f"the policy at {self.address} gave no answer within {self._timeout_s:g} s"
                 ) from error
@@ -98,7 +100,7 @@ class RemotePolicy:
         while True:
             answer = decode(connection.recv(timeout=max(0.0, until - time.monotonic())))
             if answer.get("id") != number:
-                continue  # to a question that was given up
+                continue  # to a question whose time was up
             if answer["kind"] == "error":
                 raise RemoteError(f"the policy at {self.address} raised {answer['error']}\n{answer.get('traceback')}")
             if answer["kind"] != expected:
@@ -106,8 +108,8 @@ class RemotePolicy:
             return answer
 
     def _connect(self, until: float) -> ClientConnection:
-        """Connect, trying again until the time is up; the server may have to be told once more what runs."""
-        pause, last = FIRST_PAUSE_S, "it was not tried"
+        """Connect, and retry until the time is up."""
+        pause, last = FIRST_PAUSE_S, "no attempt was made"
         while time.monotonic() < until:
             try:
                 connection = self._opened.enter_context(
@@ -115,11 +117,11 @@ class RemotePolicy:
                 )
                 connection.send(self._hello)
                 welcome = decode(connection.recv(timeout=self._timeout_s))
-                self._greet(connection, welcome)
+                self._resume(connection, welcome)
                 self._connection = connection
                 return connection
             except InvalidURI as error:
-                raise UsageError(f"policy {self.address!r} is no address, expected ws://HOST:PORT") from error
+                raise UsageError(f"{self.address!r} is not the address of a policy, expected ws://HOST:PORT") from error
             except (*_LOST, InvalidHandshake, TimeoutError) as error:
                 self.close()
                 last = f"{type(error).__name__}: {error}"
@@ -129,15 +131,25 @@ class RemotePolicy:
             f"the policy at {self.address} could not be reached for {self._reconnect_s:g} s ({last}); is it running?"
         )
 
-    def _greet(self, connection: ClientConnection, welcome: dict[str, Any]) -> None:
-        """See whether the server still knows us; one that was restarted has forgotten the episodes under way."""
+    def _resume(self, connection: ClientConnection, welcome: dict[str, Any]) -> None:
+        """Find out whether the server knows the session; a restarted server has lost the memory of all rows."""
         if welcome["kind"] == "error":
             raise RemoteError(f"the policy at {self.address} refused: {welcome['error']}")
-        if welcome["is_known"] or not self._episodes:
+        if welcome["is_known"] or not self._in_episode.any():
             return
-        for env, (seed, instruction) in self._episodes.items():
-            message = {"kind": "reset", "id": 0, "env": env, "seed": seed, "instruction": instruction}
-            connection.send(encode(message))
-            self._answer(connection, 0, "done")
+        connection.send(encode({"kind": "reset", "id": 0, "rows": self._in_episode}))
+        self._answer(connection, 0, "done")
         if welcome["has_memory"]:
-            self._forgotten |= self._started
+            self._is_forgotten |= self._has_acted
+
+
+def _message(batch: Batch) -> dict[str, Any]:
+    """Return a batch as a message can hold it: arrays of NumPy, also where tensors are on a GPU."""
+    arrays = {"observations": batch.observations, "active": batch.active}
+    return {
+        **{name: value.cpu().numpy() if hasattr(value, "cpu") else value for name, value in arrays.items()},
+        "rows": batch.rows,
+        "seeds": batch.seeds,
+        "steps": batch.steps,
+        "instructions": None if batch.instructions is None else list(batch.instructions),
+    }

@@ -15,7 +15,7 @@ try:
 except ImportError as error:
     raise UsageError(f"msgpack can't be imported ({error}); pip install 'roadworthy[remote]'") from error
 
-PROTOCOL = 1
+PROTOCOL = 2
 _ARRAY = 1  # the number of msgpack's extension
 _PLAIN_KINDS = "biufc"  # bool, int, uint, float, complex: whatever has no pointers in it
 

@@ -1,9 +1,9 @@
 """A policy server: each client has a session with a policy of its own.
 
     client                                              server
-    hello {session, traits, count}                  ->  welcome {protocol, is_known, has_memory}
-    reset {id, env, seed, instruction}              ->  done {id}
-    act {id, envs, observations}                    ->  actions {id, actions}
+    hello {protocol, session, row_count, ...}       ->  welcome {protocol, is_known, has_memory}
+    reset {id, rows}                                ->  done {id}
+    act {id, observations, active, rows, ...}       ->  actions {id, actions}
 
 An error of the policy is answered with `error` {id, error, traceback}. A session outlives its connection: a client that
 was cut off comes back to the policy with all that it remembers, and a question that it asks once more has the same
@@ -17,12 +17,15 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from types import TracebackType
 from typing import Any
 
+import numpy as np
+
 from roadworthy.errors import UsageError
-from roadworthy.jobs.batch import Traits
+from roadworthy.policy import protocol
+from roadworthy.policy.protocol import Batch, PolicyInfo
 from roadworthy.policy.remote.codec import PROTOCOL, decode, describe_space, encode, make_space
 
 try:
@@ -80,8 +83,7 @@ class PolicyServer:
         self._server.shutdown()
         self._thread.join()
         for session in self._sessions.values():
-            if hasattr(session.policy, "close"):
-                session.policy.close()
+            protocol.close(session.policy)
         self._sessions = {}
 
     def __enter__(self) -> PolicyServer:
@@ -129,11 +131,11 @@ class PolicyServer:
             is_known = session is not None
             if session is None:
                 session = self._sessions[name] = _Session(self._make())
-        if not is_known and hasattr(session.policy, "start"):
-            spaces = message["observation_space"], message["action_space"]
-            traits = Traits(make_space(spaces[0]), make_space(spaces[1]), message.get("metadata", {}))
+        if not is_known:
+            spaces = make_space(message["observation_space"]), make_space(message["action_space"])
+            info = PolicyInfo(int(message["row_count"]), int(message["rows_per_world"]), lambda: spaces)
             with session.lock:
-                session.policy.start(traits, int(message["count"]))
+                protocol.start(session.policy, info)
         answer = {"kind": "welcome", "protocol": PROTOCOL, "is_known": is_known, "has_memory": self._has_memory}
         return session, answer
 
@@ -143,13 +145,14 @@ class PolicyServer:
             if message["id"] and message["id"] == session.answered.get("id"):
                 return session.answered
             if message["kind"] == "reset":
-                if hasattr(session.policy, "reset"):
-                    session.policy.reset(message["env"], message["seed"], message["instruction"])
+                protocol.reset(session.policy, message["rows"])
                 session.answered = {"kind": "done", "id": message["id"]}
                 return session.answered
             if message["kind"] == "act":
-                actions = session.policy.act(message["envs"], message["observations"])
-                session.answered = {"kind": "actions", "id": message["id"], "actions": list(actions)}
+                batch = Batch(*(message[field.name] for field in fields(Batch)))
+                actions = session.policy.act(batch)
+                actions = actions if isinstance(actions, np.ndarray) else list(actions)
+                session.answered = {"kind": "actions", "id": message["id"], "actions": actions}
                 return session.answered
         raise UsageError(f"a message of kind {message['kind']!r} is unknown; known: hello, reset, act")
 
@@ -158,17 +161,17 @@ class PolicyServer:
         old = [name for name, session in self._sessions.items() if now - session.used > SESSION_S]
         for name in old:
             session = self._sessions.pop(name)
-            if hasattr(session.policy, "close"):
-                session.policy.close()
+            protocol.close(session.policy)
 
 
-def hello(session: str, traits: Traits, count: int) -> dict[str, Any]:
-    """The first message of a client."""
+def hello(session: str, info: PolicyInfo) -> dict[str, Any]:
+    """Return the first message of a client."""
     return {
         "kind": "hello",
         "protocol": PROTOCOL,
         "session": session,
-        "count": count,
-        "observation_space": describe_space(traits.observation_space),
-        "action_space": describe_space(traits.action_space),
+        "row_count": info.row_count,
+        "rows_per_world": info.rows_per_world,
+        "observation_space": describe_space(info.observation_space),
+        "action_space": describe_space(info.action_space),
     }

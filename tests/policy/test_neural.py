@@ -1,11 +1,8 @@
-"""Actors: what a row does depends on its episode alone, and memory lasts as long as the episode."""
+"""Networks as policies: a row's actions depend on its episode alone, and memory lasts as long as the episode."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,13 +11,12 @@ import torch
 from numpy.typing import NDArray
 
 from roadworthy.errors import UsageError
-from roadworthy.policy.actor import Actor, BlindActor, load_actor
-from roadworthy.policy.checkpoint import save_policy
 from roadworthy.policy.config import ConditioningConfig, PolicyConfig, TransformerConfig
 from roadworthy.policy.network import PolicyNetwork
-from roadworthy.policy.neural import NeuralActor
+from roadworthy.policy.neural import NeuralPolicy
+from roadworthy.policy.protocol import PolicyInfo, drive_batch
 from roadworthy.scenario.pack import Pack
-from roadworthy.sim.config import Actions, ControlConfig, EpisodeConfig, Model, ObserveConfig, SimConfig
+from roadworthy.sim.config import ControlConfig, EpisodeConfig, Model, ObserveConfig, SimConfig
 from roadworthy.sim.env import DriveEnv
 from roadworthy.sim.layout import layout
 from tests.policy.networks import CORES, OBSERVE, small_policy, strengthened
@@ -45,21 +41,21 @@ def pack(tmp_path_factory: pytest.TempPathFactory) -> Pack:
 
 
 def drive(
-    pack: Pack, actor: Actor, world: int, worlds: int, config: SimConfig = CONFIG, steps: int = 2 * TRIAL_STEPS
+    pack: Pack, driver: NeuralPolicy, world: int, worlds: int, config: SimConfig = CONFIG, steps: int = 2 * TRIAL_STEPS
 ) -> NDArray[np.float32]:
     """(steps, rows, 2) actions of the first scenario with seed 7 in one world, while others run something else."""
     env = DriveEnv(pack, worlds, config, sampling=False, threads=1)
     for other in range(worlds):
         env.assign(other, 0 if other == world else 1, 7 if other == world else 1000 + other)
     env.reset()
-    actor.start(env)
+    driver.start(PolicyInfo.of_drive_env(env))
     seeds = np.array([7 if w == world else 1000 + w for w in env.world_of_row], np.uint64)
     actions = []
     for step in range(steps):
-        chosen = np.array(actor.act(env.observations, env.signals.active, seeds, np.full(env.row_count, step)))
+        chosen = np.array(driver.act(drive_batch(env, seeds, np.full(env.row_count, step))))
         actions.append(np.where(env.signals.active[:, None], chosen, -1)[env.world_of_row == world])
         env.step(chosen)
-        actor.reset(env.signals.episode_ended)
+        driver.reset(env.signals.episode_ended)
     return np.stack(actions)
 
 
@@ -73,7 +69,7 @@ def test_what_a_row_does_depends_on_its_episode_alone(pack: Pack, core: str, wid
     policy = strengthened(PolicyNetwork(config, layout(CONFIG), (7, 13)))
     said: list[torch.Tensor] = []
 
-    class Listening(NeuralActor):
+    class Listening(NeuralPolicy):
         """Keeps all that the network says about the world in question."""
 
         listens_to = 0
@@ -89,10 +85,10 @@ def test_what_a_row_does_depends_on_its_episode_alone(pack: Pack, core: str, wid
     assert len(expected) == 2 * TRIAL_STEPS
     assert len(np.unique(alone)) > 5
     for world, worlds in ((0, 3), (6, 7)):
-        actor = Listening(policy)
-        actor.listens_to = world
+        driver = Listening(policy)
+        driver.listens_to = world
         said.clear()
-        assert np.array_equal(drive(pack, actor, world, worlds), alone)
+        assert np.array_equal(drive(pack, driver, world, worlds), alone)
         assert torch.equal(torch.stack(said), expected)
 
 
@@ -101,7 +97,7 @@ def test_what_a_row_does_depends_on_its_episode_alone(pack: Pack, core: str, wid
 def test_memory_is_kept_between_trials_and_cleared_with_the_episode(pack: Pack, core: str) -> None:
     lengths: list[list[int]] = []
 
-    class Watched(NeuralActor):
+    class Watched(NeuralPolicy):
         """Tells how long the memory of its rows is before each step."""
 
         def _step(self, block: int, *given: Any) -> Any:
@@ -109,17 +105,17 @@ def test_memory_is_kept_between_trials_and_cleared_with_the_episode(pack: Pack, 
             return super()._step(block, *given)
 
     env = DriveEnv(pack, 1, CONFIG, sampling=False, threads=1)
-    actor = Watched(small_policy(core, context=4))
+    driver = Watched(small_policy(core, context=4))
     env.assign(0, 1, 5)
     env.reset()
-    actor.start(env)
+    driver.start(PolicyInfo.of_drive_env(env))
     active = []
     for step in range(2 * TRIAL_STEPS + 3):
         if step == 2 * TRIAL_STEPS:
             env.assign(0, 1, 6)
         active.append(env.signals.active.copy())
-        env.step(actor.act(env.observations, env.signals.active, np.full(3, 5, np.uint64), np.full(3, step)))
-        actor.reset(env.signals.episode_ended)
+        env.step(driver.act(drive_batch(env, np.full(3, 5, np.uint64), np.full(3, step))))
+        driver.reset(env.signals.episode_ended)
     assert env.signals.active[:2].all()
     assert np.all(active[TRIAL_STEPS][:2])
     before = [length[0] for length in lengths]
@@ -131,7 +127,7 @@ def test_memory_is_kept_between_trials_and_cleared_with_the_episode(pack: Pack, 
 def test_a_world_that_rests_costs_nothing_and_one_in_limbo_counts_on(pack: Pack) -> None:
     steps: list[int] = []
 
-    class Counting(NeuralActor):
+    class Counting(NeuralPolicy):
         """Counts the steps of its network."""
 
         def _step(self, block: int, *given: Any) -> Any:
@@ -139,16 +135,16 @@ def test_a_world_that_rests_costs_nothing_and_one_in_limbo_counts_on(pack: Pack)
             return super()._step(block, *given)
 
     env = DriveEnv(pack, 2, CONFIG, sampling=False, threads=1)
-    actor = Counting(small_policy(context=4))
+    driver = Counting(small_policy(context=4))
     env.assign(1, 0, 5)
     env.reset()
-    actor.start(env)
+    driver.start(PolicyInfo.of_drive_env(env))
     nobody = np.zeros(6, np.bool_)
     for step in range(4):
         active = env.signals.active if step < 2 else nobody
-        actor.act(env.observations, active, np.full(6, 5, np.uint64), np.full(6, step))
+        driver.act(replace(drive_batch(env, np.full(6, 5, np.uint64), np.full(6, step)), active=active))
     assert steps == [1, 1, 1, 1]
-    assert actor._memories[1].length.tolist() == [4, 4, 4]
+    assert driver._memories[1].length.tolist() == [4, 4, 4]
 
 
 def test_draws_are_keyed_by_seed_agent_and_step(pack: Pack) -> None:
@@ -158,19 +154,19 @@ def test_draws_are_keyed_by_seed_agent_and_step(pack: Pack) -> None:
     env.reset()
 
     def act(seeds: tuple[int, int], step: int) -> NDArray[Any]:
-        actor = NeuralActor(small_policy("mlp", choices=(7, 13)))
-        actor.start(env)
+        driver = NeuralPolicy(small_policy("mlp", choices=(7, 13)))
+        driver.start(PolicyInfo.of_drive_env(env))
         rows = np.repeat(np.array(seeds, np.uint64), 3)
-        return actor.act(env.observations, env.signals.active, rows, np.full(6, step)).reshape(2, 3, 2)
+        return driver.act(drive_batch(env, rows, np.full(6, step))).reshape(2, 3, 2)
 
     assert np.array_equal(*act((2**64 - 1, 2**64 - 1), 4))
     assert not np.array_equal(*act((8, 9), 4))
     assert not np.array_equal(act((8, 8), 4), act((8, 8), 5))
 
 
-def test_a_greedy_actor_takes_the_likeliest_action(pack: Pack) -> None:
+def test_a_greedy_policy_takes_the_likeliest_action(pack: Pack) -> None:
     policy = small_policy("mlp")
-    one, other = (drive(pack, NeuralActor(policy, is_greedy=True), 0, 1, steps=1) for _ in range(2))
+    one, other = (drive(pack, NeuralPolicy(policy, is_greedy=True), 0, 1, steps=1) for _ in range(2))
     env = DriveEnv(pack, 1, CONFIG, sampling=False, threads=1)
     env.assign(0, 0, 7)
     seen = torch.from_numpy(env.reset().copy())
@@ -185,7 +181,7 @@ def test_a_policy_drives_in_an_env_that_shows_more_than_its_own(pack: Pack) -> N
     more = SimConfig(observe=ObserveConfig(partners=9, lanes=30, edges=20, lights=4), control=CONFIG.control)
     policy = small_policy("mlp")
     own = SimConfig(observe=OBSERVE, control=CONFIG.control)
-    expected, fitted = (drive(pack, NeuralActor(policy), 0, 1, config, steps=8) for config in (own, more))
+    expected, fitted = (drive(pack, NeuralPolicy(policy), 0, 1, config, steps=8) for config in (own, more))
     assert np.array_equal(expected, fitted)
 
 
@@ -194,8 +190,8 @@ def test_traits_are_drawn_for_each_episode_or_taken_as_given(pack: Pack) -> None
     policy = small_policy("mlp", conditioning=ConditioningConfig(ent_coef=(0.0, 0.2), gamma=(0.9, 1.0)))
     told: list[torch.Tensor] = []
 
-    class Told(NeuralActor):
-        """Keeps the conditioning that the network is told."""
+    class Told(NeuralPolicy):
+        """Keeps the conditioning that the network gets."""
 
         def _step(self, block: int, seen: Any, active: Any, conditioning: Any) -> Any:
             told.append(conditioning)
@@ -211,87 +207,10 @@ def test_traits_are_drawn_for_each_episode_or_taken_as_given(pack: Pack) -> None
         ({"entropy": 0.3}, "entropy is 0.3, expected 0.0 to 0.2"),
     ):
         with pytest.raises(UsageError, match=wrong):
-            NeuralActor(policy, conditioning=given)
+            NeuralPolicy(policy, conditioning=given)
 
 
 def test_an_env_with_other_actions_is_refused(pack: Pack) -> None:
     env = DriveEnv(pack, 1, SimConfig(model=Model.JERK), sampling=False)
     with pytest.raises(UsageError, match=r"chooses among \(7, 13\), the env among \(4, 3\)"):
-        NeuralActor(small_policy()).start(env)
-
-
-@pytest.mark.parametrize("actions", Actions)
-def test_blind_actors_do_what_their_names_say(pack: Pack, actions: Actions) -> None:
-    config = SimConfig(actions=actions, observe=OBSERVE, control=CONFIG.control)
-    env = DriveEnv(pack, 2, config, sampling=False, threads=1)
-    drawn = []
-    for name in ("zero", "random"):
-        actor = load_actor(name)
-        assert isinstance(actor, BlindActor)
-        actor.start(env)
-        for step in range(200):
-            drawn.append(actor.act(None, None, np.arange(6, dtype=np.uint64), np.full(6, step)))
-    zero, random = np.stack(drawn[:200]), np.stack(drawn[200:])
-    choices = env.action_choices
-    assert (zero == env.idle_action).all()
-    if choices is None:
-        assert random.min() < -0.95
-        assert random.max() > 0.95
-        assert np.abs(random).max() <= 1.0
-    else:
-        assert [sorted(set(random[..., k].ravel().tolist())) for k in range(2)] == [list(range(n)) for n in choices]
-
-
-class Standing:
-    """Somebody's own actor."""
-
-    name = "standing"
-
-    def start(self, env: DriveEnv) -> None:
-        self._rows = env.row_count
-
-    def act(self, observations: Any, active: Any, episode_seeds: Any, episode_steps: Any) -> Any:
-        return np.zeros((self._rows, 2), np.float32)
-
-    def reset(self, mask: Any) -> None:
-        pass
-
-
-def test_actors_are_found_by_word(pack: Pack, tmp_path: Path) -> None:
-    folder = save_policy(tmp_path / "mine", small_policy())
-    actor = load_actor(str(folder))
-    assert isinstance(actor, NeuralActor)
-    assert actor.name == "mine"
-    words = ["random", "zero", "expert:drive", "expert:log", f"{__name__}:Standing"]
-    assert [load_actor(word).name for word in words] == ["random", "zero", "expert-drive", "expert-log", "standing"]
-
-
-@pytest.mark.parametrize(
-    ("word", "told"),
-    [
-        ("nowhere", "'nowhere' is no checkpoint; expected a checkpoint's folder, baseline:NAME, random, zero"),
-        ("expert:drve", "'expert:drve' is no checkpoint"),
-        ("baseline:none", "there is no 'baseline:none'; known baselines"),
-        ("no_such_module:Class", "can't be imported: No module named 'no_such_module'"),
-        ("math:Class", "can't be imported: module 'math' has no attribute 'Class'"),
-    ],
-)
-def test_a_word_that_names_no_actor_is_an_error_that_says_what_would(word: str, told: str) -> None:
-    with pytest.raises(UsageError, match=told):
-        load_actor(word)
-
-
-def test_evaluating_a_scripted_policy_does_not_wait_for_torch() -> None:
-    code = """
-import sys
-import roadworthy.evaluation.engines.process, roadworthy.evaluation.finish, roadworthy.evaluation.evaluate
-from roadworthy.evaluation.subject import subject_of
-from roadworthy.policy.actor import load_actor
-for word in ("expert:drive", "expert:log", "zero", "random"):
-    load_actor(subject_of(word).spec)
-sys.exit("torch" in sys.modules)
-"""
-    assert (
-        subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": ":".join(sys.path)}).returncode
-        == 0
-    )
+        NeuralPolicy(small_policy()).start(PolicyInfo.of_drive_env(env))
