@@ -33,9 +33,21 @@ SIGNATURES = {
     "load_policy": "spec policy_config *is_greedy *device *conditioning",
     "load_run": "path",
     "make_env": "scenarios worlds config *seed *device *threads",
+    "run_jobs": ("file out *only *new *chunk_size *continue_on_error *camera_video *episode_summary *listener"),
+    "sweep": (
+        "factors base *job *episodes *design *levels *seed *out *new *chunk_size *camera_video *episode_summary"
+        " *listener"
+    ),
     "train": "config *out *set *eval *sinks *new *trace *progress *on_update *say",
     "score_realism": "pack rollouts *challenge *only *skip_unknown *processes *progress",
 }
+JOBS = """
+[[jobs]]
+name = "lamps"
+environment = "tests.jobs.arenas:SwitchableLamp"
+policy = "zero"
+episodes = 5
+"""
 HEAVY = ("numba", "torch", "pyarrow", "scipy", "matplotlib", "numpy", "typer", "av")
 
 
@@ -149,4 +161,18 @@ def with_recording(folder: Path) -> None:
     (folder / "validation" / "some.tfrecord-00000-of-00001").write_bytes(data)
 
 
-PREPARE = {"import_scenarios": with_recording, "score_realism": with_rollouts, "load_run": with_run}
+def with_jobs(folder: Path) -> None:
+    """Write a jobs file, and a file of factors that its environment takes."""
+    (folder / "jobs.toml").write_text(JOBS)
+    brightness = "brightness: {type: continuous, range: [0, 1]}"
+    color = "color: {type: categorical, choices: [white, red]}"
+    (folder / "factors.yaml").write_text(f"factors:\n  {brightness}\n  {color}\n")
+
+
+PREPARE = {
+    "run_jobs": with_jobs,
+    "sweep": with_jobs,
+    "import_scenarios": with_recording,
+    "score_realism": with_rollouts,
+    "load_run": with_run,
+}

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from roadworthy.evaluation.evaluate import evaluate as evaluate
+    from roadworthy.jobs.run_jobs import run_jobs as run_jobs
+    from roadworthy.jobs.sweep import sweep as sweep
     from roadworthy.metrics.realism.score_realism import score_realism as score_realism
     from roadworthy.policy.load import load_policy as load_policy
     from roadworthy.record.run import load_run as load_run
@@ -30,7 +32,9 @@ _MODULES = {
     "load_policy": "roadworthy.policy.load",
     "load_run": "roadworthy.record.run",
     "make_env": "roadworthy.sim.make_env",
+    "run_jobs": "roadworthy.jobs.run_jobs",
     "score_realism": "roadworthy.metrics.realism.score_realism",
+    "sweep": "roadworthy.jobs.sweep",
     "train": "roadworthy.training.train",
 }
 
