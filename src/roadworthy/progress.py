@@ -1,4 +1,4 @@
-"""Show the progress of a phase on stderr: a bar on a terminal, plain lines elsewhere."""
+"""Show progress on stderr: a bar on terminals, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-Report = Callable[[int, int], None]  # of (done, total)
+Report = Callable[[int, int], None]  # called with the number done and the total
 
 FIRST_LINE_S = 1.0
 LINE_INTERVAL_S = 5.0
@@ -17,17 +17,17 @@ _bars: list[Any] = []  # the display in use, if any
 
 
 @contextmanager
-def progress(task: str) -> Iterator[Report]:
-    """Yield a function of (done, total) that shows the progress of a phase until the context ends."""
+def progress(phase: str) -> Iterator[Report]:
+    """Yield a function to call with (done, total). The display names the phase and ends with the block."""
     if sys.stderr.isatty():
-        with _bar(task) as report:
+        with _bar(phase) as report:
             yield report
     else:
-        yield plain_lines(task, time.monotonic)
+        yield plain_lines(phase, time.monotonic)
 
 
-def plain_lines(task: str, clock: Callable[[], float]) -> Report:
-    """Return a function that writes lines: after a second, every few seconds, and at the end of a long phase."""
+def plain_lines(phase: str, clock: Callable[[], float]) -> Report:
+    """Return a function that prints lines: after a second, every few seconds, and at the end if it took longer."""
     started = clock()
     due = started + FIRST_LINE_S
     has_spoken = False
@@ -37,7 +37,7 @@ def plain_lines(task: str, clock: Callable[[], float]) -> Report:
         now = clock()
         is_finished = done >= total
         if now >= due or (is_finished and has_spoken):
-            sys.stderr.write(f"{task}: {done} of {total} ({now - started:.0f} s)\n")
+            sys.stderr.write(f"{phase}: {done} of {total} ({now - started:.0f} s)\n")
             sys.stderr.flush()
             due = now + LINE_INTERVAL_S
             has_spoken = not is_finished
@@ -46,7 +46,7 @@ def plain_lines(task: str, clock: Callable[[], float]) -> Report:
 
 
 @contextmanager
-def _bar(task: str) -> Iterator[Report]:
+def _bar(phase: str) -> Iterator[Report]:
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -70,6 +70,6 @@ def _bar(task: str) -> Iterator[Report]:
             _bars.append(stack.enter_context(Progress(*columns, console=Console(stderr=True), transient=True)))
             stack.callback(_bars.clear)
         bar = _bars[0]
-        number = bar.add_task(task, total=None)
+        number = bar.add_task(phase, total=None)
         stack.callback(bar.remove_task, number)
         yield lambda done, total: bar.update(number, completed=done, total=total)
