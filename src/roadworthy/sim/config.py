@@ -106,7 +106,7 @@ class ControlConfig:
     # self-driving car.
 
     def __post_init__(self) -> None:
-        _take_words(self)
+        _parse_choices(self)
         _between("rows", self.rows, 1, 256)
         _between("ego_share", self.ego_share, 0.0, 1.0)
         _at_least("min_distance_m", self.min_distance_m, 0.0)
@@ -147,7 +147,7 @@ class GoalConfig:
     # A goal is reached only at this speed or less.
 
     def __post_init__(self) -> None:
-        _take_words(self)
+        _parse_choices(self)
         _above("radius_m", self.radius_m, 0.0)
         _at_least("speed_mps", self.speed_mps, 0.0)
 
@@ -164,7 +164,7 @@ class InfractionConfig:
     # This happens when its front crosses a stop line while the light is red.
 
     def __post_init__(self) -> None:
-        _take_words(self)
+        _parse_choices(self)
 
 
 @dataclass(frozen=True)
@@ -214,7 +214,7 @@ class ScoreConfig:
     # These collisions make an attempt a failure: those for which the agent is at fault, or every contact.
 
     def __post_init__(self) -> None:
-        _take_words(self)
+        _parse_choices(self)
         counts = [count for count, _ in self.goal_shares]
         if not counts or counts[0] != 1 or counts != sorted(set(counts)):
             raise ConfigError(f"goal_shares start at {counts}, expected ascending goal counts that start at 1")
@@ -340,7 +340,7 @@ class SimConfig:
     log: LogConfig = field(default_factory=LogConfig)
 
     def __post_init__(self) -> None:
-        _take_words(self)
+        _parse_choices(self)
         _at_least("init_steps", self.init_steps, 0)
         if self.episode.trials > 1 and self.goal.at_goal is AtGoal.RESPAWN:
             raise ConfigError(
@@ -378,7 +378,7 @@ def _ordered(name: str, value: Any) -> None:
         raise ConfigError(f"{name} is the range {value[0]} to {value[1]}, expected the lower end first")
 
 
-def _take_words(config: Any) -> None:
+def _parse_choices(config: Any) -> None:
     """Replace words by the choices that they name, so that `SimConfig(mode="open")` works."""
     for name, kind in get_type_hints(type(config)).items():
         value = getattr(config, name)

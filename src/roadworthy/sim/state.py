@@ -133,17 +133,7 @@ STEERING_GAIN, BRAKE_GAIN, GRIP, HASTE = range(4)
 HIDDEN_FACTORS = ("steering_gain", "brake_gain", "grip", "traffic_haste")
 
 # Columns of `appearance`, float32: the features of layout.PARTNER, in their units.
-(
-    SEEN_X,
-    SEEN_Y,
-    SEEN_COS,
-    SEEN_SIN,
-    SEEN_SPEED,
-    SEEN_LENGTH,
-    SEEN_WIDTH,
-    SEEN_TYPE,
-    SEEN_COLUMNS,
-) = range(9)
+SEEN_X, SEEN_Y, SEEN_COS, SEEN_SIN, SEEN_SPEED, SEEN_LENGTH, SEEN_WIDTH, SEEN_TYPE, SEEN_COLUMNS = range(9)
 
 
 class Worlds(NamedTuple):

@@ -225,10 +225,10 @@ def test_a_circle_at_full_lock_closes(kind):
     radius = 0.6 * length / math.tan(0.6)
     speed = 2 * np.pi * radius / (steps * DT)
     agents, flags, hidden = agents_of([kind], speed=speed, across=0.6, length=length, heading=0.4, x=10.0, y=-5.0)
-    centre = np.array([10.0 - radius * math.sin(0.4), -5.0 + radius * math.cos(0.4)])
+    center = np.array([10.0 - radius * math.sin(0.4), -5.0 + radius * math.cos(0.4)])
     for _ in range(steps):
         move_all(agents, flags, DT, hidden, params_of(Model.BICYCLE), 1)
-        assert np.hypot(*(agents[[X, Y], 0] - centre)) == pytest.approx(radius, abs=1e-4)
+        assert np.hypot(*(agents[[X, Y], 0] - center)) == pytest.approx(radius, abs=1e-4)
     np.testing.assert_allclose(agents[[X, Y, HEADING], 0], [10.0, -5.0, 0.4], atol=1e-4)
 
 

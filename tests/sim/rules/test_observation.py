@@ -523,7 +523,7 @@ def test_the_default_layout_is_compact_and_can_be_printed_and_stored() -> None:
 def test_a_layout_names_its_blocks_when_asked_for_an_unknown_one() -> None:
     with pytest.raises(UsageError, match=r"no block 'cars'; they have: ego, goal, partners"):
         LAYOUT["cars"]
-    with pytest.raises(UsageError, match=r"no feature 'colour'; it has: x, y"):
-        LAYOUT["lanes"].column("colour")
+    with pytest.raises(UsageError, match=r"no feature 'color'; it has: x, y"):
+        LAYOUT["lanes"].column("color")
     with pytest.raises(UsageError, match=r"no entry 64; it has 64"):
         LAYOUT["lanes"].column("x", 64)

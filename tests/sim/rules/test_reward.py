@@ -25,7 +25,7 @@ BITS = {
     "comfort": 32,
     "on_lane": 64,
     "aligned": 128,
-    "centred": 256,
+    "centered": 256,
     "wrong": 512,
 }
 
@@ -103,7 +103,7 @@ def test_every_event_counts_once() -> None:
     for line, bit in (
         (state.ON_LANE, "on_lane"),
         (state.ALIGNED, "aligned"),
-        (state.CENTERED, "centred"),
+        (state.CENTERED, "centered"),
         (state.WRONG_WAY, "wrong"),
         (state.UNCOMFORTABLE, "comfort"),
     ):

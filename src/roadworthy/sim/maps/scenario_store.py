@@ -161,7 +161,7 @@ class ScenarioStore:
             ends,
         )
         if driven == 0:
-            raise ScenarioError(f"{self._name(number)}: {self._why_nobody(self._pack[number])}")
+            raise ScenarioError(f"{self._name(number)}: {self._explain_no_driven(self._pack[number])}")
         if count > MOST_AGENTS:
             raise ScenarioError(
                 f"{self._name(number)}: {count} agents are there from frame {first} on, at most {MOST_AGENTS} fit into "
@@ -169,7 +169,7 @@ class ScenarioStore:
             )
         return _Selection(order, ends, driven, count)
 
-    def _why_nobody(self, scenario: Scenario) -> str:
+    def _explain_no_driven(self, scenario: Scenario) -> str:
         """Explain why no agent can be driven."""
         control, first = self._config.control, self._config.init_steps
         types = scenario.agent_types[scenario.valid[:, first]].tolist()

@@ -95,7 +95,7 @@ def update_rewards_and_stats(agents: Floats, flags: Ints, a: int, p: Params) -> 
     dx, dy = agents[X, a] - agents[PREVIOUS_X, a], agents[Y, a] - agents[PREVIOUS_Y, a]
     # Read everything before writing anything: a GPU would wait for each number in turn.
     returned, distance, driven, on_lane = agents[RETURN, a], agents[DISTANCE, a], agents[DRIVEN, a], agents[ON_LANE, a]
-    aligned, centred, wrong_way = agents[ALIGNED, a], agents[CENTERED, a], agents[WRONG_WAY, a]
+    aligned, centered, wrong_way = agents[ALIGNED, a], agents[CENTERED, a], agents[WRONG_WAY, a]
     uncomfortable = agents[UNCOMFORTABLE, a]
     reached, collisions, departures = flags[GOALS_REACHED, a], flags[COLLISIONS, a], flags[DEPARTURES, a]
     red_lights, stop_signs = flags[RED_LIGHTS, a], flags[STOP_SIGNS, a]
@@ -106,7 +106,7 @@ def update_rewards_and_stats(agents: Floats, flags: Ints, a: int, p: Params) -> 
     agents[DRIVEN, a] = driven + _ONE
     agents[ON_LANE, a] = on_lane + _one_if(events & EVENT_ON_LANE)
     agents[ALIGNED, a] = aligned + _one_if(events & EVENT_ALIGNED)
-    agents[CENTERED, a] = centred + _one_if(events & EVENT_CENTERED)
+    agents[CENTERED, a] = centered + _one_if(events & EVENT_CENTERED)
     agents[WRONG_WAY, a] = wrong_way + _one_if(events & EVENT_WRONG_WAY)
     agents[UNCOMFORTABLE, a] = uncomfortable + _one_if(events & EVENT_UNCOMFORTABLE)
     flags[GOALS_REACHED, a] = reached + ((events & EVENT_GOAL) != 0)
