@@ -15,6 +15,7 @@ from roadworthy.errors import ScenarioError
 from roadworthy.scenario.grid import (
     CELL_M,
     TOUCH_M,
+    Grid,
     cell_along,
     list_segments,
     mark_near,
@@ -92,7 +93,7 @@ def test_kernels_write_every_output() -> None:
     results = []
     for poison in (POISON, 5):
         numbers = np.full((1, len(x) + 3), poison, np.int32)
-        nearest_points(cells, order, starts, x, y, 0.0, 0.0, 1, 1, numbers)
+        nearest_points(cells, order, starts, x, y, Grid(0.0, 0.0, 1, 1), numbers)
         results.append(numbers[0].tolist())
     distances = squared_distances(np.array([[2.5, 2.5]]), x, y)[0]
     assert results[0] == results[1] == [*np.argsort(distances, kind="stable").tolist(), -1, -1, -1]
@@ -106,14 +107,14 @@ def test_kernels_write_every_output() -> None:
     edges = np.full(tables.cell_edge_starts[-1], POISON, np.int32)
     segments = (tables.edge_x0, tables.edge_y0, tables.edge_x1, tables.edge_y1)
     cursors = tables.cell_edge_starts[:-1].copy()
-    list_segments(*segments, tables.x0, tables.y0, tables.columns, tables.rows, cursors, edges)
+    list_segments(*segments, Grid(tables.x0, tables.y0, tables.columns, tables.rows), cursors, edges)
     np.testing.assert_array_equal(edges, tables.cell_edges)
     np.testing.assert_array_equal(cursors, tables.cell_edge_starts[1:])
 
 
 def test_cells_are_marked_up_to_the_radius_and_no_further() -> None:
     is_near = np.zeros(25, np.bool_)
-    mark_near(np.array([12.5], np.float32), np.array([12.5], np.float32), 5.0, 0.0, 0.0, 5, 5, is_near)
+    mark_near(np.array([12.5], np.float32), np.array([12.5], np.float32), 5.0, Grid(0.0, 0.0, 5, 5), is_near)
     assert np.flatnonzero(is_near).tolist() == [7, 11, 12, 13, 17]
 
 

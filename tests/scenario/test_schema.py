@@ -53,7 +53,7 @@ def test_a_scenario_knows_its_lengths() -> None:
         ({"speed_limits": np.zeros(3, np.float32)}, "4 lanes, but 3 speed_limits"),
         ({"successors": pairs((0, 4))}, "successors name lanes outside 0..3"),
         ({"left_neighbors": pairs((-1, 0))}, "left_neighbors name lanes outside 0..3"),
-        ({"stop_signs": pairs((7, 0))}, "no stop signs"),
+        ({"stop_signs": pairs((7, 0))}, "not stop signs"),
         ({"stop_signs": pairs((8, 9))}, "stop_signs name lanes outside 0..3"),
         ({"stop_line_lanes": np.zeros(1, np.int32)}, "2 stop lines, but 1 lanes"),
     ],

@@ -6,7 +6,7 @@ CELL_M and y from y0 + row * CELL_M. Kernels write into arrays of the caller (`_
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,15 @@ _ROUNDING_M = 1e-6
 Array = NDArray[Any]
 
 
+class Grid(NamedTuple):
+    """A grid of cells."""
+
+    x0: float
+    y0: float
+    columns: int
+    rows: int
+
+
 @kernel
 def cell_along(position: float, origin: float, count: int) -> int:
     """Return the column of an x, or the row of a y. Positions outside get the nearest one, NaN gets 0."""
@@ -36,16 +45,7 @@ def cell_along(position: float, origin: float, count: int) -> int:
 
 @kernel
 def list_segments(
-    x0: Array,
-    y0: Array,
-    x1: Array,
-    y1: Array,
-    origin_x: float,
-    origin_y: float,
-    columns: int,
-    rows: int,
-    cursors_out: Array,
-    numbers_out: Array,
+    x0: Array, y0: Array, x1: Array, y1: Array, grid: Grid, cursors_out: Array, numbers_out: Array
 ) -> None:
     """Write each segment's number at the cursor of every cell that it touches, and advance the cursor.
 
@@ -54,39 +54,38 @@ def list_segments(
     for segment in range(len(x0)):
         ax, ay = float(x0[segment]), float(y0[segment])
         bx, by = float(x1[segment]), float(y1[segment])
-        first_row = max(int((min(ay, by) - TOUCH_M - origin_y) / CELL_M), 0)
-        last_row = min(int((max(ay, by) + TOUCH_M - origin_y) / CELL_M), rows - 1)
+        first_row = max(int((min(ay, by) - TOUCH_M - grid.y0) / CELL_M), 0)
+        last_row = min(int((max(ay, by) + TOUCH_M - grid.y0) / CELL_M), grid.rows - 1)
         for row in range(first_row, last_row + 1):
             # The part of the segment in this row spans these x.
             enter, leave = 0.0, 1.0
             if ay != by:
-                bottom = (origin_y + row * CELL_M - TOUCH_M - ay) / (by - ay)
-                top = (origin_y + (row + 1) * CELL_M + TOUCH_M - ay) / (by - ay)
+                bottom = (grid.y0 + row * CELL_M - TOUCH_M - ay) / (by - ay)
+                top = (grid.y0 + (row + 1) * CELL_M + TOUCH_M - ay) / (by - ay)
                 enter = min(max(min(bottom, top), 0.0), 1.0)
                 leave = max(min(max(bottom, top), 1.0), 0.0)
             enter_x, leave_x = ax + enter * (bx - ax), ax + leave * (bx - ax)
-            first = max(int((min(enter_x, leave_x) - TOUCH_M - origin_x) / CELL_M), 0)
-            last = min(int((max(enter_x, leave_x) + TOUCH_M - origin_x) / CELL_M), columns - 1)
-            for cell in range(row * columns + first, row * columns + last + 1):
+            first = max(int((min(enter_x, leave_x) - TOUCH_M - grid.x0) / CELL_M), 0)
+            last = min(int((max(enter_x, leave_x) + TOUCH_M - grid.x0) / CELL_M), grid.columns - 1)
+            for cell in range(row * grid.columns + first, row * grid.columns + last + 1):
                 if len(numbers_out):
                     numbers_out[cursors_out[cell]] = segment
                 cursors_out[cell] += 1
 
 
 @kernel
-def mark_near(
-    x: Array, y: Array, radius: float, origin_x: float, origin_y: float, columns: int, rows: int, is_near_out: Array
-) -> None:
+def mark_near(x: Array, y: Array, radius: float, grid: Grid, is_near_out: Array) -> None:
     """Set is_near_out of every cell whose center is within the radius of a point."""
     for point in range(len(x)):
         # In units of cells, so that the center of cell k is at k.
-        column = (float(x[point]) - origin_x) / CELL_M - 0.5
-        row = (float(y[point]) - origin_y) / CELL_M - 0.5
+        column = (float(x[point]) - grid.x0) / CELL_M - 0.5
+        row = (float(y[point]) - grid.y0) / CELL_M - 0.5
         reach = radius / CELL_M
-        for r in range(max(int(np.ceil(row - reach)), 0), min(int(np.floor(row + reach)), rows - 1) + 1):
-            for c in range(max(int(np.ceil(column - reach)), 0), min(int(np.floor(column + reach)), columns - 1) + 1):
+        for r in range(max(int(np.ceil(row - reach)), 0), min(int(np.floor(row + reach)), grid.rows - 1) + 1):
+            last = min(int(np.floor(column + reach)), grid.columns - 1)
+            for c in range(max(int(np.ceil(column - reach)), 0), last + 1):
                 if (r - row) ** 2 + (c - column) ** 2 <= reach * reach:
-                    is_near_out[r * columns + c] = True
+                    is_near_out[r * grid.columns + c] = True
 
 
 @kernel
@@ -130,22 +129,13 @@ def nearest_marked(numbers: Array, numbers_out: Array) -> None:
 
 @kernel
 def _insert_nearest(
-    first: int,
-    last: int,
-    order: Array,
-    x: Array,
-    y: Array,
-    middle_x: float,
-    middle_y: float,
-    distances: Array,
-    numbers: Array,
-    count: int,
+    span: tuple[int, int], order: Array, x: Array, y: Array, middle: Any, distances: Array, numbers: Array, count: int
 ) -> int:
-    """Insert the points order[first:last] into a list that is sorted by distance, and return its length."""
+    """Insert the points order[span[0]:span[1]] into a list that is sorted by distance, and return its length."""
     room = len(numbers)
-    for place in range(first, last):
+    for place in range(span[0], span[1]):
         point = order[place]
-        dx, dy = float(x[place]) - middle_x, float(y[place]) - middle_y
+        dx, dy = float(x[place]) - middle[0], float(y[place]) - middle[1]
         distance = dx * dx + dy * dy
         if count < room:
             slot = count
@@ -165,16 +155,7 @@ def _insert_nearest(
 
 @kernel
 def nearest_points(
-    cells: Array,
-    order: Array,
-    starts: Array,
-    x: Array,
-    y: Array,
-    origin_x: float,
-    origin_y: float,
-    columns: int,
-    rows: int,
-    numbers_out: Array,
+    cells: Array, order: Array, starts: Array, x: Array, y: Array, grid: Grid, numbers_out: Array
 ) -> None:
     """Find the points nearest to the center of each given cell, nearest first, the lower number first in case of a tie.
 
@@ -185,21 +166,21 @@ def nearest_points(
     wanted = min(room, len(order))
     distances = np.empty(room, np.float64)
     for k in range(len(cells)):
-        row, column = cells[k] // columns, cells[k] % columns
-        middle_x, middle_y = origin_x + (column + 0.5) * CELL_M, origin_y + (row + 0.5) * CELL_M
+        row, column = cells[k] // grid.columns, cells[k] % grid.columns
+        middle = grid.x0 + (column + 0.5) * CELL_M, grid.y0 + (row + 0.5) * CELL_M
         numbers = numbers_out[k]
         numbers[:] = -1
         count = 0
-        for ring in range(max(columns, rows)):
-            left, right = max(column - ring, 0), min(column + ring, columns - 1)
-            for r in range(max(row - ring, 0), min(row + ring, rows - 1) + 1):
-                base = r * columns
+        for ring in range(max(grid.columns, grid.rows)):
+            left, right = max(column - ring, 0), min(column + ring, grid.columns - 1)
+            for r in range(max(row - ring, 0), min(row + ring, grid.rows - 1) + 1):
+                base = r * grid.columns
                 is_end_row = abs(r - row) == ring
                 for side in (column - ring, column + ring):
                     first, last = (left, right) if is_end_row else (side, side)
-                    if first >= 0 and last < columns:
-                        begin, end = starts[base + first], starts[base + last + 1]
-                        count = _insert_nearest(begin, end, order, x, y, middle_x, middle_y, distances, numbers, count)
+                    if first >= 0 and last < grid.columns:
+                        span = starts[base + first], starts[base + last + 1]
+                        count = _insert_nearest(span, order, x, y, middle, distances, numbers, count)
                     if is_end_row:
                         break
             # Everything beyond this ring is at least this far away.

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roadworthy.errors import ScenarioError
-from roadworthy.scenario.grid import CELL_M, list_segments, mark_near, nearest_marked, nearest_points
+from roadworthy.scenario.grid import CELL_M, Grid, list_segments, mark_near, nearest_marked, nearest_points
 from roadworthy.scenario.schema import Bytes, FeatureKind, Floats, Ints, RoadMap
 
 # The version of the tables. Packs with tables of another version get new ones when they are read.
@@ -125,14 +125,15 @@ TABLE_ARRAYS = tuple(f.name for f in fields(MapTables) if f.name not in TABLE_SC
 
 def prepare(road_map: RoadMap) -> MapTables:
     """Return the tables of a map. Equal maps give equal bytes."""
-    x0, y0, columns, rows = _grid(road_map)
+    grid = _grid(road_map)
+    x0, y0, columns, rows = grid
     edge_segments = _segments(road_map, FeatureKind.ROAD_EDGE)
     lane_pieces, edge_pieces = _segments(road_map, FeatureKind.LANE).cut(), edge_segments.cut()
     edge_x0, edge_y0 = edge_segments.x0.astype(np.float32), edge_segments.y0.astype(np.float32)
     edge_x1, edge_y1 = edge_segments.x1.astype(np.float32), edge_segments.y1.astype(np.float32)
 
     cursors = np.zeros(columns * rows, np.int32)
-    segments = (edge_x0, edge_y0, edge_x1, edge_y1, x0, y0, columns, rows)
+    segments = (edge_x0, edge_y0, edge_x1, edge_y1, grid)
     list_segments(*segments, cursors, np.empty(0, np.int32))
     cell_edge_starts = _starts(cursors)
     cell_edges = np.empty(cell_edge_starts[-1], np.int32)
@@ -143,7 +144,7 @@ def prepare(road_map: RoadMap) -> MapTables:
     edge_x, edge_y = edge_pieces.middles()
     is_listed = np.zeros(columns * rows, np.bool_)
     for x, y in ((lane_x, lane_y), (edge_x, edge_y)):
-        mark_near(x, y, LISTED_M, x0, y0, columns, rows, is_listed)
+        mark_near(x, y, LISTED_M, grid, is_listed)
     if not is_listed.any():
         is_listed[0] = True  # a map without roads: every cell uses one empty list
     cells = np.flatnonzero(is_listed)
@@ -153,7 +154,6 @@ def prepare(road_map: RoadMap) -> MapTables:
     nearest_marked(numbers.reshape(rows, columns), cell_lists)
     fits_uint16 = max(len(lane_x), len(edge_x)) <= np.iinfo(np.uint16).max
     number_type = np.uint16 if fits_uint16 else np.int32
-    grid = (x0, y0, columns, rows)
     lane_lists = _nearest_lists(cells, lane_x, lane_y, grid, LANE_LIST_LENGTH)
     edge_lists = _nearest_lists(cells, edge_x, edge_y, grid, EDGE_LIST_LENGTH)
 
@@ -261,7 +261,7 @@ def _arcs(points: Floats, starts: Ints) -> Doubles:
     return along - np.repeat(along[starts[:-1]], np.diff(starts))
 
 
-def _grid(road_map: RoadMap) -> tuple[float, float, int, int]:
+def _grid(road_map: RoadMap) -> Grid:
     xy = road_map.points[:, :2].astype(np.float64) if len(road_map.points) else np.zeros((1, 2))
     low, high = np.floor(xy.min(axis=0) / CELL_M) - 1, np.floor(xy.max(axis=0) / CELL_M) + 2
     columns, rows = (high - low).tolist()
@@ -270,12 +270,10 @@ def _grid(road_map: RoadMap) -> tuple[float, float, int, int]:
             f"the map spans {columns * CELL_M:.0f} m by {rows * CELL_M:.0f} m; a grid covers at most "
             f"{MAX_CELLS * CELL_M**2 / 1e6:.0f} square kilometers; cut the map into parts or remove stray points"
         )
-    return float(low[0] * CELL_M), float(low[1] * CELL_M), int(columns), int(rows)
+    return Grid(float(low[0] * CELL_M), float(low[1] * CELL_M), int(columns), int(rows))
 
 
-def _nearest_lists(
-    cells: NDArray[np.int64], x: Floats, y: Floats, grid: tuple[float, float, int, int], length: int
-) -> Ints:
+def _nearest_lists(cells: NDArray[np.int64], x: Floats, y: Floats, grid: Grid, length: int) -> Ints:
     """Return (cells, length) the points nearest to the center of each cell."""
     x0, y0, columns, rows = grid
     column = np.floor((x.astype(np.float64) - x0) / CELL_M).astype(np.int64)
@@ -284,7 +282,7 @@ def _nearest_lists(
     order = np.argsort(cell, kind="stable").astype(np.int32)
     starts = _starts(np.bincount(cell, minlength=columns * rows))
     numbers = np.empty((len(cells), length), np.int32)
-    nearest_points(cells, order, starts, x[order], y[order], x0, y0, columns, rows, numbers)
+    nearest_points(cells, order, starts, x[order], y[order], grid, numbers)
     return numbers
 
 

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from roadworthy.cli.files import require_suffix
-from roadworthy.cli.output import JsonFlag, examples, note, tell, tell_json
+from roadworthy.cli.output import JsonFlag, examples, tell, tell_json
+from roadworthy.cli.scenarios.options import PackOutput, ProcessCount, note_compilation
 from roadworthy.progress import progress
 
 EXAMPLES = examples(
@@ -22,17 +22,7 @@ EXAMPLES = examples(
 
 
 def generate(
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="PACK",
-            help="The pack to write.",
-            callback=require_suffix(".pack"),
-            show_default=False,
-        ),
-    ],
+    output: PackOutput,
     count: Annotated[int | None, typer.Option(metavar="N", min=1, help="Number of scenarios (1200).")] = None,
     seed: Annotated[int | None, typer.Option(metavar="N", min=0, help="Equal seeds give equal bytes (0).")] = None,
     steps: Annotated[
@@ -41,9 +31,7 @@ def generate(
     behaviors: Annotated[
         list[str] | None, typer.Option("--class", metavar="NAME", help="A behavior class; repeatable (all).")
     ] = None,
-    processes: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Number of processes (one per core).")
-    ] = None,
+    processes: ProcessCount = None,
     config: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A TOML file with a section \\[generate].", show_default=False)
     ] = None,
@@ -78,11 +66,3 @@ def generate(
     else:
         counts = f"scenarios: {result.scenario_count}, classes: {len(result.tag_counts)}, maps: {result.map_count}"
         tell(f"{output} ({counts}; {size / 1e6:.1f} MB in {seconds:.1f} s)")
-
-
-def note_compilation() -> None:
-    """Say so if kernels have to be compiled first."""
-    from roadworthy.kernels import cache_folder
-
-    if not cache_folder("scenario").exists():
-        note("compiling kernels (once per version, about half a minute)")

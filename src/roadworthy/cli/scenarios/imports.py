@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from roadworthy.cli.files import require_suffix
 from roadworthy.cli.output import JsonFlag, examples, tell, tell_json
-from roadworthy.cli.scenarios.generate import note_compilation
+from roadworthy.cli.scenarios.options import PackOutput, ProcessCount, note_compilation
 from roadworthy.progress import progress
 
 if TYPE_CHECKING:
@@ -33,24 +31,12 @@ def import_(
             show_default=False,
         ),
     ],
-    files: Annotated[list[str], typer.Argument(metavar="FILES...", help="Files, or patterns such as 'training/*'.")],
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="PACK",
-            help="The pack to write.",
-            callback=require_suffix(".pack"),
-            show_default=False,
-        ),
-    ],
+    files: Annotated[list[str], typer.Argument(metavar="FILES", help="Files, or patterns such as 'training/*'.")],
+    output: PackOutput,
     skip_damaged: Annotated[
         bool, typer.Option("--skip-damaged", help="Skip damaged records and list them, instead of stopping.")
     ] = False,
-    processes: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Number of processes (one per core).")
-    ] = None,
+    processes: ProcessCount = None,
     json: JsonFlag = False,
 ) -> None:
     """Import scenarios from files in another format.

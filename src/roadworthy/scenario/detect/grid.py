@@ -2,40 +2,46 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
 from roadworthy.kernels import kernel
 from roadworthy.scenario.lanes.network import REACH_M, Doubles, LaneNetwork
-from roadworthy.scenario.schema import Ints
+from roadworthy.scenario.schema import Bools, Bytes, Ints
 
 CELL_M = 4.0
 
 
-@dataclass(frozen=True, eq=False)
-class LaneGrid:
-    """C cells over a map."""
+class LaneGrid(NamedTuple):
+    """The lanes of a network (see `LaneNetwork`), and C cells over them, for kernels."""
 
+    first: Ints
+    x: Doubles
+    y: Doubles
+    arc: Doubles
+    is_bike: Bools
+    segment_lane: Ints
+    relation_starts: Ints
+    related: Ints
+    relation: Bytes
     origin: Doubles  # (2,) west and south end
     shape: tuple[int, int]  # columns, rows
     cell_starts: Ints  # (C + 1,)
     cell_segments: Ints  # points whose segment to the next point lies within reach of the cell
 
-    @staticmethod
-    def of(network: LaneNetwork) -> LaneGrid:
-        """Return the grid of a network."""
-        return _grid(network)
-
 
 @lru_cache(maxsize=8)
-def _grid(network: LaneNetwork) -> LaneGrid:
+def lane_grid(network: LaneNetwork) -> LaneGrid:
+    """Return the grid of a network."""
     x, y = network.x, network.y
     origin = np.array([x.min(), y.min()]) - REACH_M if len(x) else np.zeros(2)
     extent = (np.array([x.max(), y.max()]) - origin + REACH_M) / CELL_M if len(x) else np.zeros(2)
     shape = int(extent[0]) + 1, int(extent[1]) + 1
-    return LaneGrid(origin, shape, *_index(x, y, network.segment_lane, origin[0], origin[1], *shape))
+    lanes = {name: getattr(network, name) for name in LaneGrid._fields if hasattr(network, name)}
+    starts, segments = _index(x, y, network.segment_lane, origin[0], origin[1], *shape)
+    return LaneGrid(**lanes, origin=origin, shape=shape, cell_starts=starts, cell_segments=segments)
 
 
 @kernel

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from roadworthy.kernels import kernel
-from roadworthy.scenario.detect.grid import CELL_M, LaneGrid
+from roadworthy.scenario.detect.grid import CELL_M, lane_grid
 from roadworthy.scenario.lanes.locate import (
     AHEAD_COST,
     HEADING_COST,
@@ -37,53 +37,14 @@ def localize(
     dt: float,
 ) -> tuple[Ints, Floats, Floats, Ints]:
     """Return (A, T) lane (-1 for none), arc length, offset to the left of its center, shift (+1 left, -1 right)."""
-    grid = LaneGrid.of(network)
-    vehicle_or_cyclist = (agent_types == AgentType.VEHICLE) | (agent_types == AgentType.CYCLIST)
-    return _most_plausible(
-        network.first,
-        network.x,
-        network.y,
-        network.arc,
-        network.is_bike,
-        network.relation_starts,
-        network.related,
-        network.relation,
-        grid.origin,
-        grid.shape,
-        grid.cell_starts,
-        grid.cell_segments,
-        network.segment_lane,
-        vehicle_or_cyclist,
-        agent_types == AgentType.CYCLIST,
-        positions,
-        headings,
-        valid,
-        dt / USUAL_STEP_S,
-    )
+    is_cyclist = agent_types == AgentType.CYCLIST
+    rides_lanes = (agent_types == AgentType.VEHICLE) | is_cyclist
+    grid = lane_grid(network)
+    return _most_plausible(grid, rides_lanes, is_cyclist, positions, headings, valid, dt / USUAL_STEP_S)
 
 
 @kernel
-def _most_plausible(
-    first,
-    x,
-    y,
-    arc,
-    is_bike,
-    relation_starts,
-    related,
-    relation,
-    origin,
-    shape,
-    cell_starts,
-    cell_segments,
-    segment_lane,
-    rides_lanes,
-    is_cyclist,
-    positions,
-    headings,
-    valid,
-    weight,
-):
+def _most_plausible(grid, rides_lanes, is_cyclist, positions, headings, valid, weight):
     agents, steps = valid.shape
     lane_out, shift_out = np.full((agents, steps), -1, np.int32), np.zeros((agents, steps), np.int32)
     arc_out, offset_out = np.zeros((agents, steps), np.float32), np.zeros((agents, steps), np.float32)
@@ -106,16 +67,7 @@ def _most_plausible(
             while step < steps and valid[agent, step]:
                 px, py = positions[agent, step, 0], positions[agent, step, 1]
                 counts[step] = _candidates(
-                    x,
-                    y,
-                    arc,
-                    first,
-                    is_bike,
-                    origin,
-                    shape,
-                    cell_starts,
-                    cell_segments,
-                    segment_lane,
+                    grid,
                     is_cyclist[agent],
                     float(px),
                     float(py),
@@ -142,7 +94,7 @@ def _most_plausible(
                             continue
                         old_lane = lanes[step - 1, old_slot]
                         if old_lane != lane:
-                            change += _passage_cost(relation_starts, related, relation, old_lane, lane)
+                            change += _transition_cost(grid, old_lane, lane)
                         if change < best:
                             best, best_slot = change, old_slot
                     total[slot] = best + cost
@@ -160,78 +112,57 @@ def _most_plausible(
             for k in range(begin + 1, step):
                 old_lane, lane = lane_out[agent, k - 1], lane_out[agent, k]
                 if old_lane != lane and old_lane >= 0 and lane >= 0:
-                    kind = _relation(relation_starts, related, relation, old_lane, lane)
+                    kind = _relation(grid, old_lane, lane)
                     if kind > AHEAD:
                         shift_out[agent, k] = 1 if kind == LEFT else -1
     return lane_out, arc_out, offset_out, shift_out
 
 
 @kernel
-def _relation(relation_starts, related, relation, lane, other):
-    for i in range(relation_starts[lane], relation_starts[lane + 1]):
-        if related[i] == other:
-            return relation[i]
+def _relation(grid, lane, other):
+    for i in range(grid.relation_starts[lane], grid.relation_starts[lane + 1]):
+        if grid.related[i] == other:
+            return grid.relation[i]
     return 0
 
 
 @kernel
-def _passage_cost(relation_starts, related, relation, old_lane, lane):
+def _transition_cost(grid, old_lane, lane):
     if old_lane < 0 or lane < 0:
         return LEAVE_LANES_COST
-    kind = _relation(relation_starts, related, relation, old_lane, lane)
+    kind = _relation(grid, old_lane, lane)
     if kind == 0:
         return JUMP_COST
     return AHEAD_COST if kind == AHEAD else LANE_CHANGE_COST
 
 
 @kernel
-def _candidates(
-    x,
-    y,
-    arc,
-    first,
-    is_bike,
-    origin,
-    shape,
-    cell_starts,
-    cell_segments,
-    segment_lane,
-    is_cyclist,
-    px,
-    py,
-    heading,
-    lanes,
-    arcs,
-    offsets,
-    costs,
-    squares,
-):
+def _candidates(grid, is_cyclist, px, py, heading, lanes, arcs, offsets, costs, squares):
     """Fill in the lanes within reach in the agent's direction, with the nearest point on each; return their number."""
-    column, row = (px - origin[0]) / CELL_M, (py - origin[1]) / CELL_M
-    if not (0.0 <= column < shape[0] and 0.0 <= row < shape[1]):
+    column, row = (px - grid.origin[0]) / CELL_M, (py - grid.origin[1]) / CELL_M
+    if not (0.0 <= column < grid.shape[0] and 0.0 <= row < grid.shape[1]):
         return 0
-    cell = int(row) * shape[0] + int(column)
+    cell = int(row) * grid.shape[0] + int(column)
     cosine, sine = np.cos(heading), np.sin(heading)
     n = 0
-    for i in range(cell_starts[cell], cell_starts[cell + 1]):
-        p = cell_segments[i]
-        lane = segment_lane[p]
-        ax, ay = px - x[p], py - y[p]
-        dx, dy = x[p + 1] - x[p], y[p + 1] - y[p]
-        size = arc[p + 1] - arc[p]
+    for i in range(grid.cell_starts[cell], grid.cell_starts[cell + 1]):
+        p = grid.cell_segments[i]
+        lane = grid.segment_lane[p]
+        ax, ay = px - grid.x[p], py - grid.y[p]
+        dx, dy = grid.x[p + 1] - grid.x[p], grid.y[p + 1] - grid.y[p]
+        size = grid.arc[p + 1] - grid.arc[p]
         if size <= 0.0:
             continue
         dx, dy = dx / size, dy / size
         agreement = dx * cosine + dy * sine
         offset = dx * ay - dy * ax
-        if agreement < LEAST_COSINE or abs(offset) > REACH_M or (is_bike[lane] and not is_cyclist):
+        if agreement < LEAST_COSINE or abs(offset) > REACH_M or (grid.is_bike[lane] and not is_cyclist):
             continue
         along = dx * ax + dy * ay
         reached = min(max(along, 0.0), size)
         overshoot = along - reached
-        # Inside a bend the nearest point lies between two segments: that is the distance to the corner, not an
-        # overshoot.
-        at_lane_end = (overshoot < 0.0 and p == first[lane]) or (overshoot > 0.0 and p == first[lane + 1] - 2)
+        # Inside a bend the nearest point lies between two segments: this is the distance to the corner.
+        at_lane_end = (overshoot < 0.0 and p == grid.first[lane]) or (overshoot > 0.0 and p == grid.first[lane + 1] - 2)
         if abs(overshoot) > (MOST_OVERSHOOT_M if at_lane_end else REACH_M):
             continue
         square = offset * offset + overshoot * overshoot
@@ -251,6 +182,6 @@ def _candidates(
                     continue
         elif squares[slot] <= square:
             continue
-        lanes[slot], arcs[slot], offsets[slot], costs[slot] = lane, arc[p] + reached, offset, cost
+        lanes[slot], arcs[slot], offsets[slot], costs[slot] = lane, grid.arc[p] + reached, offset, cost
         squares[slot] = square
     return n

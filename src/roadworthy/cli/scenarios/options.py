@@ -1,0 +1,32 @@
+"""What `generate` and `import` share: options, and a note before kernels are compiled."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from roadworthy.cli.files import require_suffix
+from roadworthy.cli.output import note
+
+PackOutput = Annotated[
+    Path,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="PACK",
+        help="The pack to write.",
+        callback=require_suffix(".pack"),
+        show_default=False,
+    ),
+]
+ProcessCount = Annotated[int | None, typer.Option(metavar="N", min=1, help="Number of processes (one per core).")]
+
+
+def note_compilation() -> None:
+    """Say so if kernels have to be compiled first."""
+    from roadworthy.kernels import cache_folder
+
+    if not cache_folder("scenario").exists():
+        note("compiling kernels (once per version, about half a minute)")
