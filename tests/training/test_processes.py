@@ -91,5 +91,5 @@ def test_more_minibatches_than_rows_are_an_error(pack: Pack, tmp_path: Path) -> 
 
 def test_one_gpu_for_several_processes_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
-    with pytest.raises(ConfigError, match="device is 'cuda:1' with 2 processes, of which each has a GPU of its own"):
+    with pytest.raises(ConfigError, match="device is 'cuda:1', but each of the 2 processes has its own GPU"):
         Processes("cuda:1")
