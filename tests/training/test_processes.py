@@ -78,7 +78,7 @@ def test_minibatches_take_from_each_shard_what_its_own_process_would_take(priori
 
 @pytest.mark.parametrize("shards", [3, 8])
 def test_worlds_that_shards_cannot_share_equally_are_an_error(shards: int, pack: Pack, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=rf"worlds is 4 and ppo\.shards {shards}, with 1 processes"):
+    with pytest.raises(ConfigError, match=rf"worlds is 4 and ppo\.shards is {shards}, with 1 processes"):
         Trainer(config(shards=shards), pack, tmp_path)
 
 
