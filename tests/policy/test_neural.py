@@ -186,12 +186,12 @@ def test_a_policy_drives_in_an_env_that_shows_more_than_its_own(pack: Pack) -> N
 
 
 @pytest.mark.row("PPO-3")
-def test_traits_are_drawn_for_each_episode_or_taken_as_given(pack: Pack) -> None:
+def test_conditioning_are_drawn_for_each_episode_or_taken_as_given(pack: Pack) -> None:
     policy = small_policy("mlp", conditioning=ConditioningConfig(ent_coef=(0.0, 0.2), gamma=(0.9, 1.0)))
     told: list[torch.Tensor] = []
 
     class Told(NeuralPolicy):
-        """Keeps the conditioning that the network gets."""
+        """Keeps the conditioning that the network is told."""
 
         def _step(self, block: int, seen: Any, active: Any, conditioning: Any) -> Any:
             told.append(conditioning)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from roadworthy.cli.output import JsonFlag, examples, note, tell, tell_json
-from roadworthy.cli.progress import progress
 from roadworthy.errors import UsageError
+from roadworthy.progress import progress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -83,6 +83,7 @@ def inspect(
     from roadworthy.scenario.pack import Pack
 
     kinds, numbers = _kinds(worlds), _numbers(agents)
+    loaded = load_checkpoint(require_checkpoint(checkpoint, "the policy to look into"))
     loaded = load_checkpoint(require_checkpoint(checkpoint, "the policy to inspect"))
     written: dict[str, list[str]] = {}
     errors: list[str] = []
@@ -167,12 +168,12 @@ def _drive(
     from roadworthy.evaluation.task import Task
     from roadworthy.policy.coplayers import CoplayerPolicy
     from roadworthy.policy.inspect import RecordingPolicy
-    from roadworthy.policy.load import load_checkpoint
+    from roadworthy.policy.load import load_policy
 
     name = checkpoint.path.name
     recorder = RecordingPolicy(checkpoint.policy, name, agents=agents, steps=steps, is_greedy=is_greedy)
     partners = coplayers or [str(checkpoint.path)]
-    policy = CoplayerPolicy(lambda: recorder, [partial(load_checkpoint, spec) for spec in partners])
+    policy = CoplayerPolicy(lambda: recorder, [partial(load_policy, spec) for spec in partners])
     task = Task("inspect", pack.path, config, lambda: policy, worlds=1)
     results: list[EpisodeResult] = []
     with progress("running the episode") as report:
