@@ -164,7 +164,7 @@ BENCHMARKS = (
     Benchmark(
         name="train_remembering",
         what="learn with a transformer that remembers two trials",
-        code=training.train_remembering,
+        code=training.train_transformer,
         sizes={"worlds": 2048, "updates": 8, "scenarios": 192},
     ),
     Benchmark(

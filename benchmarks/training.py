@@ -1,7 +1,7 @@
-"""Training end to end: agent-steps per second, where the time goes, and memory, over sizes of what is learned from.
+"""Training end to end: agent-steps per second, shares of time, and memory, for different sizes of batches.
 
-On a GPU with its preset, else with that for two cores. There each variant has a process of its own: what the one before
-has left in memory would count as its peak.
+Uses the preset of a GPU if there is one, otherwise the preset for two cores. On a GPU each variant runs in its own
+process, so that memory of the variant before does not count in its peak.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from roadworthy.training.train import preset_path
 
 
 def train_memoryless(found: Measurements, sizes: Sizes) -> None:
-    """A policy without memory: the preset, other horizons, batches and numbers of worlds, and two partners."""
+    """Train a policy without memory: the preset, other horizons, batches and numbers of worlds, and two partners."""
     worlds = _worlds(sizes)
     with tempfile.TemporaryDirectory() as folder:
         partners = [str(_baseline(Path(folder) / "one", 0.0)), str(_baseline(Path(folder) / "other", 1e-3))]
@@ -47,8 +47,8 @@ def train_memoryless(found: Measurements, sizes: Sizes) -> None:
             _train(found, name, _preset(), sizes, overrides)
 
 
-def train_remembering(found: Measurements, sizes: Sizes) -> None:
-    """A transformer that remembers an episode of two trials: the preset; then twice as long, with more in sight."""
+def train_transformer(found: Measurements, sizes: Sizes) -> None:
+    """Train a transformer over episodes of two trials: the preset, then twice the length and more observations."""
     overrides = [] if torch.cuda.is_available() else ["device=cpu", "ppo.precision=float32"]
     _train(found, "preset", "adaptive", sizes, overrides)
     longer = {
@@ -73,12 +73,12 @@ def _preset() -> str:
 
 
 def _worlds(sizes: Sizes) -> int:
-    """As many as are asked for on a GPU; cores have enough to do with fewer."""
+    """Return the number of worlds; CPU cores are busy with fewer."""
     return sizes["worlds"] if torch.cuda.is_available() else max(sizes["worlds"] // 32, 2)
 
 
 def _baseline(folder: Path, noise: float) -> Path:
-    """The shipped baseline with noise on its weights, as a checkpoint of other contents."""
+    """Save the shipped baseline with noise on its weights, as a distinct checkpoint."""
     checkpoint = load_checkpoint(BASELINES / "town")
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
@@ -88,12 +88,12 @@ def _baseline(folder: Path, noise: float) -> Path:
 
 
 def _train(found: Measurements, name: str, preset: str, sizes: Sizes, overrides: list[str]) -> None:
-    """Train for some updates; what is told of a variant stands under its name."""
+    """Train for some updates; add the measurements under the name of the variant."""
     if not torch.cuda.is_available():
         measured = _measure(name, preset, sizes, overrides)
     else:
-        with ProcessPoolExecutor(1, get_context("spawn")) as apart:
-            measured = apart.submit(_measure, name, preset, dict(sizes), overrides).result()
+        with ProcessPoolExecutor(1, get_context("spawn")) as process:
+            measured = process.submit(_measure, name, preset, dict(sizes), overrides).result()
         print(f"  {measured.figures}", file=sys.stderr, flush=True)
     found.seconds |= measured.seconds
     found.figures |= measured.figures
@@ -105,7 +105,7 @@ def _measure(name: str, preset: str, sizes: Sizes, overrides: list[str]) -> Meas
         f"scenarios=generate:town?count={sizes['scenarios']}&seed=1",
         f"worlds={worlds}",
         f"steps={10**12}",
-        *([f"ppo.num_minibatches={worlds}"] if worlds < 64 else []),  # each has a row at least
+        *([f"ppo.num_minibatches={worlds}"] if worlds < 64 else []),  # at least one row each
     ]
     config = load(preset_path(preset), TrainConfig, [*given, *overrides])
     pack = parse_source(config.scenarios).fetch()
@@ -135,7 +135,7 @@ def _measure(name: str, preset: str, sizes: Sizes, overrides: list[str]) -> Meas
 
 
 def _time(found: Measurements, stage: str, owner: Any, method: str, is_gpu: bool) -> None:
-    """Let a method's calls count as repetitions of a stage."""
+    """Measure the calls of a method as repetitions of a stage."""
     call: Callable[..., Any] = getattr(owner, method)
 
     def timed(*arguments: Any, **named: Any) -> Any:

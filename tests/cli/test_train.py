@@ -75,6 +75,8 @@ def test_a_file_is_trained_with_lines_of_progress_and_a_checkpoint_at_the_end(
     assert main(["train", str(file), "--out", str(out), "--set", "seed=5", "--set", "steps=500"]) == 0
     told = capsys.readouterr()
     assert f"curve: {out / 'curve.png'}\n" in told.out
+    assert told.out.endswith(f"evaluate it: roadworthy evaluate town --policy {out}\n")
+    assert f"resuming from step {checkpoint.step:,}" in told.err
     assert load_checkpoint(told.out.splitlines()[0].removeprefix("trained: ")).step >= 500
 
 

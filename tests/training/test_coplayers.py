@@ -245,7 +245,7 @@ def test_a_partner_may_be_a_baseline() -> None:
 
 
 def test_partners_without_co_players_are_an_error() -> None:
-    with pytest.raises(ConfigError, match="ego_share is 1: there is nobody for them to drive"):
+    with pytest.raises(ConfigError, match="ego_share is 1, so there are no co-players"):
         config(coplayers=CoplayerConfig(("some",)))
 
 

@@ -131,4 +131,4 @@ def test_a_finished_run_with_a_different_config_does_not_count_as_complete(pack:
     run_training(other[0].config, pack.path, tmp_path / points[0].name)
     (outcome,) = run_grid(points, tmp_path, lambda point, folder: run_training(point.config, pack.path, folder))
     assert outcome.status is Status.FAILED
-    assert "another config (other: ppo.clip_coef)" in outcome.error
+    assert "different config (different: ppo.clip_coef)" in outcome.error

@@ -78,7 +78,7 @@ def test_minibatches_take_from_each_shard_what_its_own_process_would_take(priori
 
 @pytest.mark.parametrize("shards", [3, 8])
 def test_worlds_that_shards_cannot_share_equally_are_an_error(shards: int, pack: Pack, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=rf"worlds is 4 and ppo\.shards {shards}, with 1 processes"):
+    with pytest.raises(ConfigError, match=rf"worlds is 4 and ppo\.shards is {shards}, with 1 processes"):
         Trainer(config(shards=shards), pack, tmp_path)
 
 
@@ -91,5 +91,5 @@ def test_more_minibatches_than_rows_are_an_error(pack: Pack, tmp_path: Path) -> 
 
 def test_one_gpu_for_several_processes_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
-    with pytest.raises(ConfigError, match="device is 'cuda:1' with 2 processes, of which each has a GPU of its own"):
+    with pytest.raises(ConfigError, match="device is 'cuda:1', but each of the 2 processes has its own GPU"):
         Processes("cuda:1")

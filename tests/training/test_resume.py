@@ -20,6 +20,7 @@ import torch
 
 from roadworthy.errors import CheckpointError, ConfigError, RoadworthyError, UsageError
 from roadworthy.policy.checkpoint import ABOUT, WEIGHTS, load_checkpoint, save_policy
+from roadworthy.policy.checkpoint_files import resolve_checkpoint
 from roadworthy.policy.config import ConditioningConfig
 from roadworthy.record.lock import is_abandoned
 from roadworthy.scenario.pack import Pack
@@ -159,7 +160,8 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(name: str, pac
         (newest / name).write_text("{")
     told: list[str] = []
     assert run(settings, pack, folder, say=told.append) == whole
-    assert told == [f"damaged: {newest}; going on from the one before, {before}"]
+    assert told[0] == f"damaged: {newest}; the checkpoint before is used"
+    assert told[1].endswith(f"({before})")
 
 
 @pytest.mark.row("PPO-4")
@@ -178,8 +180,8 @@ def test_a_folder_with_a_different_config_is_an_error_that_names_the_keys(pack: 
     before = sorted(path.name for path in tmp_path.rglob("*"))
     with pytest.raises(CheckpointError) as caught:
         run_training(config(steps=100, clip_coef=0.3, seed=4), pack.path, tmp_path)
-    assert "holds a run with another config (other: ppo.clip_coef, seed); give --new" in str(caught.value)
-    assert str(caught.value).endswith(f"only these may change: {', '.join(MAY_CHANGE)}")
+    assert "has a run with a different config (different: ppo.clip_coef, seed); give --new" in str(caught.value)
+    assert str(caught.value).endswith(f"A resumed run may only change: {', '.join(MAY_CHANGE)}")
     assert sorted(path.name for path in tmp_path.rglob("*")) == before
 
 
@@ -237,9 +239,10 @@ def test_a_new_run_moves_the_old_one_and_keeps_its_own_checkpoints(pack: Pack, t
 def test_only_the_newest_checkpoints_and_the_best_one_are_kept(pack: Pack, tmp_path: Path) -> None:
     settings = config(checkpoint_interval=1, keep=2)
     last = run_training(settings, pack.path, tmp_path)
-    kept = checkpoints_in(tmp_path)
-    assert len(kept) == 2
-    assert kept[-1] == last
+    steps = [json.loads(line)["step"] for line in (tmp_path / "progress.jsonl").read_text().splitlines()]
+    newest_two = {checkpoints_in(tmp_path)[0].with_name(f"step_{step:012d}") for step in steps[-2:]}
+    assert last in newest_two
+    assert set(checkpoints_in(tmp_path)) == newest_two | {resolve_checkpoint(f"{tmp_path}@best")}
     assert not [name for name in os.listdir(tmp_path / "checkpoints") if name.startswith(".")]
 
 
@@ -268,9 +271,7 @@ def test_weights_that_are_not_finite_end_the_run_and_are_not_saved(pack: Pack, t
     kept = checkpoints_in(tmp_path)
     with torch.no_grad():
         made.policy.value.bias.fill_(float("nan"))
-    with pytest.raises(
-        RoadworthyError, match=rf"update 3: no finite number any more: .*value.*{kept[-1].name}, is from"
-    ):
+    with pytest.raises(RoadworthyError, match=rf"update 3: not finite: .*value.*{kept[-1].name}, is from"):
         made.run(seen.append)
     assert len(seen) == 2
     assert checkpoints_in(tmp_path) == kept

@@ -70,5 +70,5 @@ def test_a_stage_that_the_env_cannot_run_is_an_error_before_training() -> None:
 
 @pytest.mark.parametrize("stages", [((0.1, 1),), ((0.0, 1), (0.5, 2), (0.5, 3)), ((0.0, 1), (0.6, 2), (0.3, 3))])
 def test_stages_out_of_order_are_an_error(stages: tuple[tuple[float, int], ...]) -> None:
-    with pytest.raises(ConfigError, match="expected ascending shares of the training from 0 on"):
+    with pytest.raises(ConfigError, match="expected ascending shares of the training, the first one 0"):
         config(trials=tuple(TrialsStage(*stage) for stage in stages))

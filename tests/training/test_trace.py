@@ -97,6 +97,6 @@ def test_a_resumed_run_continues_its_trace(pack: Pack, tmp_path: Path) -> None:
 def test_a_file_that_is_not_a_trace_is_not_overwritten(pack: Pack, tmp_path: Path) -> None:
     for text in ("[ppo]\nhorizon = 64\n", "7\n", '{"update": 1}\n'):
         (tmp_path / "mine").write_text(text)
-        with pytest.raises(UsageError, match="mine is there and is no trace; give another file"):
+        with pytest.raises(UsageError, match="mine exists and is not a trace; give another file"):
             Trainer(config(), pack, tmp_path / "run", tmp_path / "mine")
         assert (tmp_path / "mine").read_text() == text

@@ -41,8 +41,7 @@ class Display:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._live is not None:
-            self._live.stop()
+        self._stop()
 
     def update(self, progress: Progress) -> None:
         """Show an update: in a table on a terminal, otherwise in a line every few seconds."""
@@ -57,11 +56,18 @@ class Display:
 
                 self._live = Live(console=console(is_stderr=True), refresh_per_second=4)
                 self._live.start()
-            self._live.update(table(progress))
+            self._live.update(table(progress), refresh=True)
+            if progress.step >= progress.steps:
+                self._stop()
         elif progress.seconds >= self._line_due_s or progress.step >= progress.steps:
             self._line_due_s = progress.seconds + LINE_INTERVAL_S
             sys.stderr.write(line(progress) + "\n")
             sys.stderr.flush()
+
+    def _stop(self) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
 
     def summary(self, result: TrainResult) -> list[str]:
         """Return what to print at the end."""
