@@ -9,7 +9,6 @@ import pytest
 
 from roadworthy.policy.experts import DriveExpert, LaneFollower
 from roadworthy.policy.experts.lane_follower import recorded_guide
-from roadworthy.policy.load import load_policy
 from roadworthy.scenario.generate.scenarios import generate_scenario
 from roadworthy.scenario.lanes.guide import LATERAL_MPS2
 from roadworthy.scenario.pack import Pack
@@ -124,11 +123,6 @@ def test_pedestrians_parked_and_absent_agents_have_no_guide(pack: Pack) -> None:
         if walks or not scenario.valid[agent, START] or (still[agent] and scenario.valid[agent].all()):
             assert recorded_guide(scenario, agent, START) is None
     assert recorded_guide(scenario, -1, START) is None
-
-
-def test_it_is_known_by_name() -> None:
-    assert load_policy("expert:lane_follower").name == "expert-lane-follower"
-    assert load_policy("expert:lane_keeper").name == "expert-lane-keeper"
 
 
 def test_in_open_worlds_it_follows_its_route(pack: Pack, tmp_path: Path) -> None:

@@ -192,10 +192,10 @@ def test_a_class_that_subclasses_nothing_and_only_acts_works_in_both(pack: Pack,
 
 
 def test_a_configuration_reaches_the_class_and_the_record(pack: Pack, here: Path) -> None:
-    default, other = (driven(pack, here / f"r{k}", "my_policy.py:Mine", 2, f"{{ gain = {k} }}") for k in (1, 7))
+    default, other = (driven(pack, here / f"r{k}", "my_policy.py:Mine", 2, f"{{ gain = {k} }}") for k in (1, 2))
     assert default.header["policy_config"] == {"gain": 1}
     assert default.header["policy_spec"] == f"{here}/my_policy.py:Mine"
-    assert "my_policy-Mine-gain=7" in other.folder.name
+    assert "my_policy-Mine-gain=2" in other.folder.name
     columns = ["outcomes.distance_m"]
     assert not default.episodes(columns).equals(other.episodes(columns))
     assert len(Ledger.from_table(default.ledger)) == 4

@@ -10,7 +10,7 @@ import typer
 import roadworthy
 from roadworthy.cli.options import PolicyOption, SetOption
 from roadworthy.cli.output import JsonFlag, examples, note, tell, tell_json
-from roadworthy.cli.progress import progress
+from roadworthy.progress import progress
 
 if TYPE_CHECKING:
     from roadworthy.evaluation.runs import Outcome, Runs

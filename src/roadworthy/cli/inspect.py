@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from roadworthy.cli.output import JsonFlag, examples, note, tell, tell_json
-from roadworthy.cli.progress import progress
 from roadworthy.errors import UsageError
+from roadworthy.progress import progress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -83,6 +83,7 @@ def inspect(
     from roadworthy.scenario.pack import Pack
 
     kinds, numbers = _kinds(worlds), _numbers(agents)
+    loaded = load_checkpoint(require_checkpoint(checkpoint, "the policy to look into"))
     loaded = load_checkpoint(require_checkpoint(checkpoint, "the policy to inspect"))
     written: dict[str, list[str]] = {}
     errors: list[str] = []

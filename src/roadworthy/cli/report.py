@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from roadworthy.cli.output import JsonFlag, examples, note, tell, tell_json
-from roadworthy.cli.progress import progress
 from roadworthy.errors import UsageError
+from roadworthy.progress import progress
 
 EXAMPLES = examples(
     "roadworthy report runs/town/20260101T120000Z-best-1f2e3d4c",

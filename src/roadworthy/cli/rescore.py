@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from roadworthy.cli.options import RunPath
 from roadworthy.cli.output import JsonFlag, examples, tell, tell_json
-from roadworthy.cli.progress import progress
+from roadworthy.progress import progress
 
 if TYPE_CHECKING:
     from roadworthy.evaluation.rescore import FigureChange, Rescored

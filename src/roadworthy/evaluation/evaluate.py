@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
@@ -122,18 +121,18 @@ def _require_usable(sections: Sequence[Section], policy: str | None) -> None:
     for section in sections:
         if section.config.scenarios is not None:
             section.config.source.require()
-    resolve = _policy_resolver()
     for section in sections:
-        resolve(section, policy)
+        _policy_of(section, policy)
 
 
-def _policy_of(section: Section, policy: str | None) -> str:
+def _policy_of(section: Section, policy: str | None, step: int | None = None, epoch: int | None = None) -> PolicyRef:
+    """Return the policy that a section evaluates."""
     spec = section.config.policy_for(policy)
     if spec is None:
         raise ConfigError(
             f"eval.{section.name} has no policy; name one with --policy, or with the key checkpoint of the section"
         )
-    return spec
+    return policy_ref(spec, section.config.policy_config, step, epoch)
 
 
 class Engines:
@@ -200,12 +199,11 @@ def evaluate_sections(
     outcomes = []
     with ExitStack() as stack:
         engines = engines or stack.enter_context(Engines())
-        resolve_policy = _policy_resolver(step, epoch)
         for section in sections:
             placeholder = _placeholder(section, policy, step, epoch)
             begun: list[Path] = []
             try:
-                ref = placeholder = resolve_policy(section, policy)
+                ref = placeholder = _policy_of(section, policy, step, epoch)
                 source = section.config.source if section.config.scenarios is not None else None
                 if source is not None and source.recipe is not None and not source.is_there:
                     with showing("generating scenarios") as progress:
@@ -236,20 +234,6 @@ def evaluate_sections(
             outcomes.append(outcome)
             on_outcome(outcome)
     return outcomes
-
-
-def _policy_resolver(step: int | None = None, epoch: int | None = None) -> Callable[[Section, str | None], PolicyRef]:
-    """Return a function that resolves the policy of a section and loads each checkpoint once."""
-    refs: dict[str, PolicyRef] = {}
-
-    def resolve(section: Section, policy: str | None) -> PolicyRef:
-        spec, config = _policy_of(section, policy), section.config.policy_config
-        key = json.dumps([spec, config], sort_keys=True, default=repr)
-        if key not in refs:
-            refs[key] = policy_ref(spec, config, step, epoch)
-        return refs[key]
-
-    return resolve
 
 
 def _placeholder(section: Section, policy: str | None, step: int | None, epoch: int | None) -> PolicyRef:

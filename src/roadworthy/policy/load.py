@@ -32,7 +32,8 @@ def load_policy(
         is_greedy: Whether a network takes its most likely action instead of drawing one. Other policies ignore it, as
             they ignore `device` and `conditioning`; `policy_config` overrides all three.
         device: Where a network runs: "cpu", "cuda" or "cuda:1".
-        conditioning: Fixed values of conditioning inputs of a network. Others are drawn for each agent and episode.
+        conditioning: Values of the conditioning that a network was trained with. The others are drawn for each agent
+            and episode.
 
     Returns:
         A policy, not started. Call its `act` with batches of the simulator or of Gymnasium environments; see

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from roadworthy import plugins
 from roadworthy.errors import UsageError
-from roadworthy.policy.checkpoint_files import CHECKPOINTS, resolve_checkpoint
+from roadworthy.policy.checkpoint_files import resolve_checkpoint
 
 GROUP = "roadworthy.policies"
 BASELINES = Path(__file__).parents[1] / "baselines"
@@ -47,7 +47,7 @@ def kind_of(spec: str | Path) -> Kind:
             return Kind.REMOTE
         if spec.startswith(BASELINE):
             return Kind.CHECKPOINT
-    if Path(spec).expanduser().exists() or _is_in_training_folder(spec):
+    if Path(spec).expanduser().exists() or _is_selected(spec):
         is_declared = isinstance(spec, str) and spec in plugins.known(GROUP)
         return Kind.DECLARED if is_declared else Kind.CHECKPOINT
     if isinstance(spec, str) and plugins.is_code(plugins.with_colon(spec)):
@@ -76,7 +76,8 @@ def checkpoint_folder(spec: str | Path) -> Path | None:
         return BASELINES / spec.removeprefix(BASELINE)
     if is_reserved(spec):
         return None
-    return resolve_checkpoint(spec) if _is_in_training_folder(spec) else Path(spec).expanduser()
+    path = Path(spec).expanduser()
+    return resolve_checkpoint(spec) if path.exists() or _is_selected(spec) else path
 
 
 def require_checkpoint(spec: str | Path, what: str) -> Path:
@@ -93,8 +94,7 @@ def require_checkpoint(spec: str | Path, what: str) -> Path:
     return folder
 
 
-def _is_in_training_folder(spec: str | Path) -> bool:
-    """Return whether a spec is a training folder, or a training folder with `@last`, `@best` or `@STEP`."""
-    path = Path(spec).expanduser()
-    folder, at, _ = str(path).rpartition("@")
-    return (path / CHECKPOINTS).is_dir() or bool(at and not path.exists() and (Path(folder) / CHECKPOINTS).is_dir())
+def _is_selected(spec: str | Path) -> bool:
+    """Return whether a spec is a folder with `@last`, `@best` or `@STEP` after it."""
+    folder, at, _ = str(spec).rpartition("@")
+    return bool(at) and Path(folder).expanduser().is_dir()

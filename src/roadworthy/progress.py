@@ -1,21 +1,24 @@
-"""Show progress on stderr: a bar on terminals, plain lines elsewhere."""
+"""Show the progress of a phase on stderr: a bar on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from typing import Any
 
-Report = Callable[[int, int], None]  # called with the number done and the total
+Report = Callable[[int, int], None]  # of (done, total)
 
 FIRST_LINE_S = 1.0
 LINE_INTERVAL_S = 5.0
 
+_bars: list[Any] = []  # the display in use, if any
+
 
 @contextmanager
 def progress(phase: str) -> Iterator[Report]:
-    """Yield a function to call with (done, total). The display names the phase and ends with the block."""
+    """Yield a function of (done, total) that shows the progress of a phase until the context ends."""
     if sys.stderr.isatty():
         with _bar(phase) as report:
             yield report
@@ -24,7 +27,7 @@ def progress(phase: str) -> Iterator[Report]:
 
 
 def plain_lines(phase: str, clock: Callable[[], float]) -> Report:
-    """Return a function that prints lines: after a second, every few seconds, and at the end if it took longer."""
+    """Return a function that writes lines: after a second, every few seconds, and at the end of a long phase."""
     started = clock()
     due = started + FIRST_LINE_S
     has_spoken = False
@@ -44,6 +47,7 @@ def plain_lines(phase: str, clock: Callable[[], float]) -> Report:
 
 @contextmanager
 def _bar(phase: str) -> Iterator[Report]:
+    from rich.console import Console
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -53,8 +57,6 @@ def _bar(phase: str) -> Iterator[Report]:
         TimeRemainingColumn,
     )
 
-    from roadworthy.cli.output import console
-
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -63,6 +65,11 @@ def _bar(phase: str) -> Iterator[Report]:
         TextColumn("left"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console(is_stderr=True), transient=True) as bar:
+    with ExitStack() as stack:
+        if not _bars:  # a phase within another one is a line of the same display
+            _bars.append(stack.enter_context(Progress(*columns, console=Console(stderr=True), transient=True)))
+            stack.callback(_bars.clear)
+        bar = _bars[0]
         number = bar.add_task(phase, total=None)
+        stack.callback(bar.remove_task, number)
         yield lambda done, total: bar.update(number, completed=done, total=total)
