@@ -92,8 +92,8 @@ def sections_table(
             table.add_column(role, justify="right", no_wrap=True)
     free = {name: metrics.get("num_free_successes") for name, metrics in runs.items()}
     if any(free.values()):
-        told = ", ".join(f"{name}: {count}" for name, count in free.items() if count)
-        table.caption = f"started at the goal, left out of the score: {told}"
+        counts = ", ".join(f"{name}: {count}" for name, count in free.items() if count)
+        table.caption = f"started at the goal, left out of the score: {counts}"
     for name, figures in named.items():
         own = [headlines[name], *columns[1:]]
         cells = [with_interval(figures[column]) if column in figures else "–" for column in own]
