@@ -73,6 +73,8 @@ def require_readers_work(call: Sequence[str], run_folder: Path, rows: Path, fold
     ):
         result = subprocess.run([*call, *words], capture_output=True, text=True, check=False)
         assert result.returncode == 0, result.stderr
+        assert "internal error" not in result.stderr
+        assert "No module named" not in result.stderr
     assert "street-000-r0" in page.read_text()
     assert chart.stat().st_size > 1000
 

@@ -1,4 +1,4 @@
-"""Show progress on stderr: a bar on terminals, plain lines elsewhere."""
+"""Show the progress of a phase on stderr: a bar on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-Report = Callable[[int, int], None]  # called with the number done and the total
+Report = Callable[[int, int], None]  # of (done, total)
 
 FIRST_LINE_S = 1.0
 LINE_INTERVAL_S = 5.0
@@ -18,7 +18,7 @@ _bars: list[Any] = []  # the display in use, if any
 
 @contextmanager
 def progress(phase: str) -> Iterator[Report]:
-    """Yield a function to call with (done, total). The display names the phase and ends with the block."""
+    """Yield a function of (done, total) that shows the progress of a phase until the context ends."""
     if sys.stderr.isatty():
         with _bar(phase) as report:
             yield report
@@ -27,7 +27,7 @@ def progress(phase: str) -> Iterator[Report]:
 
 
 def plain_lines(phase: str, clock: Callable[[], float]) -> Report:
-    """Return a function that prints lines: after a second, every few seconds, and at the end if it took longer."""
+    """Return a function that writes lines: after a second, every few seconds, and at the end of a long phase."""
     started = clock()
     due = started + FIRST_LINE_S
     has_spoken = False

@@ -9,8 +9,10 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+import roadworthy as rw
 from roadworthy.cli import jobs, sweep
 from roadworthy.errors import UsageError
+from roadworthy.record.run import run_folders
 from roadworthy.sensitivity.factors import read_factors
 from roadworthy.sensitivity.rows import read_rows
 
@@ -101,3 +103,26 @@ def test_a_sweep_needs_one_job(file: Path, tmp_path: Path) -> None:
     (tmp_path / "factors.yaml").write_text(FACTORS)
     with pytest.raises(UsageError, match="has 2 jobs; choose the one to vary with --job: good, bad"):
         call("sweep", tmp_path / "factors.yaml", "--base", file)
+
+
+@pytest.mark.row("UI-4")
+def test_the_command_and_the_function_give_identical_rows_for_the_same_words(file: Path, tmp_path: Path) -> None:
+    code, _ = call("jobs", "run", file, "--out", tmp_path / "command", "--only", "good", "--chunk-size", 1)
+    jobs = rw.run_jobs(file, tmp_path / "function", only=["good"], chunk_size=1)
+    assert code == 0
+    assert jobs.errors == {}
+    found = [rw.load_run(folder) for name in ("command", "function") for folder in run_folders(tmp_path / name)]
+    rows = [run.episodes().drop_columns(["wall_s"]).to_pylist() for run in found]
+    assert len(rows) == 2
+    assert rows[0] == rows[1]
+    assert len(rows[0]) == 5
+    assert found[0].header["ledger_hash"] == found[1].header["ledger_hash"]
+    assert jobs.metrics("good") == {**(jobs.metrics("good") or {}), "owed": 5, "ended": 5, "failed": 0}
+
+
+def test_the_result_names_the_jobs_that_failed_among_those_that_were_chosen(file: Path, tmp_path: Path) -> None:
+    assert list(rw.run_jobs(file, tmp_path).errors) == ["bad"]
+    jobs = rw.run_jobs(file, tmp_path, only=["good"])
+    assert jobs.errors == {}
+    assert [entry.status.value for entry in jobs] == ["completed", "failed"]
+    assert "bad  failed: RuntimeError: no such corridor" in repr(jobs)

@@ -145,9 +145,9 @@ def _lines(settings: list[Explained]) -> Iterator[Text]:
 
     from roadworthy.evaluation.explain import DEFAULT
 
-    told = [(f"{part.key} = {json_format.dumps(part.value)}", part) for part in settings]
-    width = min(max(len(setting) for setting, _ in told), _WIDEST)
-    for setting, part in told:
+    lines = [(f"{part.key} = {json_format.dumps(part.value)}", part) for part in settings]
+    width = min(max(len(setting) for setting, _ in lines), _WIDEST)
+    for setting, part in lines:
         covered = "".join(f", over {json_format.dumps(value)} of {source}" for source, value in part.overridden)
         origin = f"  # {part.source}{covered}"
         is_default = part.source == DEFAULT

@@ -1,4 +1,4 @@
-"""Figures with their intervals, as tables that fit a screen."""
+"""Tables of figures with their intervals that fit a screen."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from roadworthy.record import Run
 
-# What a screen has room for, of many figures: the rest is in metrics.json and in the report.
+# The figures that fit a screen; the others are in metrics.json and in the report.
 FIRST = (
     "realism",
     "min_average_displacement_error",
@@ -92,8 +92,8 @@ def sections_table(
             table.add_column(role, justify="right", no_wrap=True)
     free = {name: metrics.get("num_free_successes") for name, metrics in runs.items()}
     if any(free.values()):
-        told = ", ".join(f"{name}: {count}" for name, count in free.items() if count)
-        table.caption = f"started at the goal, left out of the score: {told}"
+        counts = ", ".join(f"{name}: {count}" for name, count in free.items() if count)
+        table.caption = f"started at the goal, left out of the score: {counts}"
     for name, figures in named.items():
         own = [headlines[name], *columns[1:]]
         cells = [with_interval(figures[column]) if column in figures else "–" for column in own]
@@ -104,7 +104,7 @@ def sections_table(
 
 
 def _headline(figures: Mapping[str, Any], columns: Sequence[str]) -> str:
-    """Return the figure of a run in the first column: `score` where others have exams to pass and it has none."""
+    """Return the figure of a run in the first column: `score` for a run without exams among runs with exams."""
     if columns[0] == "passed" and "passed" not in figures and "score" in figures:
         return "score"
     return columns[0]
@@ -135,7 +135,7 @@ CLOSED_LOOP = {
 
 
 def closed_loop_table(runs: Mapping[str, tuple[Run, Sequence[Run]]]) -> Table | None:
-    """Return the closed-loop scores of runs with all parts; None where no run has one.
+    """Return the closed-loop scores of runs with all parts; None if no run has one.
 
     Of one or two runs, those of the references stand below each.
     """
@@ -162,7 +162,7 @@ def _named(run: Run) -> dict[str, Mapping[str, Any]]:
 
 
 def _columns(runs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The three figures that say most; the gain of the last trial is one of them where there are several trials."""
+    """Return the three most important figures; with several trials, the gain of the last trial is one of them."""
     known = [name for name in COLUMNS if any(name in figures for figures in runs)]
     if "passed" in known and "score" in known:  # where there are exams, goals are only the ends of recordings
         known.remove("score")
@@ -179,12 +179,12 @@ def _heading(name: str) -> str:
 
 
 def _trial(gain: str) -> int:
-    """The later trial of a gain, counted from 0."""
+    """Return the later trial of a gain, counted from 0."""
     return int(gain.removeprefix(GAIN).partition("_")[0])
 
 
 def with_interval(figure: Mapping[str, Any]) -> str:
-    """A rate or a gain and its interval in one cell."""
+    """Return a rate or a gain with its interval, for one cell."""
     if figure["value"] is None:
         return "–"
     sign, between = ("+", " ") if str(figure["name"]).startswith(GAIN) else ("", "–")
@@ -193,7 +193,7 @@ def with_interval(figure: Mapping[str, Any]) -> str:
 
 
 def shown(figure: Mapping[str, Any], part: str) -> str:
-    """A number of a figure with as many digits as it deserves."""
+    """Return a number of a figure with a suitable number of digits."""
     value = figure[part]
     if value is None:
         return "–"

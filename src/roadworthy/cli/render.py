@@ -68,9 +68,9 @@ def render(
     asked = {"failed": failed, "worst": worst, "first": first, "random": random, "episode": episode}
     given = [name for name, value in asked.items() if value]
     if len(given) != 1:
-        told = f"{' and '.join(f'--{name}' for name in given)} were given" if given else "none was given"
+        options = f"{' and '.join(f'--{name}' for name in given)} were given" if given else "none was given"
         raise UsageError(
-            f"which episodes? {told}; give one of --failed, --worst N, --first N, --random N, --episode ID"
+            f"which episodes? {options}; give one of --failed, --worst N, --first N, --random N, --episode ID"
         )
     run = Run(folder)
     wanted: dict[str, Any] = {

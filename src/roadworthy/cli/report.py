@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from roadworthy.cli.output import JsonFlag, examples, note, tell, tell_json
-from roadworthy.errors import UsageError
+from roadworthy.errors import UsageError, missing_extra
 from roadworthy.progress import progress
 
 EXAMPLES = examples(
@@ -53,6 +53,8 @@ def report(
             with progress(f"drawing {run.header['evaluator']}") as update:
                 draw_filmstrips(run, strips, update)
         except Exception as error:  # the page is useful without pictures
+            if isinstance(error, ModuleNotFoundError):
+                error = missing_extra(error, "a filmstrip") or error
             note(f"{run.folder}: no filmstrips: {error}")
     path = out or opened[0].place(f"{FOLDER}/{FILE}")
     write_report(opened, path, video_bytes=round(videos * 1e6))

@@ -48,7 +48,7 @@ def estimate(what: str, configs: Sequence[EvaluatorConfig], policy: str | None) 
     batches = sum(-(-count // (worlds * processes)) for count in counts)
     steps = config.episode.trials * config.episode.trial_steps
     seconds, process_bytes = batches * steps * step_s, _resident_bytes()
-    told = (
+    message = (
         f"{sum(counts)} episodes of at most {steps} steps: at most about {_duration(seconds)} with {worlds} worlds"
         f"{f' in each of {processes} processes' if processes > 1 else ''} "
         f"({step_s * 1e3:.1f} ms a step); about {processes * process_bytes / 1e9:.1f} GB of memory, "
@@ -63,7 +63,7 @@ def estimate(what: str, configs: Sequence[EvaluatorConfig], policy: str | None) 
         "process_bytes": process_bytes,
         "processes": processes,
     }
-    return Finding(what, State.OK, told, figures)
+    return Finding(what, State.OK, message, figures)
 
 
 def _policy_maker(config: EvaluatorConfig, policy: str | None) -> Any:

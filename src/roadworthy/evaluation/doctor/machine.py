@@ -34,18 +34,18 @@ def examine_machine(out: Path) -> Iterator[Finding]:
 
 def _libraries() -> Finding:
     versions = {name: importlib.metadata.version(name) for name in _LIBRARIES}
-    told = ", ".join(f"{name} {version}" for name, version in versions.items())
+    message = ", ".join(f"{name} {version}" for name, version in versions.items())
     python = platform.python_version()
     figures = {"roadworthy": __version__, "python": python, **versions}
-    return Finding("libraries", State.OK, f"Roadworthy {__version__}, Python {python}, {told}", figures)
+    return Finding("libraries", State.OK, f"Roadworthy {__version__}, Python {python}, {message}", figures)
 
 
 def _kernels() -> Finding:
     folder = cache_folder("sim")
     require_writable(folder)
     if not folder.exists():
-        told = "not compiled yet: the first step compiles them, which takes about two minutes, once per version"
-        return Finding("kernels", State.WARNING, told)
+        message = "not compiled yet: the first step compiles them, which takes about two minutes, once per version"
+        return Finding("kernels", State.WARNING, message)
     return Finding("kernels", State.OK, f"compiled before, in {folder}")
 
 
@@ -58,11 +58,11 @@ def _gpu() -> Finding:
     for number in range(torch.cuda.device_count()):
         free, total = torch.cuda.mem_get_info(number)
         gpus.append({"name": torch.cuda.get_device_name(number), "free_gb": free / 1e9, "total_gb": total / 1e9})
-    told = ", ".join(f"{gpu['name']} ({gpu['free_gb']:.1f} of {gpu['total_gb']:.1f} GB free)" for gpu in gpus)
+    message = ", ".join(f"{gpu['name']} ({gpu['free_gb']:.1f} of {gpu['total_gb']:.1f} GB free)" for gpu in gpus)
     if find_spec("numba_cuda") is None:
-        told += "; but the simulator needs numba-cuda for it: pip install 'roadworthy[cuda]'"
-        return Finding("gpu", State.WARNING, told, {"gpus": gpus})
-    return Finding("gpu", State.OK, told, {"gpus": gpus})
+        message += "; but the simulator needs numba-cuda for it: pip install 'roadworthy[cuda]'"
+        return Finding("gpu", State.WARNING, message, {"gpus": gpus})
+    return Finding("gpu", State.OK, message, {"gpus": gpus})
 
 
 def _videos() -> Finding:

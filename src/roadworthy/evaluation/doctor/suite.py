@@ -60,21 +60,23 @@ def _packs(configs: Sequence[EvaluatorConfig]) -> Iterator[Finding]:
 def _pack(path: Path, sources: Sequence[ScenarioSource]) -> Finding:
     what, recipe = f"pack {path.name}", sources[0].recipe
     if recipe is not None and not sources[0].is_there:
-        told = f"{recipe.count} scenarios of seed {recipe.seed} are generated at first use, and kept in {path.parent}"
-        return Finding(what, State.OK, told, {"is_generated": False, "scenarios": recipe.count})
+        message = (
+            f"{recipe.count} scenarios of seed {recipe.seed} are generated at first use, and kept in {path.parent}"
+        )
+        return Finding(what, State.OK, message, {"is_generated": False, "scenarios": recipe.count})
     with Pack(path) as pack:
         tags = sorted({source.tag for source in sources if source.tag is not None})
         counts = {tag: len(pack.select(tag)) for tag in tags}
-        told = f"{len(pack)} scenarios on {pack.map_count} maps, {pack.size / 1e6:.1f} MB"
-        told += "".join(f", {tag}: {count}" for tag, count in counts.items())
-        return Finding(what, State.OK, told, {"scenarios": len(pack), "tags": counts})
+        message = f"{len(pack)} scenarios on {pack.map_count} maps, {pack.size / 1e6:.1f} MB"
+        message += "".join(f", {tag}: {count}" for tag, count in counts.items())
+        return Finding(what, State.OK, message, {"scenarios": len(pack), "tags": counts})
 
 
 def _policies(configs: Sequence[EvaluatorConfig], policy: str | None) -> Iterator[Finding]:
     named = [(config.policy_for(policy), config.policy_config) for config in configs]
     if any(spec is None for spec, _ in named):
-        told = "no policy is named: give one with --policy, or in the sections; the steps below use random actions"
-        yield Finding("policy", State.WARNING, told)
+        message = "no policy is named: give one with --policy, or in the sections; the steps below use random actions"
+        yield Finding("policy", State.WARNING, message)
     partners: list[tuple[str | None, dict[str, Any]]] = [(spec, {}) for config in configs for spec in config.coplayers]
     found: list[tuple[str, dict[str, Any]]] = []
     for spec, policy_config in (*named, *partners):
@@ -87,8 +89,8 @@ def _policy(spec: str, policy_config: Mapping[str, Any]) -> Finding:
     ref = policy_ref(spec, policy_config)
     if ref.checkpoint is None:
         return Finding(f"policy {spec}", State.OK, "needs no file")
-    told = f"{ref.name}, step {ref.step:,}, epoch {ref.epoch:,}"
-    return Finding(f"policy {spec}", State.OK, told, {"step": ref.step, "sha256": ref.checkpoint["sha256"]})
+    message = f"{ref.name}, step {ref.step:,}, epoch {ref.epoch:,}"
+    return Finding(f"policy {spec}", State.OK, message, {"step": ref.step, "sha256": ref.checkpoint["sha256"]})
 
 
 def _sinks(layer: Layer, out: Path) -> Iterator[Finding]:
