@@ -50,7 +50,9 @@ class Renderer:
         try:
             self._context = _context_class()(size, size)
             self._context.make_current()
-            self._mujoco_context = mujoco.MjrContext(mujoco.MjModel.from_xml_string(xml), mujoco.mjtFontScale.mjFONTSCALE_100)
+            self._mujoco_context = mujoco.MjrContext(
+                mujoco.MjModel.from_xml_string(xml), mujoco.mjtFontScale.mjFONTSCALE_100
+            )
         except Exception as error:  # OpenGL bindings raise various errors, even AttributeError
             raise DeviceError(
                 f"MuJoCo can't render with MUJOCO_GL={os.environ.get('MUJOCO_GL', '')!r} "
