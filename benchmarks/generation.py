@@ -14,8 +14,8 @@ from roadworthy.scenario.generate.config import DEFAULT_STEPS
 from roadworthy.scenario.generate.pack import generate_pack
 from roadworthy.scenario.generate.recording import cut, record
 from roadworthy.scenario.generate.scenarios import SETTLING_STEPS, build_place
+from roadworthy.scenario.generate.scene import Scene
 from roadworthy.scenario.generate.setups import SETUPS
-from roadworthy.scenario.generate.stage import Stage
 from roadworthy.scenario.generate.traffic.simulate import DT
 from roadworthy.scenario.pack import Pack, encode_map, encode_scenario
 from roadworthy.scenario.validate import faults
@@ -42,11 +42,11 @@ def _one(found: Measurements, behavior: str, number: int) -> None:
     with found.stage("place"):
         place = build_place(7, behavior, number)
     rng = np.random.default_rng(number)
-    stage = Stage(place.network, place.layout, rng, SETTLING_STEPS + DEFAULT_STEPS + 96, DT)
-    with found.stage("cast"):
-        SETUPS[behavior].cast(stage)
+    scene = Scene(place.network, place.layout, rng, SETTLING_STEPS + DEFAULT_STEPS + 96, DT)
+    with found.stage("populate"):
+        SETUPS[behavior].populate(scene)
     with found.stage("record"):
-        recording = record(stage)
+        recording = record(scene)
     with found.stage("cut"):
         scenario = cut(recording, place.road_map, SETTLING_STEPS, DEFAULT_STEPS, id="town", tags=(behavior,))
     with found.stage("detect"):

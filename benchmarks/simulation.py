@@ -18,7 +18,7 @@ from roadworthy.errors import GenerationError
 from roadworthy.scenario.generate.assemble import assemble
 from roadworthy.scenario.generate.recording import cut, record
 from roadworthy.scenario.generate.scenarios import SETTLING_STEPS
-from roadworthy.scenario.generate.stage import Stage
+from roadworthy.scenario.generate.scene import Scene
 from roadworthy.scenario.generate.towns import TownPlan, build_town
 from roadworthy.scenario.generate.traffic.simulate import DT
 from roadworthy.scenario.generate.traffic.tables import lay_out
@@ -83,10 +83,10 @@ def write_towns(path: Path, count: int, streets: tuple[int, int]) -> Path:
             except GenerationError:
                 continue
             steps = 91
-            stage = Stage(network, lay_out(network), rng, SETTLING_STEPS + steps + 96, DT)
-            stage.sdc = stage.put_car(network.entries[0], 10.0)
-            stage.fill(cars=24)
-            writer.add(cut(record(stage), assemble(network), SETTLING_STEPS, steps, id=f"town-{seed}", tags=()))
+            scene = Scene(network, lay_out(network), rng, SETTLING_STEPS + steps + 96, DT)
+            scene.sdc = scene.put_car(network.entries[0], 10.0)
+            scene.fill(cars=24)
+            writer.add(cut(record(scene), assemble(network), SETTLING_STEPS, steps, id=f"town-{seed}", tags=()))
             count -= 1
     return path
 

@@ -20,16 +20,34 @@ import roadworthy as rw
 from roadworthy.scenario.pack import PackWriter
 from tests.metrics.realism.scenes import random_rollouts, random_scenario
 from tests.report.made_up import drive, make_run
+from tests.scenario.example import example_scenario
+from tests.scenario.importers.encoder import frame, womd_message
 
 SIGNATURES = {
     "analyze_sensitivity": (
         "run factors outcome *at_least *at_most *model *neural *next_episodes *seed *report *progress"
     ),
     "evaluate": "source policy *out *evaluators *set *workers *step *epoch *new *progress *on_outcome",
+    "generate": "out *count *seed *steps *classes *processes *progress",
+    "import_scenarios": "files out *format *skip_damaged *processes *progress",
+    "load_policy": "spec policy_config *is_greedy *device *conditioning",
     "load_run": "path",
     "make_env": "scenarios worlds config *seed *device *threads",
+    "run_jobs": ("file out *only *new *chunk_size *continue_on_error *camera_video *episode_summary *listener"),
+    "sweep": (
+        "factors base *job *episodes *design *levels *seed *out *new *chunk_size *camera_video *episode_summary"
+        " *listener"
+    ),
+    "train": "config *out *set *eval *sinks *new *trace *progress *on_update *say",
     "score_realism": "pack rollouts *challenge *only *skip_unknown *processes *progress",
 }
+JOBS = """
+[[jobs]]
+name = "lamps"
+environment = "tests.jobs.arenas:SwitchableLamp"
+policy = "zero"
+episodes = 5
+"""
 HEAVY = ("numba", "torch", "pyarrow", "scipy", "matplotlib", "numpy", "typer", "av")
 
 
@@ -136,4 +154,25 @@ def with_run(folder: Path) -> None:
     run.folder.rename(folder / "runs" / "town" / "20260101T120000Z-best-1f2e3d4c")
 
 
-PREPARE = {"score_realism": with_rollouts, "load_run": with_run}
+def with_recording(folder: Path) -> None:
+    """Write a file of the Waymo Open Motion Dataset."""
+    (folder / "validation").mkdir()
+    data = frame(womd_message(example_scenario("a")).SerializeToString())
+    (folder / "validation" / "some.tfrecord-00000-of-00001").write_bytes(data)
+
+
+def with_jobs(folder: Path) -> None:
+    """Write a jobs file, and a file of factors that its environment takes."""
+    (folder / "jobs.toml").write_text(JOBS)
+    brightness = "brightness: {type: continuous, range: [0, 1]}"
+    color = "color: {type: categorical, choices: [white, red]}"
+    (folder / "factors.yaml").write_text(f"factors:\n  {brightness}\n  {color}\n")
+
+
+PREPARE = {
+    "run_jobs": with_jobs,
+    "sweep": with_jobs,
+    "import_scenarios": with_recording,
+    "score_realism": with_rollouts,
+    "load_run": with_run,
+}

@@ -11,19 +11,31 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from roadworthy.evaluation.evaluate import evaluate as evaluate
+    from roadworthy.jobs.run_jobs import run_jobs as run_jobs
+    from roadworthy.jobs.sweep import sweep as sweep
     from roadworthy.metrics.realism.score_realism import score_realism as score_realism
+    from roadworthy.policy.load import load_policy as load_policy
     from roadworthy.record.run import load_run as load_run
+    from roadworthy.scenario.generate import generate as generate
+    from roadworthy.scenario.importers import import_scenarios as import_scenarios
     from roadworthy.sensitivity.analyze import analyze_sensitivity as analyze_sensitivity
     from roadworthy.sim.make_env import make_env as make_env
+    from roadworthy.training.train import train as train
 
 __version__ = "0.1.0"
 
 _MODULES = {
     "analyze_sensitivity": "roadworthy.sensitivity.analyze",
     "evaluate": "roadworthy.evaluation.evaluate",
+    "generate": "roadworthy.scenario.generate",
+    "import_scenarios": "roadworthy.scenario.importers",
+    "load_policy": "roadworthy.policy.load",
     "load_run": "roadworthy.record.run",
     "make_env": "roadworthy.sim.make_env",
+    "run_jobs": "roadworthy.jobs.run_jobs",
     "score_realism": "roadworthy.metrics.realism.score_realism",
+    "sweep": "roadworthy.jobs.sweep",
+    "train": "roadworthy.training.train",
 }
 
 __all__ = ["__version__", *_MODULES]

@@ -1,4 +1,4 @@
-"""`roadworthy scenarios import womd`, as a user meets it."""
+"""`roadworthy scenarios import`, from the command line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Captured = pytest.CaptureFixture[str]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Three sound files and one that was cut."""
+    """Three sound files and a truncated one."""
     for name in ("a", "b", "c"):
         message = womd_message(example_scenario(name))
         message.tracks_to_predict[0].difficulty = 1
@@ -47,7 +47,7 @@ def test_the_pack_can_be_described_and_drawn(folder: Path, capsys: Captured) -> 
     assert (folder / "a.png").stat().st_size > 0
 
 
-def test_people_are_told_what_a_pack_does_not_hold(folder: Path, capsys: Captured) -> None:
+def test_omitted_data_are_printed(folder: Path, capsys: Captured) -> None:
     assert run(folder, str(folder / "a.tfrecord")) == 0
     assert "difficulties of tracks to predict" in capsys.readouterr().out
 

@@ -66,7 +66,7 @@ def test_every_kind_of_world_gets_a_folder_with_files_pictures_and_a_video(given
 
 
 @pytest.mark.row("POLICY-6")
-def test_so_many_steps_of_the_agents_that_were_asked_for_are_kept(given: list[str], tmp_path: Path) -> None:
+def test_the_requested_steps_of_the_requested_agents_are_recorded(given: list[str], tmp_path: Path) -> None:
     options = ["--agents", "2,1", "--steps", "4", "--set", "episode.trials=1", "--greedy", "--no-video"]
     done = run(*given, *options, "-o", str(tmp_path))
     assert done.exit_code == 0

@@ -99,5 +99,5 @@ def test_a_sweep_writes_what_sensitivity_reads(tmp_path: Path) -> None:
 
 def test_a_sweep_needs_one_job(file: Path, tmp_path: Path) -> None:
     (tmp_path / "factors.yaml").write_text(FACTORS)
-    with pytest.raises(UsageError, match="has 2 jobs; say with --job which of them to vary: good, bad"):
+    with pytest.raises(UsageError, match="has 2 jobs; choose the one to vary with --job: good, bad"):
         call("sweep", tmp_path / "factors.yaml", "--base", file)

@@ -84,7 +84,7 @@ def test_a_film_that_could_not_be_made_is_told_and_ends_with_1(run, capsys):
     [
         ([], "give one of --failed, --worst N"),
         (["--failed", "--worst", "2"], "--failed and --worst were given"),
-        (["--episode", "nobody-r0"], "owes no episode 'nobody-r0'"),
+        (["--episode", "nobody-r0"], "has no episode 'nobody-r0'"),
         (["--worst", "1", "--view", "bev,side"], "one of bev, ego, obs"),
         (["--worst", "1", "--size", "large"], "as in 1920x1080"),
     ],

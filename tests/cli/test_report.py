@@ -31,7 +31,7 @@ def test_the_report_of_a_run_goes_into_its_folder(tmp_path: Path, capsys: pytest
 
 def test_several_runs_go_where_one_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     runs = [make_run(tmp_path, [drive(0, [[1.0]])], evaluator=name).folder for name in ("merge", "cut_in")]
-    with pytest.raises(UsageError, match="2 runs was asked for, but not where to; name a file with -o"):
+    with pytest.raises(UsageError, match="a report of 2 runs needs a file to write to; name one with -o"):
         command(*runs)
     assert command(*runs, "-o", tmp_path / "pages" / "all.html", "--json") == 0
     told = json.loads(capsys.readouterr().out)

@@ -1,4 +1,4 @@
-"""`roadworthy scenarios`: each verb as a user meets it."""
+"""`roadworthy scenarios`: each verb, from the command line."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ def test_info_counts_what_is_in_a_pack(pack: str, capsys: Captured) -> None:
 
 
 @pytest.mark.parametrize("name", ["second", "1"])
-def test_info_tells_of_one_scenario_by_id_or_number(name: str, pack: str, capsys: Captured) -> None:
+def test_info_describes_one_scenario_by_id_or_number(name: str, pack: str, capsys: Captured) -> None:
     assert main(["scenarios", "info", pack, name, "--json"]) == 0
     facts = last_json(capsys)
     assert (facts["id"], facts["tags"], facts["steps"]) == ("second", ["merge", "cut_in"], 91)
     assert facts["agents"] == {"vehicle": 2, "pedestrian": 1}
 
 
-def test_info_shows_a_table_to_people(pack: str, capsys: Captured) -> None:
+def test_info_prints_a_table(pack: str, capsys: Captured) -> None:
     assert main(["scenarios", "info", pack]) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert ["scenarios", "2"] in lines
@@ -69,7 +69,7 @@ def test_an_unknown_scenario_names_the_nearest(pack: str, capsys: Captured) -> N
     assert "'example'" in capsys.readouterr().err
 
 
-def test_a_file_that_is_no_pack_ends_with_3(tmp_path: Path, capsys: Captured) -> None:
+def test_a_file_that_is_not_a_pack_ends_with_3(tmp_path: Path, capsys: Captured) -> None:
     (tmp_path / "x.pack").write_text("not a pack")
     assert main(["scenarios", "info", str(tmp_path / "x.pack")]) == 3
     assert "x.pack" in capsys.readouterr().err
@@ -98,7 +98,7 @@ def test_show_makes_an_animation_with_a_frame_for_every_step(tmp_path: Path) -> 
     assert (tmp_path / "a.mp4").stat().st_size > 1000
 
 
-def test_show_with_nothing_to_write_says_what_could_be(pack: str, capsys: Captured) -> None:
+def test_show_without_outputs_names_the_options(pack: str, capsys: Captured) -> None:
     assert main(["scenarios", "show", pack, "0"]) == 2
     assert "-o FILE.png, --gif FILE.gif, --mp4 FILE.mp4" in capsys.readouterr().err
 
@@ -106,7 +106,7 @@ def test_show_with_nothing_to_write_says_what_could_be(pack: str, capsys: Captur
 @pytest.mark.parametrize(
     "arguments", [["show", "0", "-o", "x.jpg"], ["show", "0", "--gif", "x"], ["sheet", "-o", "x.pdf"]]
 )
-def test_an_output_of_another_kind_says_which_is_expected(arguments: list[str], pack: str, capsys: Captured) -> None:
+def test_an_output_of_another_kind_names_the_expected_one(arguments: list[str], pack: str, capsys: Captured) -> None:
     verb, *rest = arguments
     assert main(["scenarios", verb, pack, *rest]) == 2
     assert "expected ." in capsys.readouterr().err
@@ -164,7 +164,7 @@ def test_validate_reports_faults_of_the_file_and_of_the_motion_and_ends_with_3(
 
 
 @pytest.mark.row("IMP-3")
-def test_the_profile_of_validate_decides_what_is_an_error(tmp_path: Path, capsys: Captured) -> None:
+def test_the_profile_of_validate_determines_what_is_an_error(tmp_path: Path, capsys: Captured) -> None:
     crash = example_scenario("crash")
     positions = crash.positions.copy()
     positions[1, crash.valid[1]] = positions[0, crash.valid[1]] + np.float32([1.0, 0.0, 0.0])

@@ -1,4 +1,4 @@
-"""`roadworthy scenarios statistics`: what it writes, what it prints, and what it refuses."""
+"""`roadworthy scenarios statistics`: its files, its output, and its errors."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ def pack(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(path)
 
 
-def test_pictures_and_a_table_are_written_and_the_numbers_told(pack: str, tmp_path: Path, capsys: Captured) -> None:
+def test_plots_and_a_table_are_written_and_the_numbers_printed(pack: str, tmp_path: Path, capsys: Captured) -> None:
     folder = tmp_path / "new" / "statistics"
     assert main(["scenarios", "statistics", pack, "-o", str(folder), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert (told["pack"], told["scenarios"]) == (pack, 1)
-    assert list(told["quantities"]) == list(QUANTITIES)
-    assert told["quantities"]["walking_speed"]["p50"] == pytest.approx(1.1, abs=0.01)
-    assert {Path(file).name for file in told["files"]} == {f"traffic_{name}.png" for name in PICTURES} | {
+    summary = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert (summary["pack"], summary["scenarios"]) == (pack, 1)
+    assert list(summary["quantities"]) == list(QUANTITIES)
+    assert summary["quantities"]["walking_speed"]["p50"] == pytest.approx(1.1, abs=0.01)
+    assert {Path(file).name for file in summary["files"]} == {f"traffic_{name}.png" for name in PICTURES} | {
         "traffic_table.md"
     }
-    assert all(Path(file).stat().st_size > 0 for file in told["files"])
+    assert all(Path(file).stat().st_size > 0 for file in summary["files"])
     assert "walking speed on crosswalks | 1.10" in (folder / "traffic_table.md").read_text()
 
 
-def test_people_get_a_table_and_the_names_of_the_files(pack: str, tmp_path: Path, capsys: Captured) -> None:
+def test_a_table_and_the_names_of_the_files_are_printed(pack: str, tmp_path: Path, capsys: Captured) -> None:
     assert main(["scenarios", "statistics", pack, "-o", str(tmp_path)]) == 0
     out = capsys.readouterr().out
-    assert "traffic of 1 scenarios" in " ".join(out.split())  # a long name of the file breaks the line
+    assert "traffic of 1 scenarios" in " ".join(out.split())  # a long file name breaks the line
     assert str(tmp_path / "traffic_speeds.png") in out
 
 
@@ -54,6 +54,6 @@ def test_an_empty_pack_is_refused_and_nothing_is_written(tmp_path: Path, capsys:
     assert not folder.exists()
 
 
-def test_a_file_is_no_folder_to_write_into(pack: str, capsys: Captured) -> None:
+def test_a_file_in_place_of_the_folder_is_an_error(pack: str, capsys: Captured) -> None:
     assert main(["scenarios", "statistics", pack, "-o", pack]) == 2
     assert "is a file, expected a folder for plots" in capsys.readouterr().err

@@ -119,7 +119,7 @@ def test_ctrl_c_writes_a_checkpoint_and_exits_with_130(settings: TrainConfig, tm
 
 
 @pytest.mark.row("PPO-7")
-def test_a_grid_runs_one_after_another_and_makes_one_table(
+def test_a_grid_runs_one_by_one_and_writes_a_table(
     file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "grid"
@@ -143,11 +143,11 @@ def test_a_grid_runs_one_after_another_and_makes_one_table(
     assert main([*grid, "--json"]) == 0
     runs = json.loads(capsys.readouterr().out.splitlines()[-1])["runs"]
     assert [run["status"] for run in runs] == ["completed"] * 4
-    assert {load_checkpoint(run["checkpoint"]).policy.config.core.value for run in runs} == {"mlp", "lstm"}
+    assert {load_checkpoint(run["checkpoint"]).policy.config.core for run in runs} == {"mlp", "lstm"}
 
 
 @pytest.mark.row("PPO-7")
-def test_a_run_of_a_grid_that_fails_ends_with_1_and_the_others_are_made(
+def test_a_failed_run_of_a_grid_ends_with_1_and_the_others_run(
     file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "grid"
@@ -178,7 +178,7 @@ def test_a_run_of_a_grid_that_fails_ends_with_1_and_the_others_are_made(
         (["fast", "--grid", "seed=1,2", "--trace", "t"], "choose one of the grid with --grid-index"),
     ],
 )
-def test_what_makes_no_sense_is_refused(
+def test_wrong_words_are_errors_and_create_no_folder(
     arguments: list[str], told: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     assert main(["train", *arguments, "--out", str(tmp_path / "run")]) == 2

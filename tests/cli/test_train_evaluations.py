@@ -1,4 +1,4 @@
-"""Evaluators in a training config: when they run, where, and that training outlives all that goes wrong in them."""
+"""Evaluators in a training config: when and where they run, and that their failures do not stop training."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_sections_are_due_by_their_interval_and_at_the_end(file: Path, tmp_path:
 
 @pytest.mark.row("EVAL-3")
 @pytest.mark.row("EVAL-5")
-def test_training_goes_on_whatever_happens_to_its_evaluations(
+def test_training_continues_whatever_happens_in_its_evaluations(
     file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "run"

@@ -31,7 +31,7 @@ def found(file: Path, *overrides: str, policy: str | None = None) -> dict[str, F
 def test_the_machine_is_looked_at(tmp_path: Path) -> None:
     findings = {finding.what: finding for finding in examine_machine(tmp_path / "not" / "there")}
     assert list(findings) == ["libraries", "kernels", "gpu", "videos", "disk"]
-    assert findings["libraries"].figures["numpy"] in findings["libraries"].told
+    assert findings["libraries"].figures["numpy"] in findings["libraries"].message
     assert findings["videos"].state is State.OK
     assert findings["disk"].figures["free_gb"] > 0
 
@@ -40,7 +40,7 @@ def test_a_place_that_nothing_can_be_written_to_is_a_fault(tmp_path: Path) -> No
     (tmp_path / "file").write_text("in the way")
     disk = next(finding for finding in examine_machine(tmp_path / "file" / "runs") if finding.what == "disk")
     assert disk.state is State.FAULT
-    assert str(tmp_path / "file") in disk.told
+    assert str(tmp_path / "file") in disk.message
 
 
 @pytest.mark.row("UI-5")
@@ -72,7 +72,7 @@ def test_a_sound_suite_is_tried_and_weighed(tmp_path: Path, coins: Pack) -> None
     batches = 3 * 20 // 4 + -(-3 * 5 // 4)
     assert step["seconds"] == pytest.approx(batches * 30 * step["step_s"])
     assert 0 < step["world_bytes"] < step["process_bytes"]
-    assert str(tmp_path / "runs" / "tensorboard") in findings["sink tensorboard"].told
+    assert str(tmp_path / "runs" / "tensorboard") in findings["sink tensorboard"].message
 
 
 @pytest.mark.row("UI-5")
@@ -102,7 +102,7 @@ def test_a_fault_is_found_before_the_run(
     text = f'[eval.x]\ntype = "multi_scenario"\nscenarios = "{coins.path}"\nworlds = 2\nenv.init_steps = 0\n{lines}\n'
     finding = found(suite(tmp_path, text), override)[what]
     assert finding.state is State.FAULT
-    assert words in finding.told
+    assert words in finding.message
 
 
 def test_without_a_policy_the_step_is_driven_at_random(tmp_path: Path, coins: Pack) -> None:
@@ -127,4 +127,4 @@ def test_a_pack_that_is_not_generated_yet_is_tried_with_one_scenario(
     findings = found(file, policy="zero")
     assert findings["eval.x"].state is State.OK
     assert findings["eval.x"].figures["episodes"] == 10
-    assert "generated at first use" in next(f.told for what, f in findings.items() if what.startswith("pack "))
+    assert "generated at first use" in next(f.message for what, f in findings.items() if what.startswith("pack "))

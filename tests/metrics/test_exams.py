@@ -15,7 +15,7 @@ from roadworthy.scenario.detect import BEHAVIORS
 from roadworthy.scenario.exams import EXAMS, conditions, situation_of
 from roadworthy.scenario.schema import Scenario
 from roadworthy.sim import state
-from tests.scenario.stage import Actor, Doubles, play, profile, two_lane_road
+from tests.scenario.synthetic import Agent, Doubles, make_scenario, profile, two_lane_road
 
 pytestmark = pytest.mark.row("CL-3")
 
@@ -26,8 +26,8 @@ OWN_STOP = profile((0, 12), (3.3, 12), (5.5, 0))
 def hard_stop(*, ahead: float = 25.0) -> Scenario:
     roads = two_lane_road()
     lane = roads.line("right 0", "right 1")
-    leader = Actor(lane, 20 + ahead, profile((0, 12), (3, 12), (5, 0)))
-    return replace(play(roads, Actor(lane, 20, OWN_STOP), leader), tags=("hard_stop",))
+    leader = Agent(lane, 20 + ahead, profile((0, 12), (3, 12), (5, 0)))
+    return replace(make_scenario(roads, Agent(lane, 20, OWN_STOP), leader), tags=("hard_stop",))
 
 
 def traced(scenario: Scenario, own: Doubles | None = None, **changes: Any) -> Trace:
@@ -38,7 +38,7 @@ def traced(scenario: Scenario, own: Doubles | None = None, **changes: Any) -> Tr
     speed = np.hypot(*scenario.velocities[:, frames].transpose(2, 1, 0)).astype(np.float32)
     if own is not None:
         line = two_lane_road().line("right 0", "right 1")
-        motion, _, velocity = Actor(line, 20, own).motion()
+        motion, _, velocity = Agent(line, 20, own).motion()
         place[:, 0], speed[:, 0] = motion[START:], np.hypot(*velocity[START:].T)
     length = len(place)
     values: dict[str, Any] = {

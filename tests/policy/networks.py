@@ -1,4 +1,4 @@
-"""Small networks for tests, with weights large enough that whatever reaches an output shows there."""
+"""Small networks for tests, with weights large enough for every input to show in the outputs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def small_policy(
 
 
 def strengthened(policy: PolicyNetwork) -> PolicyNetwork:
-    """The policy with weights that hold nothing back: a fresh one starts out nearly indifferent."""
+    """Return the policy with larger weights, since a new one is close to uniform."""
     generator = torch.Generator().manual_seed(3)
     for parameter in policy.parameters():
         fan_in = parameter.shape[-1] if parameter.dim() > 1 else 100
@@ -61,5 +61,5 @@ def random_observations(policy: PolicyNetwork, *shape: int, seed: int = 0) -> Te
 
 
 def flat(output: Any) -> Tensor:
-    """(..., numbers) everything that a policy said."""
+    """Return (..., numbers) all outputs of a policy."""
     return torch.cat([output.logits, output.values[..., None]], -1)

@@ -136,7 +136,7 @@ def test_an_evaluator_s_section_can_fix_a_trait(tmp_path: Path) -> None:
     def told(values: str) -> list[list[float]]:
         """The conditioning of four agents, as places in their ranges."""
         file = tmp_path / "asked.toml"
-        file.write_text(f'[eval.x]\ntype = "multi_scenario"\nscenarios = "a.pack"\ntraits = {{ {values} }}')
+        file.write_text(f'[eval.x]\ntype = "multi_scenario"\nscenarios = "a.pack"\nconditioning = {{ {values} }}')
         (section,) = read_sections(file)
         driver = policy_maker(ref, section.config)()
         assert isinstance(driver, NeuralPolicy)
@@ -144,11 +144,11 @@ def test_an_evaluator_s_section_can_fix_a_trait(tmp_path: Path) -> None:
         assert places is not None
         return places.tolist()
 
-    drawn, asked = told(""), told("discount = 0.95")
+    drawn, asked = told(""), told("gamma = 0.95")
     assert len({discount for _, discount in drawn}) == 4
     assert [entropy for entropy, _ in asked] == [entropy for entropy, _ in drawn]
     assert [discount for _, discount in asked] == pytest.approx([0.5] * 4)
-    with pytest.raises(UsageError, match="trait 'haste' is unknown to this policy; it has: entropy, discount"):
+    with pytest.raises(UsageError, match="conditioning 'haste' is unknown to this policy; known: ent_coef, gamma"):
         told("haste = 1.0")
 
 

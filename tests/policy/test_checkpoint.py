@@ -1,4 +1,4 @@
-"""Checkpoints: what is written comes back, damage is named, and nothing in a file is ever run."""
+"""Checkpoints: loading returns what was saved, damage is named, and no code in a file is executed."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_equal_policies_have_equal_hashes_wherever_they_lie(tmp_path: Path) -> N
 
 
 @pytest.mark.row("POLICY-5")
-def test_damaged_weights_are_named_and_the_last_whole_checkpoint_before_them_is_offered(tmp_path: Path) -> None:
+def test_damaged_weights_are_named_with_the_last_complete_checkpoint_before_them(tmp_path: Path) -> None:
     folders = {step: saved(tmp_path, step) for step in (100, 200, 300, 400)}
     for step in (200, 300):
         spoil(folders[step] / WEIGHTS)
@@ -102,9 +102,7 @@ def test_damaged_weights_are_named_and_the_last_whole_checkpoint_before_them_is_
         (None, "can't read"),
     ],
 )
-def test_a_damaged_json_is_named_and_another_checkpoint_is_offered(
-    content: bytes | None, told: str, tmp_path: Path
-) -> None:
+def test_a_damaged_json_is_named_with_another_checkpoint(content: bytes | None, told: str, tmp_path: Path) -> None:
     whole, torn, also_torn = (saved(tmp_path, step) for step in (1, 2, 3))
     for folder in (torn, also_torn):
         (folder / ABOUT).unlink()
@@ -118,7 +116,7 @@ def test_a_damaged_json_is_named_and_another_checkpoint_is_offered(
 
 
 @pytest.mark.row("POLICY-5")
-def test_where_there_is_no_other_checkpoint_none_is_offered(tmp_path: Path) -> None:
+def test_without_another_checkpoint_none_is_named(tmp_path: Path) -> None:
     folder = saved(tmp_path, 1)
     (folder / WEIGHTS).write_bytes((folder / WEIGHTS).read_bytes()[:-1])
     with pytest.raises(CheckpointError, match=r"not the one in policy\.json$"):
@@ -138,9 +136,7 @@ def test_where_there_is_no_other_checkpoint_none_is_offered(tmp_path: Path) -> N
         ({"schema_version": 99}, "has schema version 99; .* versions up to 1; update"),
     ],
 )
-def test_a_json_that_makes_no_sense_is_an_error_that_says_so(
-    changes: dict[str, Any], told: str, tmp_path: Path
-) -> None:
+def test_a_wrong_json_is_an_error_that_says_what_is_wrong(changes: dict[str, Any], told: str, tmp_path: Path) -> None:
     folder = saved(tmp_path, 1)
     edit(folder, **changes)
     with pytest.raises(CheckpointError, match=told):
@@ -148,7 +144,7 @@ def test_a_json_that_makes_no_sense_is_an_error_that_says_so(
 
 
 @pytest.mark.row("POLICY-5")
-def test_a_misfit_names_every_part_that_differs(tmp_path: Path) -> None:
+def test_weights_that_do_not_fit_are_an_error_that_names_every_part(tmp_path: Path) -> None:
     tensors = load_file(saved(tmp_path, 1) / WEIGHTS)
     without_lights = small_policy("lstm", choices=(4, 3), observe=ObserveConfig(3, 100.0, 5, 4, 0))
     with pytest.raises(CheckpointError) as caught:
@@ -163,7 +159,7 @@ def test_a_misfit_names_every_part_that_differs(tmp_path: Path) -> None:
 
 
 @pytest.mark.row("POLICY-5")
-def test_a_misfit_changes_nothing(tmp_path: Path) -> None:
+def test_weights_that_do_not_fit_change_nothing(tmp_path: Path) -> None:
     policy, other = small_policy("mlp"), small_policy("mlp", choices=(4, 3))
     with torch.no_grad():
         other.value.bias.fill_(9.0)
@@ -216,7 +212,9 @@ def test_the_newest_checkpoint_is_that_with_the_most_recorded_steps(tmp_path: Pa
 
 
 @pytest.mark.row("POLICY-5")
-def test_what_was_left_half_written_is_no_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_partially_written_folder_does_not_count_as_a_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     whole = saved(tmp_path, 1)
 
     def die(*_: Any) -> None:
@@ -235,7 +233,7 @@ def test_what_was_left_half_written_is_no_checkpoint(tmp_path: Path, monkeypatch
 
 @pytest.mark.row("POLICY-5")
 @pytest.mark.row("PPO-4")
-def test_what_a_writer_that_was_killed_has_left_is_tidied_up_and_what_it_was_replacing_comes_back(
+def test_leftovers_of_a_killed_writer_are_removed_and_a_replaced_checkpoint_is_restored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = save_policy(tmp_path / "step_1", small_policy("mlp"), counters={"step": 1})
@@ -258,7 +256,7 @@ def test_what_a_writer_that_was_killed_has_left_is_tidied_up_and_what_it_was_rep
 
 
 @pytest.mark.row("PPO-4")
-def test_a_checkpoint_of_a_newer_version_is_not_taken_for_a_damaged_one(tmp_path: Path) -> None:
+def test_a_checkpoint_of_a_newer_version_does_not_count_as_damaged(tmp_path: Path) -> None:
     path = save_policy(tmp_path / "step_1", small_policy("mlp"), counters={"step": 1})
     about = json.loads((path / ABOUT).read_text())
     (path / ABOUT).write_text(json.dumps({**about, "schema_version": 2}))

@@ -1,7 +1,8 @@
-"""Memory cores: policies say the same step by step as over sequences, and steps without an agent leave no trace."""
+"""Memory cores: steps equal sequences, and inactive steps have no effect."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -10,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from roadworthy.errors import CheckpointError, ConfigError
+from roadworthy.policy.checkpoint import load_checkpoint, save_policy
 from roadworthy.policy.cores import Memory
 from roadworthy.policy.cores.transformer import places
 from roadworthy.policy.network import PolicyNetwork
@@ -112,7 +115,7 @@ def test_positions_restart_after_the_step_with_which_an_episode_ends(pattern: Pa
 
 
 @pytest.mark.row("POLICY-2")
-def test_the_last_step_of_an_episode_remembers_and_the_next_does_not() -> None:
+def test_the_last_step_of_an_episode_has_memory_and_the_next_does_not() -> None:
     policy = POLICIES["transformer"]
     observations, pattern = random_observations(policy, 1, 4), always(1, 4)
     pattern.ended[0, 1] = True
@@ -126,7 +129,7 @@ def test_the_last_step_of_an_episode_remembers_and_the_next_does_not() -> None:
 
 @pytest.mark.row("POLICY-2")
 @REMEMBERING
-def test_how_long_a_row_stood_empty_does_not_matter(core: str) -> None:
+def test_the_time_a_row_was_empty_has_no_effect(core: str) -> None:
     policy, empty = POLICIES[core], 4
     observations, pattern = random_observations(policy, 1, STEPS), always(1, STEPS)
     pattern.active[0, :empty] = False
@@ -139,7 +142,7 @@ def test_how_long_a_row_stood_empty_does_not_matter(core: str) -> None:
 
 
 @pytest.mark.row("POLICY-2")
-def test_of_a_longer_episode_the_last_steps_are_seen_and_positions_go_on() -> None:
+def test_long_episodes_attend_to_the_last_steps_with_growing_positions() -> None:
     policy = small_policy(layers=1)
     observations, pattern = random_observations(policy, 1, STEPS), always(1, STEPS)
     changed = observations.clone()
@@ -156,7 +159,7 @@ def test_of_a_longer_episode_the_last_steps_are_seen_and_positions_go_on() -> No
 @EVERY_CORE
 @FEWER
 @given(pattern=patterns())
-def test_what_an_inactive_step_observes_changes_nothing(core: str, pattern: Pattern) -> None:
+def test_observations_of_inactive_steps_change_nothing(core: str, pattern: Pattern) -> None:
     policy = POLICIES[core]
     observations = random_observations(policy, ROWS, STEPS)
     poisoned = torch.where(pattern.active[..., None], observations, torch.nan)
@@ -189,7 +192,7 @@ def test_gradients_at_inactive_steps_are_exactly_zero(core: str) -> None:
 
 @pytest.mark.row("POLICY-2")
 @EVERY_CORE
-def test_a_row_that_is_never_active_gives_no_nan(core: str) -> None:
+def test_rows_that_are_never_active_give_no_nan(core: str) -> None:
     policy, nobody = POLICIES[core], Pattern(*(torch.zeros(ROWS, STEPS, dtype=torch.bool) for _ in range(2)))
     observations = torch.full((ROWS, STEPS, policy.layout.size), torch.nan, requires_grad=True)
     policy.zero_grad()
@@ -239,3 +242,49 @@ def test_memory_makes_a_difference(core: str) -> None:
     second = step_by_step(policy, observations, always(ROWS, 2), memory)[:, 1]
     alone = step_by_step(policy, observations[:, 1:], always(ROWS, 1), policy.memory(ROWS))[:, 0]
     assert (second != alone).any(-1).all()
+
+
+SUM_CORE = """
+import torch
+from typing import NamedTuple
+
+class Memory(NamedTuple):
+    length: torch.Tensor
+
+class ScaledCore(torch.nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.scale = config.core_config["scale"]
+
+    def start(self, rows, like):
+        return Memory(torch.zeros(rows, dtype=torch.int32, device=like.device))
+
+    def step(self, x, active, memory):
+        memory.length.add_(active)
+        return self.scale * x
+
+    def sequence(self, x, active, ended, memory):
+        return self.scale * x
+
+    def reset(self, memory, mask):
+        memory.length.masked_fill_(mask, 0)
+"""
+
+
+def test_a_core_is_a_class_in_a_file_of_the_user(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(SUM_CORE)
+    core = f"{tmp_path / 'mine.py'}:ScaledCore"
+    policy = small_policy(core, core_config={"scale": 2.0})
+    observations, active = random_observations(policy, ROWS), torch.ones(ROWS, dtype=torch.bool)
+    stepped = flat(policy.step(observations, active, policy.memory(ROWS)))
+    features = policy.encoder(observations, active)
+    torch.testing.assert_close(stepped[..., -1], policy.value(2.0 * features).squeeze(-1))
+    saved = save_policy(tmp_path / "saved", policy)
+    with pytest.raises(CheckpointError, match="is code that loading would run; install it as an entry point"):
+        load_checkpoint(saved)
+    assert load_checkpoint(saved, trusts_code=True).policy.config == policy.config
+
+
+def test_an_unknown_core_is_an_error_that_names_the_known_ones() -> None:
+    with pytest.raises(ConfigError, match=r"unknown core 'lsmt'; did you mean lstm\? known: lstm, mlp, transformer"):
+        small_policy("lsmt")

@@ -1,4 +1,4 @@
-"""The encoder: entries that are there count, in any order; those that are not leave no trace."""
+"""The encoder: valid entries count in any order; invalid entries have no effect."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_one_layer_over_entries_is_computed_in_one_pass_with_the_same_gradients(
 
 @pytest.mark.row("POLICY-1")
 @pytest.mark.parametrize("count", [-1.0, 4.0, 1e9, float("nan")])
-def test_a_count_that_is_none_leads_nowhere(count: float) -> None:
+def test_a_count_that_is_not_a_number_reads_no_entries(count: float) -> None:
     observations = full(4)
     observations[:, SHALLOW.layout["counts"].column("lanes")] = count
     most = observations.clone()
@@ -114,7 +114,7 @@ def test_a_count_that_is_none_leads_nowhere(count: float) -> None:
 
 
 @pytest.mark.row("POLICY-1")
-def test_a_block_that_is_not_observed_is_no_part_of_the_network() -> None:
+def test_a_block_that_is_not_observed_has_no_weights() -> None:
     policy = small_policy("mlp", observe=ObserveConfig(partners=0, lanes=5, edges=4, lights=0))
     assert set(policy.encoder.entries) == {"lanes", "edges"}
     observations = random_observations(policy, 3)
@@ -122,15 +122,15 @@ def test_a_block_that_is_not_observed_is_no_part_of_the_network() -> None:
 
 
 @pytest.mark.row("POLICY-1")
-def test_traits_are_seen_and_those_that_do_not_vary_are_none() -> None:
+def test_only_conditioning_that_varies_is_observed() -> None:
     policy = small_policy("mlp", conditioning=ConditioningConfig(ent_coef=(0.0, 0.1), gamma=(0.98, 0.98)))
-    assert policy.config.conditioning.names == ("entropy",)
+    assert policy.config.conditioning.names == ("ent_coef",)
     observations, active = random_observations(policy, 8), torch.ones(8, dtype=torch.bool)
     said = [flat(policy.step(observations, active, policy.memory(8), torch.full((8, 1), t))) for t in (0.0, 1.0)]
     assert (said[0] != said[1]).any(-1).all()
 
 
-def test_the_first_weights_are_drawn_from_the_seed_alone() -> None:
+def test_the_first_weights_depend_on_the_seed_only() -> None:
     def weights(seed: int) -> Tensor:
         policy = PolicyNetwork(POLICY.config, POLICY.layout, POLICY.choices, seed)
         return torch.cat([parameter.detach().flatten() for parameter in policy.parameters()])

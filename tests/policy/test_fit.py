@@ -1,4 +1,4 @@
-"""Fitting: a policy sees in another env what it would see in its own."""
+"""Layout conversion: a policy observes in another env what it would observe in its own."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def without(layout: ObservationLayout, name: str, feature: str) -> ObservationLa
 @pytest.mark.row("PPO-3")
 @pytest.mark.parametrize(("given", "wanted"), [(MANY, FEW), (FEW, MANY), (MANY, MANY)])
 @pytest.mark.parametrize("count", [0, 1, 3, 7])
-def test_a_policy_sees_the_nearest_entries_that_it_has_room_for(
+def test_a_policy_observes_the_nearest_entries_that_fit(
     given: ObserveConfig, wanted: ObserveConfig, count: int
 ) -> None:
     there = {name: min(count, getattr(given, name)) for name in COUNTED}
@@ -62,26 +62,26 @@ def test_rows_of_any_shape_are_fitted_and_left_as_they_were() -> None:
     assert torch.equal(many, before)
 
 
-def test_equal_layouts_cost_nothing() -> None:
+def test_equal_layouts_are_not_copied() -> None:
     fitting, row = Fitting(small_layout(FEW), small_layout(FEW)), torch.randn(3, small_layout(FEW).size)
     assert fitting(row) is row
 
 
 @pytest.mark.row("PPO-3")
-def test_what_an_env_does_not_show_is_named() -> None:
+def test_a_feature_that_the_env_lacks_is_an_error_that_names_it() -> None:
     with pytest.raises(UsageError, match=r"observes ego\.steering, which the env does not show"):
         Fitting(without(small_layout(), "ego", "steering"), small_layout())
 
 
 @pytest.mark.row("PPO-3")
-def test_what_a_policy_does_not_look_at_is_left_out() -> None:
+def test_features_that_the_policy_lacks_are_dropped() -> None:
     blind = without(small_layout(), "partners", "speed")
     fitted = Fitting(small_layout(), blind)(shown(ObserveConfig(3, 100.0, 5, 4, 1), dict.fromkeys(COUNTED, 2)))
     assert fitted.shape[-1] == blind.size
     assert float(fitted[0, blind["ego"].column("width")]) == float(1 + 0.5)
 
 
-def test_other_units_are_refused_by_name() -> None:
+def test_different_units_are_an_error_that_names_the_feature() -> None:
     layout = small_layout()
     ego = layout["ego"]
     speed = replace(ego, features=(Feature("speed", 30.0, "m/s"), *ego.features[1:]))

@@ -76,7 +76,7 @@ def played(code: str) -> dict[str, Any]:
 
 
 @pytest.mark.row("POLICY-1")
-def test_two_layers_and_the_maximum_in_one_kernel_are_what_they_are_apart() -> None:
+def test_the_fused_kernel_equals_separate_operations() -> None:
     answer = played(BOTH)
     assert len(answer["gaps"]) > 10
     assert all(gap < 1e-5 for gap in answer["gaps"])  # NaN is not

@@ -1,4 +1,4 @@
-"""Heads: what is drawn is as likely as the distribution says, and what is said of it is what torch says."""
+"""Heads: samples follow their distribution, and log probabilities and entropies equal those of torch."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_choices_are_drawn_as_often_as_they_are_likely(kind: ActionDistribution)
 
 
 @pytest.mark.row("POLICY-1")
-def test_parts_are_drawn_independently_of_each_other() -> None:
+def test_choices_are_drawn_independently() -> None:
     head, count = MultiDiscreteHead(8, CHOICES), 40_000
     logits = scores_of(head, 1)[0]
     drawn = head.sample(logits.expand(count, -1), noise.uniform(noise.keys_of(7, torch.arange(count)), 0, noise.ACTION))
@@ -64,7 +64,7 @@ def test_parts_are_drawn_independently_of_each_other() -> None:
 
 @pytest.mark.row("POLICY-1")
 @DISCRETE
-def test_what_is_impossible_is_never_drawn(kind: ActionDistribution) -> None:
+def test_impossible_choices_are_never_drawn(kind: ActionDistribution) -> None:
     head = make_head(8, CHOICES, kind)
     size = 8 if kind is ActionDistribution.MULTI_DISCRETE else 15
     logits = torch.full((size,), -1e4)
@@ -129,7 +129,7 @@ def test_the_ends_of_the_noise_give_finite_actions() -> None:
 
 
 @pytest.mark.parametrize("choices", [CHOICES, None])
-def test_a_fresh_policy_is_nearly_indifferent(choices: tuple[int, int] | None) -> None:
+def test_a_new_policy_is_close_to_uniform(choices: tuple[int, int] | None) -> None:
     head = make_head(8, choices, ActionDistribution.MULTI_DISCRETE)
     logits = head(torch.randn(20, 8, generator=torch.Generator().manual_seed(2)))
     spread = (

@@ -1,4 +1,4 @@
-"""Inspection: looking on changes nothing, and what it shows is what the policy attended to."""
+"""Inspection: recording changes nothing, and records equal the attention of the policy."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def looked_at(pack: Pack) -> dict[int, Inspection]:
 
 @pytest.mark.row("POLICY-6")
 @pytest.mark.parametrize("core", CORES)
-def test_looking_on_changes_nothing(pack: Pack, core: str) -> None:
+def test_recording_changes_nothing(pack: Pack, core: str) -> None:
     policy = small_policy(core, context=CONTEXT)
     onlooker = RecordingPolicy(policy, agents=[2, 0])
     watched = drive(pack, onlooker)
@@ -105,7 +105,7 @@ def test_attention_weights_are_those_that_the_policy_used() -> None:
 
 @pytest.mark.row("POLICY-6")
 @pytest.mark.parametrize("agent", [0, 2])
-def test_the_mask_is_the_rule_and_attention_keeps_to_it(looked_at: dict[int, Inspection], agent: int) -> None:
+def test_attention_is_zero_outside_the_mask(looked_at: dict[int, Inspection], agent: int) -> None:
     inspection = looked_at[agent]
     steps = np.arange(2 * TRIAL_STEPS)
     age = steps[:, None] - steps
@@ -141,7 +141,7 @@ def test_the_mask_has_an_effect_where_an_inactive_step_is_remembered_and_only_th
 
 
 @pytest.mark.row("POLICY-6")
-def test_files_hold_every_step(looked_at: dict[int, Inspection], tmp_path: Path) -> None:
+def test_files_have_every_step(looked_at: dict[int, Inspection], tmp_path: Path) -> None:
     inspection = looked_at[0]
     lines, arrays = write_inspection(inspection, tmp_path / "deep" / "agent_0")
     told = [json.loads(line) for line in lines.read_text().splitlines()]
@@ -178,7 +178,7 @@ def test_divergences_are_those_of_torch(choices: tuple[int, int] | None, kind: A
 
 
 @pytest.mark.row("POLICY-6")
-def test_bars_share_out_all_attention(looked_at: dict[int, Inspection]) -> None:
+def test_bars_add_up_to_all_attention(looked_at: dict[int, Inspection]) -> None:
     shares = shares_by_past(looked_at[0])
     assert list(shares) == ["this step", "the 10 steps before it", "earlier in this trial", "earlier trials"]
     assert sum(shares.values()) == pytest.approx(np.ones((2, 2)), abs=1e-5)
@@ -186,7 +186,7 @@ def test_bars_share_out_all_attention(looked_at: dict[int, Inspection]) -> None:
 
 
 @pytest.mark.row("POLICY-6")
-def test_pictures_are_drawn_of_what_there_is(pack: Pack, looked_at: dict[int, Inspection]) -> None:
+def test_cores_without_attention_get_no_attention_pictures(pack: Pack, looked_at: dict[int, Inspection]) -> None:
     drawn = pictures(looked_at[0])
     assert set(drawn) == {"course", "attention", "heads", "mask"}
     assert all(data.startswith(b"\x89PNG") for data in drawn.values())
@@ -198,7 +198,7 @@ def test_pictures_are_drawn_of_what_there_is(pack: Pack, looked_at: dict[int, In
 
 
 @pytest.mark.row("POLICY-6")
-def test_an_agent_that_is_no_ego_is_refused_by_number(pack: Pack) -> None:
+def test_an_agent_that_is_not_an_ego_is_an_error_that_names_it(pack: Pack) -> None:
     with pytest.raises(UsageError, match="agent 3 is not an ego; the egos of this world are 0, 1, 2"):
         drive(pack, RecordingPolicy(small_policy(), agents=[0, 3]))
     with pytest.raises(UsageError, match="drives one world, and was given 2"):
@@ -206,7 +206,7 @@ def test_an_agent_that_is_no_ego_is_refused_by_number(pack: Pack) -> None:
 
 
 @pytest.mark.row("POLICY-6")
-def test_kinds_of_worlds_change_who_is_there_and_nothing_else() -> None:
+def test_kinds_of_worlds_only_change_the_road_users() -> None:
     trained = Layer("training", {"mode": "open", "open": {"agents": 8, "traffic": 5}, "disturb": {"dropout": 0.1}})
     ego, replay, coplayers = (resolve(SimConfig, [trained, world_layer(kind, 2)]).config for kind in WorldKind)
     assert (ego.mode, ego.control.ego_share, ego.open.traffic, ego.open.agents) == (Mode.OPEN, 1.0, 0, 8)

@@ -197,14 +197,14 @@ def test_conditioning_are_drawn_for_each_episode_or_taken_as_given(pack: Pack) -
             told.append(conditioning)
             return super()._step(block, seen, active, conditioning)
 
-    drive(pack, Told(policy, conditioning={"entropy": 0.05}), 0, 1, steps=3)
+    drive(pack, Told(policy, conditioning={"ent_coef": 0.05}), 0, 1, steps=3)
     assert torch.equal(told[0], told[1])
     assert torch.equal(told[1], told[2])
     assert told[0][:, 0].tolist() == pytest.approx([0.25] * 3)
     assert len(set(told[0][:, 1].tolist())) == 3, "each agent draws its own"
     for given, wrong in (
-        ({"entropi": 0.1}, "'entropi' is unknown to this policy; it has: entropy, discount"),
-        ({"entropy": 0.3}, "entropy is 0.3, expected 0.0 to 0.2"),
+        ({"entropi": 0.1}, "'entropi' is unknown to this policy; known: ent_coef, gamma"),
+        ({"ent_coef": 0.3}, "ent_coef is 0.3, expected 0.0 to 0.2"),
     ):
         with pytest.raises(UsageError, match=wrong):
             NeuralPolicy(policy, conditioning=given)

@@ -26,7 +26,7 @@ def test_draws_equal_the_simulators(seed: int, agents: list[int], step: int) -> 
 
 
 @given(seeds=st.lists(SEEDS, min_size=3, max_size=3), steps=st.lists(STEPS, min_size=3, max_size=3))
-def test_rows_may_have_seeds_and_steps_of_their_own(seeds: list[int], steps: list[int]) -> None:
+def test_rows_can_have_different_seeds_and_steps(seeds: list[int], steps: list[int]) -> None:
     agents = torch.tensor([0, 5, 2])
     bits = torch.from_numpy(np.array(seeds, np.uint64).view(np.int64))
     together = noise.uniform(noise.keys_of(bits, agents), torch.tensor(steps), noise.ACTION)

@@ -1,8 +1,8 @@
-"""Small hand-made maps and scenarios for tests, and a way to compare them.
+"""Small hand-made maps and scenarios for tests, and a function that compares them.
 
-The example: a road of two lanes to the east, each made of two lane features that meet at x = 50, where a light (right
-lane) and a stop sign (left lane) stand; a crosswalk behind it; road edges with the road on their left. A car drives in
-the right lane, another comes and goes in the left one, a pedestrian crosses.
+The example: a road of two lanes to the east, each made of two lane features that meet at x = 50, with a light (right
+lane), a stop sign (left lane) and a crosswalk beyond it; road edges with the road on their left. One car drives in the
+right lane, another is present in the left one for a while, and a pedestrian crosses.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ Feature = tuple[FeatureKind, int, ArrayLike]
 
 
 def pairs(*given: tuple[int, int]) -> NDArray[np.int32]:
-    """(k, 2) numbers, also for k = 0."""
+    """Return (k, 2) numbers, also for k = 0."""
     return np.array(given, np.int32).reshape(-1, 2)
 
 
 def map_of(features: Sequence[Feature], **others: Any) -> RoadMap:
-    """A map of (kind, type, points with x and y) in any order; fields that aren't given are empty."""
+    """Return a map of (kind, type, points with x and y) in any order; fields that are not given are empty."""
     features = sorted(features, key=lambda feature: feature[0])
     lines = [np.asarray(points, np.float32).reshape(-1, 2) for _, _, points in features]
     lanes = sum(kind == FeatureKind.LANE for kind, _, _ in features)
@@ -60,13 +60,13 @@ def map_of(features: Sequence[Feature], **others: Any) -> RoadMap:
 
 
 def straight(x0: float, y0: float, x1: float, y1: float, spacing: float = 2.5) -> NDArray[np.float64]:
-    """(n, 2) points from one place to another."""
+    """Return (n, 2) points from one place to another."""
     count = max(round(np.hypot(x1 - x0, y1 - y0) / spacing), 1) + 1
     return np.column_stack([np.linspace(x0, x1, count), np.linspace(y0, y1, count)])
 
 
 def example_map(shift_m: float = 0.0) -> RoadMap:
-    """The road, 100 m long; another shift in x makes another map."""
+    """Return the road, 100 m long; another shift in x makes another map."""
     right, left, side = -LANE_WIDTH_M / 2, LANE_WIDTH_M / 2, LANE_WIDTH_M
     a, b, c = shift_m, shift_m + 50.0, shift_m + 100.0
     lane, line, edge = FeatureKind.LANE, FeatureKind.ROAD_LINE, FeatureKind.ROAD_EDGE
@@ -98,7 +98,7 @@ def example_map(shift_m: float = 0.0) -> RoadMap:
 def example_scenario(
     id: str = "example", tags: tuple[str, ...] = ("merge",), road_map: RoadMap | None = None, steps: int = STEPS
 ) -> Scenario:
-    """Two cars and a pedestrian. The second car is there from a tenth to four fifths of the time."""
+    """Return two cars and a pedestrian. The second car is present from a tenth to four fifths of the time."""
     road_map = road_map or example_map()
     x0 = float(road_map.points[0, 0])
     time = np.arange(steps) * DT
@@ -138,7 +138,7 @@ def example_scenario(
 
 
 def differences(one: Any, other: Any) -> list[str]:
-    """Names of the fields in which two maps, tables or scenarios differ, in type, shape or any bit."""
+    """Return the names of the fields in which two maps, tables or scenarios differ, in type, shape or any bit."""
     found = []
     for field in fields(one):
         a, b = getattr(one, field.name), getattr(other, field.name)

@@ -1,4 +1,4 @@
-"""Each behavior's plainest case fires its own detector and no other."""
+"""The plainest case of each behavior is detected by its own detector only."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import pytest
 from roadworthy.errors import ScenarioError
 from roadworthy.scenario.detect import BEHAVIORS, DETECTORS, Tracks, detect
 from roadworthy.scenario.schema import AgentType, Scenario
-from tests.scenario.stage import (
+from tests.scenario.synthetic import (
     ARROW,
     PERMITTED,
     WIDTH,
-    Actor,
+    Agent,
     crossing,
     freeway_with_ramp,
     profile,
@@ -24,7 +24,7 @@ from tests.scenario.stage import (
     straight,
     two_lane_road,
 )
-from tests.scenario.stage import play as play_out
+from tests.scenario.synthetic import make_scenario as play_out
 
 WALKER = (0.6, 0.6, 1.75)
 
@@ -32,41 +32,41 @@ WALKER = (0.6, 0.6, 1.75)
 def hard_stop() -> Scenario:
     roads = two_lane_road()
     lane = roads.line("right 0", "right 1")
-    return play_out(roads, Actor(lane, 20, profile((0, 14), (3, 14), (5.5, 1), (6, 0))))
+    return play_out(roads, Agent(lane, 20, profile((0, 14), (3, 14), (5.5, 1), (6, 0))))
 
 
 def stop_and_go() -> Scenario:
     roads = two_lane_road()
     lane = roads.line("right 0", "right 1")
     waves = profile((0, 0), (1, 0), (3, 3), (4.5, 0), (5.5, 0), (7.5, 3), (9, 0))
-    return play_out(roads, Actor(lane, 20, waves), Actor(lane, 30, np.roll(waves, -4)), Actor(lane, 42, waves))
+    return play_out(roads, Agent(lane, 20, waves), Agent(lane, 30, np.roll(waves, -4)), Agent(lane, 42, waves))
 
 
 def highway_straight() -> Scenario:
     roads = freeway_with_ramp()
     lane = roads.line("right 0", "right 1")
-    return play_out(roads, Actor(lane, 20, 27.0), Actor(lane, 70, 27.0))
+    return play_out(roads, Agent(lane, 20, 27.0), Agent(lane, 70, 27.0))
 
 
 def lane_change() -> Scenario:
     roads = two_lane_road()
-    return play_out(roads, Actor(roads.line("right 0", "right 1"), 20, 12.0, sideways((2, 6, WIDTH))))
+    return play_out(roads, Agent(roads.line("right 0", "right 1"), 20, 12.0, sideways((2, 6, WIDTH))))
 
 
 def cut_in() -> Scenario:
     roads = two_lane_road()
     right, left = roads.line("right 0", "right 1"), roads.line("left 0", "left 1")
-    return play_out(roads, Actor(right, 20, 12.0), Actor(left, 36, 12.0, sideways((2, 6, -WIDTH))))
+    return play_out(roads, Agent(right, 20, 12.0), Agent(left, 36, 12.0, sideways((2, 6, -WIDTH))))
 
 
 def merge() -> Scenario:
     roads = freeway_with_ramp()
-    return play_out(roads, Actor(roads.line("ramp", "acceleration"), 80, 22.0, sideways((3, 7, WIDTH))))
+    return play_out(roads, Agent(roads.line("ramp", "acceleration"), 80, 22.0, sideways((3, 7, WIDTH))))
 
 
 def roundabout() -> Scenario:
     roads = ring()
-    return play_out(roads, Actor(roads.line("in", "entry", "ring 0", "ring 1", "exit", "out"), 30, 8.0))
+    return play_out(roads, Agent(roads.line("in", "entry", "ring 0", "ring 1", "exit", "out"), 30, 8.0))
 
 
 def unprotected_left() -> Scenario:
@@ -74,8 +74,8 @@ def unprotected_left() -> Scenario:
     turning, oncoming = roads.line("in 0", "left 0", "out 1"), roads.line("in 2", "ahead 2", "out 2")
     return play_out(
         roads,
-        Actor(turning, 60, profile((0, 8), (3, 3), (9, 7))),
-        Actor(oncoming, 40, 12.0),
+        Agent(turning, 60, profile((0, 8), (3, 3), (9, 7))),
+        Agent(oncoming, 40, 12.0),
         lights={"left 0": PERMITTED},
     )
 
@@ -83,12 +83,12 @@ def unprotected_left() -> Scenario:
 def unprotected_right() -> Scenario:
     roads = crossing()
     turning, crossing_traffic = roads.line("in 0", "right 0", "out 3"), roads.line("in 3", "ahead 3", "out 3")
-    return play_out(roads, Actor(turning, 60, profile((0, 8), (3, 3), (9, 7))), Actor(crossing_traffic, 50, 12.0))
+    return play_out(roads, Agent(turning, 60, profile((0, 8), (3, 3), (9, 7))), Agent(crossing_traffic, 50, 12.0))
 
 
 def protected_left() -> Scenario:
     roads = crossing()
-    return play_out(roads, Actor(roads.line("in 0", "left 0", "out 1"), 60, 7.0), lights={"left 0": ARROW})
+    return play_out(roads, Agent(roads.line("in 0", "left 0", "out 1"), 60, 7.0), lights={"left 0": ARROW})
 
 
 def pedestrian_crossing() -> Scenario:
@@ -96,15 +96,15 @@ def pedestrian_crossing() -> Scenario:
     roads.crosswalks = [[(80, -6), (84, -6), (84, 6), (80, 6)]]
     return play_out(
         roads,
-        Actor(roads.line("right 0", "right 1"), 35, profile((0, 10), (1, 10), (5, 0.5), (6, 0.5), (9, 6))),
-        Actor(straight(82, -6, 82, 9), 0, 1.4, kind=AgentType.PEDESTRIAN, size=WALKER),
+        Agent(roads.line("right 0", "right 1"), 35, profile((0, 10), (1, 10), (5, 0.5), (6, 0.5), (9, 6))),
+        Agent(straight(82, -6, 82, 9), 0, 1.4, kind=AgentType.PEDESTRIAN, size=WALKER),
     )
 
 
 def nudge_parked() -> Scenario:
     roads = two_lane_road()
     lane = roads.line("right 0", "right 1")
-    return play_out(roads, Actor(lane, 20, 10.0, sideways((2, 4, 0.7), (6, 8, -0.7))), Actor(lane, 72, 0.0, -1.9))
+    return play_out(roads, Agent(lane, 20, 10.0, sideways((2, 4, 0.7), (6, 8, -0.7))), Agent(lane, 72, 0.0, -1.9))
 
 
 SCENES: dict[str, Callable[[], Scenario]] = {
@@ -132,7 +132,7 @@ def test_there_are_twelve_behaviors_in_their_order() -> None:
 
 @pytest.mark.row("SCEN-4")
 @pytest.mark.parametrize("behavior", BEHAVIORS)
-def test_a_plain_case_fires_its_own_detector_alone(behavior: str) -> None:
+def test_a_plain_case_is_detected_only_by_its_own_detector(behavior: str) -> None:
     assert detect(SCENES[behavior]()) == (behavior,)
 
 
@@ -162,7 +162,7 @@ def test_turning_and_moving_the_world_changes_nothing(behavior: str) -> None:
 
 
 @pytest.mark.parametrize("behavior", BEHAVIORS)
-def test_a_window_of_a_longer_recording_shows_what_the_part_alone_shows(behavior: str) -> None:
+def test_a_window_of_a_recording_shows_the_same_as_the_part(behavior: str) -> None:
     scenario = SCENES[behavior]()
     whole = Tracks.of(scenario)
     for first, end in ((0, 50), (20, 91), (40, 91)):
@@ -178,7 +178,7 @@ def test_a_window_of_a_longer_recording_shows_what_the_part_alone_shows(behavior
         assert tuple(name for name in BEHAVIORS if DETECTORS[name](window)) == detect(part)
 
 
-def test_without_a_self_driving_car_there_is_no_behavior() -> None:
+def test_without_a_self_driving_car_there_is_not_a_behavior() -> None:
     assert detect(replace(lane_change(), sdc=-1)) == ()
 
 

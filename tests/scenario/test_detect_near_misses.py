@@ -1,4 +1,4 @@
-"""What looks like a behavior and isn't: each detector's thresholds, and what separates it from its neighbors."""
+"""Motion that resembles a behavior: the thresholds of each detector, and what separates it from others."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import pytest
 
 from roadworthy.scenario.detect import detect
 from roadworthy.scenario.schema import AgentType, LaneType, LightState, Scenario
-from tests.scenario.stage import (
+from tests.scenario.synthetic import (
     ARROW,
     GREEN,
     PERMITTED,
     RED,
     WIDTH,
-    Actor,
+    Agent,
     Doubles,
     Roads,
     crossing,
     freeway_with_ramp,
-    play,
+    make_scenario,
     profile,
     ring,
     sideways,
@@ -35,26 +35,26 @@ WALKER = (0.6, 0.6, 1.75)
 
 def on_the_right(speed: Doubles | float, offset: Doubles | float = 0.0, start: float = 20.0) -> Scenario:
     roads = two_lane_road()
-    return play(roads, Actor(roads.line("right 0", "right 1"), start, speed, offset))
+    return make_scenario(roads, Agent(roads.line("right 0", "right 1"), start, speed, offset))
 
 
 # hard_stop
 
 
-def test_braking_just_too_softly_is_no_hard_stop() -> None:
+def test_braking_just_too_softly_is_not_a_hard_stop() -> None:
     assert detect(on_the_right(profile((0, 12), (2, 12), (2 + 12 / 4.4, 0)))) == ()
     assert detect(on_the_right(profile((0, 12), (2, 12), (2 + 12 / 4.7, 0)))) == ("hard_stop",)
 
 
-def test_hard_braking_that_ends_in_motion_is_no_hard_stop() -> None:
+def test_hard_braking_that_ends_in_motion_is_not_a_hard_stop() -> None:
     assert detect(on_the_right(profile((0, 14), (2, 14), (4, 3), (9, 3)))) == ()
 
 
-def test_hard_braking_for_too_short_a_time_is_no_hard_stop() -> None:
+def test_hard_braking_for_too_short_a_time_is_not_a_hard_stop() -> None:
     assert detect(on_the_right(profile((0, 8), (2, 8), (2.3, 6), (6, 0)))) == ()
 
 
-def test_a_hard_stop_from_low_speed_is_none() -> None:
+def test_braking_hard_from_low_speed_is_not_a_hard_stop() -> None:
     assert detect(on_the_right(profile((0, 4.8), (2, 4.8), (3, 0)))) == ()
 
 
@@ -64,55 +64,55 @@ def test_a_hard_stop_from_low_speed_is_none() -> None:
 def queue(own: Doubles, roads: Roads | None = None, ahead: float = 10.0, **others: object) -> Scenario:
     roads = roads or two_lane_road()
     lane = roads.line("right 0", "right 1")
-    return play(roads, Actor(lane, 20, own), Actor(lane, 20 + ahead, own), **others)  # type: ignore[arg-type]
+    return make_scenario(roads, Agent(lane, 20, own), Agent(lane, 20 + ahead, own), **others)  # type: ignore[arg-type]
 
 
 WAVES = profile((0, 0), (1, 0), (3, 3), (4.5, 0), (5.5, 0), (7.5, 3), (9, 0))
 
 
-def test_one_stop_is_no_stop_and_go() -> None:
+def test_one_stop_is_not_stop_and_go() -> None:
     assert detect(queue(WAVES)) == ("stop_and_go",)
     assert detect(queue(profile((0, 3), (3, 0), (5, 0), (8, 3)))) == ()
 
 
-def test_slowing_without_standing_is_no_stop_and_go() -> None:
+def test_slowing_without_standing_is_not_stop_and_go() -> None:
     assert detect(queue(np.maximum(WAVES, 0.8))) == ()
 
 
-def test_creeping_between_two_stands_is_no_stop_and_go() -> None:
+def test_creeping_between_two_stands_is_not_stop_and_go() -> None:
     assert detect(queue(0.45 * WAVES)) == ()
 
 
-def test_stopping_and_going_without_a_leader_is_no_stop_and_go() -> None:
+def test_stopping_and_going_without_a_leader_is_not_stop_and_go() -> None:
     assert detect(on_the_right(WAVES)) == ()
     assert detect(queue(WAVES, ahead=40)) == ()
 
 
-def test_a_queue_at_a_red_light_is_no_stop_and_go() -> None:
+def test_a_queue_at_a_red_light_is_not_stop_and_go() -> None:
     roads = two_lane_road()
     lane = roads.line("right 0", "right 1")
-    actors = [Actor(lane, 110, WAVES), Actor(lane, 120, WAVES)]
-    assert detect(play(roads, *actors, lights={"right 1": GREEN})) == ("stop_and_go",)
-    assert detect(play(roads, *actors, lights={"right 1": RED})) == ()
+    agents = [Agent(lane, 110, WAVES), Agent(lane, 120, WAVES)]
+    assert detect(make_scenario(roads, *agents, lights={"right 1": GREEN})) == ("stop_and_go",)
+    assert detect(make_scenario(roads, *agents, lights={"right 1": RED})) == ()
 
 
-def test_stops_at_a_stop_line_or_crosswalk_before_the_leader_are_no_stop_and_go() -> None:
+def test_stops_at_a_stop_line_or_crosswalk_before_the_leader_are_not_stop_and_go() -> None:
     roads = two_lane_road()
     roads.crosswalks = [[(28, -6), (31, -6), (31, 6), (28, 6)]]
     assert detect(queue(WAVES, roads, ahead=15.0)) == ()
     roads = two_lane_road()
     roads.stop_lines = ["right 0"]
     lane = roads.line("right 0", "right 1")
-    assert detect(play(roads, Actor(lane, 143, WAVES), Actor(lane, 160, WAVES))) == ()
+    assert detect(make_scenario(roads, Agent(lane, 143, WAVES), Agent(lane, 160, WAVES))) == ()
 
 
 # highway_straight
 
 
-def on_the_freeway(speed: Doubles | float, kind: LaneType = LaneType.FREEWAY, *others: Actor) -> Scenario:
+def on_the_freeway(speed: Doubles | float, kind: LaneType = LaneType.FREEWAY, *others: Agent) -> Scenario:
     roads = freeway_with_ramp()
     roads.types = dict.fromkeys(roads.lanes, kind)
-    return play(roads, Actor(roads.line("right 0", "right 1"), 20, speed), *others)
+    return make_scenario(roads, Agent(roads.line("right 0", "right 1"), 20, speed), *others)
 
 
 def test_driving_too_slowly_on_a_freeway_is_not_highway_straight() -> None:
@@ -129,25 +129,25 @@ def test_braking_on_a_freeway_is_not_highway_straight() -> None:
     assert detect(on_the_freeway(profile((0, 30), (3, 30), (5, 24), (9, 24)))) == ()
 
 
-def test_somebody_who_merges_ahead_disturbs_highway_straight_without_being_a_cut_in() -> None:
+def test_a_car_that_merges_ahead_disturbs_highway_straight_without_being_a_cut_in() -> None:
     roads = freeway_with_ramp()
     ramp = roads.line("ramp", "acceleration")
-    assert detect(on_the_freeway(25.0, LaneType.FREEWAY, Actor(ramp, 50, 24.0, sideways((3, 7, WIDTH))))) == ()
+    assert detect(on_the_freeway(25.0, LaneType.FREEWAY, Agent(ramp, 50, 24.0, sideways((3, 7, WIDTH))))) == ()
 
 
 # lane_change, merge
 
 
-def test_a_lane_change_that_is_broken_off_is_none() -> None:
+def test_an_aborted_lane_change_does_not_count() -> None:
     assert detect(on_the_right(12.0, sideways((1, 4, 1.6), (5, 8, -1.6)))) == ()
     assert detect(on_the_right(12.0, sideways((1, 4, 2.2), (5, 8, -2.2)))) == ()
 
 
-def test_a_lane_change_that_is_not_seen_to_its_end_is_none() -> None:
+def test_a_lane_change_without_its_end_does_not_count() -> None:
     assert detect(on_the_right(12.0, sideways((6, 11, WIDTH)))) == ()
 
 
-def test_a_lane_change_that_began_before_the_recording_is_none() -> None:
+def test_a_lane_change_that_began_before_the_recording_does_not_count() -> None:
     assert detect(on_the_right(12.0, 0.9 + sideways((0, 3, WIDTH - 0.9)))) == ()
 
 
@@ -157,22 +157,22 @@ def test_a_lane_change_across_the_joint_of_two_lanes_counts() -> None:
 
 def test_going_back_to_the_right_is_a_lane_change_too() -> None:
     roads = two_lane_road()
-    scenario = play(roads, Actor(roads.line("left 0", "left 1"), 20, 12.0, sideways((2, 6, -WIDTH))))
+    scenario = make_scenario(roads, Agent(roads.line("left 0", "left 1"), 20, 12.0, sideways((2, 6, -WIDTH))))
     assert detect(scenario) == ("lane_change",)
 
 
-def test_leaving_an_acceleration_lane_is_a_merge_and_no_lane_change() -> None:
+def test_leaving_an_acceleration_lane_is_a_merge_and_not_a_lane_change() -> None:
     roads = freeway_with_ramp()
     mainline = roads.line("right 0", "right 1")
-    to_the_left = play(roads, Actor(mainline, 60, 22.0, sideways((3, 7, WIDTH))))
+    to_the_left = make_scenario(roads, Agent(mainline, 60, 22.0, sideways((3, 7, WIDTH))))
     assert detect(to_the_left) == ("lane_change",)
-    stays = play(roads, Actor(roads.line("ramp", "acceleration"), 80, 18.0))
+    stays = make_scenario(roads, Agent(roads.line("ramp", "acceleration"), 80, 18.0))
     assert detect(stays) == ()
 
 
-def test_lanes_that_all_end_at_the_border_of_the_map_are_no_ending_lanes() -> None:
+def test_lanes_that_all_end_at_the_border_of_the_map_are_not_ending_lanes() -> None:
     roads = two_lane_road()
-    scenario = play(roads, Actor(roads.line("right 0", "right 1"), 160, 12.0, sideways((2, 6, WIDTH))))
+    scenario = make_scenario(roads, Agent(roads.line("right 0", "right 1"), 160, 12.0, sideways((2, 6, WIDTH))))
     assert detect(scenario) == ("lane_change",)
 
 
@@ -180,11 +180,11 @@ def test_lanes_that_all_end_at_the_border_of_the_map_are_no_ending_lanes() -> No
 
 
 def beside(gap: float, speed: float = 12.0, move: float = -WIDTH, other_speed: float | None = None) -> Scenario:
-    """Another car on the left lane, the gap from bumper to bumper, moves over to the car's lane."""
+    """Another car on the left lane, `gap` ahead from bumper to bumper, moves over to the car's lane."""
     roads = two_lane_road()
     right, left = roads.line("right 0", "right 1"), roads.line("left 0", "left 1")
-    other = Actor(left, 24.6 + gap, other_speed or speed, sideways((2, 6, move)))
-    return play(roads, Actor(right, 20, speed), other)
+    other = Agent(left, 24.6 + gap, other_speed or speed, sideways((2, 6, move)))
+    return make_scenario(roads, Agent(right, 20, speed), other)
 
 
 @pytest.mark.parametrize(
@@ -194,31 +194,31 @@ def test_a_cut_in_is_near_in_meters_and_in_seconds(gap: float, speed: float, is_
     assert detect(beside(gap, speed)) == (("cut_in",) if is_cut_in else ())
 
 
-def test_a_car_that_moves_in_behind_is_no_cut_in() -> None:
+def test_a_car_that_moves_in_behind_is_not_a_cut_in() -> None:
     assert detect(beside(-30.0)) == ()
 
 
-def test_a_car_that_comes_to_the_line_and_goes_back_is_no_cut_in() -> None:
+def test_a_car_that_returns_at_the_line_is_not_a_cut_in() -> None:
     roads = two_lane_road()
     right, left = roads.line("right 0", "right 1"), roads.line("left 0", "left 1")
-    swerves = Actor(left, 36, 12.0, sideways((2, 4, -2.2), (4, 5, 2.2)))
-    assert detect(play(roads, Actor(right, 20, 12.0), swerves)) == ()
+    swerves = Agent(left, 36, 12.0, sideways((2, 4, -2.2), (4, 5, 2.2)))
+    assert detect(make_scenario(roads, Agent(right, 20, 12.0), swerves)) == ()
 
 
-def test_a_car_that_moves_in_before_another_leader_is_no_cut_in() -> None:
+def test_a_car_that_moves_in_before_another_leader_is_not_a_cut_in() -> None:
     roads = two_lane_road()
     right, left = roads.line("right 0", "right 1"), roads.line("left 0", "left 1")
-    between = Actor(right, 29, 12.0)
-    scenario = play(roads, Actor(right, 20, 12.0), Actor(left, 38, 12.0, sideways((2, 6, -WIDTH))), between)
+    between = Agent(right, 29, 12.0)
+    scenario = make_scenario(roads, Agent(right, 20, 12.0), Agent(left, 38, 12.0, sideways((2, 6, -WIDTH))), between)
     assert detect(scenario) == ()
 
 
-def test_a_queue_that_closes_up_is_no_cut_in() -> None:
+def test_a_queue_that_closes_up_is_not_a_cut_in() -> None:
     assert detect(beside(6.0, 4.5)) == ()
     assert detect(beside(6.0, 5.5)) == ("cut_in",)
 
 
-def test_a_cyclist_who_moves_over_is_no_cut_in() -> None:
+def test_a_cyclist_who_moves_over_is_not_a_cut_in() -> None:
     scenario = beside(10.0)
     types = np.array([AgentType.VEHICLE, AgentType.CYCLIST], np.uint8)
     assert detect(replace(scenario, agent_types=types)) == ()
@@ -227,14 +227,14 @@ def test_a_cyclist_who_moves_over_is_no_cut_in() -> None:
 # roundabout
 
 
-def test_entering_a_roundabout_only_is_no_roundabout() -> None:
+def test_entering_a_roundabout_only_is_not_a_roundabout() -> None:
     roads = ring()
     way = roads.line("in", "entry", "ring 0", "ring 1", "exit", "out")
-    assert detect(play(roads, Actor(way, 3, 8.0))) == ()
-    assert detect(play(roads, Actor(way, 30, 8.0))) == ("roundabout",)
+    assert detect(make_scenario(roads, Agent(way, 3, 8.0))) == ()
+    assert detect(make_scenario(roads, Agent(way, 30, 8.0))) == ("roundabout",)
 
 
-def test_a_loop_of_streets_is_no_roundabout() -> None:
+def test_a_loop_of_streets_is_not_a_roundabout() -> None:
     roads, corner = Roads(), 10.0
     for k in range(4):
         street = np.array([[-corner, -30.0], [corner, -30.0]])
@@ -247,7 +247,7 @@ def test_a_loop_of_streets_is_no_roundabout() -> None:
         turn = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
         roads.lanes[f"street {k}"], roads.lanes[f"bend {k}"] = street @ turn, bend @ turn
         roads.follows += [(f"street {k}", f"bend {k}"), (f"bend {k}", f"street {(k + 1) % 4}")]
-    assert detect(play(roads, Actor(roads.line("street 0", "bend 0", "street 1", "bend 1"), 5, 8.0))) == ()
+    assert detect(make_scenario(roads, Agent(roads.line("street 0", "bend 0", "street 1", "bend 1"), 5, 8.0))) == ()
 
 
 # unprotected_left, unprotected_right, protected_left
@@ -260,17 +260,17 @@ ONCOMING, FROM_THE_LEFT, FROM_THE_RIGHT = (
 )
 
 
-def turn(way: tuple[str, ...], other: Actor | None = None, lights: dict[str, int] | None = None) -> Scenario:
+def turn(way: tuple[str, ...], other: Agent | None = None, lights: dict[str, int] | None = None) -> Scenario:
     roads = crossing()
-    own = Actor(roads.line(*way), 60, profile((0, 8), (3, 3), (9, 7)))
-    return play(roads, *([own, other] if other else [own]), lights=lights)
+    own = Agent(roads.line(*way), 60, profile((0, 8), (3, 3), (9, 7)))
+    return make_scenario(roads, *([own, other] if other else [own]), lights=lights)
 
 
-def somebody(way: tuple[str, ...], start: float, speed: float = 12.0, kind: AgentType = AgentType.VEHICLE) -> Actor:
-    return Actor(crossing().line(*way), start, speed, kind=kind)
+def somebody(way: tuple[str, ...], start: float, speed: float = 12.0, kind: AgentType = AgentType.VEHICLE) -> Agent:
+    return Agent(crossing().line(*way), start, speed, kind=kind)
 
 
-def test_a_turn_without_other_traffic_is_none_of_the_classes() -> None:
+def test_a_turn_without_other_traffic_is_of_no_class() -> None:
     assert detect(turn(LEFT)) == ()
     assert detect(turn(RIGHT)) == ()
 
@@ -280,7 +280,7 @@ def test_a_turn_with_traffic_from_the_same_approach_is_not_unprotected() -> None
     assert detect(turn(LEFT, somebody(LEFT, 74, 7))) == ()
 
 
-def test_traffic_that_stays_out_of_the_way_is_no_conflict() -> None:
+def test_traffic_that_stays_out_of_the_way_is_not_a_conflict() -> None:
     assert detect(turn(RIGHT, somebody(ONCOMING, 40))) == ()
     assert detect(turn(LEFT, somebody(("in 2", "right 2", "out 1"), 60, 8.0))) == ("unprotected_left",)
     assert detect(turn(RIGHT, somebody(FROM_THE_RIGHT, 50))) == ()
@@ -291,11 +291,11 @@ def test_cyclists_count_as_conflicting_traffic_and_parked_cars_do_not() -> None:
     assert detect(turn(LEFT, somebody(ONCOMING, 95, 0.0))) == ()
 
 
-def test_traffic_long_before_the_turn_is_no_conflict() -> None:
+def test_traffic_long_before_the_turn_is_not_a_conflict() -> None:
     roads = crossing()
-    late = Actor(roads.line(*LEFT), 75, profile((0, 0), (6, 0), (9, 8)))
-    early = Actor(roads.line(*ONCOMING), 86, 14.0)
-    assert detect(play(roads, late, early)) == ()
+    late = Agent(roads.line(*LEFT), 75, profile((0, 0), (6, 0), (9, 8)))
+    early = Agent(roads.line(*ONCOMING), 86, 14.0)
+    assert detect(make_scenario(roads, late, early)) == ()
 
 
 @pytest.mark.parametrize(
@@ -330,16 +330,16 @@ def test_a_right_turn_on_green_is_not_unprotected() -> None:
     assert detect(turn(RIGHT, somebody(FROM_THE_LEFT, 50), {"right 0": GREEN})) == ()
 
 
-def test_a_turn_that_is_only_begun_is_none() -> None:
+def test_an_incomplete_turn_does_not_count() -> None:
     roads = crossing()
-    begun = Actor(roads.line(*LEFT), 60, profile((0, 7), (4, 3), (8, 0)))
-    assert detect(play(roads, begun, Actor(roads.line(*ONCOMING), 40, 12.0))) == ()
+    begun = Agent(roads.line(*LEFT), 60, profile((0, 7), (4, 3), (8, 0)))
+    assert detect(make_scenario(roads, begun, Agent(roads.line(*ONCOMING), 40, 12.0))) == ()
 
 
-def test_a_bend_in_the_road_is_no_turn() -> None:
+def test_a_bend_in_the_road_is_not_a_turn() -> None:
     roads = crossing()
     roads.follows = [("in 0", "left 0"), ("left 0", "out 1")]
-    scenario = play(roads, Actor(roads.line(*LEFT), 60, 7.0), Actor(roads.line(*ONCOMING), 40, 12.0))
+    scenario = make_scenario(roads, Agent(roads.line(*LEFT), 60, 7.0), Agent(roads.line(*ONCOMING), 40, 12.0))
     assert detect(scenario) == ()
 
 
@@ -354,44 +354,44 @@ def at_the_crosswalk(
     walker_start: float = 0.0,
     start: float = 35.0,
     roads: Roads | None = None,
-    others: tuple[Actor, ...] = (),
+    others: tuple[Agent, ...] = (),
     lights: dict[str, int] | None = None,
 ) -> Scenario:
     roads = roads or two_lane_road()
     roads.crosswalks = roads.crosswalks or [[(80, -6), (84, -6), (84, 6), (80, 6)]]
-    walker = Actor(straight(82, -6, 82, 12), walker_start, walker_speed, kind=AgentType.PEDESTRIAN, size=WALKER)
-    return play(roads, Actor(roads.line("right 0", "right 1"), start, own), walker, *others, lights=lights)
+    walker = Agent(straight(82, -6, 82, 12), walker_start, walker_speed, kind=AgentType.PEDESTRIAN, size=WALKER)
+    return make_scenario(roads, Agent(roads.line("right 0", "right 1"), start, own), walker, *others, lights=lights)
 
 
-def test_driving_past_a_pedestrian_who_waits_is_no_pedestrian_crossing() -> None:
+def test_driving_past_a_pedestrian_who_waits_is_not_a_pedestrian_crossing() -> None:
     assert detect(at_the_crosswalk(GIVES_WAY)) == ("pedestrian_crossing",)
     assert detect(at_the_crosswalk(GIVES_WAY, walker_speed=0.0)) == ()
 
 
-def test_not_slowing_down_for_a_pedestrian_is_no_pedestrian_crossing() -> None:
+def test_not_slowing_down_for_a_pedestrian_is_not_a_pedestrian_crossing() -> None:
     assert detect(at_the_crosswalk(profile((0, 6), (9, 6)), start=20, walker_start=2)) == ()
 
 
-def test_slowing_down_far_away_is_no_pedestrian_crossing() -> None:
+def test_slowing_down_far_away_is_not_a_pedestrian_crossing() -> None:
     assert detect(at_the_crosswalk(GIVES_WAY, start=15)) == ()
 
 
-def test_a_pedestrian_without_a_crosswalk_makes_no_pedestrian_crossing() -> None:
+def test_a_pedestrian_without_a_crosswalk_is_not_a_pedestrian_crossing() -> None:
     roads = two_lane_road()
     roads.crosswalks = [[(180, -6), (184, -6), (184, 6), (180, 6)]]
     assert detect(at_the_crosswalk(GIVES_WAY, roads=roads)) == ()
 
 
-def test_a_pedestrian_who_crosses_behind_the_car_is_none() -> None:
+def test_a_pedestrian_who_crosses_behind_the_car_does_not_count() -> None:
     assert detect(at_the_crosswalk(GIVES_WAY, start=66)) == ()
 
 
-def test_waiting_behind_another_car_is_no_pedestrian_crossing() -> None:
-    leader = Actor(two_lane_road().line("right 0", "right 1"), 76, profile((0, 0), (6, 0), (9, 6)))
+def test_waiting_behind_another_car_is_not_a_pedestrian_crossing() -> None:
+    leader = Agent(two_lane_road().line("right 0", "right 1"), 76, profile((0, 0), (6, 0), (9, 6)))
     assert detect(at_the_crosswalk(profile((0, 8), (4, 0.2), (6, 0.2), (9, 4)), others=(leader,), start=50)) == ()
 
 
-def test_waiting_at_a_red_light_is_no_pedestrian_crossing() -> None:
+def test_waiting_at_a_red_light_is_not_a_pedestrian_crossing() -> None:
     roads = two_lane_road()
     roads.lanes = {
         name: straight(*((0, y, 78, y) if name.endswith("0") else (78, y, 300, y)))
@@ -408,14 +408,14 @@ def test_an_emergency_stop_for_a_pedestrian_is_a_hard_stop() -> None:
     assert detect(at_the_crosswalk(brakes_late, start=18)) == ("hard_stop",)
 
 
-def test_a_turn_that_gives_way_to_a_pedestrian_is_a_turn() -> None:
+def test_a_turn_that_yields_to_a_pedestrian_is_a_turn() -> None:
     roads = crossing()
     roads.crosswalks = [[(-6, -17), (6, -17), (6, -14), (-6, -14)]]
-    own = Actor(roads.line(*RIGHT), 83, profile((0, 8), (4, 0.3), (6, 0.3), (9, 5)))
-    walker = Actor(straight(-8, -15.5, 9, -15.5), 0, 1.4, kind=AgentType.PEDESTRIAN, size=WALKER)
-    other = Actor(roads.line(*FROM_THE_LEFT), 100, 12.0)
-    assert detect(play(roads, own, walker)) == ()
-    assert detect(play(roads, own, walker, other)) == ("unprotected_right",)
+    own = Agent(roads.line(*RIGHT), 83, profile((0, 8), (4, 0.3), (6, 0.3), (9, 5)))
+    walker = Agent(straight(-8, -15.5, 9, -15.5), 0, 1.4, kind=AgentType.PEDESTRIAN, size=WALKER)
+    other = Agent(roads.line(*FROM_THE_LEFT), 100, 12.0)
+    assert detect(make_scenario(roads, own, walker)) == ()
+    assert detect(make_scenario(roads, own, walker, other)) == ("unprotected_right",)
 
 
 # nudge_parked
@@ -424,16 +424,16 @@ def test_a_turn_that_gives_way_to_a_pedestrian_is_a_turn() -> None:
 def past_a_parked_car(shift: float, parked_offset: float = -1.9, moves: float = 0.0, until: float = 10.0) -> Scenario:
     roads = two_lane_road()
     lane = roads.line("right 0", "right 1")
-    own = Actor(lane, 20, until, sideways((2, 4, shift), (6, 8, -shift)))
-    return play(roads, own, Actor(lane, 72, moves, parked_offset))
+    own = Agent(lane, 20, until, sideways((2, 4, shift), (6, 8, -shift)))
+    return make_scenario(roads, own, Agent(lane, 72, moves, parked_offset))
 
 
-def test_a_shift_just_too_small_is_no_nudge() -> None:
+def test_a_shift_just_too_small_is_not_a_nudge() -> None:
     assert detect(past_a_parked_car(0.4)) == ("nudge_parked",)
     assert detect(past_a_parked_car(0.3)) == ()
 
 
-def test_a_shift_towards_the_parked_car_is_no_nudge() -> None:
+def test_a_shift_towards_the_parked_car_is_not_a_nudge() -> None:
     assert detect(past_a_parked_car(-0.4, -2.4)) == ()
 
 
@@ -452,5 +452,5 @@ def test_a_parked_car_that_is_not_yet_passed_is_not_nudged() -> None:
 def test_passing_a_parked_car_on_the_other_lane_is_a_lane_change() -> None:
     roads = two_lane_road()
     lane = roads.line("right 0", "right 1")
-    scenario = play(roads, Actor(lane, 20, 10.0, sideways((1, 4.5, WIDTH))), Actor(lane, 80, 0.0, -1.0))
+    scenario = make_scenario(roads, Agent(lane, 20, 10.0, sideways((1, 4.5, WIDTH))), Agent(lane, 80, 0.0, -1.0))
     assert detect(scenario) == ("lane_change",)

@@ -1,4 +1,4 @@
-"""Packs: what is written is what is read, at once and without loading it."""
+"""Packs are read as they were written, without loading them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.scenario.example import differences, example_map, example_scenario
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """A pack of three scenarios on two maps."""
+    """Return a pack of three scenarios on two maps."""
     path = tmp_path / "town.pack"
     first, second = example_map(), example_map(shift_m=7)
     with PackWriter(path) as writer:
@@ -40,7 +40,7 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.mark.row("SCEN-1")
-def test_a_scenario_comes_back_bit_for_bit(tmp_path: Path) -> None:
+def test_a_scenario_is_read_back_bit_for_bit(tmp_path: Path) -> None:
     scenario = example_scenario()
     with PackWriter(tmp_path / "one.pack") as writer:
         assert writer.add(scenario) == 0
@@ -48,7 +48,7 @@ def test_a_scenario_comes_back_bit_for_bit(tmp_path: Path) -> None:
 
 
 @pytest.mark.row("SCEN-1")
-def test_a_scenario_without_agents_and_lights_comes_back(tmp_path: Path) -> None:
+def test_a_scenario_without_agents_and_lights_is_read_back(tmp_path: Path) -> None:
     full = example_scenario()
     names = ("agent_ids", "agent_types", "sizes", "positions", "headings", "velocities", "valid", "predict")
     lights = ("light_lanes", "light_stops", "light_states")
@@ -100,7 +100,7 @@ def test_the_tables_in_a_pack_are_those_that_prepare_makes(path: Path) -> None:
         assert pack.tables(number) is tables
 
 
-def test_tables_of_another_version_are_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tables_of_another_version_are_computed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr("roadworthy.scenario.pack.tables.TABLES_VERSION", 0)
         with PackWriter(tmp_path / "old.pack") as writer:
@@ -139,7 +139,7 @@ def test_opening_ten_thousand_scenarios_takes_hardly_any_memory(tmp_path: Path) 
     kept, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert len(pack) == 10_000
-    assert kept < 100_000  # so nothing is kept per scenario
+    assert kept < 100_000  # so nothing is cached per scenario
     assert peak < 5_000_000
     assert pack.number("town-007777") == 7777
 
@@ -149,7 +149,7 @@ def test_an_unknown_id_names_the_nearest(path: Path) -> None:
         Pack(path).scenario("a-2")
 
 
-def test_an_unknown_tag_names_those_that_are_there(path: Path) -> None:
+def test_an_unknown_tag_names_the_existing_ones(path: Path) -> None:
     with pytest.raises(UsageError, match="no scenario has the tag 'mergee'; its tags are: merge, roundabout"):
         Pack(path).select("mergee")
 
@@ -226,7 +226,7 @@ def test_an_exception_leaves_nothing_behind_and_the_old_file_as_it_was(path: Pat
 
 
 @pytest.mark.row("SCEN-2")
-def test_the_file_appears_only_when_it_is_whole(tmp_path: Path) -> None:
+def test_the_file_appears_only_when_it_is_complete(tmp_path: Path) -> None:
     path = tmp_path / "late.pack"
     with PackWriter(path) as writer:
         writer.add(example_scenario())
@@ -285,7 +285,7 @@ def test_a_writer_is_used_in_a_with_statement(tmp_path: Path) -> None:
         PackWriter(tmp_path / "a.pack").add(example_scenario())
 
 
-def test_what_does_not_fit_is_refused_and_the_rest_is_written(tmp_path: Path) -> None:
+def test_invalid_scenarios_are_refused_and_the_rest_is_written(tmp_path: Path) -> None:
     good = example_scenario("good")
     with PackWriter(tmp_path / "a.pack") as writer:
         writer.add(good)
@@ -349,7 +349,7 @@ def test_arrays_of_a_later_minor_version_are_ignored(tmp_path: Path) -> None:
 
 
 def with_source_values() -> Scenario:
-    """The example with every optional array, each filled with numbers of its own."""
+    """Return the example with every optional array, each filled with different numbers."""
     scenario = example_scenario("full")
     rng, lights = np.random.default_rng(0), scenario.light_states.shape
     road_map = replace(
@@ -370,7 +370,7 @@ def with_source_values() -> Scenario:
     )
 
 
-def test_optional_arrays_come_back_bit_for_bit(tmp_path: Path) -> None:
+def test_optional_arrays_are_read_back_bit_for_bit(tmp_path: Path) -> None:
     scenario = with_source_values()
     with PackWriter(tmp_path / "a.pack") as writer:
         writer.add(scenario)
@@ -379,7 +379,7 @@ def test_optional_arrays_come_back_bit_for_bit(tmp_path: Path) -> None:
 
 
 def test_a_pack_without_optional_arrays_is_read_with_their_defaults(tmp_path: Path) -> None:
-    """As version 2.0 wrote them: no such array is in its blocks."""
+    """Return a pack as version 2.0 wrote it, without such arrays in its blocks."""
     scenario = example_scenario()
     with PackWriter(tmp_path / "old.pack") as writer:
         writer.add(scenario)
@@ -393,7 +393,7 @@ def test_a_pack_without_optional_arrays_is_read_with_their_defaults(tmp_path: Pa
     positions, headings = source_motion(found)
     expected = (found.positions[0, 5] + found.map.origin).astype(np.float32).tolist()
     assert positions[0, 5].tolist() == expected
-    assert positions[1, 0].tolist() == [0.0, 0.0, 0.0]  # the second car is not there yet
+    assert positions[1, 0].tolist() == [0.0, 0.0, 0.0]  # the second car is absent
     np.testing.assert_array_equal(headings, found.headings)
     assert source_points(found.map)[3].tolist() == (found.map.points[3] + found.map.origin).astype(np.float32).tolist()
 

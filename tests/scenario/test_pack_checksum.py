@@ -1,4 +1,4 @@
-"""The checksum of a pack's blocks, and what of a block can be found without its directory."""
+"""The checksum of a pack's blocks, and the parts of a block that are found without its directory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BLOCK = np.random.default_rng(5).integers(0, 256, 64 * 200, np.uint8).tobytes()
 
 
 def reference(data: bytes) -> int:
-    """The sum of the docstring, in Python's whole numbers."""
+    """Return the sum of the docstring, in Python integers."""
     words = [int.from_bytes(data[at : at + 8], "little") for at in range(0, len(data), 8)]
     total = len(words) * 0x78DDE6C4
     for i, word in enumerate(words):
@@ -34,7 +34,7 @@ def reference(data: bytes) -> int:
 
 
 @pytest.mark.parametrize("size", [0, 64, 128, 64 * 200])
-def test_the_checksum_is_the_sum_that_the_docs_give(size: int) -> None:
+def test_the_checksum_is_the_documented_sum(size: int) -> None:
     assert checksum(BLOCK[:size]) == reference(BLOCK[:size])
     assert checksum(BLOCK, 64, max(size - 64, 0)) == reference(BLOCK[64 : 64 + max(size - 64, 0)])
 
@@ -56,14 +56,14 @@ def test_one_or_two_flipped_bits_are_noticed(bits: list[int]) -> None:
 
 
 @given(st.integers(0, len(BLOCK) // 8 - 1), st.integers(0, len(BLOCK) // 8 - 1))
-def test_words_that_changed_places_are_noticed(one: int, two: int) -> None:
+def test_exchanged_words_are_noticed(one: int, two: int) -> None:
     words = np.frombuffer(BLOCK, np.uint64).copy()
     words[[one, two]] = words[[two, one]]
     assert (checksum(words.tobytes()) == checksum(BLOCK)) == (one == two)
 
 
 @given(st.integers(0, len(BLOCK) // 64 - 1), st.integers(1, 64))
-def test_missing_added_and_zeroed_stretches_are_noticed(first: int, length: int) -> None:
+def test_missing_added_and_zeroed_ranges_are_noticed(first: int, length: int) -> None:
     assert checksum(BLOCK[: 64 * first]) != checksum(BLOCK)
     assert checksum(BLOCK + bytes(64 * length)) != checksum(BLOCK)
     stretch = min(64 * length, len(BLOCK) - 64 * first)
@@ -108,7 +108,7 @@ def test_the_outline_leads_to_every_array(path: Path) -> None:
             assert packed.words[packed.starts[ARRAY_PLACES[name]] :].tobytes()[: len(expected)] == expected, name
 
 
-def test_a_block_without_an_outline_is_packed_anew(tmp_path: Path) -> None:
+def test_a_block_without_an_outline_is_packed_again(tmp_path: Path) -> None:
     scenario = example_scenario()
     arrays = {name: getattr(scenario, name) for name in SCENARIO_ARRAYS}
     values = {"id": "example", "source": "handmade", "tags": ["merge"], "dt": 0.1, "current_step": 10, "sdc": 0}
@@ -119,7 +119,7 @@ def test_a_block_without_an_outline_is_packed_anew(tmp_path: Path) -> None:
     assert packed.words.tobytes() == first_array(block, 0, len(block), "<i4").tobytes()
 
 
-def test_an_outline_that_promises_too_much_is_none() -> None:
+def test_an_outline_larger_than_its_block_is_invalid() -> None:
     block = encode_scenario(example_scenario())
     words = first_array(block, 0, len(block), "<i4")
     assert read_scenario(words) is not None

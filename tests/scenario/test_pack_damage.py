@@ -1,4 +1,4 @@
-"""Damaged, foreign, newer and hostile packs: an error that names file and fault, never a crash."""
+"""Damaged, foreign, newer and hostile packs give an error that names file and fault, and never a crash."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def sound(folder: Path) -> bytes:
-    """A pack of three scenarios on two maps."""
+    """Return a pack of three scenarios on two maps."""
     first, second = example_map(), example_map(shift_m=7)
     with PackWriter(folder / "sound.pack") as writer:
         writer.add(example_scenario("a-1", ("merge", "roundabout"), first, steps=12))
@@ -41,7 +41,7 @@ def sound(folder: Path) -> bytes:
 
 def written(folder: Path, data: bytes) -> Path:
     path = folder / "given.pack"
-    path.unlink(missing_ok=True)  # an earlier one may still be mapped: truncating it would pull the ground away
+    path.unlink(missing_ok=True)  # an earlier file may still be mapped, and truncating it would crash its readers
     path.write_bytes(data)
     return path
 
@@ -57,7 +57,7 @@ def read_all(path: Path) -> None:
 
 
 def resealed(data: bytes, header: dict[str, Any] | None = None, **index: Any) -> bytes:
-    """The same file with other numbers in header and index, and checksums that are right."""
+    """Return the same file with other numbers in header and index, and correct checksums."""
     old = Header.decode(data)
     now = Index.decode(data, old)
     arrays = {name: np.asarray(index.pop(name, getattr(now, name))) for name in INDEX_ARRAYS}
@@ -96,7 +96,7 @@ def test_a_pack_truncated_within_its_header_names_the_fault(folder: Path, sound:
             Pack(written(folder, sound[:size]))
 
 
-def test_a_pack_that_goes_on_after_its_end_is_refused(folder: Path, sound: bytes) -> None:
+def test_a_pack_that_continues_after_its_end_is_refused(folder: Path, sound: bytes) -> None:
     path = written(folder, sound + b"\0")
     with pytest.raises(PackError, match=r"given\.pack: the file continues after its end"):
         Pack(path)
@@ -123,7 +123,7 @@ def test_an_older_version_asks_to_make_the_pack_again(folder: Path, sound: bytes
     assert "older version" in inspect(path)[0].what
 
 
-def test_a_version_that_never_was_is_refused(folder: Path, sound: bytes) -> None:
+def test_an_impossible_version_is_refused(folder: Path, sound: bytes) -> None:
     with pytest.raises(PackError, match=r"given\.pack: the header has an unknown form"):
         Pack(written(folder, with_version(sound, 0)))
 
@@ -174,7 +174,7 @@ def test_a_damaged_block_is_named_and_the_others_are_still_read(folder: Path, so
     assert inspect(path) == [Fault("scenario 'c-3'", "its block is damaged (its checksum is wrong)")]
 
 
-def test_inspect_goes_on_after_the_first_fault(folder: Path, sound: bytes) -> None:
+def test_inspect_continues_after_the_first_fault(folder: Path, sound: bytes) -> None:
     index = Index.decode(sound, Header.decode(sound))
     data = bytearray(sound + b"after the end")
     for offset in (index.map_offsets[1], index.scenario_offsets[0]):
@@ -240,7 +240,7 @@ HOSTILE: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("change", HOSTILE, ids=str)
-def test_an_index_that_lies_is_refused(folder: Path, sound: bytes, change: dict[str, Any]) -> None:
+def test_an_inconsistent_index_is_refused(folder: Path, sound: bytes, change: dict[str, Any]) -> None:
     path = written(folder, resealed(sound, **change))
     with pytest.raises(PackError, match=r"given\.pack: "):
         Pack(path)
@@ -262,7 +262,7 @@ def test_an_index_that_lies_is_refused(folder: Path, sound: bytes, change: dict[
         b'{"arrays":[],"values":{"id":' + b"9" * 5000 + b"}}",
     ],
 )
-def test_a_directory_that_is_none_is_refused(directory: bytes) -> None:
+def test_an_invalid_directory_is_refused(directory: bytes) -> None:
     block = struct.pack("<I", len(directory)) + directory
     with pytest.raises(PackError, match="directory is not readable"):
         Bundle(block, 0, len(block))
@@ -292,7 +292,7 @@ def test_a_directory_larger_than_its_block_is_refused() -> None:
         ('["types","|u1",[1],0]', "missing"),
     ],
 )
-def test_an_array_that_lies_about_itself_is_refused(entry: str, words: str) -> None:
+def test_an_inconsistent_array_is_refused(entry: str, words: str) -> None:
     directory = f'{{"arrays":[{entry}],"values":{{}}}}'.encode().ljust(124)
     block = struct.pack("<I", len(directory)) + directory + bytes(64)
     with pytest.raises(PackError, match=words):
@@ -310,7 +310,7 @@ def test_a_forged_pack_with_right_checksums_never_crashes(folder: Path, sound: b
     ]
     forged = bytearray(sound)
     start, size = data.draw(st.sampled_from(blocks))
-    # Most of the flips go into the directory, where numbers steer the reader.
+    # Most of the flips hit the directory, whose numbers control the reader.
     reach = min(size, data.draw(st.sampled_from([4, 1500, size])))
     for _ in range(data.draw(st.integers(1, 4))):
         forged[start + data.draw(st.integers(0, reach - 1))] ^= data.draw(st.integers(1, 255))

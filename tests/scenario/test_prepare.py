@@ -29,7 +29,7 @@ POISON = -77
 
 
 def wandering_map(seed: int, lanes: int = 12, edges: int = 10, size_m: float = 120.0) -> RoadMap:
-    """Polylines that turn and cross at random, some long, some of a single segment."""
+    """Return random polylines that turn and cross, some long, some of a single segment."""
     random = np.random.default_rng(seed)
     features: list[Feature] = []
     for kind, count in ((FeatureKind.LANE, lanes), (FeatureKind.ROAD_EDGE, edges)):
@@ -44,7 +44,7 @@ def wandering_map(seed: int, lanes: int = 12, edges: int = 10, size_m: float = 1
 
 
 def middles(tables: MapTables) -> NDArray[np.float64]:
-    """(cells, 2) the middle of every cell."""
+    """Return (cells, 2) the center of every cell."""
     row, column = np.divmod(np.arange(tables.cell_count), tables.columns)
     return np.column_stack([tables.x0 + (column + 0.5) * CELL_M, tables.y0 + (row + 0.5) * CELL_M])
 
@@ -72,7 +72,7 @@ def test_nearest_lists_are_those_of_brute_force(seed: int) -> None:
     listed = np.flatnonzero(nearest <= LISTED_M**2)
     assert len(listed) == len(tables.lane_lists) == len(tables.edge_lists)
     for lists, distances in ((tables.lane_lists, to_lanes), (tables.edge_lists, to_edges)):
-        # A stable sort puts the lower number first where two are as near.
+        # A stable sort puts the lower number first in case of a tie.
         expected = np.argsort(distances[listed], axis=1, kind="stable")[:, :64]
         found = lists.astype(np.int16)
         np.testing.assert_array_equal(found[:, : expected.shape[1]], expected)
@@ -87,7 +87,7 @@ def test_kernels_write_every_output() -> None:
     road_map = wandering_map(3)
     tables = prepare(road_map)
     x, y, order = tables.lane_point_x, tables.lane_point_y, np.arange(len(tables.lane_point_x), dtype=np.int32)
-    # All points in the first cell of a grid of one: the search must sort them all the same.
+    # All points are in the only cell of the grid, so the search must sort them all the same.
     cells, starts = np.zeros(1, np.int64), np.array([0, len(x)], np.int32)
     results = []
     for poison in (POISON, 5):
@@ -130,7 +130,7 @@ def test_a_cell_lists_every_edge_segment_that_touches_it_and_no_other(seed: int)
         assert (np.diff(listed) > 0).all()
         distances = shapely.distance(lines, square)
         assert set(np.flatnonzero(distances == 0)) <= set(listed.tolist())
-        # Both borders are moved outwards by TOUCH_M, so a slanting segment may be listed from a little further away.
+        # Both borders are moved outward by TOUCH_M, so a slanting segment may be listed from slightly farther away.
         assert distances[listed].max(initial=0) <= 4 * TOUCH_M
 
 
@@ -166,7 +166,7 @@ def test_positions_outside_get_the_nearest_cell_and_nan_the_first() -> None:
     assert cells_along(positions, 10.0, 4) == [0, 0, 0, 0, 0, 1, 3, 3, 3, 3, 0]
 
 
-def test_long_segments_are_cut_and_segments_of_no_length_left_out() -> None:
+def test_long_segments_are_cut_and_segments_of_zero_length_dropped() -> None:
     lane = [[0.0, 0.0], [3.0, 0.0], [3.0, 0.0], [3.0, 8.0], [3.0, 17.0]]
     tables = prepare(map_of([(FeatureKind.LANE, 0, lane)]))
     np.testing.assert_allclose(tables.lane_point_x, [1.5, 3, 3, 3, 3, 3])
@@ -239,7 +239,7 @@ def test_a_map_without_roads_has_one_empty_list(features: list[Feature]) -> None
     assert list(tables.check()) == []
 
 
-def test_numbers_above_sixteen_bits_are_kept_whole() -> None:
+def test_numbers_above_sixteen_bits_are_preserved() -> None:
     lanes: list[Feature] = [(FeatureKind.LANE, 0, straight(0, y, 60, y, spacing=0.1)) for y in range(110)]
     tables = prepare(map_of(lanes))
     assert len(tables.lane_point_x) == 66_000

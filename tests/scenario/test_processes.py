@@ -1,4 +1,4 @@
-"""Work spread over processes: order, how much is drawn ahead, and how it ends."""
+"""Work spread over processes: order, the number of items drawn ahead, and the end."""
 
 from __future__ import annotations
 
@@ -26,10 +26,14 @@ def test_results_come_in_the_order_of_items() -> None:
 
 def test_the_first_items_need_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "FIRST_ITEMS", 3)
-    assert list(map_in_order(lambda item: -item, [1, 2, 3], 2)) == [-1, -2, -3]  # a lambda can't be sent to another
+    assert list(map_in_order(lambda item: -item, [1, 2, 3], 2)) == [
+        -1,
+        -2,
+        -3,
+    ]  # a lambda cannot be sent to another process
 
 
-def test_only_a_few_items_are_drawn_ahead_and_none_of_the_processes_stays() -> None:
+def test_only_a_few_items_are_drawn_ahead_and_no_process_remains() -> None:
     drawn: list[int] = []
 
     def items() -> Iterator[int]:
@@ -44,11 +48,11 @@ def test_only_a_few_items_are_drawn_ahead_and_none_of_the_processes_stays() -> N
     assert not multiprocessing.active_children()
 
 
-def test_a_killed_process_is_told() -> None:
+def test_a_killed_process_is_an_error() -> None:
     with pytest.raises(RoadworthyError, match="a worker process was killed"):
         list(map_in_order(os._exit, [9], 2))
 
 
-def test_an_error_of_the_function_comes_through() -> None:
+def test_an_error_of_the_function_is_raised() -> None:
     with pytest.raises(ValueError, match="factorial"):
         list(map_in_order(factorial, [3, -1], 2))

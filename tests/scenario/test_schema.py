@@ -1,4 +1,4 @@
-"""What a scenario holds, and what its checks find."""
+"""The content of a scenario, and its checks."""
 
 from __future__ import annotations
 

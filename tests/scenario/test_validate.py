@@ -1,4 +1,4 @@
-"""Each rule finds a sound scenario that was damaged in just its way, and nothing else does."""
+"""Each rule finds a valid scenario that was damaged in its way, and no other rule does."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ from roadworthy.scenario.validate import (
 from roadworthy.scenario.validate.boxes import overlap_depth
 from roadworthy.scenario.validate.surface import Surface
 from tests.scenario.example import example_scenario, map_of
-from tests.scenario.stage import (
+from tests.scenario.synthetic import (
     GREEN,
     RED,
     STEPS,
     WIDTH,
-    Actor,
+    Agent,
     Roads,
     arc,
     crossing,
     freeway_with_ramp,
-    play,
+    make_scenario,
     profile,
     sideways,
     straight,
@@ -54,16 +54,16 @@ LIGHTS = {"ahead 0": GREEN, "ahead 2": GREEN, "right 2": GREEN, "ahead 1": RED, 
 
 
 def busy_crossing(**speeds: object) -> Scenario:
-    """A car goes ahead, one turns right, a cyclist rides, somebody walks, and a car waits at a red light."""
+    """A car drives ahead, one turns right, a cyclist rides, a pedestrian walks, and a car waits at a red light."""
     roads = crossing()
     ahead, turning = roads.line("in 0", "ahead 0", "out 0"), roads.line("in 2", "right 2", "out 1")
-    return play(
+    return make_scenario(
         roads,
-        Actor(ahead, 60, speeds.get("ahead", 8.0)),  # type: ignore[arg-type]
-        Actor(turning, 60, speeds.get("turning", 5.0)),  # type: ignore[arg-type]
-        Actor(roads.line("in 2", "ahead 2", "out 2"), 10, 4.0, -1.0, AgentType.CYCLIST, (1.8, 0.6, 1.7)),
-        Actor(straight(20, -8, 90, -8), 0, speeds.get("walker", 1.3), 0, AgentType.PEDESTRIAN, (0.6, 0.6, 1.8)),  # type: ignore[arg-type]
-        Actor(roads.line("in 1"), 85, 0.0),
+        Agent(ahead, 60, speeds.get("ahead", 8.0)),  # type: ignore[arg-type]
+        Agent(turning, 60, speeds.get("turning", 5.0)),  # type: ignore[arg-type]
+        Agent(roads.line("in 2", "ahead 2", "out 2"), 10, 4.0, -1.0, AgentType.CYCLIST, (1.8, 0.6, 1.7)),
+        Agent(straight(20, -8, 90, -8), 0, speeds.get("walker", 1.3), 0, AgentType.PEDESTRIAN, (0.6, 0.6, 1.8)),  # type: ignore[arg-type]
+        Agent(roads.line("in 1"), 85, 0.0),
         lights=LIGHTS,
     )
 
@@ -75,7 +75,7 @@ def rules(scenario: Scenario) -> set[str]:
 
 
 def with_agent(scenario: Scenario, agent: int, **changes: object) -> Scenario:
-    """The scenario with other positions, headings, velocities or validity of one agent."""
+    """Return the scenario with other positions, headings, velocities or validity of one agent."""
     arrays = {name: getattr(scenario, name).copy() for name in changes}
     for name, value in changes.items():
         arrays[name][agent] = value
@@ -123,7 +123,7 @@ def turning_too_fast() -> Scenario:
 
 
 def turning_too_tightly() -> Scenario:
-    return play(crossing(), Actor(arc(0, 0, 1.5, 0, 720, spacing=0.05), 0.1, 1.8))
+    return make_scenario(crossing(), Agent(arc(0, 0, 1.5, 0, 720, spacing=0.05), 0.1, 1.8))
 
 
 def sliding() -> Scenario:
@@ -158,7 +158,7 @@ def vanishing() -> Scenario:
 def with_roads(change: Callable[[Roads], None]) -> Scenario:
     roads = two_lane_road()
     change(roads)
-    return play(roads, Actor(roads.line("right 0"), 20, 8.0))
+    return make_scenario(roads, Agent(roads.line("right 0"), 20, 8.0))
 
 
 def lanes_with_a_hole() -> Scenario:
@@ -166,7 +166,7 @@ def lanes_with_a_hole() -> Scenario:
 
 
 def lanes_with_a_kink() -> Scenario:
-    return play(freeway_with_ramp(), Actor(freeway_with_ramp().line("right 0"), 20, 8.0))
+    return make_scenario(freeway_with_ramp(), Agent(freeway_with_ramp().line("right 0"), 20, 8.0))
 
 
 def neighbors_the_wrong_way_round() -> Scenario:
@@ -190,8 +190,8 @@ def neighbors_beyond_their_points() -> Scenario:
 
 
 def in_ranges(beyond: int) -> Scenario:
-    """The two-lane road with whole lengths as ranges of neighbors; the first on the left goes beyond by some points."""
-    scenario = play(two_lane_road(), Actor(two_lane_road().line("right 0"), 20, 8.0))
+    """Return the two-lane road with whole lengths as ranges of neighbors; the first left one exceeds its lane."""
+    scenario = make_scenario(two_lane_road(), Agent(two_lane_road().line("right 0"), 20, 8.0))
     left, right = scenario.map.left_neighbors, scenario.map.right_neighbors
     last = np.diff(scenario.map.starts) - 1
     whole = [np.array([[0, last[a], 0, last[b]] for a, b in pairs], np.int32) for pairs in (left, right)]
@@ -214,7 +214,7 @@ def a_flat_box() -> Scenario:
 
 
 def a_train() -> Scenario:
-    return play(two_lane_road(), Actor(two_lane_road().line("right 0"), 20, 8.0, size=(31.0, 2.5, 3.0)))
+    return make_scenario(two_lane_road(), Agent(two_lane_road().line("right 0"), 20, 8.0, size=(31.0, 2.5, 3.0)))
 
 
 def far_away() -> Scenario:
@@ -259,7 +259,7 @@ def test_a_sound_scenario_has_no_faults() -> None:
 
 @pytest.mark.row("SCEN-5")
 @pytest.mark.parametrize(("damaged", "rule"), DAMAGES, ids=[damage.__name__ for damage, _ in DAMAGES])
-def test_each_damage_is_found_by_its_rule_alone(damaged: Callable[[], Scenario], rule: str) -> None:
+def test_each_damage_is_found_only_by_its_rule(damaged: Callable[[], Scenario], rule: str) -> None:
     assert rules(damaged()) == {rule}
 
 
@@ -288,10 +288,10 @@ def test_all_faults_are_reported_in_the_order_of_the_rules() -> None:
     ]
 
 
-def test_full_braking_is_allowed_in_hard_stops_alone() -> None:
+def test_full_braking_is_allowed_only_in_hard_stops() -> None:
     roads = two_lane_road()
     speed = np.maximum(14 - sideways((3, 6, 14.0)), 0)
-    braking = play(roads, Actor(roads.line("right 0", "right 1"), 20, speed))
+    braking = make_scenario(roads, Agent(roads.line("right 0", "right 1"), 20, speed))
     assert rules(braking) == {"acceleration"}
     assert rules(replace(braking, tags=("hard_stop",))) == set()
     assert rules(replace(braking, tags=("cut_in",))) == {"acceleration"}
@@ -309,7 +309,7 @@ def test_arrays_that_do_not_fit_together_are_an_error() -> None:
 
 
 def test_a_map_without_lanes_and_a_scenario_without_agents_are_sound() -> None:
-    empty = play(map_of([]), Actor(straight(0, 0, 100, 0), 0, 8.0))
+    empty = make_scenario(map_of([]), Agent(straight(0, 0, 100, 0), 0, 8.0))
     assert faults(empty, GENERATED) == []
     none = {name: getattr(empty, name)[:0] for name in "agent_ids agent_types sizes positions headings".split()}
     nobody = replace(empty, **none, velocities=empty.velocities[:0], valid=empty.valid[:0], sdc=-1)
@@ -319,7 +319,7 @@ def test_a_map_without_lanes_and_a_scenario_without_agents_are_sound() -> None:
 # severities and profiles
 
 
-CAR = AHEAD  # `play` makes the first actor the self-driving one
+CAR = AHEAD  # the first agent is the self-driving car
 NOISE = [
     (standing_in_the_way, "overlap", Severity.WARNING),
     (standing_over_the_curb, "off_road", Severity.NOTE),
@@ -371,13 +371,13 @@ def test_an_overlap_with_the_self_driving_car_is_a_warning_whichever_is_named_fi
 
 
 @pytest.mark.row("IMP-3")
-def test_a_self_driving_car_that_is_nowhere_is_an_error() -> None:
+def test_an_absent_self_driving_car_is_an_error() -> None:
     (fault,) = faults(with_agent(busy_crossing(), CAR, valid=False), RECORDED)
     assert (fault.rule, fault.severity) == ("presence", Severity.ERROR)
 
 
 @pytest.mark.row("IMP-3")
-def test_the_source_of_a_scenario_decides_about_its_profile() -> None:
+def test_the_source_of_a_scenario_determines_its_profile() -> None:
     scenario = standing_in_the_way()
     assert profile_of(replace(scenario, source="generated")) is GENERATED
     assert [fault.severity for fault in faults(replace(scenario, source="generated"))] == [Severity.ERROR]
@@ -410,7 +410,7 @@ def test_faults_are_counted_by_kind_with_the_most_severe_first() -> None:
     assert counts.describe() == "1 error, 0 warnings, 4 notes"
 
 
-def test_neighbors_count_along_their_ranges_alone() -> None:
+def test_neighbors_count_only_along_their_ranges() -> None:
     assert rules(in_ranges(beyond=0)) == set()
     crossed = neighbors_that_cross()
     short = np.array([[0, 2, 0, 2]] * 2, np.int32)
@@ -418,37 +418,40 @@ def test_neighbors_count_along_their_ranges_alone() -> None:
     assert rules(replace(crossed, map=road_map)) == set()
 
 
-def test_a_point_that_is_there_twice_is_no_kink() -> None:
+def test_a_repeated_point_is_not_a_kink() -> None:
     roads = two_lane_road()
     for name in ("right 0", "right 1"):
         line = roads.lanes[name]
         roads.lanes[name] = np.concatenate([line[:1], line, line[-1:]])
-    assert rules(play(roads, Actor(two_lane_road().line("right 0"), 20, 8.0))) == set()
+    assert rules(make_scenario(roads, Agent(two_lane_road().line("right 0"), 20, 8.0))) == set()
 
 
 # red lights
 
 
-def way_of(*lanes: str, start: float = 60.0, speed: object = 8.0, present: tuple[int, int | None] = (0, None)) -> Actor:
-    return Actor(crossing().line(*lanes), start, speed, present=present)  # type: ignore[arg-type]
+def way_of(*lanes: str, start: float = 60.0, speed: object = 8.0, present: tuple[int, int | None] = (0, None)) -> Agent:
+    return Agent(crossing().line(*lanes), start, speed, present=present)  # type: ignore[arg-type]
 
 
-def test_a_red_light_for_another_way_from_the_same_lane_is_not_passed() -> None:
+def test_a_red_light_for_another_movement_from_the_same_lane_is_not_run() -> None:
     turns_left, goes_ahead = way_of("in 0", "left 0", "out 1", speed=6.0), way_of("in 0", "ahead 0", "out 0")
     lights = {"left 0": RED, "ahead 0": GREEN, "right 0": GREEN}
-    assert rules(play(crossing(), goes_ahead, lights=lights)) == set()
-    assert rules(play(crossing(), turns_left, lights=lights)) == {"red_light"}
+    assert rules(make_scenario(crossing(), goes_ahead, lights=lights)) == set()
+    assert rules(make_scenario(crossing(), turns_left, lights=lights)) == {"red_light"}
 
 
-def test_a_vehicle_that_disappears_before_its_way_shows_is_given_the_benefit_of_the_doubt() -> None:
+def test_a_vehicle_that_disappears_before_its_movement_is_clear_is_not_a_fault() -> None:
     leaves_early = way_of("in 0", "left 0", "out 1", present=(0, 36))
-    assert rules(play(crossing(), leaves_early, lights={"left 0": RED, "ahead 0": GREEN, "right 0": GREEN})) == set()
+    assert (
+        rules(make_scenario(crossing(), leaves_early, lights={"left 0": RED, "ahead 0": GREEN, "right 0": GREEN}))
+        == set()
+    )
     all_red = {"left 0": RED, "ahead 0": RED, "right 0": RED}
-    assert rules(play(crossing(), leaves_early, lights=all_red)) == {"red_light"}
+    assert rules(make_scenario(crossing(), leaves_early, lights=all_red)) == {"red_light"}
 
 
-def test_a_light_that_turns_red_behind_the_front_is_not_passed() -> None:
-    scenario = play(crossing(), way_of("in 0", "ahead 0", "out 0"), lights={"ahead 0": GREEN})
+def test_a_light_that_turns_red_behind_the_front_is_not_run() -> None:
+    scenario = make_scenario(crossing(), way_of("in 0", "ahead 0", "out 0"), lights={"ahead 0": GREEN})
     crosses = int(np.argmax(scenario.positions[0, :, 0] + 2.3 > -12))
     states = scenario.light_states.copy()
     states[0, crosses:] = LightState.STOP
@@ -460,7 +463,7 @@ def test_a_light_that_turns_red_behind_the_front_is_not_passed() -> None:
 
 def test_stopping_at_a_red_light_is_sound() -> None:
     stops = way_of("in 0", speed=8 - sideways((0, 6, 8.0)))
-    assert rules(play(crossing(), stops, lights={"ahead 0": RED})) == set()
+    assert rules(make_scenario(crossing(), stops, lights={"ahead 0": RED})) == set()
 
 
 # conflicting greens
@@ -479,10 +482,10 @@ def test_stopping_at_a_red_light_is_sound() -> None:
         ("right 0", "ahead 2", False),
     ],
 )
-def test_greens_conflict_where_ways_from_different_approaches_cross_or_join(
+def test_greens_conflict_where_lanes_from_different_approaches_cross_or_join(
     one: str, other: str, conflict: bool
 ) -> None:
-    scenario = play(crossing(), way_of("in 3", speed=0.0), lights={one: GREEN, other: LightState.ARROW_GO})
+    scenario = make_scenario(crossing(), way_of("in 3", speed=0.0), lights={one: GREEN, other: LightState.ARROW_GO})
     assert rules(scenario) == ({"conflicting_greens"} if conflict else set())
     states = scenario.light_states.copy()
     states[0, ::2] = states[1, 1::2] = LightState.STOP
@@ -512,7 +515,7 @@ def test_boxes_overlap_when_shapely_says_so(
         assert a.intersection(b).area > 0
     elif depth < -1e-9:
         assert not a.intersects(b)
-        # Separating axes never claim more room than there is.
+        # Separating axes never overestimate the distance.
         assert -depth <= a.distance(b) + 1e-9
 
 
@@ -543,8 +546,8 @@ def test_a_map_with_an_open_edge_has_no_surface() -> None:
 
 def test_pedestrians_may_leave_the_road_and_parked_cars_may_not() -> None:
     roads = two_lane_road()
-    driver = Actor(roads.line("right 0"), 20, 8.0)
+    driver = Agent(roads.line("right 0"), 20, 8.0)
     beside = straight(50, -9, 90, -9)
-    walker = Actor(beside, 0, 1.2, kind=AgentType.PEDESTRIAN, size=(0.6, 0.6, 1.8))
-    assert rules(play(roads, driver, walker)) == set()
-    assert rules(play(roads, driver, Actor(beside, 0, 0.0))) == {"off_road"}
+    walker = Agent(beside, 0, 1.2, kind=AgentType.PEDESTRIAN, size=(0.6, 0.6, 1.8))
+    assert rules(make_scenario(roads, driver, walker)) == set()
+    assert rules(make_scenario(roads, driver, Agent(beside, 0, 0.0))) == {"off_road"}

@@ -1,4 +1,4 @@
-"""What tests of training share."""
+"""Fixtures for tests of training."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Doors: a made-up env in which the second trial can be won by remembering the first, and in no other way.
+"""Doors: an artificial env whose second trial can only be solved by remembering the first.
 
 Each episode hides which of two doors is the right one. A trial: at its first step the agent chooses a door, and gets 1
 for the right one; at its second it is told which that was; then it is away until the trial ends.
@@ -30,7 +30,7 @@ _CHOOSES, _TOLD = LAYOUT["ego"].column("speed"), LAYOUT["ego"].column("accelerat
 
 
 class Doors:
-    """One agent in each world; what a Collector asks of an env, and no more."""
+    """One agent in each world, with the interface that a Collector needs."""
 
     rows_per_world, action_choices = 1, CHOICES
 
@@ -86,7 +86,7 @@ class Doors:
 
 
 def learned(policy: PolicyConfig, ppo: PpoConfig, updates: int, *, trial_steps: int, rows: int = 256) -> PolicyNetwork:
-    """A policy that was trained at the doors by the trainer's own collector and learner."""
+    """Train a policy on the doors, with the real collector and learner."""
     made = PolicyNetwork(policy, LAYOUT, CHOICES, seed=1)
     env: Any = Doors(rows, trial_steps)
     collector = Collector(env, made, ppo, CoplayerNetworks(()), seed=1)
@@ -99,7 +99,7 @@ def learned(policy: PolicyConfig, ppo: PpoConfig, updates: int, *, trial_steps: 
 
 @torch.no_grad()
 def won(policy: PolicyNetwork, *, trial_steps: int, forgets: bool = False, rows: int = 400) -> list[float]:
-    """The share of right choices in each trial of other episodes; forgets: memory is cleared after each trial."""
+    """Return the share of right choices in each trial of new episodes; forgets: memory is cleared after each trial."""
     env = Doors(rows, trial_steps, seed=1_000)
     env.reset()
     memory, keys = policy.memory(rows), noise.keys_of(1_000, torch.arange(rows))

@@ -1,4 +1,4 @@
-"""Journal: what a trainer's env showed, was given and said, step by step, as copies."""
+"""A journal: copies of the observations, actions and signals of a trainer's env."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from roadworthy.training.loop import Trainer
 
 
 class Step(NamedTuple):
-    """One step of R rows: first what was before it, then what came of it."""
+    """One step of R rows: first the state before it, then its results."""
 
     observations: Tensor  # (R, S)
     active: Tensor  # (R,)
@@ -28,7 +28,7 @@ class Step(NamedTuple):
 
 
 class Journal:
-    """Stands between a collector and its env."""
+    """Wraps the env of a collector."""
 
     def __init__(self, made: Trainer) -> None:
         self.steps: list[Step] = []

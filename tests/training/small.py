@@ -1,4 +1,4 @@
-"""Small training runs for tests: four worlds of four cars, some of which are soon at their goals."""
+"""Small training runs for tests: four worlds of four cars, some of which reach their goals early."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def streets(path: Path) -> Pack:
 
 
 def sim(trials: int = 1, ego_share: float = 1.0, **keys: Any) -> SimConfig:
-    """Who is at the goal leaves; who leaves the road or touches another is taken away."""
+    """Agents leave at the goal, and are removed when they leave the road or collide."""
     return replace(
         SimConfig(
             episode=EpisodeConfig(trials, TRIAL_STEPS),
@@ -75,13 +75,13 @@ def config(
 ) -> TrainConfig:
     """A run of some updates; keys of PpoConfig go there, all others to TrainConfig."""
     of_ppo = {name: keys.pop(name) for name in list(keys) if name in PpoConfig.__dataclass_fields__}
-    ppo = PpoConfig(**{"horizon": HORIZON, "minibatches": 2, "learning_rate": 3e-3, **of_ppo})
+    ppo = PpoConfig(**{"horizon": HORIZON, "num_minibatches": 2, "learning_rate": 3e-3, **of_ppo})
     settings = {"worlds": 4, "steps": 400, "threads": 1, "checkpoint_interval": 2, **keys}
     return TrainConfig(env=env or sim(), policy=policy or network(core), ppo=ppo, **settings)
 
 
 def trainer(settings: TrainConfig, pack: Pack | Path, folder: Path, *, is_strong: bool = True) -> Trainer:
-    """A trainer whose policy, unless it is to stay as it is, has weights that let everything show in its outputs."""
+    """Make a trainer; by default its policy has weights large enough for every input to show in the outputs."""
     made = Trainer(settings, pack, folder)
     if is_strong:
         strengthened(made.policy)

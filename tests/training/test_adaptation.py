@@ -1,4 +1,4 @@
-"""What is seen in one trial is used in the next: the learner finds that out by itself, with memory and not without."""
+"""The learner learns to use in a trial what it observed in the trial before, with memory and not without."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def segment(seed: int, **given: Tensor) -> dict[str, Any]:
         "final_values": torch.where(not_done, 0.0, numbers(ROWS, STEPS)),
         "not_done": not_done,
         "ratios": numbers(ROWS, STEPS).exp(),
-        "discount": 0.9 + 0.1 * torch.rand(ROWS, STEPS, generator=generator),
+        "gamma": 0.9 + 0.1 * torch.rand(ROWS, STEPS, generator=generator),
     }
     return made | given
 
@@ -46,7 +46,7 @@ def by_a_loop(part: dict[str, Any], config: PpoConfig) -> NDArray[np.float64]:
             for t in range(first, STEPS):
                 following = told["values"][row, t + 1] if t + 1 < STEPS else told["last_values"][row]
                 future = following if told["not_done"][row, t] else told["final_values"][row, t]
-                discount, ratio = told["discount"][row, t], told["ratios"][row, t]
+                discount, ratio = told["gamma"][row, t], told["ratios"][row, t]
                 error = told["rewards"][row, t] + discount * future - told["values"][row, t]
                 out[row, first] += weight * min(ratio, config.vtrace_rho_clip) * error
                 if not told["not_done"][row, t]:
@@ -58,7 +58,7 @@ def by_a_loop(part: dict[str, Any], config: PpoConfig) -> NDArray[np.float64]:
 @pytest.mark.row("PPO-1")
 @pytest.mark.parametrize("config", [PpoConfig(), PpoConfig(vtrace_rho_clip=1.7, vtrace_c_clip=0.6, gae_lambda=0.5)])
 @pytest.mark.parametrize("seed", range(3))
-def test_advantages_are_those_of_a_plain_loop(config: PpoConfig, seed: int) -> None:
+def test_advantages_equal_a_plain_loop(config: PpoConfig, seed: int) -> None:
     part = segment(seed)
     np.testing.assert_allclose(
         estimate_advantages(**part, config=config), by_a_loop(part, config), rtol=1e-4, atol=1e-5
@@ -66,7 +66,7 @@ def test_advantages_are_those_of_a_plain_loop(config: PpoConfig, seed: int) -> N
 
 
 @pytest.mark.row("PPO-1")
-def test_ratios_above_the_clip_count_as_the_clip_and_those_below_as_they_are() -> None:
+def test_ratios_above_the_limit_count_as_the_limit() -> None:
     config = PpoConfig(vtrace_rho_clip=1.0, vtrace_c_clip=1.0)
     one, five, half = (
         estimate_advantages(**segment(1, ratios=torch.full((ROWS, STEPS), ratio)), config=config)
@@ -77,7 +77,7 @@ def test_ratios_above_the_clip_count_as_the_clip_and_those_below_as_they_are() -
 
 
 @pytest.mark.row("PPO-2")
-def test_nothing_behind_the_end_of_a_chain_reaches_what_lies_before_it() -> None:
+def test_nothing_after_the_end_of_a_chain_changes_advantages_before_it() -> None:
     part = segment(2)
     part["not_done"][:, 5] = False
     spoiled = {name: value.clone() for name, value in part.items()}
@@ -89,12 +89,12 @@ def test_nothing_behind_the_end_of_a_chain_reaches_what_lies_before_it() -> None
 
 
 @pytest.mark.row("PPO-2")
-def test_the_final_value_counts_where_a_chain_ends_and_nowhere_else() -> None:
+def test_the_final_value_counts_only_where_a_chain_ends() -> None:
     part = segment(3)
     ends = ~part["not_done"]
     raised = part | {"final_values": part["final_values"] + torch.where(ends, 1.0, 0.0)}
     ignored = part | {"final_values": part["final_values"] + torch.where(ends, 0.0, 1.0)}
     plain, more, same = (estimate_advantages(**one, config=PpoConfig()) for one in (part, raised, ignored))
     assert torch.equal(plain, same)
-    expected = (part["ratios"].clamp(max=1.0) * part["discount"])[ends]
+    expected = (part["ratios"].clamp(max=1.0) * part["gamma"])[ends]
     torch.testing.assert_close((more - plain)[ends], expected, rtol=1e-4, atol=1e-4)

@@ -1,4 +1,4 @@
-"""Co-players: who drives them, with which memory, and that the learner does not learn from them."""
+"""Co-players: which policies control them, with which memory, and that they do not count in losses."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def driven_alone(path: Path, numbers: list[int], made: Trainer, journal: Journal
 
 @pytest.mark.row("PPO-3")
 @pytest.mark.parametrize("drivers", [{0: [0]}, {0: [0, 2], 1: [1]}])
-def test_each_partner_drives_its_rows_as_it_would_alone_with_its_own_memory_and_layout(
+def test_each_partner_acts_as_it_would_alone_with_its_own_memory_and_layout(
     drivers: dict[int, list[int]], partners: tuple[Path, Path, Path], pack: Pack, tmp_path: Path
 ) -> None:
     """Memory is kept between trials and cleared with episodes, or else some action would be another."""
@@ -88,7 +88,7 @@ def test_each_partner_drives_its_rows_as_it_would_alone_with_its_own_memory_and_
 
 
 @pytest.mark.row("PPO-3")
-def test_there_is_one_forward_per_distinct_content_however_many_worlds_and_partners(
+def test_there_is_one_forward_pass_per_distinct_checkpoint(
     partners: tuple[Path, Path, Path], pack: Pack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[Path] = []
@@ -113,7 +113,7 @@ def test_there_is_one_forward_per_distinct_content_however_many_worlds_and_partn
 
 
 @pytest.mark.row("PPO-3")
-def test_partners_are_compiled_where_the_policy_is(
+def test_partners_are_compiled_if_the_policy_is(
     partners: tuple[Path, Path, Path], pack: Pack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compiled: list[Any] = []
@@ -125,7 +125,7 @@ def test_partners_are_compiled_where_the_policy_is(
 
 
 @pytest.mark.row("PPO-3")
-def test_nobody_learns_from_the_steps_of_co_players(
+def test_steps_of_co_players_do_not_count_in_the_loss(
     partners: tuple[Path, Path, Path], pack: Pack, tmp_path: Path
 ) -> None:
     results = []
@@ -157,7 +157,7 @@ def test_figures_and_steps_are_of_egos_only(partners: tuple[Path, Path, Path], p
 
 
 @pytest.mark.row("PPO-3")
-def test_a_file_that_was_replaced_is_read_again_and_the_other_partner_remembers_what_it_did(
+def test_a_replaced_file_is_read_again_and_other_partners_keep_their_memory(
     partners: tuple[Path, Path, Path], pack: Pack, tmp_path: Path
 ) -> None:
     lstm, transformer, _ = partners
@@ -190,7 +190,7 @@ def test_a_file_that_was_replaced_is_read_again_and_the_other_partner_remembers_
 
 
 @pytest.mark.row("PPO-3")
-def test_while_a_file_is_missing_or_damaged_the_partner_that_was_read_stays(partners: tuple[Path, Path, Path]) -> None:
+def test_a_partner_stays_while_its_file_is_missing_or_damaged(partners: tuple[Path, Path, Path]) -> None:
     coplayers = CoplayerNetworks(partners[:2])
     weights = (partners[0] / WEIGHTS).read_bytes()
     (partners[0] / WEIGHTS).unlink()
@@ -206,14 +206,14 @@ def test_while_a_file_is_missing_or_damaged_the_partner_that_was_read_stays(part
 
 
 @pytest.mark.row("PPO-3")
-def test_a_partner_with_other_actions_is_refused_by_name(pack: Pack, tmp_path: Path) -> None:
+def test_a_partner_with_different_actions_is_an_error_that_names_it(pack: Pack, tmp_path: Path) -> None:
     path = save_policy(tmp_path / "jerky", small_policy("mlp", choices=(4, 3), observe=LITTLE))
     with pytest.raises(UsageError, match=r"jerky chooses among \(4, 3\), the env among \(7, 13\)"):
         trainer(with_partners(path), pack, tmp_path)
 
 
 @pytest.mark.row("PPO-3")
-def test_where_a_file_is_replaced_by_a_partner_that_does_not_fit_the_one_before_stays(
+def test_a_partner_stays_if_its_file_is_replaced_by_one_that_does_not_fit(
     partners: tuple[Path, Path, Path], pack: Pack, tmp_path: Path
 ) -> None:
     told: list[str] = []
@@ -244,14 +244,14 @@ def test_a_partner_may_be_a_baseline() -> None:
     assert CoplayerNetworks(["baseline:town"]).distinct == 1
 
 
-def test_partners_without_anybody_to_drive_are_refused() -> None:
+def test_partners_without_co_players_are_an_error() -> None:
     with pytest.raises(ConfigError, match="ego_share is 1: there is nobody for them to drive"):
         config(coplayers=CoplayerConfig(("some",)))
 
 
 @pytest.mark.row("PPO-3")
 @pytest.mark.row("LOG-1")
-def test_a_row_s_averages_are_over_the_episodes_in_which_it_was_an_ego(
+def test_averages_of_a_row_are_over_the_episodes_in_which_it_was_an_ego(
     partners: tuple[Path, Path, Path], pack: Pack, tmp_path: Path
 ) -> None:
     """Roles are drawn anew with each episode: what a co-player did in a row is no figure of the ego that follows."""

@@ -1,4 +1,4 @@
-"""The learning curve: what it shows of a log, and what it makes of a short or an empty one."""
+"""The learning curve of complete, short and empty logs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def write_log(path: Path, lines: list[dict[str, Any]]) -> Path:
 
 
 def update(k: int, **figures: float | None) -> dict[str, Any]:
-    losses = {"entropy": 3.0 - 0.01 * k, "explained_variance": -0.5 + 0.01 * k, "value": 1.0 / (1 + k)}
+    losses = {"entropy": 3.0 - 0.01 * k, "explained_variance": -0.5 + 0.01 * k, "value_loss": 1.0 / (1 + k)}
     return {"step": 1000 * k, "steps_per_s": 5e4, "losses": losses, "figures": figures}
 
 
@@ -71,9 +71,7 @@ def test_runs_with_several_trials_have_curves_of_each_in_their_order(
     assert told == [name.replace("_", " ") for name in names]
 
 
-def test_a_log_without_a_line_gives_a_picture_that_says_so(
-    drawn: list[matplotlib.figure.Figure], tmp_path: Path
-) -> None:
+def test_an_empty_log_gives_a_picture_that_says_so(drawn: list[matplotlib.figure.Figure], tmp_path: Path) -> None:
     draw_curve(write_log(tmp_path / "p", []), tmp_path / "c.png")
     assert {panel.texts[0].get_text() for panel in drawn[0].axes} == {"no data yet"}
 

@@ -1,4 +1,4 @@
-"""Grids of runs: which they are, that one that fails stops no other, and that a grid goes on where it stopped."""
+"""Grids of runs: their combinations, failures and resuming."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def statuses(points: Sequence[Point], out: Path) -> list[Status]:
 def test_a_grid_has_every_combination_of_any_keys() -> None:
     points = grid("policy.core=mlp,lstm", "seed=1,2,3", "env.reward.collision=-1.0,[-2.0, -0.5]")
     assert len(points) == 12
-    assert [(p.config.policy.core.value, p.config.seed) for p in points[::2]] == [
+    assert [(p.config.policy.core, p.config.seed) for p in points[::2]] == [
         (core, seed) for core in ("mlp", "lstm") for seed in (1, 2, 3)
     ]
     assert [p.config.env.reward.collision for p in points[:2]] == [-1.0, (-2.0, -0.5)]
     assert len({point.name for point in points}) == 12
 
 
-def test_a_run_s_name_does_not_depend_on_what_else_the_grid_holds() -> None:
+def test_the_name_of_a_run_does_not_depend_on_the_other_runs_of_the_grid() -> None:
     assert [p.name for p in grid("seed=1,2", "ppo.clip_coef=0.1")] == [
         "seed=1,ppo.clip_coef=0.1",
         "seed=2,ppo.clip_coef=0.1",
@@ -60,14 +60,14 @@ def test_a_run_s_name_does_not_depend_on_what_else_the_grid_holds() -> None:
         (["seed=1,x"], "--grid: seed is 'x'"),
     ],
 )
-def test_a_wrong_grid_is_refused_before_any_run(axes: list[str], told: str) -> None:
+def test_a_wrong_grid_is_an_error_before_any_run(axes: list[str], told: str) -> None:
     with pytest.raises(ConfigError) as caught:
         grid(*axes)
     assert told in str(caught.value)
 
 
 @pytest.mark.row("PPO-7")
-def test_runs_are_made_one_after_another_and_a_failure_is_a_line_of_the_table(pack: Pack, tmp_path: Path) -> None:
+def test_runs_follow_each_other_and_a_failure_is_a_line_of_the_table(pack: Pack, tmp_path: Path) -> None:
     points = grid("ppo.num_minibatches=1,2", "seed=1,2")
 
     def run(point: Point, folder: Path) -> None:
@@ -107,7 +107,7 @@ def test_runs_are_made_one_after_another_and_a_failure_is_a_line_of_the_table(pa
 
 
 @pytest.mark.row("PPO-7")
-def test_a_grid_that_was_stopped_goes_on_where_it_was(pack: Pack, tmp_path: Path) -> None:
+def test_a_stopped_grid_resumes(pack: Pack, tmp_path: Path) -> None:
     points = grid("seed=1,2,3")
     made: list[Any] = []
 
@@ -125,7 +125,7 @@ def test_a_grid_that_was_stopped_goes_on_where_it_was(pack: Pack, tmp_path: Path
     assert made[made_before].update == made[made_before - 1].update + 1
 
 
-def test_a_finished_run_with_another_config_is_not_taken_for_this_one(pack: Pack, tmp_path: Path) -> None:
+def test_a_finished_run_with_a_different_config_does_not_count_as_complete(pack: Pack, tmp_path: Path) -> None:
     points = grid("seed=1")
     other = read_grid(["seed=1"], [Layer("config", plain(config(steps=150, clip_coef=0.4)))])
     run_training(other[0].config, pack.path, tmp_path / points[0].name)

@@ -1,4 +1,4 @@
-"""The learner: what counts in a loss, what is stored, and which rows are dealt."""
+"""The learner: masks of losses, stored ratios and values, and minibatches."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def garbage(segment: Segment) -> Segment:
 
 
 class Listener:
-    """Stands between a learner and its loss, and keeps what it was given and what came back."""
+    """Wraps the loss of a learner and records its arguments and results."""
 
     def __init__(self, made: Trainer) -> None:
         self.given: list[tuple[Any, ...]] = []
@@ -58,7 +58,7 @@ class Listener:
 @pytest.mark.row("PPO-2")
 @pytest.mark.parametrize("priority", [0.0, 0.7])
 @pytest.mark.parametrize("core", CORES)
-def test_inactive_steps_change_no_weight_no_figure_and_nothing_that_is_stored(
+def test_inactive_steps_change_no_weight_no_loss_and_no_stored_value(
     core: str, priority: float, pack: Pack, tmp_path: Path
 ) -> None:
     settings = config(core, env=sim(3), prio_alpha=priority, update_epochs=2)
@@ -93,7 +93,7 @@ def test_the_ratios_and_values_of_steps_that_count_are_stored(pack: Pack, tmp_pa
 
 
 @pytest.mark.row("PPO-2")
-def test_advantages_are_normalised_over_the_steps_that_count(pack: Pack, tmp_path: Path) -> None:
+def test_advantages_are_normalized_over_the_steps_that_count(pack: Pack, tmp_path: Path) -> None:
     made = trainer(config(env=sim(3, ego_share=0.5)), pack, tmp_path)
     heard = Listener(made)
     made.learner.update(made.collector.collect(), 0, RATE)
@@ -137,7 +137,7 @@ def plain_loss(part: Segment, logits: Tensor, values: Tensor, normal: Tensor, re
 
 @pytest.mark.row("PPO-1")
 @pytest.mark.row("PPO-2")
-def test_the_loss_is_that_of_a_plain_loop_over_the_steps_that_count(pack: Pack, tmp_path: Path) -> None:
+def test_the_loss_equals_a_plain_loop_over_the_steps_that_count(pack: Pack, tmp_path: Path) -> None:
     """With ratios, values and entropy weights that differ from step to step."""
     policy = network(conditioning=ConditioningConfig(ent_coef=(0.0, 0.1)))
     settings = config(env=sim(3, ego_share=0.5), policy=policy, num_minibatches=1, vf_coef=0.7, vf_clip_coef=0.3)
@@ -163,7 +163,7 @@ def test_the_loss_is_that_of_a_plain_loop_over_the_steps_that_count(pack: Pack, 
 
 
 @pytest.mark.row("PPO-3")
-def test_a_discount_that_is_a_trait_is_the_row_s_own(pack: Pack, tmp_path: Path) -> None:
+def test_each_row_has_the_discount_that_it_is_conditioned_on(pack: Pack, tmp_path: Path) -> None:
     policy = network("mlp", conditioning=ConditioningConfig(gamma=(0.5, 0.9)))
     made = trainer(config(policy=policy), pack, tmp_path)
     batch = made.collector.collect()
@@ -175,7 +175,7 @@ def test_a_discount_that_is_a_trait_is_the_row_s_own(pack: Pack, tmp_path: Path)
 
 
 @pytest.mark.row("PPO-2")
-def test_a_row_that_is_inactive_throughout_gives_no_nan(pack: Pack, tmp_path: Path) -> None:
+def test_rows_that_are_never_active_give_no_nan(pack: Pack, tmp_path: Path) -> None:
     for core in CORES:
         made = trainer(config(core), pack, tmp_path)
         batch = made.collector.collect()
@@ -193,7 +193,7 @@ def dealt_rows(made: Trainer, segment: Segment, advantages: Tensor) -> list[list
 
 @pytest.mark.row("PPO-1")
 @pytest.mark.parametrize("minibatches", [1, 3, 16])
-def test_a_pass_takes_every_row_once_even_if_they_can_t_be_dealt_evenly(
+def test_an_epoch_takes_every_row_once_even_if_minibatches_differ_in_size(
     minibatches: int, pack: Pack, tmp_path: Path
 ) -> None:
     made = trainer(config(num_minibatches=minibatches), pack, tmp_path)
@@ -206,7 +206,7 @@ def test_a_pass_takes_every_row_once_even_if_they_can_t_be_dealt_evenly(
 
 
 @pytest.mark.row("PPO-1")
-def test_with_priority_rows_are_drawn_by_the_sizes_of_their_advantages(pack: Pack, tmp_path: Path) -> None:
+def test_prioritized_rows_are_drawn_by_the_sizes_of_their_advantages(pack: Pack, tmp_path: Path) -> None:
     power = 0.5
     made = trainer(config(num_minibatches=1, prio_alpha=power), pack, tmp_path)
     segment = made.collector.collect().segment
@@ -223,7 +223,7 @@ def test_with_priority_rows_are_drawn_by_the_sizes_of_their_advantages(pack: Pac
 
 
 @pytest.mark.row("PPO-1")
-def test_a_row_that_is_drawn_twice_in_a_pass_learns_the_same_returns_twice(pack: Pack, tmp_path: Path) -> None:
+def test_a_row_that_is_drawn_twice_in_an_epoch_has_the_same_returns_twice(pack: Pack, tmp_path: Path) -> None:
     """Its values are written anew between the two; returns made of old advantages and new values are of neither."""
     made = trainer(config(num_minibatches=4, prio_alpha=20.0), pack, tmp_path)
     batch = made.collector.collect()
@@ -238,7 +238,7 @@ def test_a_row_that_is_drawn_twice_in_a_pass_learns_the_same_returns_twice(pack:
 
 @pytest.mark.row("PPO-1")
 @pytest.mark.parametrize("core", CORES)
-def test_what_is_rewarded_becomes_likely(core: str, pack: Pack, tmp_path: Path) -> None:
+def test_rewarded_actions_become_likely(core: str, pack: Pack, tmp_path: Path) -> None:
     made = trainer(config(core, learning_rate=1e-2), pack, tmp_path, is_strong=False)
     shares = []
     for number in range(20):

@@ -62,7 +62,7 @@ def learner(shards: int, priority: float) -> Learner:
 
 @pytest.mark.row("PPO-1")
 @pytest.mark.parametrize("priority", [0.0, 0.8])
-def test_minibatches_take_of_each_shard_what_a_process_with_that_shard_alone_takes(priority: float) -> None:
+def test_minibatches_take_from_each_shard_what_its_own_process_would_take(priority: float) -> None:
     rows = 14
     whole = make_segment(4, rows, 1, 2, 0, torch.device("cpu"), torch.float32)
     whole.loss_mask.fill_(True)
@@ -77,19 +77,19 @@ def test_minibatches_take_of_each_shard_what_a_process_with_that_shard_alone_tak
 
 
 @pytest.mark.parametrize("shards", [3, 8])
-def test_worlds_that_shards_can_t_share_are_refused(shards: int, pack: Pack, tmp_path: Path) -> None:
+def test_worlds_that_shards_cannot_share_equally_are_an_error(shards: int, pack: Pack, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=rf"worlds is 4 and ppo\.shards {shards}, with 1 processes"):
         Trainer(config(shards=shards), pack, tmp_path)
 
 
-def test_more_minibatches_than_rows_are_refused(pack: Pack, tmp_path: Path) -> None:
+def test_more_minibatches_than_rows_are_an_error(pack: Pack, tmp_path: Path) -> None:
     settings: TrainConfig = config(num_minibatches=16)
     Trainer(settings, pack, tmp_path)
     with pytest.raises(ConfigError, match=r"ppo\.num_minibatches is 17, but there are only 16 rows; lower it"):
         Trainer(replace(settings, ppo=replace(settings.ppo, num_minibatches=17)), pack, tmp_path)
 
 
-def test_one_gpu_for_several_processes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_gpu_for_several_processes_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(ConfigError, match="device is 'cuda:1' with 2 processes, of which each has a GPU of its own"):
         Processes("cuda:1")

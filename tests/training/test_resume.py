@@ -1,4 +1,4 @@
-"""Going on: the same bytes as without a break, wherever it came, and what becomes of damage."""
+"""Resuming: the same bytes as without an interruption, and damaged checkpoints."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tests.training.small import checkpoints_in, command_of, config, network, si
 
 
 class Died(Exception):
-    """Stands for the end of a process at any place."""
+    """Simulates the death of a process."""
 
 
 def dying_at(update: int) -> Callable[[Progress], None]:
@@ -46,7 +46,7 @@ def dying_at(update: int) -> Callable[[Progress], None]:
 
 
 def run(settings: TrainConfig, pack: Pack, folder: Path, **keys: Any) -> bytes:
-    """Train to the end, or on to it; the bytes of the last checkpoint."""
+    """Train or resume to the end; return the bytes of the last checkpoint."""
     return policy_bytes(run_training(settings, pack.path, folder, **keys))
 
 
@@ -66,7 +66,7 @@ def updates(folder: Path) -> list[int]:
 
 
 def everything(tmp_path: Path, core: str) -> TrainConfig:
-    """All that there is to remember: a partner with memory, conditioning, a curriculum, several passes, priority."""
+    """All features with state: a partner with memory, conditioning, a curriculum, several epochs, priorities."""
     partner = tmp_path / "partner"
     if not partner.exists():
         save_policy(partner, small_policy("lstm", observe=sim().observe))
@@ -91,7 +91,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(pack: Pack, 
 
 @pytest.mark.row("PPO-4")
 @pytest.mark.parametrize("core", CORES)
-def test_a_run_that_died_goes_on_to_the_same_bytes(core: str, pack: Pack, tmp_path: Path) -> None:
+def test_a_run_that_died_resumes_to_the_same_bytes(core: str, pack: Pack, tmp_path: Path) -> None:
     settings = everything(tmp_path, core)
     whole = run(settings, pack, tmp_path / "whole")
     last = updates(tmp_path / "whole")[-1]
@@ -104,7 +104,7 @@ def test_a_run_that_died_goes_on_to_the_same_bytes(core: str, pack: Pack, tmp_pa
 
 
 @pytest.mark.row("PPO-4")
-def test_a_run_that_was_stopped_goes_on_to_the_same_bytes(pack: Pack, tmp_path: Path) -> None:
+def test_a_run_that_was_stopped_resumes_to_the_same_bytes(pack: Pack, tmp_path: Path) -> None:
     settings = everything(tmp_path, "mlp")
     whole = run(settings, pack, tmp_path / "whole")
     for count in (1, 2, 3):  # updates in each go
@@ -117,7 +117,7 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_bytes(pack: Pack, tmp_path: 
 
 
 @pytest.mark.row("PPO-4")
-def test_a_process_that_is_killed_goes_on_to_the_same_bytes(pack: Pack, tmp_path: Path) -> None:
+def test_a_killed_process_resumes_to_the_same_bytes(pack: Pack, tmp_path: Path) -> None:
     settings = config("lstm", env=sim(2), steps=3000, scenarios=str(pack.path))
     folder = tmp_path / "killed"
     process = subprocess.Popen([sys.executable, *command_of(settings, tmp_path), "--out", str(folder)])
@@ -137,7 +137,7 @@ def test_a_process_that_is_killed_goes_on_to_the_same_bytes(pack: Pack, tmp_path
     assert killed == run(settings, pack, tmp_path / "whole")
 
 
-def test_what_a_partner_remembers_is_dropped_if_its_file_was_replaced_meanwhile(pack: Pack, tmp_path: Path) -> None:
+def test_a_partner_whose_file_was_replaced_resumes_with_an_empty_memory(pack: Pack, tmp_path: Path) -> None:
     settings = everything(tmp_path, "mlp")
     with pytest.raises(Died):
         run_training(settings, pack.path, tmp_path / "run", report=dying_at(3))
@@ -147,7 +147,7 @@ def test_what_a_partner_remembers_is_dropped_if_its_file_was_replaced_meanwhile(
 
 @pytest.mark.row("PPO-4")
 @pytest.mark.parametrize("name", [WEIGHTS, ABOUT, TENSORS])
-def test_a_damaged_checkpoint_is_named_and_the_one_before_it_taken(name: str, pack: Pack, tmp_path: Path) -> None:
+def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(name: str, pack: Pack, tmp_path: Path) -> None:
     settings = config(env=sim(2))
     whole = run(settings, pack, tmp_path / "whole")
     folder = tmp_path / "run"
@@ -163,7 +163,7 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_it_taken(name: str, pa
 
 
 @pytest.mark.row("PPO-4")
-def test_where_all_checkpoints_are_damaged_nothing_is_begun_anew_unasked(pack: Pack, tmp_path: Path) -> None:
+def test_a_run_whose_checkpoints_are_all_damaged_does_not_restart_by_itself(pack: Pack, tmp_path: Path) -> None:
     settings = config(steps=100)
     checkpoint = run_training(settings, pack.path, tmp_path)
     for path in checkpoints_in(tmp_path):
@@ -173,7 +173,7 @@ def test_where_all_checkpoints_are_damaged_nothing_is_begun_anew_unasked(pack: P
     assert checkpoint.exists()
 
 
-def test_a_folder_with_another_config_is_refused_and_the_keys_named(pack: Pack, tmp_path: Path) -> None:
+def test_a_folder_with_a_different_config_is_an_error_that_names_the_keys(pack: Pack, tmp_path: Path) -> None:
     run_training(config(steps=100), pack.path, tmp_path)
     before = sorted(path.name for path in tmp_path.rglob("*"))
     with pytest.raises(CheckpointError) as caught:
@@ -184,7 +184,7 @@ def test_a_folder_with_another_config_is_refused_and_the_keys_named(pack: Pack, 
 
 
 @pytest.mark.row("PPO-4")
-def test_a_run_can_be_trained_on_with_more_steps(pack: Pack, tmp_path: Path) -> None:
+def test_a_finished_run_continues_with_more_steps(pack: Pack, tmp_path: Path) -> None:
     """With a learning rate that does not fall, to the same bytes as if all had been asked for at once."""
     settings = config("lstm", env=sim(2), steps=500, learning_rate=1e-3, final_learning_rate=1e-3)
     whole = run(settings, pack, tmp_path / "whole")
@@ -197,9 +197,7 @@ def test_a_run_can_be_trained_on_with_more_steps(pack: Pack, tmp_path: Path) -> 
     assert json.loads((folder / "config.json").read_text())["steps"] == 500
 
 
-def test_of_two_trainers_in_a_folder_the_second_is_refused_and_the_first_not_disturbed(
-    pack: Pack, tmp_path: Path
-) -> None:
+def test_a_second_trainer_in_a_folder_is_refused_and_does_not_disturb_the_first(pack: Pack, tmp_path: Path) -> None:
     settings = config()
     refused: list[str] = []
 
@@ -218,13 +216,13 @@ def test_of_two_trainers_in_a_folder_the_second_is_refused_and_the_first_not_dis
     assert run(settings, pack, tmp_path / "run") == first  # who is done leaves no lock
 
 
-def test_a_run_that_could_not_begin_leaves_nothing(pack: Pack, tmp_path: Path) -> None:
+def test_a_run_that_cannot_start_leaves_no_folder(pack: Pack, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"ppo\.num_minibatches is 99"):
         run_training(config(num_minibatches=99), pack.path, tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
-def test_a_new_run_sets_the_old_one_aside_and_keeps_its_own_checkpoints(pack: Pack, tmp_path: Path) -> None:
+def test_a_new_run_moves_the_old_one_and_keeps_its_own_checkpoints(pack: Pack, tmp_path: Path) -> None:
     """Older checkpoints with more steps would be taken for this run's newest, and its own be pruned as old ones."""
     long, short = config(steps=400, keep=1), config(steps=100, keep=1, seed=3)
     old = policy_bytes(run_training(long, pack.path, tmp_path))
@@ -236,7 +234,7 @@ def test_a_new_run_sets_the_old_one_aside_and_keeps_its_own_checkpoints(pack: Pa
     assert run_training(short, pack.path, tmp_path) == checkpoint
 
 
-def test_only_the_newest_checkpoints_are_kept(pack: Pack, tmp_path: Path) -> None:
+def test_only_the_newest_checkpoints_and_the_best_one_are_kept(pack: Pack, tmp_path: Path) -> None:
     settings = config(checkpoint_interval=1, keep=2)
     last = run_training(settings, pack.path, tmp_path)
     kept = checkpoints_in(tmp_path)
@@ -246,14 +244,14 @@ def test_only_the_newest_checkpoints_are_kept(pack: Pack, tmp_path: Path) -> Non
 
 
 @pytest.mark.row("PPO-4")
-def test_a_finished_run_that_is_called_again_leaves_its_checkpoint_alone(pack: Pack, tmp_path: Path) -> None:
+def test_calling_a_finished_run_again_does_not_rewrite_its_checkpoint(pack: Pack, tmp_path: Path) -> None:
     first = run_training(config(), pack.path, tmp_path / "run").stat()
     again = run_training(config(), pack.path, tmp_path / "run").stat()
     assert (again.st_ino, again.st_mtime_ns) == (first.st_ino, first.st_mtime_ns)
 
 
 @pytest.mark.row("PPO-4")
-def test_a_pack_that_was_replaced_is_noticed_where_a_run_goes_on(pack: Pack, tmp_path: Path) -> None:
+def test_a_replaced_pack_is_an_error_when_a_run_resumes(pack: Pack, tmp_path: Path) -> None:
     path = tmp_path / "mine.pack"
     path.write_bytes(pack.path.read_bytes())
     run_training(config(), path, tmp_path / "run")
@@ -264,7 +262,7 @@ def test_a_pack_that_was_replaced_is_noticed_where_a_run_goes_on(pack: Pack, tmp
 
 
 @pytest.mark.row("PPO-4")
-def test_weights_that_are_lost_end_the_run_and_are_not_saved(pack: Pack, tmp_path: Path) -> None:
+def test_weights_that_are_not_finite_end_the_run_and_are_not_saved(pack: Pack, tmp_path: Path) -> None:
     made, seen = trainer(config(steps=4000, checkpoint_interval=1), pack, tmp_path), []
     made.run(seen.append, lambda: len(seen) == 2)
     kept = checkpoints_in(tmp_path)
@@ -279,7 +277,7 @@ def test_weights_that_are_lost_end_the_run_and_are_not_saved(pack: Pack, tmp_pat
 
 
 @pytest.mark.row("PPO-6")
-def test_where_worlds_are_not_kept_they_begin_anew_and_get_out_of_step_again(
+def test_worlds_that_are_not_saved_start_again_and_are_staggered_again(
     pack: Pack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(resume, "_keeps_worlds", lambda trainer: False)  # as on a GPU
@@ -299,7 +297,7 @@ def test_where_worlds_are_not_kept_they_begin_anew_and_get_out_of_step_again(
 
 @pytest.mark.row("TRIAL-8")
 @pytest.mark.row("PPO-6")
-def test_a_stage_of_the_curriculum_goes_on_with_the_next_episodes_and_draws(pack: Pack, tmp_path: Path) -> None:
+def test_a_stage_of_the_curriculum_continues_with_the_next_episodes_and_draws(pack: Pack, tmp_path: Path) -> None:
     made = trainer(
         config(env=sim(3), policy=network(conditioning=ConditioningConfig(gamma=(0.9, 0.99)))), pack, tmp_path
     )
@@ -319,7 +317,7 @@ def test_a_stage_of_the_curriculum_goes_on_with_the_next_episodes_and_draws(pack
     assert not made.collector.collect().was_reset.all()
 
 
-def test_all_cores_are_all_cores_whatever_a_run_before_has_taken(pack: Pack, tmp_path: Path) -> None:
+def test_zero_threads_means_all_cores_even_after_a_run_with_fewer(pack: Pack, tmp_path: Path) -> None:
     before = torch.get_num_threads()
     try:
         trainer(config(threads=1), pack, tmp_path / "one")
@@ -329,7 +327,7 @@ def test_all_cores_are_all_cores_whatever_a_run_before_has_taken(pack: Pack, tmp
         torch.set_num_threads(before)
 
 
-def test_two_that_write_the_same_file_at_once_are_not_in_each_other_s_way(tmp_path: Path) -> None:
+def test_two_processes_can_write_the_same_table_at_once(tmp_path: Path) -> None:
     code = f"""
 from functools import partial
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a collector writes down, against what its env said."""
+"""Segments of a collector, compared with the signals of its env."""
 
 from __future__ import annotations
 

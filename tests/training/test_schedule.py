@@ -18,7 +18,7 @@ from tests.training.small import config, sim, trainer
 STAGES = (TrialsStage(0.0, 1), TrialsStage(0.3, 2), TrialsStage(0.6, 3))
 
 
-def test_the_learning_rate_falls_in_half_a_cosine() -> None:
+def test_the_learning_rate_follows_half_a_cosine() -> None:
     ppo = PpoConfig(learning_rate=1e-2, final_learning_rate=1e-3)
     rates = [learning_rate(ppo, share) for share in (0.0, 0.25, 0.5, 0.75, 1.0, 1.2)]
     assert rates == sorted(rates, reverse=True)
@@ -62,13 +62,13 @@ def test_a_curriculum_raises_the_number_of_trials_and_figures_of_trials_appear(p
     assert clocks == [made.config.ppo.horizon * (k + 1) for k in range(len(told))]
 
 
-def test_a_stage_that_the_env_can_t_do_is_an_error_before_training() -> None:
+def test_a_stage_that_the_env_cannot_run_is_an_error_before_training() -> None:
     env = sim(goal=GoalConfig(AtGoal.RESPAWN))
     with pytest.raises(ConfigError, match=r"at_goal is 'respawn' with episode\.trials = 3"):
         config(env=env, trials=(TrialsStage(0.0, 1), TrialsStage(0.9, 3)))
 
 
 @pytest.mark.parametrize("stages", [((0.1, 1),), ((0.0, 1), (0.5, 2), (0.5, 3)), ((0.0, 1), (0.6, 2), (0.3, 3))])
-def test_stages_out_of_order_are_refused(stages: tuple[tuple[float, int], ...]) -> None:
+def test_stages_out_of_order_are_an_error(stages: tuple[tuple[float, int], ...]) -> None:
     with pytest.raises(ConfigError, match="expected ascending shares of the training from 0 on"):
         config(trials=tuple(TrialsStage(*stage) for stage in stages))

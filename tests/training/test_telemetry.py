@@ -209,7 +209,9 @@ def faulty() -> type[Faulty]:
 
 @pytest.mark.row("LEARN-1")
 @pytest.mark.row("REC-4")
-def test_a_sink_that_fails_is_a_warning_and_training_the_same(pack: Pack, tmp_path: Path, faulty: type[Faulty]) -> None:
+def test_a_failing_sink_gives_a_message_and_does_not_change_training(
+    pack: Pack, tmp_path: Path, faulty: type[Faulty]
+) -> None:
     settings, warnings = config(steps=300), []  # type: ignore[var-annotated]
     alone = run_training(settings, pack.path, tmp_path / "alone")
     with Sinks({"faulty": (faulty, {})}, tmp_path) as opened:  # type: ignore[dict-item]
@@ -224,7 +226,7 @@ def test_a_sink_that_fails_is_a_warning_and_training_the_same(pack: Pack, tmp_pa
     ]
 
 
-def test_a_sink_that_fails_is_left_alone_for_a_while_and_tried_again(tmp_path: Path, faulty: type[Faulty]) -> None:
+def test_a_failing_sink_is_tried_again_later(tmp_path: Path, faulty: type[Faulty]) -> None:
     now, warnings = [0.0], []  # type: ignore[var-annotated]
     opened = Sinks({"faulty": (faulty, {})}, tmp_path)  # type: ignore[dict-item]
     telemetry = Telemetry(opened, tmp_path, warnings.append, clock=lambda: now[0])
@@ -306,7 +308,7 @@ def test_how_often_figures_are_reported_changes_nothing_and_may_change_when_a_ru
 
 
 @pytest.mark.row("LOG-2")
-def test_a_resumed_run_reports_what_one_that_was_not_stopped_does(pack: Pack, tmp_path: Path) -> None:
+def test_a_resumed_run_reports_the_same_as_an_uninterrupted_one(pack: Pack, tmp_path: Path) -> None:
     settings = config(env=replace(sim(), log=LogConfig(report_interval=20)), steps=700, checkpoint_interval=3)
     with pytest.raises(KeyboardInterrupt):
         run(settings, pack, tmp_path / "a", after=kill_at(7))

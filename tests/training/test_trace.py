@@ -1,4 +1,4 @@
-"""The trace: every boundary with what it did to memory and to the value chain, one JSON line each."""
+"""The trace: a JSON line for every boundary of memory and value chains."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def lines_of(path: Path) -> list[Line]:
 
 @pytest.mark.row("PPO-6")
 @pytest.mark.parametrize("trials", [1, 3])
-def test_every_reset_of_memory_every_boundary_and_every_stop_of_a_chain_has_its_line(
+def test_every_memory_reset_every_boundary_and_every_end_of_a_chain_has_a_line(
     trials: int, pack: Pack, tmp_path: Path
 ) -> None:
     settings = config(env=sim(trials), bootstrap_timeouts=True, steps=300)
@@ -76,7 +76,7 @@ def _event(segment: Any, row: int, t: int) -> str:
 
 
 @pytest.mark.row("PPO-6")
-def test_a_run_that_is_resumed_goes_on_with_its_trace(pack: Pack, tmp_path: Path) -> None:
+def test_a_resumed_run_continues_its_trace(pack: Pack, tmp_path: Path) -> None:
     class Died(Exception):
         pass
 
@@ -94,7 +94,7 @@ def test_a_run_that_is_resumed_goes_on_with_its_trace(pack: Pack, tmp_path: Path
     assert torn.read_bytes() == whole.read_bytes()
 
 
-def test_a_file_that_is_no_trace_is_left_alone(pack: Pack, tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_trace_is_not_overwritten(pack: Pack, tmp_path: Path) -> None:
     for text in ("[ppo]\nhorizon = 64\n", "7\n", '{"update": 1}\n'):
         (tmp_path / "mine").write_text(text)
         with pytest.raises(UsageError, match="mine is there and is no trace; give another file"):

@@ -1,4 +1,4 @@
-"""`roadworthy audit`: do the outcomes of a run depend on how it was carried out?"""
+"""`roadworthy audit`: check that the outcomes of a run do not depend on how its episodes ran."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 
 from roadworthy.cli.options import MovedPolicy, RunPath, Trust
 from roadworthy.cli.output import JsonFlag, examples, tell, tell_json
-from roadworthy.cli.progress import progress
+from roadworthy.progress import progress
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -27,9 +27,11 @@ FLIPS = 1
 
 def audit(
     run: RunPath,
-    episodes: Annotated[int, typer.Option(metavar="N", min=1, help="How many episodes to run again.")] = 50,
-    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Which ones are drawn.")] = 0,
-    workers: Annotated[int, typer.Option(metavar="N", min=0, help="Processes, where they are used; 0: not.")] = 2,
+    episodes: Annotated[int, typer.Option(metavar="N", min=1, help="The number of episodes to run again.")] = 50,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="The seed that chooses them.")] = 0,
+    workers: Annotated[
+        int, typer.Option(metavar="N", min=0, help="The number of processes; 0 leaves out the check with processes.")
+    ] = 2,
     policy: MovedPolicy = None,
     trust: Trust = False,
     json: JsonFlag = False,
@@ -61,7 +63,7 @@ def _table(audited: list[Audited]) -> Table:
     from rich.table import Table
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column("carried out in")
+    table.add_column("run in")
     for name in ("episodes", "flips", "other rows", "other motion"):
         table.add_column(name, justify="right")
     for way in audited:

@@ -1,4 +1,4 @@
-"""`roadworthy bench`: how fast the simulator is on this machine."""
+"""`roadworthy bench`: measure the speed of the simulator on this machine."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import typer
 
 from roadworthy.cli.files import PackPath
 from roadworthy.cli.output import JsonFlag, examples, tell, tell_json
-from roadworthy.cli.progress import progress
+from roadworthy.progress import progress
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from roadworthy.sim.speed import Speed
 
-app = typer.Typer(no_args_is_help=True, help="Measure how fast this machine is.")
+app = typer.Typer(no_args_is_help=True, help="Measure the speed of this machine.")
 
 EXAMPLES = examples(
     "roadworthy bench sim town.pack",
@@ -27,7 +27,7 @@ EXAMPLES = examples(
 
 
 class Worlds(Enum):
-    """What the worlds are."""
+    """The mode of the worlds."""
 
     OPEN = "open"
     REPLAY = "replay"
@@ -35,21 +35,21 @@ class Worlds(Enum):
 
 @app.callback()
 def _group() -> None:
-    """Measure how fast this machine is."""
+    """Measure the speed of this machine."""
 
 
 @app.command(epilog=EXAMPLES)
 def sim(
     pack: PackPath,
-    device: Annotated[str, typer.Option(help="cpu, or cuda for a GPU.")] = "cpu",
-    worlds: Annotated[int, typer.Option(min=1, help="How many worlds are stepped together.")] = 64,
-    agents: Annotated[int, typer.Option(min=1, max=256, help="Agents that policies drive, in each world.")] = 32,
-    traffic: Annotated[int, typer.Option(min=0, max=255, help="Reactive agents in each open world.")] = 0,
-    mode: Annotated[Worlds, typer.Option(help="Open driving, or recorded scenarios.")] = Worlds.OPEN,
-    steps: Annotated[int, typer.Option(min=10, help="Steps to measure.")] = 200,
+    device: Annotated[str, typer.Option(help="The device: cpu, or cuda for a GPU.")] = "cpu",
+    worlds: Annotated[int, typer.Option(min=1, help="The number of worlds that are stepped together.")] = 64,
+    agents: Annotated[int, typer.Option(min=1, max=256, help="The number of agents with a policy in each world.")] = 32,
+    traffic: Annotated[int, typer.Option(min=0, max=255, help="The number of reactive agents in each open world.")] = 0,
+    mode: Annotated[Worlds, typer.Option(help="Open driving, or replay of recorded scenarios.")] = Worlds.OPEN,
+    steps: Annotated[int, typer.Option(min=10, help="The number of steps to measure.")] = 200,
     json: JsonFlag = False,
 ) -> None:
-    """Step worlds with random actions; tell agent-steps per second, stage by stage, and what the memory would allow."""
+    """Step worlds with random actions; print agent-steps per second, the time of each stage, and the memory."""
     from roadworthy.sim.config import ControlConfig, Mode, OpenConfig, SimConfig
     from roadworthy.sim.env import DriveEnv
     from roadworthy.sim.speed import measure
@@ -81,9 +81,9 @@ def _tables(speed: Speed) -> tuple[Table, Table]:
     facts.add_column()
     facts.add_column(justify="right")
     facts.add_row("agent-steps per second", f"{speed.agent_steps_s:,.0f}")
-    facts.add_row("rows, and how many are active", f"{speed.rows:,} · {speed.active_share:.0%}")
+    facts.add_row("rows, and the share that is active", f"{speed.rows:,} · {speed.active_share:.0%}")
     facts.add_row("observations written", f"{speed.written_bytes_s / 1e9:,.2f} GB/s")
-    facts.add_row("the device copies (read and written)", f"{speed.copy_bytes_s / 1e9:,.2f} GB/s")
+    facts.add_row("copy speed of the device (read and written)", f"{speed.copy_bytes_s / 1e9:,.2f} GB/s")
     for part, size in speed.memory.items():
         facts.add_row(f"memory: {part}, per world", f"{size / speed.worlds / 1024:,.1f} KiB")
     return stages, facts

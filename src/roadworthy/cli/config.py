@@ -1,4 +1,4 @@
-"""`roadworthy config`: are the evaluators of a file sound, and where does each of their settings come from?"""
+"""`roadworthy config`: check the sections of a file, and explain where each setting comes from."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from roadworthy.cli.options import PolicyOption
+from roadworthy.cli.options import PolicyOption, SetOption
 from roadworthy.cli.output import JsonFlag, examples, tell, tell_json
 from roadworthy.errors import ConfigError
 
@@ -24,7 +24,7 @@ CHECK_EXAMPLES = examples(
     "roadworthy config check suite.toml",
     "roadworthy config check behaviors --set scenarios=my.pack",
     "",
-    "Exit codes: 0 all sections are sound, 2 the file or a section has a fault",
+    "Exit codes: 0 all sections are correct, 2 the file or a section has an error",
 )
 EXPLAIN_EXAMPLES = examples(
     "roadworthy config explain eval.hard_stop behaviors",
@@ -44,17 +44,11 @@ File = Annotated[
         show_default=False,
     ),
 ]
-Overrides = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set", metavar="KEY=VALUE", help="Set a key in all sections, or in one: eval.NAME.KEY=VALUE. Repeatable."
-    ),
-]
 
 
 @app.command(epilog=CHECK_EXAMPLES)
-def check(file: File, policy: PolicyOption = None, overrides: Overrides = None, json: JsonFlag = False) -> None:
-    """Read all sections of a file and show what is wrong with each."""
+def check(file: File, policy: PolicyOption = None, overrides: SetOption = None, json: JsonFlag = False) -> None:
+    """Read all sections of a file and print the errors of each."""
     sections = _read(file, policy, overrides)
     faulty = [section.name for section in sections if section.error is not None]
     if json:
@@ -73,11 +67,11 @@ def explain(
     name: Annotated[str, typer.Argument(metavar="eval.NAME", help="The section.", show_default=False)],
     file: File,
     policy: PolicyOption = None,
-    overrides: Overrides = None,
-    given: Annotated[bool, typer.Option("--given", help="Leave out what nobody has set.")] = False,
+    overrides: SetOption = None,
+    given: Annotated[bool, typer.Option("--given", help="Leave out defaults.")] = False,
     json: JsonFlag = False,
 ) -> None:
-    """Show every setting of a section with its value and where that came from."""
+    """Show every setting of a section with its value and its source."""
     from roadworthy.evaluation.explain import DEFAULT
     from roadworthy.evaluation.explain import explain as explained
     from roadworthy.evaluation.sections import chosen
@@ -146,7 +140,7 @@ def _overview(sections: tuple[Section, ...]) -> Table:
 
 
 def _lines(settings: list[Explained]) -> Iterator[Text]:
-    """Settings as TOML would have them, each with a comment that tells where it came from."""
+    """Yield settings as TOML lines, each with a comment that names its source."""
     from rich.text import Text
 
     from roadworthy.evaluation.explain import DEFAULT

@@ -1,4 +1,4 @@
-"""`roadworthy doctor`: is everything there that an evaluation needs, and what will it take?"""
+"""`roadworthy doctor`: check everything that an evaluation needs, and estimate its time and memory."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from roadworthy.cli.options import PolicyOption
+from roadworthy.cli.options import PolicyOption, SetOption
 from roadworthy.cli.output import JsonFlag, examples, note, tell, tell_json
 from roadworthy.errors import RoadworthyError
 
@@ -21,23 +21,23 @@ EXAMPLES = examples(
     "roadworthy doctor",
     "roadworthy doctor suite.toml --policy expert:drive --set worlds=64 --json",
     "",
-    "Exit codes: 0 no faults (warnings are told), 1 an evaluation would fail, 2 the file can't be read",
+    "Exit codes: 0 no faults, 1 an evaluation would fail, 2 the file can't be read",
 )
 
 
 def doctor(
     config: Annotated[
         str | None,
-        typer.Argument(metavar="CONFIG", help="A file with evaluators, or the name of a suite.", show_default=False),
+        typer.Argument(
+            metavar="CONFIG", help="A file with sections \\[eval.NAME], or the name of a suite.", show_default=False
+        ),
     ] = None,
     policy: PolicyOption = None,
-    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Where runs will go.")] = Path("runs"),
-    overrides: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set one key of the sections; repeatable.")
-    ] = None,
+    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="The folder for run folders.")] = Path("runs"),
+    overrides: SetOption = None,
     json: JsonFlag = False,
 ) -> None:
-    """Check the machine, and all that a config names: packs, policies, sinks, one step; estimate memory and time."""
+    """Check the machine and everything that a config names: packs, policies, sinks; try a step, estimate the cost."""
     findings = []
     for finding in _examine(config, policy, out, overrides or []):
         findings.append(finding)
@@ -45,7 +45,7 @@ def doctor(
             _show(finding)
     faults = sum(finding.state.value == "fault" for finding in findings)
     if json:
-        rows = [{"what": f.what, "state": f.state.value, "told": f.told, **f.figures} for f in findings]
+        rows = [{"what": f.what, "state": f.state.value, "told": f.message, **f.figures} for f in findings]
         tell_json({"findings": rows, "faults": faults})
     if faults:
         raise RoadworthyError(f"{faults} of {len(findings)} findings are faults: an evaluation would fail")
@@ -56,18 +56,18 @@ def _examine(config: str | None, policy: str | None, out: Path, overrides: list[
 
     for finding in examine_machine(out):
         if finding.what == "kernels" and finding.state is State.WARNING and config is not None:
-            note("trying a step will compile the simulator first")
+            note("compiling the simulator to try a step")
         yield finding
     if config is not None:
         yield from examine_suite(config, out, policy=policy, overrides=overrides)
 
 
 def _show(finding: Finding) -> None:
-    """A line as soon as it is known: what follows may take long."""
+    """Print a finding at once, because the next one may take long."""
     from rich.text import Text
 
     style = {"ok": "green", "warning": "yellow", "fault": "red"}[finding.state.value]
-    first, *more = finding.told.splitlines()
+    first, *more = finding.message.splitlines()
     tell(Text.assemble((f"{finding.state.value:<8}", style), (f"{finding.what}: ", "bold"), first))
     for line in more:
         tell(Text(f"{'':<8}{line}"))

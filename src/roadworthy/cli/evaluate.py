@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import roadworthy
-from roadworthy.cli.options import PolicyOption
+from roadworthy.cli.options import PolicyOption, SetOption
 from roadworthy.cli.output import JsonFlag, examples, note, tell, tell_json
-from roadworthy.cli.progress import progress
+from roadworthy.progress import progress
 
 if TYPE_CHECKING:
     from roadworthy.evaluation.runs import Outcome, Runs
@@ -42,10 +42,7 @@ def evaluate(
     ] = None,
     policy: PolicyOption = None,
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="The folder for run folders.")] = Path("runs"),
-    overrides: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Set a key, or eval.NAME.KEY of one section; repeatable."),
-    ] = None,
+    overrides: SetOption = None,
     workers: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Run the episodes in N processes.", show_default=False)
     ] = None,
@@ -61,19 +58,23 @@ def evaluate(
     json: JsonFlag = False,
 ) -> int:
     """Evaluate a policy: one run folder per section. A section that fails does not stop the others."""
-    runs = roadworthy.evaluate(
-        source,
-        policy,
-        out=out,
-        evaluators=evaluators or (),
-        set=overrides or (),
-        workers=workers,
-        step=step,
-        epoch=epoch,
-        new=new,
-        progress=progress,
-        on_outcome=_say,
-    )
+    try:
+        runs = roadworthy.evaluate(
+            source,
+            policy,
+            out=out,
+            evaluators=evaluators or (),
+            set=overrides or (),
+            workers=workers,
+            step=step,
+            epoch=epoch,
+            new=new,
+            progress=progress,
+            on_outcome=_say,
+        )
+    except KeyboardInterrupt:
+        note("the same command resumes this evaluation")
+        raise
     if json:
         result: dict[str, Any] = {"source": source, "out": str(out), "runs": list(map(_plain, runs.outcomes))}
         result |= {"eval_summary": runs.summary, "report": None if runs.report is None else str(runs.report)}

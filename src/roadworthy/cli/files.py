@@ -1,4 +1,4 @@
-"""Files named on the command line: scenarios chosen from packs, and places to write to."""
+"""Files on the command line: packs, and files to write."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ PackPath = Annotated[Path, typer.Argument(metavar="PACK", help="A pack file.", s
 
 
 def chosen_scenario(pack: Pack, name: str) -> Scenario:
-    """The scenario with this id, or else with this number, counted from 0."""
+    """Return the scenario with this id, or else with this number, counted from 0."""
     return pack[int(name)] if name.isdecimal() and name not in pack.ids else pack.scenario(name)
 
 
 def require_suffix(*suffixes: str) -> Callable[[Any], Any]:
-    """A check for an output option: the file's ending says its format, so it must be a known one."""
+    """Return a callback that checks the suffix of an output file, which decides its format."""
 
     def check(path: Path | None) -> Path | None:
         if path is not None and path.suffix.lower() not in suffixes:

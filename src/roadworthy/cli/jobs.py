@@ -1,4 +1,4 @@
-"""`roadworthy jobs`: run lists of (environment, policy) and see where they stand."""
+"""`roadworthy jobs`: run lists of (environment, policy) pairs, and show their status."""
 
 from __future__ import annotations
 
@@ -8,44 +8,49 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import roadworthy
 from roadworthy.cli.output import JsonFlag, examples, note, tell, tell_json
-from roadworthy.cli.progress import progress
+from roadworthy.progress import progress
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rich.table import Table
 
     from roadworthy.jobs.chunks import Listener
+    from roadworthy.jobs.run_jobs import JobRuns
     from roadworthy.jobs.table import Entry
+
+SOME_FAILED = 1
 
 app = typer.Typer(no_args_is_help=True, help="Run policies in any Gymnasium environment, job by job.")
 
 JobsPath = Annotated[
     Path, typer.Argument(metavar="FILE", help="A jobs file: .toml, .json or .yaml.", show_default=False)
 ]
-Out = Annotated[Path | None, typer.Option("--out", metavar="FOLDER", help="Where results go; runs/FILE if not given.")]
-New = Annotated[bool, typer.Option("--new", help="Run everything anew, finished jobs too.")]
+Out = Annotated[Path | None, typer.Option("--out", metavar="FOLDER", help="The folder for results (runs/FILE).")]
+New = Annotated[bool, typer.Option("--new", help="Run all jobs again, including finished ones.")]
 ChunkSize = Annotated[
     int | None,
-    typer.Option("--chunk-size", metavar="N", help="A fresh process for every N jobs.", min=1, show_default=False),
+    typer.Option(
+        "--chunk-size", metavar="N", help="Start a fresh process after every N jobs.", min=1, show_default=False
+    ),
 ]
 OnError = Annotated[
-    bool, typer.Option("--continue-on-error/--stop-on-error", help="What happens to the rest when a job fails.")
+    bool, typer.Option("--continue-on-error/--stop-on-error", help="Whether the other jobs run after a job has failed.")
 ]
 Summary = Annotated[
     Path | None,
-    typer.Option("--episode-summary", metavar="JSONL", help="Append every episode here.", show_default=False),
+    typer.Option("--episode-summary", metavar="JSONL", help="Append every episode to this file.", show_default=False),
 ]
 CameraVideo = Annotated[
     bool,
     typer.Option(
         "--camera-video",
-        help="Record what every camera sees in every episode, in jobs that ask for no videos themselves.",
+        help="Record all cameras in every episode of jobs without video settings of their own.",
     ),
 ]
 MetricsFile = Annotated[
-    Path | None, typer.Option("--metrics", metavar="JSON", help="Write the jobs' figures here.", show_default=False)
+    Path | None,
+    typer.Option("--metrics", metavar="JSON", help="Write the figures of the jobs to this file.", show_default=False),
 ]
 
 
@@ -61,7 +66,7 @@ def run(
     file: JobsPath,
     out: Out = None,
     only: Annotated[
-        list[str] | None, typer.Option("--only", metavar="NAME", help="Just this job; may be repeated.")
+        list[str] | None, typer.Option("--only", metavar="NAME", help="Run only this job; repeatable.")
     ] = None,
     new: New = False,
     chunk_size: ChunkSize = None,
@@ -71,21 +76,21 @@ def run(
     metrics: MetricsFile = None,
     json: JsonFlag = False,
 ) -> None:
-    """Run the jobs of a file. Finished ones are not run again, interrupted ones go on."""
-    from roadworthy.jobs.chunks import Settings, run_jobs
-    from roadworthy.jobs.files import read_jobs
-    from roadworthy.jobs.job import Status, with_camera_videos
-
-    found = read_jobs(file)
-    for line in found.notes:
-        note(line)
-    out = out or Path("runs") / file.stem
-    settings = Settings(new, chunk_size, not continue_on_error, episode_summary)
-    jobs = [with_camera_videos(job) for job in found.jobs] if camera_video else found.jobs
-    entries = run_jobs(jobs, out, settings, only or (), listener())
-    report(entries, out, metrics, json)
-    if any(entry.status is Status.FAILED for entry in entries if not only or entry.name in only):
-        raise typer.Exit(1)
+    """Run the jobs of a file. Finished jobs are not run again, and interrupted jobs resume."""
+    jobs = roadworthy.run_jobs(
+        file,
+        out,
+        only=only or (),
+        new=new,
+        chunk_size=chunk_size,
+        continue_on_error=continue_on_error,
+        camera_video=camera_video,
+        episode_summary=episode_summary,
+        listener=listener(),
+    )
+    report(jobs, metrics, json)
+    if jobs.errors:
+        raise typer.Exit(SOME_FAILED)
 
 
 @app.command(epilog=examples("roadworthy jobs status runs/jobs"))
@@ -93,14 +98,15 @@ def status(
     out: Annotated[Path, typer.Argument(metavar="FOLDER", help="The output folder of jobs.", show_default=False)],
     json: JsonFlag = False,
 ) -> None:
-    """Show where the jobs of an output folder stand."""
+    """Show the status of the jobs of an output folder."""
     from roadworthy.errors import UsageError
+    from roadworthy.jobs.run_jobs import JobRuns
     from roadworthy.jobs.table import read_entries
 
     entries = read_entries(out)
     if not entries:
         raise UsageError(f"{out}: there are no jobs here; name the folder that `jobs run` wrote to")
-    report(entries, out, None, json)
+    report(JobRuns(entries, out), None, json)
 
 
 @app.command(
@@ -110,17 +116,17 @@ def status(
     )
 )
 def serve(
-    policy: Annotated[str, typer.Argument(metavar="POLICY", help="As a job names it.", show_default=False)],
-    host: Annotated[str, typer.Option("--host", help="Whom to listen to; 0.0.0.0 is everybody.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", help="0 takes any that is free.", min=0, max=65535)] = 8765,
+    policy: Annotated[str, typer.Argument(metavar="POLICY", help="A policy, as in a jobs file.", show_default=False)],
+    host: Annotated[str, typer.Option("--host", help="The address to listen on; 0.0.0.0 for all.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", help="The port; 0 for any free one.", min=0, max=65535)] = 8765,
     config: Annotated[
-        list[str] | None, typer.Option("--config", metavar="KEY=VALUE", help="A setting of the policy's class.")
+        list[str] | None, typer.Option("--config", metavar="KEY=VALUE", help="A setting of the policy; repeatable.")
     ] = None,
     forgetful: Annotated[
-        bool, typer.Option("--forgetful", help="The policy remembers nothing: a restart fails no episode.")
+        bool, typer.Option("--forgetful", help="The policy has no memory: episodes survive a restart.")
     ] = False,
 ) -> None:
-    """Serve a policy to jobs elsewhere: their `policy` is ws://HOST:PORT."""
+    """Serve a policy to jobs on other machines: their `policy` is ws://HOST:PORT."""
     from roadworthy.config import parse_overrides
     from roadworthy.errors import UsageError
     from roadworthy.policy.load import load_policy
@@ -130,12 +136,12 @@ def serve(
     if getattr(load_policy(policy, settings), "needs_drive_env", False):  # fail here, not at the first client
         raise UsageError(f"policy {policy!r} needs the simulator, so it can't be served; name it where it drives")
     with PolicyServer(lambda: load_policy(policy, settings), host, port, has_memory=not forgetful) as server:
-        note(f"{policy} is served at {server.address}; Ctrl-C ends it")
+        note(f"{policy} is served at {server.address}; stop with Ctrl-C")
         server.wait()
 
 
 def listener() -> Listener:
-    """Says on stderr how jobs go on."""
+    """Return a listener that prints the progress of jobs on stderr."""
     from roadworthy.jobs.chunks import Listener
     from roadworthy.jobs.job import Job
 
@@ -153,38 +159,30 @@ def listener() -> Listener:
             note(f"{job.name} {entry.status.value}{words}")
 
         def not_summarized(self, job: Job, error: str) -> None:
-            note(f"{job.name}: its episodes are not in the episode summary: {error}; the same command adds them")
+            note(f"{job.name}: its episodes are not in the episode summary: {error}; rerun the command to add them")
 
     return Narrator()
 
 
-def report(entries: Sequence[Entry], out: Path, metrics: Path | None, json: bool) -> None:
-    """Print where jobs stand, and write their figures where that is asked for."""
+def report(jobs: JobRuns, metrics: Path | None, json: bool) -> None:
+    """Print the status of jobs, and write their figures to a file if one is given."""
     from roadworthy.record.files import write_json
 
-    figures = {entry.name: _metrics(entry, out) for entry in entries}
+    for line in jobs.notes:
+        note(line)
+    figures = {entry.name: jobs.metrics(entry.name) for entry in jobs}
     if metrics is not None:
         metrics.parent.mkdir(parents=True, exist_ok=True)
         write_json(metrics.absolute(), {"jobs": figures})
     if json:
-        told = [vars(entry) | {"status": entry.status.value, "metrics": figures[entry.name]} for entry in entries]
-        tell_json({"out": str(out), "jobs": told})
+        rows = [vars(entry) | {"status": entry.status.value, "metrics": figures[entry.name]} for entry in jobs]
+        tell_json({"out": str(jobs.out), "jobs": rows})
     else:
-        tell(_table(entries, out), *(f"{entry.name}: {entry.error}" for entry in entries if entry.error))
-        tell(f"results: {out}")
+        tell(_table(jobs), *(f"{entry.name}: {entry.error}" for entry in jobs if entry.error))
+        tell(f"results: {jobs.out}")
 
 
-def _metrics(entry: Entry, out: Path) -> dict[str, object] | None:
-    from roadworthy.jobs.record import read_record
-    from roadworthy.record.files import file_inside
-
-    if entry.run is None or file_inside(out, entry.run) is None or not (out / entry.run / "job.json").is_file():
-        return None
-    record = read_record(out / entry.run)
-    return {"owed": record.owed, "ended": record.ended, "failed": record.failed, **(record.metrics or {})}
-
-
-def _table(entries: Sequence[Entry], out: Path) -> Table:
+def _table(jobs: JobRuns) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
@@ -193,9 +191,9 @@ def _table(entries: Sequence[Entry], out: Path) -> Table:
         table.add_column(name)
     for name in ("ended", "failed", "success", "95%", "return", "seconds"):
         table.add_column(name, justify="right")
-    for entry in entries:
-        found = _metrics(entry, out) or {}
-        by_name = {figure["name"]: figure for figure in found.get("figures", [])}  # type: ignore[attr-defined]
+    for entry in jobs:
+        found = jobs.metrics(entry.name) or {}
+        by_name = {figure["name"]: figure for figure in found.get("figures", [])}
         table.add_row(
             entry.name,
             entry.status.value,
@@ -209,7 +207,7 @@ def _table(entries: Sequence[Entry], out: Path) -> Table:
 
 
 def _shown(figure: dict[str, float | None] | None) -> tuple[str, str]:
-    """A figure and its interval."""
+    """Return a figure and its interval."""
     if figure is None or figure["value"] is None:
         return "", ""
     low, high = figure.get("low"), figure.get("high")

@@ -16,6 +16,10 @@ PolicyOption = Annotated[
         show_default=False,
     ),
 ]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Set a key, or eval.NAME.KEY of one section; repeatable."),
+]
 RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.", show_default=False)]
 MovedPolicy = Annotated[
     str | None,

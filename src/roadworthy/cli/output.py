@@ -1,4 +1,4 @@
-"""What verbs write: results as tables or as one line of JSON on stdout, everything else on stderr."""
+"""Print results as tables or as one line of JSON on stdout, and everything else on stderr."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object in
 
 
 def examples(*lines: str) -> str:
-    """The end of a verb's help: a command on each line."""
+    """Return the end of the help of a verb: a command per line."""
     return "\n".join(["[bold]Examples[/bold]", *lines])
 
 
 def console(is_stderr: bool = False) -> Console:
-    """A console on stdout for results, or on stderr. Made when needed, so that help does not wait for it."""
+    """Return a console on stdout or stderr. It is imported when needed, so that the help is fast."""
     from rich.console import Console
 
     return Console(stderr=is_stderr, highlight=False, markup=False)
 
 
 def tell(*parts: RenderableType) -> None:
-    """Print results for people. Text is never broken into lines, so that paths can be copied."""
+    """Print results for people. Text is not wrapped, so that paths can be copied."""
     from rich.text import Text
 
     screen = console()
@@ -41,12 +41,12 @@ def tell_json(data: dict[str, Any]) -> None:
 
 
 def note(message: str) -> None:
-    """Print a line on stderr, about something that one might wonder about."""
+    """Print an informative line on stderr."""
     console(is_stderr=True).print(message, soft_wrap=True)
 
 
 def say_error(message: str) -> None:
-    """Print an error in red on stderr, first word `error`."""
+    """Print an error in red on stderr; the first word is `error`."""
     from rich.text import Text
 
     console(is_stderr=True).print(Text.assemble(("error: ", "bold red"), (message, "red")), soft_wrap=True)

@@ -11,7 +11,7 @@ import typer
 import roadworthy
 from roadworthy.cli.files import PackPath, require_suffix
 from roadworthy.cli.output import JsonFlag, examples, note, tell, tell_json
-from roadworthy.cli.progress import progress
+from roadworthy.progress import progress
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -1,4 +1,4 @@
-"""`roadworthy render`: videos of a run's episodes, made afterwards from their traces."""
+"""`roadworthy render`: make videos of the episodes of a run from their traces."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from roadworthy.cli.output import JsonFlag, examples, note, say_error, tell, tell_json
-from roadworthy.cli.progress import progress
 from roadworthy.errors import UsageError
+from roadworthy.progress import progress
 
 if TYPE_CHECKING:
     from roadworthy.record import Run
     from roadworthy.render.config import RenderConfig
     from roadworthy.render.film import Video
 
-SOME = 10  # so many of those that failed are filmed if nothing is said
+SOME = 10  # the default number of failed episodes
 LONGEST = 10_000
 
 EXAMPLES = examples(
@@ -31,20 +31,28 @@ EXAMPLES = examples(
 def render(
     folder: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.", show_default=False)],
     failed: Annotated[
-        bool, typer.Option("--failed", help=f"Episodes in which an ego failed, the {SOME} worst.")
+        bool, typer.Option("--failed", help=f"Film the {SOME} worst episodes in which an ego failed.")
     ] = False,
-    worst: Annotated[int | None, typer.Option(metavar="N", min=1, help="The N worst episodes.")] = None,
-    first: Annotated[int | None, typer.Option(metavar="N", min=1, help="The first N of the ledger.")] = None,
-    random: Annotated[int | None, typer.Option(metavar="N", min=1, help="N at random; see --seed.")] = None,
-    episode: Annotated[list[str] | None, typer.Option(metavar="ID", help="This episode; may be given again.")] = None,
-    number: Annotated[int, typer.Option("--number", metavar="N", min=1, help="How many with --failed.")] = SOME,
-    view: Annotated[str, typer.Option(metavar="VIEWS", help="Some of bev, ego, obs, with commas.")] = "bev",
-    out: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Where to write (RUN/videos).")] = None,
-    size: Annotated[str, typer.Option(metavar="WxH", help="Pixels, both even.")] = "1280x720",
-    max_steps: Annotated[int, typer.Option(metavar="N", min=1, help="At most so many steps of each.")] = LONGEST,
-    speed_up: Annotated[float, typer.Option(metavar="X", help="Plays so many times faster than life.")] = 1.0,
-    agent: Annotated[int | None, typer.Option(metavar="N", min=0, help="Whom to follow (the worst ego).")] = None,
-    seed: Annotated[int, typer.Option(metavar="N", help="Of --random.")] = 0,
+    worst: Annotated[int | None, typer.Option(metavar="N", min=1, help="Film the N worst episodes.")] = None,
+    first: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Film the first N episodes of the ledger.")
+    ] = None,
+    random: Annotated[int | None, typer.Option(metavar="N", min=1, help="Film N random episodes; see --seed.")] = None,
+    episode: Annotated[list[str] | None, typer.Option(metavar="ID", help="Film this episode; repeatable.")] = None,
+    number: Annotated[
+        int, typer.Option("--number", metavar="N", min=1, help="The number of episodes with --failed.")
+    ] = SOME,
+    view: Annotated[str, typer.Option(metavar="VIEWS", help="Views, separated by commas: bev, ego, obs.")] = "ego",
+    out: Annotated[Path | None, typer.Option(metavar="FOLDER", help="The folder for videos (RUN/videos).")] = None,
+    size: Annotated[str, typer.Option(metavar="WxH", help="The size in pixels, even numbers.")] = "1280x720",
+    max_steps: Annotated[
+        int, typer.Option(metavar="N", min=1, help="The maximum number of steps of each video.")
+    ] = LONGEST,
+    speed_up: Annotated[float, typer.Option(metavar="X", help="The playback speed.")] = 1.0,
+    agent: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="The number of the agent to follow (the worst ego).")
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="N", help="The seed of --random.")] = 0,
     json: JsonFlag = False,
 ) -> int:
     """Make videos of a run's episodes from their traces; the policy is not needed.
@@ -77,7 +85,7 @@ def render(
     wanted |= {} if agent is None else {"agent": agent}
     config = parse(wanted, RenderConfig, "the command line")
     if episode:
-        _require_owed(run, episode)
+        _require_episodes(run, episode)
     with progress("filming") as report:
         videos = film_run(run, config, take_up(run).env, folder=out, progress=report)
     _tell(run, config, videos, json)
@@ -91,14 +99,14 @@ def _size(text: str) -> tuple[int, ...]:
     return tuple(int(side) for side in sides)
 
 
-def _require_owed(run: Run, ids: list[str]) -> None:
+def _require_episodes(run: Run, ids: list[str]) -> None:
     from roadworthy.plugins import nearest
 
     owed = run.ledger["episode_id"].to_pylist()
     for id in ids:
         if id not in owed:
-            some = nearest(id, owed) if len(owed) <= SOME else f"it owes {len(owed)}, such as {', '.join(owed[:3])}"
-            raise UsageError(f"{run.folder}: the run owes no episode {id!r}; {some}")
+            some = nearest(id, owed) if len(owed) <= SOME else f"it has {len(owed)}, such as {', '.join(owed[:3])}"
+            raise UsageError(f"{run.folder}: the run has no episode {id!r}; {some}")
 
 
 def _tell(run: Run, config: RenderConfig, videos: list[Video], is_json: bool) -> None:

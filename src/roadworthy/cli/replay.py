@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = examples(
     "roadworthy replay runs/town/20260101T120000Z-best-1f2e3d4c town-0007-r0 --verify",
-    "roadworthy replay RUN EPISODE --trust    (the run's policy is code of your own: module:Class)",
+    "roadworthy replay RUN EPISODE --trust    (if the policy of the run is code of your own: module:Class)",
     "",
     "Exit codes: 0 done (with --verify: the motion is the same), 1 it differs, 2 usage, 3 another checkpoint",
 )
@@ -23,7 +23,7 @@ DIFFERS = 1
 
 def replay(
     run: RunPath,
-    episode: Annotated[str, typer.Argument(metavar="EPISODE", help="An episode's id.", show_default=False)],
+    episode: Annotated[str, typer.Argument(metavar="EPISODE", help="The id of an episode.", show_default=False)],
     verify: Annotated[bool, typer.Option("--verify", help="Compare the motion with the recorded one.")] = False,
     policy: MovedPolicy = None,
     trust: Trust = False,
@@ -38,16 +38,16 @@ def replay(
     opened = Run(run)
     before = opened.trace(episode) if verify else None
     result = run_again(take_up(opened, trust=trust), episode, policy)
-    told: dict[str, Any] = {"run": str(run), "episode": episode, "outcomes": dict(result.episode.outcomes)}
+    report: dict[str, Any] = {"run": str(run), "episode": episode, "outcomes": dict(result.episode.outcomes)}
     lines = [_outcome(result)]
     difference = None
     if before is not None and result.trace is not None:
         difference = first_difference(before, result.trace)
-        told |= {"identical": difference is None, "first_difference": vars(difference) if difference else None}
+        report |= {"identical": difference is None, "first_difference": vars(difference) if difference else None}
         same = f"the motion is identical: {before.frame_count} frames of {before.agent_count} agents"
         lines.append(same if difference is None else f"the motion differs, first at {difference}")
     if json:
-        tell_json(told)
+        tell_json(report)
     else:
         tell(*lines)
     return DIFFERS if difference is not None else 0
@@ -58,4 +58,4 @@ def _outcome(result: EpisodeResult) -> str:
     if row.status == "failed":
         return f"{row.episode_id}: failed: {row.error}"
     score = row.outcomes.get("score")
-    return f"{row.episode_id}: {row.steps} steps, score {'none' if score is None else f'{score:.3f}'}"
+    return f"{row.episode_id}: {row.steps} steps, score {'no data' if score is None else f'{score:.3f}'}"

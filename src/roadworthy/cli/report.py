@@ -1,4 +1,4 @@
-"""`roadworthy report`: one page that tells what a run found, or several of them."""
+"""`roadworthy report`: write the report of one or several runs."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from roadworthy.cli.output import JsonFlag, examples, note, tell, tell_json
-from roadworthy.cli.progress import progress
 from roadworthy.errors import UsageError
+from roadworthy.progress import progress
 
 EXAMPLES = examples(
     "roadworthy report runs/town/20260101T120000Z-best-1f2e3d4c",
@@ -27,32 +27,32 @@ def report(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Run folders.", show_default=False)],
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="FILE", help="Where to write (one run: RUN/report/report.html)."),
+        typer.Option("--out", "-o", metavar="FILE", help="The page to write (of one run: RUN/report/report.html)."),
     ] = None,
     strips: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Draw filmstrips of so many of each run's worst episodes.")
+        int, typer.Option(metavar="N", min=0, help="The number of worst episodes of each run that get a filmstrip.")
     ] = STRIPS,
     videos: Annotated[
-        float, typer.Option(metavar="MB", min=0.0, help="Room for videos inside the page; others are linked.")
+        float, typer.Option(metavar="MB", min=0.0, help="The size of videos to embed in the page; others are linked.")
     ] = VIDEO_MB,
     json: JsonFlag = False,
 ) -> int:
-    """Write a page with a run's figures, episodes, errors and settings: one HTML file that needs nothing else.
+    """Write a page with the figures, episodes, errors and settings of a run: one HTML file that needs nothing else.
 
-    Several runs go on one page, with a table of all on top. Runs that failed or were cut short have their place too.
+    Several runs go on one page, with a table of all at the top. Failed and interrupted runs are included.
     """
     from roadworthy.evaluation.finish import draw_filmstrips
     from roadworthy.record import Run
     from roadworthy.report import FILE, FOLDER, write_report
 
     if len(runs) > 1 and out is None:
-        raise UsageError(f"a report of {len(runs)} runs was asked for, but not where to; name a file with -o")
+        raise UsageError(f"a report of {len(runs)} runs needs a file to write to; name one with -o")
     opened = [Run(folder) for folder in runs]
     for run in opened:
         try:
-            with progress(f"drawing {run.header['evaluator']}") as told:
-                draw_filmstrips(run, strips, told)
-        except Exception as error:  # the page is worth having without pictures
+            with progress(f"drawing {run.header['evaluator']}") as update:
+                draw_filmstrips(run, strips, update)
+        except Exception as error:  # the page is useful without pictures
             note(f"{run.folder}: no filmstrips: {error}")
     path = out or opened[0].place(f"{FOLDER}/{FILE}")
     write_report(opened, path, video_bytes=round(videos * 1e6))

@@ -1,4 +1,4 @@
-"""`roadworthy rescore`: every figure of a run once more, from its traces."""
+"""`roadworthy rescore`: recompute every figure of a run from its traces."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from roadworthy.cli.options import RunPath
 from roadworthy.cli.output import JsonFlag, examples, tell, tell_json
-from roadworthy.cli.progress import progress
+from roadworthy.progress import progress
 
 if TYPE_CHECKING:
     from roadworthy.evaluation.rescore import FigureChange, Rescored
@@ -20,16 +20,16 @@ DIFFERS = 1
 
 
 def rescore(run: RunPath, json: JsonFlag = False) -> int:
-    """Judge the motion of all traced episodes anew, by the simulator's own rules, and compare every row and figure.
+    """Recompute every row and figure from the recorded motion, with the rules of the simulator, and compare.
 
-    The policy is not needed. A metric that was defined anew since the run is named with both versions.
+    The policy is not needed. If the definition of a metric has changed since the run, both versions are named.
     """
     from roadworthy.evaluation.recorded import take_up
-    from roadworthy.evaluation.rescore import rescore as judge_anew
+    from roadworthy.evaluation.rescore import rescore as recompute
     from roadworthy.record import Run
 
     with progress("rescoring") as report:
-        result = judge_anew(take_up(Run(run)), report)
+        result = recompute(take_up(Run(run)), report)
     if json:
         tell_json({"run": str(run), **_plain(result)})
     else:
@@ -61,17 +61,17 @@ def _lines(result: Rescored) -> list[str]:
     lines = [f"{result.episodes} episodes re-scored; {len(result.differing)} differ from their rows"]
     lines += [f"  {name}" for name in result.differing[:5]]
     if result.untraced:
-        lines.append(f"{len(result.untraced)} have no trace; their rows were taken as they are")
+        lines.append(f"{len(result.untraced)} have no trace; their recorded rows were used")
     if result.moved:
-        lines.append(f"{len(result.moved)} would move otherwise on this machine; what was traced is what was judged")
+        lines.append(f"{len(result.moved)} would move differently on this machine; the recorded motion was used")
     lines += [_change(change) for change in result.changes]
-    return [*lines, "everything agrees" if result.agrees else "this is not what the run recorded"]
+    return [*lines, "everything agrees" if result.agrees else "the run recorded other values"]
 
 
 def _change(change: FigureChange) -> str:
     before, after = change.recorded, change.recomputed
     if after is None:
-        return f"{change.name}: is not a figure any more"
+        return f"{change.name}: is no longer a figure"
     if before is None:
         between = "" if after["low"] is None else f", {after['low']} to {after['high']}"
         return f"{change.name}: {after['value']}{between}; new since the run was recorded"

@@ -11,9 +11,9 @@ import typer
 import roadworthy
 from roadworthy.cli.files import require_suffix
 from roadworthy.cli.output import JsonFlag, examples, note, tell, tell_json
-from roadworthy.cli.progress import progress
 from roadworthy.errors import UsageError
 from roadworthy.plots import FIGURE_SUFFIXES
+from roadworthy.progress import progress
 
 if TYPE_CHECKING:
     from rich.table import Table

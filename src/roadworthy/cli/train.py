@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from roadworthy.cli.output import JsonFlag, examples, note, tell, tell_json
-from roadworthy.cli.progress import progress
 from roadworthy.errors import UsageError
+from roadworthy.progress import progress
 
 EXAMPLES = examples(
     "roadworthy train fast --out runs/first",

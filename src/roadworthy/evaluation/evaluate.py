@@ -204,7 +204,11 @@ def evaluate_sections(
             begun: list[Path] = []
             try:
                 ref = placeholder = _policy_of(section, policy, step, epoch)
-                with showing(section.name) as progress:
+                source = section.config.source if section.config.scenarios is not None else None
+                if source is not None and source.recipe is not None and not source.is_there:
+                    with showing("generating scenarios") as progress:
+                        source.fetch(progress)
+                with showing(f"{section.name}: running episodes") as progress:
                     order = Order(
                         section.name,
                         section.config,

@@ -21,6 +21,7 @@ from roadworthy.metrics.trace_figures import TraceFigures
 from roadworthy.record import EpisodeResult, Run, RunWriter
 from roadworthy.render.run_videos import film_run
 from roadworthy.scenario.pack import Pack
+from roadworthy.sim.compiling import ensure_simulator_compiled
 from roadworthy.sim.config import AtGoal, Mode
 
 Progress = Callable[[int, int], None]  # how many episodes have ended, of how many
@@ -103,6 +104,7 @@ class DrivingEvaluator:
         with Pack(path) as pack:
             scenarios = self.choose(pack, order.ledger_name or order.name, config)
             ledger = plan_ledger(pack, scenarios, config.replicates, config.seed)
+        ensure_simulator_compiled(path, config.env)  # before the run starts, whose seconds are recorded
         with RunWriter.start(
             order.out,
             order.name,

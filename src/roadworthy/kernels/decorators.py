@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import cached_property, update_wrapper
 from typing import Any, TypeVar, cast, overload
 
+from roadworthy.errors import MissingExtraError
 from roadworthy.kernels.cache import caching
 from roadworthy.kernels.installed import has_numba, load_linking, load_numba
 
@@ -142,7 +143,9 @@ class _LazyKernel:
     @cached_property
     def compiled(self) -> Any:
         """The function as Numba's dispatcher."""
-        if self._plain and not has_numba():
+        if not has_numba():
+            if not self._plain:
+                raise MissingExtraError(f"{self.py_func.__qualname__} needs Numba", "drive")
             return self._plain
         return _compiled(self.py_func)
 

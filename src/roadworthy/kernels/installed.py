@@ -10,14 +10,15 @@ from functools import cache
 from importlib.util import find_spec
 from types import ModuleType
 
-from roadworthy.errors import MissingExtraError
-
 TESTED_VERSION = "0.68"
 
 
 def has_numba() -> bool:
-    """Return whether Numba can be imported, without importing it."""
-    return find_spec("numba") is not None
+    """Return whether Numba is installed, without importing it."""
+    try:
+        return find_spec("numba") is not None
+    except ModuleNotFoundError:
+        return False
 
 
 def numba_version() -> str:
@@ -26,9 +27,10 @@ def numba_version() -> str:
 
 
 def load_numba() -> ModuleType:
-    """Import Numba; raise an error that names the extra if it is not installed."""
+    """Import Numba; without it, raise an error that names the extra that installs it."""
     if not has_numba():
-        raise MissingExtraError("compiled kernels need Numba", "drive")
+        message = "Numba is not installed; install it with: pip install 'roadworthy[drive]'"
+        raise ModuleNotFoundError(message, name="numba")
     return importlib.import_module("numba")
 
 

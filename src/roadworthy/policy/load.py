@@ -44,7 +44,8 @@ def load_policy(
         CheckpointError: If a checkpoint is damaged.
 
     Example:
-        >>> policy = load_policy("baseline:town", {"is_greedy": True})
+        >>> import roadworthy as rw
+        >>> policy = rw.load_policy("baseline:town", {"is_greedy": True})
     """
     config = dict(policy_config or {})
     kind = kind_of(spec)

@@ -194,34 +194,14 @@ def nearest_points(
             left, right = max(column - ring, 0), min(column + ring, columns - 1)
             for r in range(max(row - ring, 0), min(row + ring, rows - 1) + 1):
                 base = r * columns
-                if r == row - ring or r == row + ring:
-                    count = _insert_nearest(
-                        starts[base + left],
-                        starts[base + right + 1],
-                        order,
-                        x,
-                        y,
-                        middle_x,
-                        middle_y,
-                        distances,
-                        numbers,
-                        count,
-                    )
-                    continue
+                is_end_row = abs(r - row) == ring
                 for side in (column - ring, column + ring):
-                    if 0 <= side < columns:
-                        count = _insert_nearest(
-                            starts[base + side],
-                            starts[base + side + 1],
-                            order,
-                            x,
-                            y,
-                            middle_x,
-                            middle_y,
-                            distances,
-                            numbers,
-                            count,
-                        )
+                    first, last = (left, right) if is_end_row else (side, side)
+                    if first >= 0 and last < columns:
+                        begin, end = starts[base + first], starts[base + last + 1]
+                        count = _insert_nearest(begin, end, order, x, y, middle_x, middle_y, distances, numbers, count)
+                    if is_end_row:
+                        break
             # Everything beyond this ring is at least this far away.
             beyond = (ring + 0.5) * CELL_M - _ROUNDING_M
             if count == len(order) or (count == wanted and distances[wanted - 1] < beyond * beyond):

@@ -15,6 +15,7 @@ from roadworthy.errors import DeviceError, UsageError
 from roadworthy.kernels.threads import MAX_THREADS
 from roadworthy.scenario.pack import Pack
 from roadworthy.sim.backends.cpu_batch import CpuBatch
+from roadworthy.sim.compiling import ensure_simulator_compiled
 from roadworthy.sim.config import Actions, SimConfig
 from roadworthy.sim.episodes import EndedEpisodes, Episode, Sampler
 from roadworthy.sim.layout import layout
@@ -73,6 +74,8 @@ class DriveEnv:
         self.world_count = _at_least_one("worlds", worlds)
         numbers = range(len(self.pack)) if scenarios is None else self._known(scenarios)
         total = first_world + self.world_count if world_total is None else world_total
+        if self.device == "cpu":
+            ensure_simulator_compiled(self.pack.path, self.config)
         sampler = Sampler(_seed(seed), numbers, self.world_count, first_world, total) if sampling else None
         self.batch = self._make_batch(numbers, sampler, threads)
         self.rows_per_world = self.batch.rows_per_world

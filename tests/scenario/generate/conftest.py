@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from roadworthy.scenario.detect import BEHAVIORS
-from tests.scenario.generate.grounds import Ground, draw_ground
+from tests.scenario.generate.sites import Site, draw_site
 
 EVERY_CLASS = len(BEHAVIORS)
 CHUNK = EVERY_CLASS // 2
 
 
 def _chunks() -> list[object]:
-    """(seed, numbers) of the networks that are looked at together: so few that workers share them out evenly."""
+    """Return (seed, numbers) of the networks that a test gets at once: few enough that workers share them evenly."""
     few = [
         pytest.param((5, range(first, first + CHUNK)), id=f"5:{first}") for first in range(0, 3 * EVERY_CLASS, CHUNK)
     ]
@@ -23,9 +23,9 @@ def _chunks() -> list[object]:
     return [*few, *many]
 
 
-# Of the whole session, so that pytest puts the tests of the same networks next to each other.
+# Scope "session", so that pytest runs the tests of the same networks one after another.
 @pytest.fixture(scope="session", params=_chunks())
-def grounds(request: pytest.FixtureRequest) -> list[Ground]:
-    """Half a dozen networks (three dozen in the long tests)."""
+def sites(request: pytest.FixtureRequest) -> list[Site]:
+    """Return half a dozen networks (three dozen in the long tests)."""
     seed, numbers = request.param
-    return [draw_ground(seed, number) for number in numbers]
+    return [draw_site(seed, number) for number in numbers]

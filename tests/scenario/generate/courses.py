@@ -1,4 +1,4 @@
-"""Small road networks with plain coordinates, and traffic played on them, for tests of how road users behave."""
+"""Small road networks with plain coordinates, and traffic on them, for tests of the behavior of road users."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from roadworthy.scenario.generate.network import Lane, Network, Turn
 from roadworthy.scenario.generate.recording import record
 from roadworthy.scenario.generate.roads import Road, Section, add_crosswalk, build_road
 from roadworthy.scenario.generate.roundabouts import build_roundabout
+from roadworthy.scenario.generate.scene import Scene
 from roadworthy.scenario.generate.signals import phase_start
-from roadworthy.scenario.generate.stage import Stage
 from roadworthy.scenario.generate.traffic.tables import Layout, lay_out
 
 DT = 0.1
@@ -28,7 +28,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Course:
-    """A network, and the roads that it was made of by name."""
+    """A network, and its roads by name."""
 
     network: Network
     roads: dict[str, Road]
@@ -41,30 +41,30 @@ class Course:
     def lanes(self) -> list[Lane]:
         return self.network.lanes
 
-    def stage(self, seconds: float, seed: int = 0) -> Stage:
-        """An empty stage for a recording."""
-        return Stage(self.network, self.layout, np.random.default_rng(seed), round(seconds / DT), DT)
+    def scene(self, seconds: float, seed: int = 0) -> Scene:
+        """Return an empty scene for a recording."""
+        return Scene(self.network, self.layout, np.random.default_rng(seed), round(seconds / DT), DT)
 
     def approach(self, side: str) -> int:
-        """The innermost lane that leads in from a side."""
+        """Return the innermost lane that leads in from a side."""
         return self.roads[side].backward[0]
 
     def movement(self, side: str, turn: Turn) -> int:
-        """The lane that goes through the junction from a side."""
+        """Return the lane that leads through the junction from a side."""
         (found,) = (n for n in self.lanes[self.approach(side)].successors if self.lanes[n].turn == turn)
         return found
 
-    def show_green_to(self, stage: Stage, lane: int, since_s: float = 0.0) -> None:
-        """Start the recording so many seconds after a junction lane's light turned green."""
+    def show_green_to(self, scene: Scene, lane: int, since_s: float = 0.0) -> None:
+        """Start the recording this many seconds after a junction lane's light turned green."""
         (plan,) = self.network.signals
         (number,) = (n for n, phase in enumerate(plan.phases) if lane in phase.shows)
-        stage.offsets[plan.junction] = (phase_start(plan, number) + since_s) % plan.cycle_s
+        scene.offsets[plan.junction] = (phase_start(plan, number) + since_s) % plan.cycle_s
 
 
 def straight_road(
     lanes: int = 1, length: float = 500.0, limit: float = 14.0, crosswalk_at: float | None = None
 ) -> Course:
-    """A two-way road along the x axis."""
+    """Return a two-way road along the x axis."""
     network = Network()
     curve = line(Pose(0.0, 0.0, 0.0), length)
     section = Section(lanes, 3.5, limit)
@@ -75,7 +75,7 @@ def straight_road(
 
 
 def crossing(control: JunctionControl, green_s: float = 40.0, limit: float = 12.0) -> Course:
-    """Four roads of one lane per direction that meet at the origin; east and west are the main street."""
+    """Return four roads of one lane per direction that meet at the origin; east and west are the main street."""
     network = Network()
     section = Section(1, 3.5, limit)
     roads = _arms(network, section, section.curb + 10.5)
@@ -85,7 +85,7 @@ def crossing(control: JunctionControl, green_s: float = 40.0, limit: float = 12.
 
 
 def roundabout(limit: float = 12.0) -> Course:
-    """Four roads around a ring at the origin."""
+    """Return four roads around a ring at the origin."""
     network, radius = Network(), 18.0
     roads = _arms(network, Section(1, 3.5, limit), radius + 12.0)
     arms = [Arm(roads[side], True, number // 2) for number, side in enumerate(SIDES)]
@@ -106,10 +106,10 @@ def _arms(network: Network, section: Section, reach: float) -> dict[str, Road]:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Film:
-    """What everybody on a stage did: rows are road users, columns steps."""
+class Run:
+    """The motion in a scene: rows are road users, columns steps."""
 
-    stage: Stage
+    scene: Scene
     x: Array
     y: Array
     heading: Array
@@ -120,41 +120,41 @@ class Film:
 
     @property
     def lengths(self) -> Array:
-        return np.array([person.length for person in self.stage.roster.people])
+        return np.array([user.length for user in self.scene.road_users])
 
     def shown(self, lane: int) -> NDArray[np.uint8]:
-        """(T,) what a junction lane's light shows."""
+        """Return (T,) the states of a junction lane's light."""
         return self.lights[self.light_numbers[lane]]
 
     def ahead_of(self, pose: Pose, user: int) -> Array:
-        """(T,) meters by which a road user's front bumper is beyond a pose, along its heading."""
+        """Return (T,) m by which a road user's front bumper is beyond a pose, along its heading."""
         along = (self.x[user] - pose.x) * np.cos(pose.heading) + (self.y[user] - pose.y) * np.sin(pose.heading)
         return along + self.lengths[user] / 2
 
     def left_of(self, pose: Pose, user: int) -> Array:
-        """(T,) meters left of a pose's line of sight."""
+        """Return (T,) m left of the line through a pose."""
         return (self.y[user] - pose.y) * np.cos(pose.heading) - (self.x[user] - pose.x) * np.sin(pose.heading)
 
     def step_at(self, place: shapely.Point, user: int) -> int:
-        """The step at which somebody's middle comes closest to a place; it must come within 3 m."""
+        """Return the step at which a road user's center is closest to a place; it must come within 3 m."""
         away = np.where(self.present[user], np.hypot(self.x[user] - place.x, self.y[user] - place.y), np.inf)
         assert away.min() < 3.0, f"road user {user} stays {away.min():.1f} m away"
         return int(away.argmin())
 
     def boxes(self, step: int) -> list[shapely.Polygon]:
-        """The outlines of all who are there."""
+        """Return the outlines of all road users that are present."""
         outlines = []
         for i in np.flatnonzero(self.present[:, step]):
-            person, pose = self.stage.roster.people[i], Pose(self.x[i, step], self.y[i, step], self.heading[i, step])
+            user, pose = self.scene.road_users[i], Pose(self.x[i, step], self.y[i, step], self.heading[i, step])
             corners = [
-                pose.shifted(ahead=a * person.length / 2, left=b * person.width / 2)
+                pose.shifted(ahead=a * user.length / 2, left=b * user.width / 2)
                 for a, b in ((1, 1), (-1, 1), (-1, -1), (1, -1))
             ]
             outlines.append(shapely.Polygon([(corner.x, corner.y) for corner in corners]))
         return outlines
 
     def overlaps(self) -> list[int]:
-        """Steps at which anybody's outline touches another's."""
+        """Return the steps at which the outlines of two road users touch."""
         found = []
         for step in range(self.x.shape[1]):
             outlines = self.boxes(step)
@@ -163,9 +163,9 @@ class Film:
         return found
 
 
-def play(stage: Stage) -> Film:
-    """Let traffic run on a stage."""
-    recording = record(stage)
+def simulate_scene(scene: Scene) -> Run:
+    """Simulate the traffic of a scene."""
+    recording = record(scene)
     motion = recording.motion
     x, y, heading, v = (np.where(motion["present"], motion[name], np.nan) for name in ("x", "y", "heading", "v"))
-    return Film(stage, x, y, heading, v, motion["present"], recording.lights, recording.tables.lanes["light"])
+    return Run(scene, x, y, heading, v, motion["present"], recording.lights, recording.tables.lanes["light"])

@@ -1,4 +1,4 @@
-"""Curves against plain numerical integration, and the laws of connections, parallels and reversal."""
+"""Curves against plain numerical integration, and the properties of connections, parallels and reversal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ poses = st.builds(Pose, st.floats(-500, 500), st.floats(-500, 500), st.floats(-n
 
 @st.composite
 def chains(draw: st.DrawFn) -> Curve:
-    """Clothoids one after another, each turning by less than a right angle, with continuous curvature."""
+    """Return consecutive clothoids, each turning by less than a right angle, with continuous curvature."""
     count = draw(st.integers(1, 5))
     lengths = np.array([draw(st.floats(2.0, 80.0)) for _ in range(count)])
     knots = [draw(st.floats(-0.1, 0.1)) for _ in range(count + 1)]
@@ -31,7 +31,7 @@ def chains(draw: st.DrawFn) -> Curve:
 
 
 def integrated(curve: Curve, per_piece: int = 2000) -> tuple[Array, Array, Array, Array, Array]:
-    """Station, x, y, heading and curvature, from the curvature alone by Simpson's rule."""
+    """Return station, x, y, heading and curvature, from the curvature only by Simpson's rule."""
     station, x, y, heading = 0.0, curve.start.x, curve.start.y, curve.start.heading
     columns = []
     for length, (first, last) in zip(curve.lengths, curve.curvatures, strict=True):
@@ -74,7 +74,7 @@ def test_length_turning_and_end_are_those_of_the_integrated_curve(curve: Curve) 
 
 
 @given(chains(), st.floats(0.0, 1.0))
-def test_a_reversed_curve_is_the_same_curve_driven_the_other_way(curve: Curve, part: float) -> None:
+def test_a_reversed_curve_is_the_same_curve_in_the_opposite_direction(curve: Curve, part: float) -> None:
     back = curve.reversed()
     here, there = curve.at(part * curve.length), back.at((1 - part) * curve.length)
     assert np.hypot(here.x - there.x, here.y - there.y) < 1e-8
@@ -89,11 +89,11 @@ def test_a_reversed_curve_is_the_same_curve_driven_the_other_way(curve: Curve, p
 def test_a_parallel_keeps_its_distance_everywhere(curve: Curve, offset: float) -> None:
     path = curve.parallel(offset, 1.0)
     x, y, heading, _ = curve.sample(path.stations)
-    # The foot of every sample's perpendicular lies at its station, and on the side that the sign of the offset says.
+    # The foot of every sample's perpendicular is at its station, on the side given by the sign of the offset.
     np.testing.assert_allclose(path.x, x - offset * np.sin(heading), rtol=0, atol=1e-9)
     np.testing.assert_allclose(path.y, y + offset * np.cos(heading), rtol=0, atol=1e-9)
     assert angle_between(path.heading, heading).max() < 1e-9
-    # Nothing of the curve is nearer (a curve that meets itself again is left aside).
+    # Nothing of the curve is nearer (except for curves that meet themselves).
     assume(np.ptp(integrated(curve, 50)[3]) < 1.5)
     fine = shapely.LineString(np.column_stack(curve.sample(np.linspace(0.0, curve.length, 4000))[:2]))
     away = shapely.distance(fine, shapely.points(path.x, path.y))
@@ -109,14 +109,14 @@ def test_a_parallel_has_its_own_length_and_is_sampled_evenly_along_it(
     chords = np.hypot(np.diff(path.x), np.diff(path.y))
     assert path.length == pytest.approx(chords.sum(), abs=1e-4)
     np.testing.assert_allclose(chords, path.length / len(chords), rtol=1e-4)
-    # Curvature is the rate at which the heading turns along the parallel's own length.
+    # Curvature is the rate at which the heading changes along the parallel's own length.
     rate = np.diff(path.heading) / chords
     np.testing.assert_allclose(rate, (path.curvature[:-1] + path.curvature[1:]) / 2, rtol=0, atol=1e-3)
 
 
 @st.composite
 def reachable(draw: st.DrawFn) -> tuple[Pose, Pose]:
-    """Two poses such as ends of roads have: the second before the first, turned by up to 100 degrees."""
+    """Return two poses such as ends of roads have: the second before the first, turned by up to 100 degrees."""
     start = draw(poses)
     chord, turning = draw(st.floats(8.0, 200.0)), draw(st.floats(-1.75, 1.75))
     bearing = start.heading + turning / 2 + draw(st.floats(-0.35, 0.35))
@@ -140,7 +140,7 @@ def test_a_connection_hits_both_poses_and_curvatures(ends: tuple[Pose, Pose]) ->
     assert np.hypot(x[-1] - end.x, y[-1] - end.y) < 1e-6
     assert angle_between(heading[-1], end.heading) < 1e-9
     assert (curvature[0], curvature[-1]) == pytest.approx((start.curvature, end.curvature), abs=1e-12)
-    # Pieces hand over their curvature, so nowhere does the steering jump.
+    # Adjacent pieces have the same curvature at their joint, so that the steering never jumps.
     np.testing.assert_allclose(curve.curvatures[:-1, 1], curve.curvatures[1:, 0], rtol=0, atol=1e-12)
     assert station[-1] < 4 * np.hypot(end.x - start.x, end.y - start.y) + 1
 
@@ -171,7 +171,7 @@ def test_a_bend_turns_by_its_angle_and_no_sharper_than_its_radius(
 
 
 @given(poses, st.floats(1.0, 500.0), st.floats(-4.0, 4.0), st.floats(-20.0, 20.0))
-def test_a_shifted_pose_lies_beside_and_before(start: Pose, length: float, left: float, ahead: float) -> None:
+def test_a_shifted_pose_lies_beside_and_ahead(start: Pose, length: float, left: float, ahead: float) -> None:
     end = line(start, length).end
     expected = start.shifted(ahead=length)
     assert (end.x, end.y, end.heading) == pytest.approx((expected.x, expected.y, expected.heading), abs=1e-9)

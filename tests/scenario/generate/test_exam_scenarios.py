@@ -1,4 +1,4 @@
-"""Scenarios that are long enough for an exam: each qualifies for that of its class, and is as sound as any other."""
+"""Scenarios that are long enough for an exam: each qualifies for that of its class, and is valid."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Packs of generated scenarios: the same bytes from any number of processes, classes in turn, many networks."""
+"""Packs of generated scenarios: equal bytes with any number of processes, classes in turn, many networks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CLASSES = ("highway_straight", "nudge_parked", "roundabout")
 
 
 def distinct_maps(pack: Pack) -> int:
-    """By content."""
+    """Return the number of maps with different content."""
     blocks = {pack.map_number(number): encode_map(pack[number].map) for number in range(len(pack))}
     return len({hashlib.sha256(block).digest() for block in blocks.values()})
 
@@ -35,7 +35,7 @@ def test_one_process_and_two_write_the_same_bytes(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def pack_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Seven scenarios of each of three classes."""
+    """Return seven scenarios of each of three classes."""
     path = tmp_path_factory.mktemp("packs") / "town.pack"
     calls: list[tuple[int, int]] = []
     generate_pack(
@@ -53,7 +53,7 @@ def test_every_class_comes_equally_often_and_can_be_selected(pack_file: Path) ->
         assert [len(pack.select(name)) for name in CLASSES] == [7, 7, 7]
 
 
-def test_a_pack_holds_what_produce_gives_and_is_sound(pack_file: Path) -> None:
+def test_a_pack_holds_the_scenarios_of_the_generator_and_is_sound(pack_file: Path) -> None:
     assert list(inspect(pack_file)) == []
     with Pack(pack_file) as pack:
         for scenario in pack:
@@ -78,7 +78,7 @@ def test_places_of_all_classes_and_numbers_differ() -> None:
     assert len({hashlib.sha256(block).digest() for block in maps}) == 24
 
 
-def test_the_plan_takes_the_classes_in_turn_and_owes_just_the_count() -> None:
+def test_the_plan_takes_the_classes_in_turn_and_has_exactly_the_count() -> None:
     tasks = plan(GenerateConfig(count=125, seed=1))
     owed = Counter((task.behavior, index) for task in tasks for index in task.indices)
     assert sum(owed.values()) == 125 == len(owed)

@@ -1,4 +1,4 @@
-"""Scenarios as pure functions of (seed, class, index): sound, of just their class, and the same bytes every time."""
+"""Scenarios as pure functions of (seed, class, index): valid, of exactly their class, with equal bytes."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from roadworthy.scenario.generate.scenarios import ScenarioGenerator, generate_s
 from roadworthy.scenario.pack import encode_map, encode_scenario
 from roadworthy.scenario.schema import AgentType, FeatureKind, LightState, Scenario
 from roadworthy.scenario.validate import faults
-from tests.scenario.generate.grounds import surface_between
+from tests.scenario.generate.sites import surface_between
 
 STEPS, CURRENT_STEP, DT = 91, 10, 0.1
 
-# Eight scenarios of every class twice over in the ordinary tests, and two hundred of each in the long ones.
+# Eight scenarios of every class twice in the ordinary tests, and two hundred of each in the long ones.
 CHUNKS = [
     *(pytest.param(seed, range(first, first + 4), id=f"{seed}:{first}") for seed in (1, 7) for first in (0, 4)),
     *(pytest.param(seed, range(20), id=f"{seed}:long", marks=pytest.mark.long) for seed in range(1000, 1010)),
@@ -25,7 +25,7 @@ CHUNKS = [
 
 
 def corners(scenario: Scenario, agent: int) -> np.ndarray:
-    """(T, 4, 2) the corners of an agent's box where it is there."""
+    """Return (T, 4, 2) the corners of an agent's box where it is present."""
     there = scenario.valid[agent]
     x, y = scenario.positions[agent, there, :2].astype(np.float64).T
     cos, sin = np.cos(scenario.headings[agent, there]), np.sin(scenario.headings[agent, there])
@@ -41,7 +41,7 @@ def corners(scenario: Scenario, agent: int) -> np.ndarray:
 @pytest.mark.row("SCEN-4")
 @pytest.mark.parametrize(("seed", "indices"), CHUNKS)
 @pytest.mark.parametrize("behavior", BEHAVIORS)
-def test_every_scenario_is_sound_and_of_just_its_class(behavior: str, seed: int, indices: range) -> None:
+def test_every_scenario_is_valid_and_of_exactly_its_class(behavior: str, seed: int, indices: range) -> None:
     generator = ScenarioGenerator(seed, behavior)
     seen = set()
     for index in indices:
@@ -57,7 +57,7 @@ def test_every_scenario_is_sound_and_of_just_its_class(behavior: str, seed: int,
 
 @pytest.fixture(scope="module", params=BEHAVIORS)
 def scenario(request: pytest.FixtureRequest) -> Scenario:
-    """One of every class."""
+    """Return one scenario of every class."""
     return generate_scenario(3, request.param, 1)
 
 
@@ -92,7 +92,7 @@ def test_other_seeds_indices_and_classes_give_other_scenarios() -> None:
 
 @pytest.mark.row("SCEN-4")
 def test_detectors_see_motion_and_map_only(scenario: Scenario) -> None:
-    """The motion of one class under the tag and id of another is still seen for what it is."""
+    """The motion of one class is detected under the tag and id of another."""
     (behavior,) = scenario.tags
     other = BEHAVIORS[(BEHAVIORS.index(behavior) + 1) % len(BEHAVIORS)]
     disguised = replace(scenario, id=f"9-{other}-0000", source="womd", tags=(other,))
@@ -102,7 +102,7 @@ def test_detectors_see_motion_and_map_only(scenario: Scenario) -> None:
 
 
 def test_boxes_stay_on_the_surface_and_apart(scenario: Scenario) -> None:
-    """As the validator says, but told by another geometry library."""
+    """As validation checks, but with another geometry library."""
     edges = [scenario.map.polyline(f)[:, :2].astype(np.float64) for f in scenario.map.features(FeatureKind.ROAD_EDGE)]
     surface = surface_between(edges).buffer(0.02)
     shapely.prepare(surface)
@@ -140,7 +140,7 @@ def test_traffic_has_everything_that_moves_or_stands_on_roads() -> None:
 
 
 @pytest.mark.parametrize("behavior", ["lane_change", "protected_left"])
-def test_the_order_of_agents_does_not_tell_the_self_driving_car(behavior: str) -> None:
+def test_the_order_of_agents_does_not_reveal_the_self_driving_car(behavior: str) -> None:
     places = [
         scenario.sdc / scenario.agent_count
         for scenario in (generate_scenario(4, behavior, index) for index in range(8))
@@ -150,7 +150,7 @@ def test_the_order_of_agents_does_not_tell_the_self_driving_car(behavior: str) -
 
 @pytest.mark.row("SCEN-3")
 @pytest.mark.parametrize("behavior", BEHAVIORS)
-def test_any_length_can_be_asked_for_and_traffic_runs_on(behavior: str) -> None:
+def test_scenarios_can_have_any_length_and_traffic_continues(behavior: str) -> None:
     scenario = generate_scenario(7, behavior, 0, steps=300)
     assert scenario.steps == 300
     assert faults(scenario) == []
@@ -163,8 +163,8 @@ def test_any_length_can_be_asked_for_and_traffic_runs_on(behavior: str) -> None:
 
 
 @pytest.mark.row("CL-2")
-def test_the_self_driving_car_is_there_for_15_s() -> None:
-    """A car whose behavior is shown in the first 8 s, and that might leave the map after 14.8 s."""
+def test_the_self_driving_car_is_present_for_15_s() -> None:
+    """A car that shows its behavior in the first 8 s, and might leave the map after 14.8 s."""
     scenario = generate_scenario(900001, "lane_change", 2, steps=161)
     assert scenario.valid[scenario.sdc].all()
 

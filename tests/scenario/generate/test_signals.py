@@ -1,4 +1,4 @@
-"""Signals over whole cycles: never two greens that conflict, yellow in between, all red between phases."""
+"""Signals over whole cycles: no conflicting greens, yellow in between, all red between phases."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from numpy.typing import NDArray
 
 from roadworthy.scenario.generate.network import SignalPlan
 from roadworthy.scenario.generate.recording import record
-from roadworthy.scenario.generate.stage import Stage
+from roadworthy.scenario.generate.scene import Scene
 from roadworthy.scenario.schema import GREEN_STATES, RED_STATES, LightState
-from tests.scenario.generate.grounds import Ground
+from tests.scenario.generate.sites import Site
 
 DT = 0.1
 YELLOW_STATES = (LightState.CAUTION, LightState.ARROW_CAUTION)
-# Only after giving way: others may be green meanwhile.
+# After yielding: others may be green at the same time.
 PERMITTED = LightState.FLASHING_CAUTION
 
 
 @dataclass(frozen=True, eq=False)
 class Cycle:
-    """What every light of a junction shows over more than a whole cycle."""
+    """The states of every light of a junction over more than a whole cycle."""
 
     name: str
     plan: SignalPlan
@@ -34,44 +34,44 @@ class Cycle:
         return np.isin(self.states, states)
 
 
-def cycles(ground: Ground) -> list[Cycle]:
-    """All signalised junctions of a network."""
-    longest = max((plan.cycle_s for plan in ground.network.signals), default=0.0)
+def cycles(site: Site) -> list[Cycle]:
+    """Return all signalized junctions of a network."""
+    longest = max((plan.cycle_s for plan in site.network.signals), default=0.0)
     if not longest:
         return []
-    place = ground.place
-    stage = Stage(place.network, place.layout, np.random.default_rng(0), int(longest / DT) + 20, DT)
-    recording = record(stage)
+    place = site.place
+    scene = Scene(place.network, place.layout, np.random.default_rng(0), int(longest / DT) + 20, DT)
+    recording = record(scene)
     light = recording.tables.lanes["light"]
     found = []
-    for plan in ground.network.signals:
-        lanes = [i for i, lane in enumerate(ground.lanes) if lane.junction == plan.junction]
+    for plan in site.network.signals:
+        lanes = [i for i, lane in enumerate(site.lanes) if lane.junction == plan.junction]
         states = recording.lights[[light[i] for i in lanes]][:, : int(plan.cycle_s / DT) + 20]
-        found.append(Cycle(f"{ground.name}: junction {plan.junction}", plan, lanes, states))
+        found.append(Cycle(f"{site.name}: junction {plan.junction}", plan, lanes, states))
     return found
 
 
-def meet(ground: Ground, a: int, b: int) -> bool:
-    """Whether the ways of two lanes from different roads cross or join, told from the map's geometry."""
-    if ground.lanes[a].approach == ground.lanes[b].approach:
+def meet(site: Site, a: int, b: int) -> bool:
+    """Return whether two lanes from different roads cross or join, from the map's geometry."""
+    if site.lanes[a].approach == site.lanes[b].approach:
         return False
-    if set(ground.lanes[a].successors) & set(ground.lanes[b].successors):
+    if set(site.lanes[a].successors) & set(site.lanes[b].successors):
         return True
-    return bool(shapely.intersects(ground.center_lines[a], ground.center_lines[b]))
+    return bool(shapely.intersects(site.center_lines[a], site.center_lines[b]))
 
 
-def test_no_two_lanes_that_meet_are_green_at_once(grounds: list[Ground]) -> None:
-    for ground in grounds:
-        for cycle in cycles(ground):
+def test_no_two_lanes_that_meet_are_green_at_once(sites: list[Site]) -> None:
+    for site in sites:
+        for cycle in cycles(site):
             green = cycle.shows(GREEN_STATES)
             for (a, lane), (b, other) in combinations(enumerate(cycle.lanes), 2):
-                if meet(ground, lane, other):
+                if meet(site, lane, other):
                     assert not (green[a] & green[b]).any(), f"{cycle.name}: lanes {lane} and {other}"
 
 
-def test_lanes_that_meet_follow_each_other_with_everybody_at_red_in_between(grounds: list[Ground]) -> None:
-    for ground in grounds:
-        for cycle in cycles(ground):
+def test_greens_of_conflicting_lanes_are_separated_by_all_red(sites: list[Site]) -> None:
+    for site in sites:
+        for cycle in cycles(site):
             go = cycle.shows((*GREEN_STATES, PERMITTED))
             red = cycle.shows(RED_STATES)
             starts = np.argwhere(go[:, 1:] & ~go[:, :-1])
@@ -81,9 +81,9 @@ def test_lanes_that_meet_follow_each_other_with_everybody_at_red_in_between(grou
                 assert red[:, before].all(), f"{cycle.name}: lane {cycle.lanes[lane]} at step {step}"
 
 
-def test_green_turns_yellow_before_it_turns_red(grounds: list[Ground]) -> None:
-    for ground in grounds:
-        for cycle in cycles(ground):
+def test_green_turns_yellow_before_it_turns_red(sites: list[Site]) -> None:
+    for site in sites:
+        for cycle in cycles(site):
             go, red = cycle.shows((*GREEN_STATES, PERMITTED)), cycle.shows(RED_STATES)
             yellow = cycle.shows(YELLOW_STATES)
             assert (go | red | yellow).all(), cycle.name
@@ -95,41 +95,41 @@ def test_green_turns_yellow_before_it_turns_red(grounds: list[Ground]) -> None:
                     assert (ends[ends > begin][0] - begin) * DT >= 3.0, f"{cycle.name}: lane {lane}"
 
 
-def test_everybody_gets_green_once_in_a_cycle(grounds: list[Ground]) -> None:
-    for ground in grounds:
-        for cycle in cycles(ground):
+def test_every_lane_gets_green_once_in_a_cycle(sites: list[Site]) -> None:
+    for site in sites:
+        for cycle in cycles(site):
             waits = ~cycle.shows((*GREEN_STATES, PERMITTED)).any(axis=1)
             assert not waits.any(), f"{cycle.name}: lanes {np.array(cycle.lanes)[waits]} never go"
 
 
-def test_a_permitted_movement_gives_way_to_the_greens_that_it_meets(grounds: list[Ground]) -> None:
-    for ground in grounds:
-        for cycle in cycles(ground):
+def test_a_permitted_movement_yields_to_the_greens_that_it_meets(sites: list[Site]) -> None:
+    for site in sites:
+        for cycle in cycles(site):
             permitted, green = cycle.states == PERMITTED, cycle.shows(GREEN_STATES)
             for a, lane in enumerate(cycle.lanes):
                 for b, other in enumerate(cycle.lanes):
-                    if (permitted[a] & green[b]).any() and meet(ground, lane, other):
-                        assert (lane, other) in ground.network.yields, f"{cycle.name}: {lane} meets {other}"
+                    if (permitted[a] & green[b]).any() and meet(site, lane, other):
+                        assert (lane, other) in site.network.yields, f"{cycle.name}: {lane} meets {other}"
 
 
-def test_turns_to_the_left_have_arrows_and_everything_else_has_not(grounds: list[Ground]) -> None:
+def test_only_left_turns_have_arrows(sites: list[Site]) -> None:
     arrows = (LightState.ARROW_GO, LightState.ARROW_CAUTION, LightState.ARROW_STOP)
-    for ground in grounds:
-        for cycle in cycles(ground):
+    for site in sites:
+        for cycle in cycles(site):
             for lane, states in zip(cycle.lanes, cycle.states, strict=True):
-                is_left = ground.lanes[lane].turn.name == "LEFT"
+                is_left = site.lanes[lane].turn.name == "LEFT"
                 shown = states[states != PERMITTED]
                 assert (np.isin(shown, arrows) == is_left).all(), f"{cycle.name}: lane {lane}"
 
 
-def test_a_cycle_repeats_itself(grounds: list[Ground]) -> None:
-    for ground in grounds:
-        for plan in ground.network.signals:
-            place, lanes = ground.place, [i for i, lane in enumerate(ground.lanes) if lane.junction == plan.junction]
+def test_a_cycle_repeats_itself(sites: list[Site]) -> None:
+    for site in sites:
+        for plan in site.network.signals:
+            place, lanes = site.place, [i for i, lane in enumerate(site.lanes) if lane.junction == plan.junction]
             shown = []
             for offset in (3.0, 3.0 + plan.cycle_s):
-                stage = Stage(place.network, place.layout, np.random.default_rng(0), 40, DT)
-                stage.offsets[plan.junction] = offset
-                recording = record(stage)
+                scene = Scene(place.network, place.layout, np.random.default_rng(0), 40, DT)
+                scene.offsets[plan.junction] = offset
+                recording = record(scene)
                 shown.append(recording.lights[[recording.tables.lanes["light"][i] for i in lanes]])
             np.testing.assert_array_equal(shown[0], shown[1])

@@ -10,14 +10,14 @@ from roadworthy.scenario.generate.curves import Parallel, Pose, line
 from roadworthy.scenario.generate.network import Lane, Network
 from roadworthy.scenario.generate.surface import drivable_surface, road_edges
 from roadworthy.scenario.schema import EdgeType, FeatureKind, LaneType
-from tests.scenario.generate.grounds import Ground, surface_between
+from tests.scenario.generate.sites import Site, surface_between
 
 STRAY_M = 0.03  # edges are simplified to within 2 cm
 BESIDE_M = 0.02
 
 
 def beside(edge: NDArray[np.float64], left: float) -> NDArray[np.float64]:
-    """(n, 2) a point beside the middle of every segment of an edge."""
+    """Return (n, 2) a point beside the middle of every segment of an edge."""
     steps = np.diff(edge, axis=0)
     lengths = np.hypot(*steps.T)
     kept = lengths > 5 * BESIDE_M  # beside shorter ones, the rounding of stored points decides
@@ -25,94 +25,94 @@ def beside(edge: NDArray[np.float64], left: float) -> NDArray[np.float64]:
     return (edge[:-1] + edge[1:])[kept] / 2 + left * normals
 
 
-def test_edges_are_closed_and_simple(grounds: list[Ground]) -> None:
-    for ground in grounds:
-        for number, edge in enumerate(ground.edges):
-            where = f"{ground.name}: edge {number}"
+def test_edges_are_closed_and_simple(sites: list[Site]) -> None:
+    for site in sites:
+        for number, edge in enumerate(site.edges):
+            where = f"{site.name}: edge {number}"
             assert np.array_equal(edge[0], edge[-1]), where
             assert shapely.LinearRing(edge).is_simple, where
 
 
-def test_the_road_is_on_the_left_of_every_edge(grounds: list[Ground]) -> None:
-    for ground in grounds:
-        shapely.prepare(ground.surface)
-        for number, edge in enumerate(ground.edges):
-            where = f"{ground.name}: edge {number}"
-            assert shapely.contains_xy(ground.surface, beside(edge, BESIDE_M)).all(), where
-            assert not shapely.contains_xy(ground.surface, beside(edge, -BESIDE_M)).any(), where
+def test_the_road_is_on_the_left_of_every_edge(sites: list[Site]) -> None:
+    for site in sites:
+        shapely.prepare(site.surface)
+        for number, edge in enumerate(site.edges):
+            where = f"{site.name}: edge {number}"
+            assert shapely.contains_xy(site.surface, beside(edge, BESIDE_M)).all(), where
+            assert not shapely.contains_xy(site.surface, beside(edge, -BESIDE_M)).any(), where
 
 
-def test_outer_edges_run_counter_clockwise_and_holes_clockwise(grounds: list[Ground]) -> None:
-    for ground in grounds:
-        rings = [shapely.Polygon(edge) for edge in ground.edges]
-        for number, edge in enumerate(ground.edges):
+def test_outer_edges_run_counterclockwise_and_holes_clockwise(sites: list[Site]) -> None:
+    for site in sites:
+        rings = [shapely.Polygon(edge) for edge in site.edges]
+        for number, edge in enumerate(site.edges):
             within = sum(other.contains_properly(rings[number]) for other in rings)
             is_hole = within % 2 == 1
-            assert shapely.is_ccw(shapely.LinearRing(edge)) != is_hole, f"{ground.name}: edge {number}"
+            assert shapely.is_ccw(shapely.LinearRing(edge)) != is_hole, f"{site.name}: edge {number}"
 
 
-def test_islands_are_medians_and_everything_else_is_a_boundary(grounds: list[Ground]) -> None:
-    for ground in grounds:
-        features = ground.road_map.features(FeatureKind.ROAD_EDGE)
-        for edge, feature in zip(ground.edges, features, strict=True):
+def test_islands_are_medians_and_everything_else_is_a_boundary(sites: list[Site]) -> None:
+    for site in sites:
+        features = site.road_map.features(FeatureKind.ROAD_EDGE)
+        for edge, feature in zip(site.edges, features, strict=True):
             is_hole = not shapely.is_ccw(shapely.LinearRing(edge))
-            if ground.road_map.types[feature] == EdgeType.MEDIAN:
-                assert is_hole, f"{ground.name}: feature {feature}"
+            if site.road_map.types[feature] == EdgeType.MEDIAN:
+                assert is_hole, f"{site.name}: feature {feature}"
             else:
-                assert ground.road_map.types[feature] == EdgeType.BOUNDARY
-                assert not is_hole or shapely.Polygon(edge).area > 500, f"{ground.name}: feature {feature}"
+                assert site.road_map.types[feature] == EdgeType.BOUNDARY
+                assert not is_hole or shapely.Polygon(edge).area > 500, f"{site.name}: feature {feature}"
 
 
-def strays(ground: Ground, lane: Lane) -> float:
-    """How far the sides of a lane stand out of the surface, in meters."""
+def strays(site: Site, lane: Lane) -> float:
+    """Return how far the sides of a lane are outside of the surface, in m."""
     path, half = lane.path, lane.width / 2
     left = np.column_stack([-np.sin(path.heading), np.cos(path.heading)])
     middle = np.column_stack([path.x, path.y])
     sides = shapely.points(np.concatenate([middle - half * left, middle, middle + half * left]))
-    return float(shapely.distance(ground.surface, sides).max())
+    return float(shapely.distance(site.surface, sides).max())
 
 
-def test_every_driving_lane_lies_on_the_surface_in_its_whole_width(grounds: list[Ground]) -> None:
-    for ground in grounds:
-        shapely.prepare(ground.surface)
-        for number, lane in enumerate(ground.lanes):
+def test_every_driving_lane_lies_on_the_surface_in_its_whole_width(sites: list[Site]) -> None:
+    for site in sites:
+        shapely.prepare(site.surface)
+        for number, lane in enumerate(site.lanes):
             if lane.type != LaneType.BIKE_LANE:
-                assert strays(ground, lane) < STRAY_M, f"{ground.name}: lane {number}"
+                assert strays(site, lane) < STRAY_M, f"{site.name}: lane {number}"
 
 
-def test_every_bicycle_lane_lies_on_the_surface_in_its_whole_width(grounds: list[Ground]) -> None:
-    for ground in grounds:
-        shapely.prepare(ground.surface)
-        for number, lane in enumerate(ground.lanes):
+def test_every_bicycle_lane_lies_on_the_surface_in_its_whole_width(sites: list[Site]) -> None:
+    for site in sites:
+        shapely.prepare(site.surface)
+        for number, lane in enumerate(site.lanes):
             if lane.type == LaneType.BIKE_LANE:
-                assert strays(ground, lane) < STRAY_M, f"{ground.name}: lane {number}, {lane.turn.name}"
+                assert strays(site, lane) < STRAY_M, f"{site.name}: lane {number}, {lane.turn.name}"
 
 
-def test_paint_and_crosswalks_lie_on_the_surface(grounds: list[Ground]) -> None:
-    for ground in grounds:
-        paved = ground.surface.buffer(2 * STRAY_M)
+def test_paint_and_crosswalks_lie_on_the_surface(sites: list[Site]) -> None:
+    for site in sites:
+        paved = site.surface.buffer(2 * STRAY_M)
         shapely.prepare(paved)
-        for feature in ground.road_map.features(FeatureKind.ROAD_LINE):
-            assert paved.covers(shapely.LineString(ground.polyline(feature))), f"{ground.name}: line {feature}"
-        for feature in ground.road_map.features(FeatureKind.CROSSWALK):
-            crosswalk = shapely.Polygon(ground.polyline(feature))
-            # From curb to curb: its corners may stand out a little where the road bends.
-            assert crosswalk.difference(paved).area < 0.05 * crosswalk.area, f"{ground.name}: crosswalk {feature}"
+        for feature in site.road_map.features(FeatureKind.ROAD_LINE):
+            assert paved.covers(shapely.LineString(site.polyline(feature))), f"{site.name}: line {feature}"
+        for feature in site.road_map.features(FeatureKind.CROSSWALK):
+            crosswalk = shapely.Polygon(site.polyline(feature))
+            # From curb to curb: its corners may be slightly outside where the road bends.
+            assert crosswalk.difference(paved).area < 0.05 * crosswalk.area, f"{site.name}: crosswalk {feature}"
 
 
 def strip_along(path: Parallel, width: float) -> shapely.Polygon:
-    """The ground along a path, without a hand's breadth on either side."""
+    """Return a network along a path, with a small margin on either side."""
     return shapely.LineString(np.column_stack([path.x, path.y])).buffer(width / 2 - 0.05, cap_style="flat")
 
 
-def test_parking_strips_lie_on_the_surface_and_off_the_lanes(grounds: list[Ground]) -> None:
-    for ground in grounds:
-        paved = ground.surface.buffer(STRAY_M)
-        tree = shapely.STRtree([strip_along(lane.path, lane.width) for lane in ground.lanes])
-        for strip in ground.network.parking:
+def test_parking_strips_lie_on_the_surface_and_off_the_lanes(sites: list[Site]) -> None:
+    for site in sites:
+        paved = site.surface.buffer(STRAY_M)
+        tree = shapely.STRtree([strip_along(lane.path, lane.width) for lane in site.lanes])
+        for strip in site.network.parking:
             room = strip_along(strip.curve.parallel(strip.offset, 1.0, strip.first, strip.last), strip.width)
-            assert paved.covers(room), f"{ground.name}: strip beside lane {strip.lane}"
-            assert len(tree.query(room, predicate="intersects")) == 0, f"{ground.name}: strip beside lane {strip.lane}"
+            assert paved.covers(room), f"{site.name}: strip beside lane {strip.lane}"
+            assert len(tree.query(room, predicate="intersects")) == 0, f"{site.name}: strip beside lane {strip.lane}"
 
 
 def test_a_ring_of_roads_has_an_outer_edge_and_a_hole() -> None:

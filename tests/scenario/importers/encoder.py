@@ -1,4 +1,4 @@
-"""Scenarios as WOMD messages and TFRecord files, encoded by google.protobuf from a schema that is written here anew."""
+"""Scenarios as WOMD messages and TFRecord files, encoded by google.protobuf from an independent schema."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ MPH_PER_MPS = 3600 / 1609.344
 
 
 def message_classes(schema: dict[str, str]) -> dict[str, Any]:
-    """Classes of google.protobuf for the messages of a schema."""
+    """Return classes of google.protobuf for the messages of a schema."""
     file = descriptor_pb2.FileDescriptorProto(name="made.proto", package="made", syntax="proto2")
     for name, fields in schema.items():
         message = file.message_type.add(name=name)
@@ -84,7 +84,7 @@ WOMD = message_classes(SCHEMA)
 
 
 def womd_message(scenario: Scenario) -> Any:
-    """A scenario as a message, in its source's coordinates."""
+    """Return a scenario as a message, in its source's coordinates."""
     message = WOMD["Scenario"](scenario_id=scenario.id, current_time_index=scenario.current_step)
     message.timestamps_seconds.extend(scenario.dt * k for k in range(scenario.steps))
     if scenario.sdc >= 0:
@@ -171,6 +171,6 @@ def _set_point(message: Any, point: Any) -> None:
 
 
 def frame(data: bytes) -> bytes:
-    """Data as a record of a TFRecord file."""
+    """Return data as a record of a TFRecord file."""
     length = struct.pack("<Q", len(data))
     return length + struct.pack("<I", masked_crc32c(length)) + data + struct.pack("<I", masked_crc32c(data))

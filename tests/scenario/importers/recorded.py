@@ -1,8 +1,8 @@
-"""WOMD records with the traits of real recordings: what trackers, maps and lights of the dataset do to a clean scene.
+"""WOMD records with the properties of real recordings: the effects of trackers, maps and lights on a clean scene.
 
-The roads and the traffic are the generator's; everything that makes a recording unlike them is put in here, seeded:
-noise, gaps, tracks that begin late and end early, crowds of parked cars that overlap, agents far away, maps that were
-cut out of a city, lights that are listed as unknown or not listed.
+The roads and the traffic are the generator's. This module adds what makes recordings different, from a seed: noise,
+gaps, tracks that start late and end early, crowds of parked cars that overlap, agents far away, maps that were cut out
+of a city, lights that are listed as unknown or not listed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Doubles = NDArray[np.float64]
 
 ORIGIN = np.array([8123.0, -4711.0, 37.0])  # of a city's frame
 SLOPE = 0.03
-RADIUS_M = 130.0  # of the ground around the self-driving car that the map shows
+RADIUS_M = 130.0  # of the map around the self-driving car
 FAR_M = 2e5
 CAR_M, WALKER_M = (4.7, 2.0, 1.6), (0.8, 0.8, 1.8)
 BIG_AGENT_COUNT = 150
@@ -36,19 +36,19 @@ WAITING = 1  # of them
 
 @cache
 def recorded_data(seed: int, behavior: str, waits: bool) -> bytes:
-    """The bytes of `recorded_message`."""
+    """Return the bytes of `recorded_message`."""
     data: bytes = recorded_message(seed, behavior, waits).SerializeToString(deterministic=True)
     return data
 
 
 def write_recordings(path: Path) -> Path:
-    """A TFRecord file of all SCENES."""
+    """Write a TFRecord file of all SCENES."""
     path.write_bytes(b"".join(frame(recorded_data(*scene)) for scene in SCENES))
     return path
 
 
 def recorded_message(seed: int, behavior: str = "protected_left", waits: bool = False) -> Any:
-    """A WOMD scenario as it might have been recorded; waits: the self-driving car stands at a red light."""
+    """Return a WOMD scenario as it might have been recorded; waits: the self-driving car stands at a red light."""
     rng = np.random.default_rng(seed)
     scenario = _waiting(seed, behavior) if waits else generate_scenario(seed, behavior, 0)
     scenario = _crowded(scenario, rng)
@@ -66,7 +66,7 @@ def recorded_message(seed: int, behavior: str = "protected_left", waits: bool = 
 
 
 def _waiting(seed: int, behavior: str) -> Scenario:
-    """A scene in which a car that stands before a light is the self-driving one, and the light is red throughout."""
+    """Return a scene in which a car before a light is the self-driving one, and the light is always red."""
     for index in range(40):
         scenario = generate_scenario(seed, behavior, index)
         if not len(scenario.light_lanes):
@@ -85,7 +85,7 @@ def _waiting(seed: int, behavior: str) -> Scenario:
 
 
 def _crowded(scenario: Scenario, rng: np.random.Generator) -> Scenario:
-    """Parked cars beside the road, some of them tracked twice, people on sidewalks, somebody far away."""
+    """Add parked cars beside the road, some of them tracked twice, pedestrians on sidewalks, and an agent far away."""
     edges = [scenario.map.polyline(f)[:, :2].astype(np.float64) for f in scenario.map.features(FeatureKind.ROAD_EDGE)]
     pieces = np.concatenate([np.hstack([edge[:-1], np.diff(edge, axis=0)]) for edge in edges])
     pieces = pieces[np.hypot(pieces[:, 2], pieces[:, 3]) > 0.1]
@@ -119,7 +119,7 @@ def _crowded(scenario: Scenario, rng: np.random.Generator) -> Scenario:
 
 
 def _hilly(scenario: Scenario) -> Scenario:
-    """The same on a slope, in a city's frame."""
+    """Return the scenario on a slope, in a city's frame."""
     points, positions = scenario.map.points.copy(), scenario.positions.copy()
     points[:, 2] = SLOPE * points[:, 0]
     positions[:, :, 2] = SLOPE * np.clip(positions[:, :, 0], -500, 500) + 0.8
@@ -128,7 +128,7 @@ def _hilly(scenario: Scenario) -> Scenario:
 
 
 def _tracked(scenario: Scenario, rng: np.random.Generator) -> Scenario:
-    """As a tracker saw it: noise that lasts, tracks in pieces. The self-driving car knows itself well."""
+    """Add the errors of a tracker: correlated noise, and interrupted tracks. The self-driving car is tracked well."""
     agents, steps = scenario.valid.shape
     is_car = np.arange(agents) == scenario.sdc
     noise = np.zeros((agents, steps, 2))
@@ -172,7 +172,7 @@ def _jitter_times(message: Any, rng: np.random.Generator) -> None:
 
 
 def _spoil_states(message: Any, rng: np.random.Generator) -> None:
-    """Sizes that change from step to step, and values in states that are not valid."""
+    """Add sizes that change from step to step, and values in states that are not valid."""
     for track in message.tracks:
         for state in track.states:
             if state.valid:
@@ -185,7 +185,7 @@ def _spoil_states(message: Any, rng: np.random.Generator) -> None:
 
 
 def _cut_map(message: Any, car: Doubles) -> None:
-    """Leave what is near the way of the self-driving car. Links to what was cut off stay."""
+    """Remove map features far from the path of the self-driving car, but keep links to them."""
     middle = car.mean(axis=0)
     for number in range(len(message.map_features) - 1, -1, -1):
         feature = message.map_features[number]
@@ -212,7 +212,7 @@ def _cut_map(message: Any, car: Doubles) -> None:
 
 
 def _runs(flags: list[bool]) -> list[tuple[int, int]]:
-    """Begin and end of each stretch that is true."""
+    """Yield start and end of each run of true values."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]]).astype(int)))
     return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
 
@@ -222,7 +222,7 @@ def _kind_of(feature: Any) -> str:
 
 
 def _add_oddities(message: Any, rng: np.random.Generator, car: Doubles) -> None:
-    """A road edge of one point, closed ones, speed bumps, driveways, a stop sign for a lane that was cut off."""
+    """Add a road edge of one point, closed ones, speed bumps, driveways, a stop sign for a lane that was removed."""
     ids = iter(range(90_000, 91_000))
     beside = car + rng.uniform(40, 60, 2)
 
@@ -236,21 +236,21 @@ def _add_oddities(message: Any, rng: np.random.Generator, car: Doubles) -> None:
     square = np.array([[0.0, 0.0], [0.0, 2.0], [2.0, 2.0], [2.0, 0.0], [0.0, 0.0]])
     add("road_edge", "polyline", square[:1]).type = 1
     add("road_edge", "polyline", square).type = 2
-    add("road_edge", "polyline", square[[0, 0, 1, 1, 2]] + 5.0).type = 1  # points twice
+    add("road_edge", "polyline", square[[0, 0, 1, 1, 2]] + 5.0).type = 1  # repeated points
     add("road_line", "polyline", square[:1]).type = 1
     add("speed_bump", "polygon", square[:4] + 8.0)
     add("driveway", "polygon", square + 12.0)
     sign = message.map_features.add(id=next(ids)).stop_sign
     sign.lane.append(77_777)
     sign.position.x, sign.position.y, sign.position.z = *beside, ORIGIN[2]
-    lonely = message.map_features.add(id=next(ids)).lane  # leads from nowhere to nowhere
+    lonely = message.map_features.add(id=next(ids)).lane  # links to lanes that do not exist
     for x in np.linspace(0, 20, 41):
         lonely.polyline.add(x=beside[0] + x, y=beside[1] + 20, z=ORIGIN[2])
     lonely.entry_lanes.append(88_888)
 
 
 def _spoil_lanes(message: Any, rng: np.random.Generator) -> None:
-    """Unknown speed limits, points twice, neighbors along a part of the lane alone."""
+    """Add unknown speed limits, repeated points, and neighbors along only a part of the lane."""
     lanes = {feature.id: feature.lane for feature in message.map_features if feature.HasField("lane")}
     for lane in lanes.values():
         if rng.random() < 0.3:
@@ -268,7 +268,7 @@ def _spoil_lanes(message: Any, rng: np.random.Generator) -> None:
 
 
 def _flicker_lights(message: Any, rng: np.random.Generator) -> None:
-    """Lights are listed as unknown or not at all for a while, and their stop points move."""
+    """List lights as unknown or not at all for a while, and move their stop points."""
     lanes = sorted({shown.lane for step in message.dynamic_map_states for shown in step.lane_states})
     steps = len(message.dynamic_map_states)
     spans = {lane: np.sort(rng.integers(0, steps, 4)) for lane in lanes}
@@ -289,7 +289,7 @@ def _flicker_lights(message: Any, rng: np.random.Generator) -> None:
 
 
 def _name_tracks(message: Any, rng: np.random.Generator) -> None:
-    """Ids with holes between them, tracks to predict, objects of interest."""
+    """Set ids with gaps, tracks to predict, objects of interest."""
     ids = rng.choice(6000, len(message.tracks), replace=False)
     for track, id in zip(message.tracks, ids.tolist(), strict=True):
         track.id = id

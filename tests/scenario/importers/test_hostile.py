@@ -1,4 +1,4 @@
-"""Hostile records: whatever the bytes, the outcome is a scenario or a damage with its place, never a crash."""
+"""Hostile records: for any bytes, the outcome is a scenario or damage with its location, never a crash."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole files become packs: order, damage by choice, ids, processes, and use downstream."""
+"""Import of whole files: order, damage, ids, processes, and use of the pack."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ import_womd = partial(import_scenarios, format="womd")
 
 
 def encoded(name: str) -> bytes:
-    """The example with something that a scenario does not hold: how hard a prediction is."""
+    """Return the example with something that a scenario does not hold: the difficulty of a prediction."""
     message = womd_message(example_scenario(name))
     message.tracks_to_predict[0].difficulty = 1
     return message.SerializeToString()
@@ -57,7 +57,7 @@ def test_files_become_a_pack_in_their_order(tmp_path: Path, output: Path) -> Non
     assert not inspect(output)
 
 
-def test_what_was_left_out_is_added_up_over_all_records(tmp_path: Path, output: Path) -> None:
+def test_omitted_data_are_added_up_over_all_records(tmp_path: Path, output: Path) -> None:
     once = import_womd([write(tmp_path / "a", "one")], output, processes=1).omitted
     twice = import_womd([write(tmp_path / "b", "one", "two")], output, processes=1).omitted
     assert once
@@ -65,7 +65,7 @@ def test_what_was_left_out_is_added_up_over_all_records(tmp_path: Path, output: 
 
 
 def damaged(tmp_path: Path) -> tuple[Path, int]:
-    """Four records, of which the second has a wrong checksum and the third no sound message; and where the third is."""
+    """Write four records, the second and third damaged (checksum, message), and return the third one's offset."""
     parts = [frame(encoded("one")), bytearray(frame(encoded("two"))), frame(encoded("three")[:-5])]
     parts[1][HEADER_BYTES + 20] ^= 4
     parts.append(frame(encoded("four")))
@@ -83,7 +83,7 @@ def test_a_damaged_record_is_an_error_that_names_it_and_nothing_is_written(tmp_p
     assert {file.name for file in tmp_path.iterdir()} == {"damaged", "womd.pack"}
 
 
-def test_damaged_records_are_skipped_by_choice_and_listed(tmp_path: Path, output: Path) -> None:
+def test_damaged_records_are_skipped_on_request_and_listed(tmp_path: Path, output: Path) -> None:
     path, third = damaged(tmp_path)
     report = import_womd([path], output, skip_damaged=True, processes=1)
     assert [damage.location.number for damage in report.damages] == [1, 2]
@@ -93,7 +93,7 @@ def test_damaged_records_are_skipped_by_choice_and_listed(tmp_path: Path, output
         assert list(pack.ids) == ["one", "four"]
 
 
-def test_an_id_that_was_there_before_is_damage(tmp_path: Path, output: Path) -> None:
+def test_a_repeated_id_is_damage(tmp_path: Path, output: Path) -> None:
     paths = [write(tmp_path / "a", "one"), write(tmp_path / "b", "two", "one")]
     with pytest.raises(ScenarioError, match=r"b, record 1 .*'one' is also that of .*a, record 0"):
         import_womd(paths, output, processes=1)
@@ -108,7 +108,7 @@ def test_no_scenario_at_all_is_an_error(tmp_path: Path, output: Path) -> None:
     assert not output.exists()
 
 
-def test_a_file_that_is_not_there_is_named_before_anything_is_read(tmp_path: Path, output: Path) -> None:
+def test_a_missing_file_is_named_before_anything_is_read(tmp_path: Path, output: Path) -> None:
     with pytest.raises(UsageError, match="nowhere"):
         import_womd([write(tmp_path / "a", "one"), tmp_path / "nowhere"], output)
 

@@ -1,4 +1,4 @@
-"""Records with the traits of real recordings are imported, described, validated and drawn without a spurious fault."""
+"""Records with the properties of real recordings are imported, validated and drawn without faults."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def features(message: Any, kind: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("number", ALL)
-def test_the_records_have_the_traits_of_real_ones(number: int) -> None:
+def test_the_records_have_the_properties_of_real_ones(number: int) -> None:
     message = message_of(number)
     steps = np.diff(message.timestamps_seconds)
     assert 1e-4 < np.abs(steps - 0.1).max() < 0.01
@@ -102,7 +102,7 @@ def test_a_recording_passes_its_profile(pack: Pack, number: int) -> None:
 
 
 @pytest.mark.parametrize("number", ALL)
-def test_motion_is_that_of_the_record(pack: Pack, number: int) -> None:
+def test_motion_equals_that_of_the_record(pack: Pack, number: int) -> None:
     scenario, message = pack[number], message_of(number)
     assert (scenario.dt, scenario.current_step, scenario.sdc) == (0.1, 10, message.sdc_track_index)
     assert scenario.agent_ids.tolist() == [track.id for track in message.tracks]

@@ -1,4 +1,4 @@
-"""TFRecord framing: checksums, and what is told of damaged files."""
+"""TFRecord files: checksums, and reports about damaged files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def whole_file() -> bytes:
 
 
 def bitwise_crc32c(data: bytes) -> int:
-    """The definition, bit by bit."""
+    """Return the checksum bit by bit, from its definition."""
     crc = 0xFFFFFFFF
     for byte in data:
         crc ^= byte
@@ -40,7 +40,7 @@ def bitwise_crc32c(data: bytes) -> int:
 
 @pytest.mark.parametrize(
     ("data", "expected"),
-    # From appendix B.4 of RFC 3720, and the check value of the CRC catalogues.
+    # From appendix B.4 of RFC 3720, and the check value of the CRC catalogs.
     [
         (bytes(32), 0x8A9136AA),
         (b"\xff" * 32, 0x62A8AB43),
@@ -79,7 +79,7 @@ def test_an_empty_file_has_no_records(tmp_path: Path) -> None:
     assert list(records(write(tmp_path / "x", b""))) == []
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="nowhere"):
         list(records(tmp_path / "nowhere"))
 
@@ -98,7 +98,7 @@ def test_any_changed_byte_is_noticed(tmp_path_factory: pytest.TempPathFactory, a
 
 
 @given(st.integers(1, len(whole_file()) - 1))
-def test_any_cut_inside_a_record_is_noticed(tmp_path_factory: pytest.TempPathFactory, size: int) -> None:
+def test_any_truncation_inside_a_record_is_noticed(tmp_path_factory: pytest.TempPathFactory, size: int) -> None:
     found = damages(write(tmp_path_factory.mktemp("x") / "x", whole_file()[:size]))
     ends = {sum(len(frame(part)) for part in PARTS[: k + 1]) for k in range(len(PARTS))}
     assert len(found) == (size not in ends)
@@ -114,7 +114,7 @@ def test_after_damaged_data_the_next_record_is_found(tmp_path: Path) -> None:
     assert "the checksum of its 5 bytes is" in found[0].reason
 
 
-def test_after_a_damaged_length_the_rest_is_told_to_be_lost(tmp_path: Path) -> None:
+def test_after_a_damaged_length_the_rest_is_reported_as_lost(tmp_path: Path) -> None:
     data = bytearray(whole_file())
     second = len(frame(PARTS[0]))
     data[second] ^= 1
@@ -132,7 +132,7 @@ def test_a_record_that_no_message_could_fill_is_damaged(tmp_path: Path) -> None:
     assert f"it has {2**31} bytes, allowed: {2**31 - 1}" in damage.reason
 
 
-def test_a_gzipped_file_that_was_cut_or_is_none_is_damaged(tmp_path: Path) -> None:
+def test_a_truncated_or_invalid_gzip_file_is_damaged(tmp_path: Path) -> None:
     packed = gzip.compress(whole_file())
     for data in (packed[: len(packed) // 2], whole_file(), packed[:-8] + bytes(8)):
         found = damages(write(tmp_path / "x.gz", data))

@@ -1,4 +1,4 @@
-"""The wire format: what google.protobuf encodes is read back, and damage is named."""
+"""The wire format: messages of google.protobuf are read back, and damage is located."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SCHEMA = {
     "Branch": "1 o Leaf leaf; 2 r Leaf leaves; 3 r int64 loose; 4 p int32 packed; 5 p double points; 6 p float dots",
     "Root": "1 o int32 id; 2 r Branch branches; 3 o Branch trunk; 4 r string names; 5 r bytes blobs; 6 r bool flags",
 }
-# The same messages as others might have extended them.
+# The same messages with extensions.
 EXTENDED = {
     name: f"{fields}; 900 o double x; 901 o float y; 902 r string z; 903 p int64 w" for name, fields in SCHEMA.items()
 }
@@ -28,7 +28,7 @@ CLASSES, EXTENDED_CLASSES = message_classes(SCHEMA), message_classes(EXTENDED)
 
 
 def declared(name: str) -> Message:
-    """A message of SCHEMA as the reader's schema."""
+    """Return a message of SCHEMA as the reader's schema."""
     fields = []
     for text in SCHEMA[name].split("; "):
         number, label, kind, field = text.split()
@@ -42,7 +42,7 @@ READER = MessageReader(ROOT)
 
 
 def as_data(message: Any, schema: Message) -> dict[str, Any]:
-    """What google.protobuf holds: presence, default values and all."""
+    """Return the content of a google.protobuf message: presence, default values and all."""
     data: dict[str, Any] = {}
     for field in schema.fields:
         value = getattr(message, field.name)
@@ -55,7 +55,7 @@ def as_data(message: Any, schema: Message) -> dict[str, Any]:
 
 
 def read_as_data(table: Table, schema: Message) -> list[dict[str, Any]]:
-    """The same from a table, row by row."""
+    """Return the same from a table, row by row."""
     rows: list[dict[str, Any]] = [{} for _ in range(len(table))]
     for field in schema.fields:
         values: list[Any]
@@ -149,14 +149,14 @@ def test_repeated_numbers_are_read_packed_or_not(label: str) -> None:
 
 
 def test_hand_encoded_bytes_are_read() -> None:
-    # From the rules of the format: field 1 as varint 150; field 2 of length 7, "testing".
+    # From the documentation of the format: field 1 as varint 150; field 2 of length 7, "testing".
     message = Message("Test", (Field(1, "a", Kind.INT32), Field(2, "b", Kind.STRING)))
     table = MessageReader(message).read(bytes.fromhex("089601 120774657374696e67"))
     assert (table.column("a").tolist(), table.texts("b")) == ([150], ["testing"])
 
 
 @given(st.fixed_dictionaries(roots), st.data())
-def test_every_cut_is_noticed_or_lies_between_two_fields(content: dict[str, Any], data: st.DataObject) -> None:
+def test_every_truncation_is_noticed_or_lies_between_two_fields(content: dict[str, Any], data: st.DataObject) -> None:
     whole = CLASSES["Root"](**content).SerializeToString()
     cut = whole[: data.draw(st.integers(0, len(whole)))]
     try:
@@ -195,12 +195,12 @@ def test_whatever_is_read_google_protobuf_reads_too(data: bytes) -> None:
         ("ba3e05", "byte 0, Root, field 999: it is longer"),
     ],
 )
-def test_damage_is_told_with_its_byte_and_its_field(data: str, told: str) -> None:
+def test_damage_is_reported_with_its_byte_and_its_field(data: str, told: str) -> None:
     with pytest.raises(ScenarioError, match=f"^({told})"):
         READER.read(bytes.fromhex(data))
 
 
-def test_text_that_is_no_utf8_is_told() -> None:
+def test_text_that_is_not_utf8_is_an_error() -> None:
     with pytest.raises(ScenarioError, match=r"Root\.names: .*xff.* is not UTF-8 text"):
         READER.read(b"\x22\x01\xff").texts("names")
 

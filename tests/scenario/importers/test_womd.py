@@ -1,4 +1,4 @@
-"""WOMD messages become scenarios: what is kept, what is counted as left out, what is refused."""
+"""WOMD messages become scenarios: what is kept, what is counted as omitted, what is rejected."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ EDGE_ID, LINE_ID, FIRST_LANE_ID = 105, 104, 100  # of the example's map
 
 @pytest.fixture
 def message() -> Any:
-    """The example as a message."""
+    """Return the example as a message."""
     return womd_message(example_scenario())
 
 
@@ -40,7 +40,7 @@ def read(message: Any) -> Scenario:
 
 
 def left_out(message: Any) -> dict[str, int]:
-    """What reading counts, apart from what it counts of the example itself."""
+    """Return the omitted counts, except those of the example itself."""
     counts: Counter[str] = Counter()
     read_scenario(message.SerializeToString(), counts)
     own: Counter[str] = Counter()
@@ -53,10 +53,10 @@ def in_source_coordinates(points: Any, road_map: RoadMap) -> Any:
 
 
 @pytest.mark.row("SCEN-1")
-def test_everything_that_a_scenario_holds_comes_back() -> None:
+def test_everything_that_a_scenario_holds_is_read_back() -> None:
     scenario = example_scenario(tags=())
     found = read(womd_message(scenario))
-    # WOMD knows no yields and stop lines, and widths from boundaries alone; the frame is another, see below.
+    # WOMD has no yields and stop lines, and lane widths only from boundaries; the frame is another, see below.
     moved = {"map.origin", "map.points", "positions", "light_stops"}
     unknown = {"source", "map.lane_widths", "map.yields", "map.stop_lines", "map.stop_line_lanes"}
     given = {f"map.{name}" for name in OPTIONAL_MAP_ARRAYS} | set(OPTIONAL_SCENARIO_ARRAYS)
@@ -109,7 +109,7 @@ def test_a_state_that_is_not_valid_is_zero_for_the_simulator_and_kept_for_scorin
 
 @pytest.mark.row("REAL-1")
 def test_source_coordinates_are_rounded_once(message: Any) -> None:
-    """Between 4,000,000 and 4,000,100 float32 knows quarters only; a way round by the map's frame may miss them."""
+    """Between 4,000,000 and 4,000,100 float32 has steps of 0.25, which a detour through the map's frame may miss."""
     state, point = message.tracks[0].states[33], message.map_features[0].lane.polyline[1]
     state.center_x = point.x = 4_000_010.3749999
     found = read(message)
@@ -143,7 +143,7 @@ def test_neighbors_keep_the_ranges_along_which_they_are_neighbors(message: Any) 
     assert found.left_neighbors[of_first, 1].tolist() == [2, 2]
     assert found.left_neighbor_ranges[of_first].tolist() == [[2, 6, 3, 7], [9, 12, 0, 4]]
     last = len(found.polyline(0)) - 1
-    assert neighbor_ranges(example_scenario().map, "left")[0].tolist() == [0, last, 0, last]  # where none is given
+    assert neighbor_ranges(example_scenario().map, "left")[0].tolist() == [0, last, 0, last]  # where there is none
 
 
 @pytest.mark.parametrize(("code", "kind"), [(0, AgentType.OTHER), (3, AgentType.CYCLIST), (4, AgentType.OTHER)])
@@ -209,14 +209,14 @@ def test_the_width_of_a_lane_is_measured_between_its_boundaries(message: Any) ->
     lane = message.map_features[0].lane
     last = len(lane.polyline) - 1
     lane.left_boundaries.add(lane_start_index=0, lane_end_index=last, boundary_feature_id=LINE_ID)
-    assert np.isnan(read(message).map.lane_widths[0])  # nothing on the right
+    assert np.isnan(read(message).map.lane_widths[0])  # no boundary on the right
     lane.right_boundaries.add(lane_start_index=2, lane_end_index=last, boundary_feature_id=EDGE_ID)
     widths = read(message).map.lane_widths
     np.testing.assert_allclose(widths[0], 3.5, atol=1e-5)
     assert np.isnan(widths[1:]).all()
 
 
-def test_boundaries_too_far_apart_for_a_lane_tell_no_width(message: Any) -> None:
+def test_boundaries_too_far_apart_for_a_lane_give_no_width(message: Any) -> None:
     lane, last = message.map_features[0].lane, len(message.map_features[0].lane.polyline) - 1
     far = message.map_features.add(id=200).road_edge
     for x in (0, 50):
@@ -226,7 +226,7 @@ def test_boundaries_too_far_apart_for_a_lane_tell_no_width(message: Any) -> None
     assert np.isnan(read(message).map.lane_widths[0])
 
 
-def test_a_light_that_nobody_sees_is_unknown_and_the_last_state_of_a_step_counts(message: Any) -> None:
+def test_an_unlisted_light_is_unknown_and_the_last_state_of_a_step_counts(message: Any) -> None:
     message.dynamic_map_states[3].ClearField("lane_states")
     message.dynamic_map_states[4].lane_states.add(lane=FIRST_LANE_ID, state=LightState.ARROW_GO)
     found = read(message)
@@ -396,7 +396,7 @@ def test_messages_that_contradict_themselves_are_refused(
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e300])
-def test_motion_that_is_no_number_is_refused_when_encoded(message: Any, value: float) -> None:
+def test_motion_with_nan_is_refused_when_encoded(message: Any, value: float) -> None:
     message.tracks[0].states[3].center_x = value
     with pytest.raises(ScenarioError, match="positions contain NaN or infinity"):
         encode_scenario(read(message))

@@ -1,4 +1,4 @@
-"""The lanes of one car: as the compiled search for all agents finds them, and as the roads are laid."""
+"""The lanes of one car agree with the compiled search for all agents, and with the roads."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from roadworthy.scenario.generate.scenarios import generate_scenario
 from roadworthy.scenario.lanes.locate import locate
 from roadworthy.scenario.lanes.network import LaneNetwork
 from tests.metrics.closed_loop.roads import Lane, road_map
-from tests.scenario.stage import WIDTH, Actor, play, profile, sideways, two_lane_road
+from tests.scenario.synthetic import WIDTH, Agent, make_scenario, profile, sideways, two_lane_road
 
 
 @pytest.mark.parametrize("behavior", BEHAVIORS[::3])
@@ -30,9 +30,9 @@ def test_every_vehicle_is_where_the_compiled_search_finds_it(behavior: str) -> N
     assert looked_at > 5
 
 
-def test_a_change_of_lanes_is_seen_where_the_middle_crosses_the_line() -> None:
+def test_a_lane_change_is_found_where_the_center_crosses_the_line() -> None:
     roads = two_lane_road()
-    scenario = play(roads, Actor(roads.line("right 0", "right 1"), 20, 12.0, sideways((2, 6, WIDTH))))
+    scenario = make_scenario(roads, Agent(roads.line("right 0", "right 1"), 20, 12.0, sideways((2, 6, WIDTH))))
     x, y = scenario.positions[0, :, :2].astype(np.float64).T
     places = locate(LaneNetwork.of(scenario.map), x, y, scenario.headings[0].astype(np.float64), 0.1)
     (step,) = np.flatnonzero(places.shift)
@@ -45,7 +45,7 @@ def test_a_change_of_lanes_is_seen_where_the_middle_crosses_the_line() -> None:
 
 def test_a_car_that_stands_off_the_road_is_on_no_lane() -> None:
     roads = two_lane_road()
-    scenario = play(roads, Actor(roads.line("right 0"), 20, profile((0, 0)), -6.0))
+    scenario = make_scenario(roads, Agent(roads.line("right 0"), 20, profile((0, 0)), -6.0))
     x, y = scenario.positions[0, :, :2].astype(np.float64).T
     places = locate(LaneNetwork.of(scenario.map), x, y, scenario.headings[0].astype(np.float64), 0.1)
     assert (places.lane == -1).all()

@@ -11,7 +11,7 @@ import typer
 
 from roadworthy.cli.files import require_suffix
 from roadworthy.cli.output import JsonFlag, examples, note, tell, tell_json
-from roadworthy.cli.progress import progress
+from roadworthy.progress import progress
 
 EXAMPLES = examples(
     "roadworthy scenarios generate -o town.pack",

@@ -1,4 +1,4 @@
-"""`roadworthy scenarios hardness`: where a policy fails most, from its runs."""
+"""`roadworthy scenarios hardness`: find the scenarios where a policy fails most."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EXAMPLES = examples(
     "roadworthy scenarios hardness runs/town/20260101T120000Z-best-1f2e3d4c --csv hard.csv",
     "roadworthy scenarios hardness hard.csv --from town.pack --hardest 50 --pack hard.pack",
 )
-_SHOWN = 10
+_MOST_ROWS = 10
 
 
 def hardness(
@@ -32,25 +32,25 @@ def hardness(
     ],
     csv: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write the CSV there.", callback=require_suffix(".csv"), show_default=False),
+        typer.Option(metavar="FILE", help="A CSV file to write.", callback=require_suffix(".csv"), show_default=False),
     ] = None,
     pack: Annotated[
         Path | None,
         typer.Option(
             metavar="PACK",
-            help="Write a pack of the hardest there.",
+            help="The pack of the hardest scenarios to write.",
             callback=require_suffix(".pack"),
             show_default=False,
         ),
     ] = None,
-    count: Annotated[int, typer.Option("--hardest", metavar="N", min=1, help="How many go into the pack.")] = 50,
+    count: Annotated[int, typer.Option("--hardest", metavar="N", min=1, help="Number of scenarios in the pack.")] = 50,
     source: Annotated[
         Path | None,
-        typer.Option("--from", metavar="PACK", help="Where scenarios are taken from (the run's).", show_default=False),
+        typer.Option("--from", metavar="PACK", help="The pack with the scenarios (the run's).", show_default=False),
     ] = None,
     json: JsonFlag = False,
 ) -> None:
-    """Score scenarios by how often a policy fails there, and make a pack of the hardest."""
+    """Score scenarios by how often a policy fails there, and write a pack of the hardest."""
     from roadworthy.evaluation.hardness import hardness_of, read_hardness, write_hardest, write_hardness
     from roadworthy.record import Run
 
@@ -58,17 +58,17 @@ def hardness(
     if is_table and len(sources) > 1:
         raise UsageError(f"{sources[0]} and {len(sources) - 1} more were given; expected one CSV, or run folders")
     scenarios = read_hardness(sources[0]) if is_table else hardness_of(map(Run, sources))
-    told: dict[str, Any] = {"scenarios": len(scenarios)}
+    result: dict[str, Any] = {"scenarios": len(scenarios)}
     if csv is not None:
         write_hardness(make_folder(csv), scenarios)
-        told["csv"] = str(csv)
+        result["csv"] = str(csv)
     if pack is not None:
         if source is None and (is_table or len(sources) > 1):
-            raise UsageError("a pack of the hardest takes scenarios from a pack; name it with --from")
-        told["hardest"] = write_hardest(source or Run(sources[0]).pack, scenarios, count, make_folder(pack))
-        told["pack"] = str(pack)
+            raise UsageError("a pack of the hardest scenarios needs a source pack; name it with --from")
+        result["hardest"] = write_hardest(source or Run(sources[0]).pack, scenarios, count, make_folder(pack))
+        result["pack"] = str(pack)
     if json:
-        tell_json(told)
+        tell_json(result)
     else:
         tell(_table(scenarios), *(str(path) for path in (csv, pack) if path is not None))
 
@@ -77,7 +77,7 @@ def _table(scenarios: list[Hardness]) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    shown = min(_SHOWN, len(scenarios))
+    shown = min(_MOST_ROWS, len(scenarios))
     table = Table(
         title=f"the {shown} hardest of {len(scenarios)} scenarios",
         title_justify="left",
@@ -87,7 +87,7 @@ def _table(scenarios: list[Hardness]) -> Table:
     table.add_column("scenario")
     for name in ("episodes", "failed", "from", "to"):
         table.add_column(name, justify="right")
-    for scenario in scenarios[:_SHOWN]:
+    for scenario in scenarios[:_MOST_ROWS]:
         rates = (f"{value:.3f}" for value in (scenario.rate, scenario.low, scenario.high))
         table.add_row(scenario.id, str(scenario.n), *rates)
     return table

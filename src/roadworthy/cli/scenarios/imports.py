@@ -10,8 +10,8 @@ import typer
 
 from roadworthy.cli.files import require_suffix
 from roadworthy.cli.output import JsonFlag, examples, tell, tell_json
-from roadworthy.cli.progress import progress
 from roadworthy.cli.scenarios.generate import note_compilation
+from roadworthy.progress import progress
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -1,4 +1,4 @@
-"""`roadworthy scenarios sheet`: one picture with a tile for every behavior class of a pack."""
+"""`roadworthy scenarios sheet`: draw a picture with a tile for every behavior class of a pack."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ def sheet(
             "--output",
             "-o",
             metavar="PNG",
-            help="Where to write.",
+            help="The picture to write.",
             callback=require_suffix(".png"),
             show_default=False,
         ),
     ],
-    nth: Annotated[int, typer.Option(metavar="N", min=0, help="Which scenario of each class, counted from 0.")] = 0,
-    columns: Annotated[int, typer.Option(metavar="N", min=1, max=12, help="How many tiles side by side.")] = 4,
-    width: Annotated[int, typer.Option(metavar="PX", min=400, max=8000, help="The picture's width.")] = 1600,
+    nth: Annotated[int, typer.Option(metavar="N", min=0, help="Which scenario of each class to draw, from 0.")] = 0,
+    columns: Annotated[int, typer.Option(metavar="N", min=1, max=12, help="Number of tiles side by side.")] = 4,
+    width: Annotated[int, typer.Option(metavar="PX", min=400, max=8000, help="Width of the picture.")] = 1600,
 ) -> None:
-    """Draw one picture with a tile for every behavior class of a pack."""
+    """Draw draw a picture with a tile for every behavior class of a pack."""
     from roadworthy.render.birdview import save_png
     from roadworthy.render.sheet import contact_sheet
     from roadworthy.scenario.pack import Pack
@@ -46,13 +46,13 @@ def sheet(
     with Pack(pack) as opened:
         tiles = _tiles(opened, nth)
     if not tiles:
-        raise UsageError(f"{pack}: no scenario has a tag, so there is no class to draw; see one with: scenarios show")
+        raise UsageError(f"{pack}: no scenario has a tag, so there is no class to draw; try: scenarios show")
     save_png(make_folder(output), contact_sheet(tiles, columns, width))
     tell(str(output))
 
 
 def _tiles(pack: Pack, nth: int) -> list[Tile]:
-    """One scenario of each class: the built-in classes in their order, then other tags by name."""
+    """Return a tile for each class: the built-in classes in their order, then other tags by name."""
     from roadworthy.render.sheet import Tile
     from roadworthy.scenario.detect import BEHAVIORS
 

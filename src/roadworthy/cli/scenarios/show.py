@@ -10,15 +10,15 @@ import typer
 
 from roadworthy.cli.files import PackPath, chosen_scenario, make_folder, require_suffix
 from roadworthy.cli.output import examples, tell
-from roadworthy.cli.progress import progress
 from roadworthy.errors import UsageError
+from roadworthy.progress import progress
 
 if TYPE_CHECKING:
     from roadworthy.render.raster import Image
     from roadworthy.scenario.schema import Scenario
 
 PICTURE_SIZE = (1280, 960)
-GIF_SIZE = (640, 480)  # a GIF compresses so badly that a bigger one can't be mailed
+GIF_SIZE = (640, 480)  # GIF compresses badly: larger ones are too big to mail
 
 View = Literal["bev", "ego"]
 
@@ -31,18 +31,19 @@ EXAMPLES = examples(
 
 def show(
     pack: PackPath,
-    scenario: Annotated[
-        str, typer.Argument(metavar="ID", help="The scenario's id, or its number.", show_default=False)
-    ],
+    scenario: Annotated[str, typer.Argument(metavar="ID", help="The scenario's id or number.", show_default=False)],
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="PNG", help="A picture of one step.", callback=require_suffix(".png")),
+        typer.Option(
+            "--output", "-o", metavar="PNG", help="Write a picture of one step.", callback=require_suffix(".png")
+        ),
     ] = None,
     gif: Annotated[
-        Path | None, typer.Option(metavar="GIF", help="An animation of all steps.", callback=require_suffix(".gif"))
+        Path | None,
+        typer.Option(metavar="GIF", help="Write an animation of all steps.", callback=require_suffix(".gif")),
     ] = None,
     mp4: Annotated[
-        Path | None, typer.Option(metavar="MP4", help="A video of all steps.", callback=require_suffix(".mp4"))
+        Path | None, typer.Option(metavar="MP4", help="Write a video of all steps.", callback=require_suffix(".mp4"))
     ] = None,
     step: Annotated[
         int | None, typer.Option(metavar="N", min=0, help="The picture's step (the last of the history).")
@@ -50,8 +51,7 @@ def show(
     view: Annotated[
         View | None,
         typer.Option(
-            help="The whole map (bev), or around the self-driving car (ego). By default around the car, where there is "
-            "one.",
+            help="The whole map (bev), or around the self-driving car (ego); ego by default, if there is a car.",
             show_default=False,
         ),
     ] = None,
@@ -82,14 +82,14 @@ def show(
 
 
 def _first_view(scenario: Scenario) -> View:
-    """What people look for first."""
+    """Return the view with what a person looks for first."""
     return "ego" if scenario.sdc >= 0 and scenario.valid[scenario.sdc].any() else "bev"
 
 
 def _frames(scenario: Scenario, view: View, size: tuple[int, int]) -> Iterator[Image]:
     from roadworthy.render.birdview import play
 
-    with progress("drawing") as report:
+    with progress("drawing frames") as report:
         for done, image in enumerate(play(scenario, view, size), start=1):
             yield image
             report(done, scenario.steps)

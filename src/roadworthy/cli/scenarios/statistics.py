@@ -9,7 +9,7 @@ import typer
 
 from roadworthy.cli.files import PackPath
 from roadworthy.cli.output import JsonFlag, examples, tell, tell_json
-from roadworthy.cli.progress import progress
+from roadworthy.progress import progress
 
 if TYPE_CHECKING:
     from rich.table import Table

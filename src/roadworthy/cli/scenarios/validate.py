@@ -9,8 +9,8 @@ import typer
 
 from roadworthy.cli.files import PackPath
 from roadworthy.cli.output import JsonFlag, examples, note, tell, tell_json
-from roadworthy.cli.progress import progress
 from roadworthy.errors import ScenarioError
+from roadworthy.progress import progress
 
 if TYPE_CHECKING:
     from roadworthy.scenario.validate import FaultCounts, PackFault

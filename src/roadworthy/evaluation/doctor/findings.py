@@ -24,7 +24,7 @@ class Finding:
 
     what: str
     state: State
-    told: str
+    message: str
     figures: Mapping[str, Any] = field(default_factory=dict)
     # The same as numbers, for programs.
 

@@ -1,4 +1,4 @@
-"""A finished network as the map of a scenario."""
+"""Convert a complete network to the map of a scenario."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from roadworthy.scenario.generate.network import Network, Points
 from roadworthy.scenario.generate.surface import drivable_surface, road_edges
 from roadworthy.scenario.schema import FeatureKind, Ints, RoadMap, read_only
 
-TOLERANCE_M = 0.02  # how far a thinned polyline may stray from the samples
+TOLERANCE_M = 0.02  # largest distance of a simplified polyline from the samples
 LONGEST_SEGMENT_M = 4.0
 
 
 def assemble(network: Network) -> RoadMap:
-    """Features in the order of their kinds, polylines thinned."""
+    """Return the map, with features in the order of their kinds and simplified polylines."""
     features: list[tuple[FeatureKind, int, Points]] = [
         (
             FeatureKind.LANE,
@@ -58,7 +58,7 @@ def _pairs(pairs: Iterable[tuple[int, int]]) -> Ints:
 
 @kernel
 def _thin(points, tolerance, longest):
-    """Keep as few points as leave every dropped one within the tolerance of its chord, and no chord too long."""
+    """Keep as few points as possible, with dropped ones within the tolerance of their chord, and no long chords."""
     n = len(points)
     keep = np.zeros(n, np.bool_)
     keep[0] = True

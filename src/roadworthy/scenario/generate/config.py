@@ -1,4 +1,4 @@
-"""What to generate."""
+"""The settings of the generator."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ EXAM_STEPS = 161  # 1.1 s of history and 15 s of future
 
 @dataclass(frozen=True)
 class GenerateConfig:
-    """What to generate."""
+    """The settings of the generator."""
 
     count: int = 1200
-    # How many scenarios.
+    # The number of scenarios.
     seed: int = 0
-    # The same seed gives the same bytes.
+    # The seed of all random draws; equal settings give equal bytes.
     steps: int = DEFAULT_STEPS
-    # Steps of 0.1 s in each scenario: 11 of history, the rest is future. The behavior is shown, and the self-driving
-    # car is there, in the first 161 (or all, if fewer). From 161 on, every scenario qualifies for its class's exam.
+    # The number of steps of 0.1 s in each scenario: 11 of history, and the future. The self-driving car is present and
+    # shows the behavior in the first 161 steps (or in all, if there are fewer). From 161 on, every scenario qualifies
+    # for the exam of its class.
     classes: tuple[str, ...] = BEHAVIORS
-    # Behavior classes, in turn.
+    # The behavior classes, which take turns.
 
     def __post_init__(self) -> None:
         if self.count < 1:

@@ -1,7 +1,7 @@
 """Curves of piecewise linear curvature: lines, arcs and clothoids, joined with continuous heading and curvature.
 
 A curve is a start pose and pieces of (length, curvature at start, curvature at end). A lane is a parallel of such a
-curve at a constant offset, left positive: its heading is the curve's own, its length is `length - offset * turning`.
+curve at a constant offset, left positive: its heading is that of the curve, its length is `length - offset * turning`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NODES, _WEIGHTS = (_NODES + 1.0) / 2.0, _WEIGHTS / 2.0
 
 @dataclass(frozen=True)
 class Pose:
-    """A place, a heading and the curvature of the path there."""
+    """A position, a heading and the curvature of the path there."""
 
     x: float
     y: float
@@ -30,7 +30,7 @@ class Pose:
     curvature: float = 0.0
 
     def shifted(self, left: float = 0.0, ahead: float = 0.0) -> Pose:
-        """The pose beside and before this one, on a straight continuation; the curvature is that of the parallel."""
+        """Return the pose shifted left and ahead, on a straight continuation; the curvature is that of the parallel."""
         cos, sin = np.cos(self.heading), np.sin(self.heading)
         return Pose(
             self.x + ahead * cos - left * sin,
@@ -40,7 +40,7 @@ class Pose:
         )
 
     def turned_back(self) -> Pose:
-        """The same place, seen by one who drives the other way."""
+        """Return the same place in the opposite direction."""
         return Pose(self.x, self.y, self.heading + np.pi, -self.curvature)
 
 
@@ -58,16 +58,16 @@ class Curve:
 
     @property
     def turning(self) -> float:
-        """Radians from the first heading to the last, left positive."""
+        """Return rad from the first heading to the last, left positive."""
         return float((self.lengths * self.curvatures.mean(axis=1)).sum())
 
     @property
     def sharpest(self) -> float:
-        """The largest curvature anywhere, without sign."""
+        """Return the largest absolute curvature."""
         return float(np.abs(self.curvatures).max())
 
     def at(self, station: float) -> Pose:
-        """The pose at a distance from the start."""
+        """Return the pose at a distance from the start."""
         x, y, heading, curvature = self.sample(np.array([station]))
         return Pose(float(x[0]), float(y[0]), float(heading[0]), float(curvature[0]))
 
@@ -76,23 +76,23 @@ class Curve:
         return self.at(self.length)
 
     def sample(self, stations: Array) -> tuple[Array, Array, Array, Array]:
-        """x, y, heading (not wrapped) and curvature at each station."""
+        """Return x, y, heading (not wrapped) and curvature at each station."""
         start = np.array([self.start.x, self.start.y, self.start.heading])
         return _sample(start, self.lengths, self.curvatures, np.asarray(stations, np.float64))
 
     def parallel(self, offset: float, spacing: float, first: float = 0.0, last: float | None = None) -> Parallel:
-        """The parallel at an offset between two stations, sampled evenly along its own length."""
+        """Return the parallel at an offset between two stations, sampled evenly along its own length."""
         last = self.length if last is None else last
         start = np.array([self.start.x, self.start.y, self.start.heading])
         columns = _parallel(start, self.lengths, self.curvatures, offset, spacing, first, last)
         return Parallel(*columns)
 
     def reversed(self) -> Curve:
-        """The same curve, driven the other way."""
+        """Return the same curve in the opposite direction."""
         return Curve(self.end.turned_back(), self.lengths[::-1].copy(), -self.curvatures[::-1, ::-1].copy())
 
     def then(self, other: Curve) -> Curve:
-        """This curve followed by the pieces of another."""
+        """Return this curve followed by the pieces of another."""
         return Curve(
             self.start,
             np.concatenate([self.lengths, other.lengths]),
@@ -102,10 +102,10 @@ class Curve:
 
 @dataclass(frozen=True, eq=False)
 class Parallel:
-    """An evenly sampled parallel of a curve: n samples, the first and last at its ends."""
+    """An evenly sampled parallel of a curve: n samples, with the first and last at its ends."""
 
     length: float
-    stations: Array  # (n,) where each sample lies on the curve
+    stations: Array  # (n,) the station of each sample on the curve
     x: Array
     y: Array
     heading: Array
@@ -113,12 +113,12 @@ class Parallel:
 
 
 def line(start: Pose, length: float) -> Curve:
-    """A straight line."""
+    """Return a straight line."""
     return Curve(start, np.array([length]), np.zeros((1, 2)))
 
 
 def bend(start: Pose, turning: float, radius: float, ramp: float = 1.0 / 3.0) -> Curve:
-    """A turn by an angle: a clothoid in, an arc of the radius, a clothoid out, each clothoid `ramp` of the length."""
+    """Return a turn by an angle: clothoid, arc of the radius, clothoid; `ramp` is the length share of each clothoid."""
     length = abs(turning) * radius / (1.0 - ramp)
     peak = np.sign(turning) / radius
     lengths = np.array([ramp, 1.0 - 2.0 * ramp, ramp]) * length
@@ -126,7 +126,7 @@ def bend(start: Pose, turning: float, radius: float, ramp: float = 1.0 / 3.0) ->
 
 
 def connect(start: Pose, end: Pose) -> Curve | None:
-    """Three clothoids of equal length that join two poses with their curvatures, or None where none was found."""
+    """Return three clothoids of equal length that join two poses with their curvatures, None if none were found."""
     found, lengths, curvatures = _connect(
         np.array([start.x, start.y, start.heading, start.curvature]),
         np.array([end.x, end.y, end.heading, end.curvature]),
@@ -136,7 +136,7 @@ def connect(start: Pose, end: Pose) -> Curve | None:
 
 @kernel
 def _advance(x, y, heading, k0, k1, piece, s):
-    """Pose after s of a piece: curvature goes linearly from k0 to k1 over its whole length."""
+    """Return the pose after s of a piece, whose curvature changes linearly from k0 to k1 over its length."""
     slope = (k1 - k0) / piece
     dx = 0.0
     dy = 0.0
@@ -200,7 +200,7 @@ def _parallel(start, lengths, curvatures, offset, spacing, first, last):
 
 @kernel
 def _reach(k0, k1, k2, k3, length):
-    """Where three clothoids of a third of the length each end, starting at the origin along x."""
+    """Return where three clothoids of a third of the length each end, starting at the origin along x."""
     third = length / 3.0
     x, y, h, _ = _advance(0.0, 0.0, 0.0, k0, k1, third, third)
     x, y, h, _ = _advance(x, y, h, k1, k2, third, third)
@@ -218,10 +218,10 @@ def _connect(start, end):
     chord = np.hypot(goal_x, goal_y)
     half = 0.5 * turning
     length = chord * (half / np.sin(half) if abs(half) > 1e-6 else 1.0)
-    skew = np.arctan2(goal_y, goal_x) - half  # how far the chord departs from a symmetric turn
+    skew = np.arctan2(goal_y, goal_x) - half  # how much the chord differs from that of a symmetric turn
     k1 = 0.5 * (3.0 * turning / length - 0.5 * (k0 + k3)) + 6.0 * skew / length
     found = False
-    # The heading fixes k2 once k1 and the length are known; Newton on the other two.
+    # The heading determines k2, given k1 and the length; Newton's method finds these two.
     for _ in range(40):
         k2 = 3.0 * turning / length - k1 - 0.5 * (k0 + k3)
         x, y = _reach(k0, k1, k2, k3, length)

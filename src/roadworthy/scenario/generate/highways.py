@@ -1,4 +1,4 @@
-"""Freeways: separate carriageways of several lanes, on-ramps with an acceleration lane, off-ramps."""
+"""Freeways: separate roadways of several lanes, on-ramps with an acceleration lane, off-ramps."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ RAMP_SPEED_MPS = 20.0
 
 @dataclass(frozen=True)
 class Carriageway:
-    """What one direction has: its lanes, and where ramps join and leave (stations), if they do."""
+    """The properties of one direction: its lanes, and the stations of its ramps."""
 
     lanes: int
     speed_limit: float
     on_ramp: tuple[float, float] | None  # the acceleration lane's first and last station
-    off_ramp: float | None  # where the ramp leaves; after the acceleration lane's end
+    off_ramp: float | None  # where the ramp diverges, after the end of the acceleration lane
 
 
 def build_highway(rng: np.random.Generator) -> Network:
-    """A freeway about a kilometer long, with ramps on at least one side."""
+    """Build a freeway about a kilometer long, with ramps on at least one side."""
     network = Network()
     middle = _alignment(rng)
     for number, curve in enumerate((middle, middle.reversed())):
@@ -47,7 +47,7 @@ def build_highway(rng: np.random.Generator) -> Network:
 
 
 def _alignment(rng: np.random.Generator) -> Curve:
-    """A gently winding line, half of it on either side of the origin."""
+    """Return a gently winding line, centered at the origin."""
     curve = line(Pose(0.0, 0.0, rng.uniform(-np.pi, np.pi)), rng.uniform(60.0, 200.0))
     while curve.length < 950.0:
         turn = rng.choice([-1.0, 1.0]) * rng.uniform(0.1, 0.35)
@@ -59,7 +59,7 @@ def _alignment(rng: np.random.Generator) -> Curve:
 
 
 def _carriageway(network: Network, curve: Curve, plan: Carriageway, rng: np.random.Generator) -> None:
-    """Cut the direction into stretches within which the number of lanes is constant, and lay each."""
+    """Split the direction into sections with a constant number of lanes, and build each."""
     left = -MEDIAN_M / 2
     cuts = sorted({0.0, curve.length, *(plan.on_ramp or ()), *([plan.off_ramp] if plan.off_ramp else [])})
     previous: list[int] = []
@@ -104,7 +104,7 @@ def _stretch(network: Network, curve: Curve, plan: Carriageway, first: float, la
         network.add_line(LineType.BROKEN_SINGLE_WHITE, curve, _lane_offset(number) + LANE_WIDTH_M / 2, first, last)
     right = _lane_offset(lanes) + LANE_WIDTH_M / 2
     network.add_line(LineType.SOLID_SINGLE_WHITE, curve, right, first, last)
-    # A little overlap with the stretches before and after, so that the pavement has no seams.
+    # The overlap with adjacent sections avoids seams in the pavement.
     network.add_band(
         curve, -MEDIAN_M / 2, right - RIGHT_SHOULDER_M, max(first - 1.0, 0.0), min(last + 1.0, curve.length)
     )
@@ -112,7 +112,7 @@ def _stretch(network: Network, curve: Curve, plan: Carriageway, first: float, la
 
 
 def _taper(network: Network, curve: Curve, plan: Carriageway, first: float) -> None:
-    """The pavement narrows behind the end of an acceleration lane."""
+    """Narrow the pavement beyond the end of an acceleration lane."""
     last = min(first + TAPER_M, curve.length)
     wide = _lane_offset(plan.lanes) - LANE_WIDTH_M / 2 - RIGHT_SHOULDER_M
     narrow = wide + LANE_WIDTH_M
@@ -123,7 +123,7 @@ def _taper(network: Network, curve: Curve, plan: Carriageway, first: float) -> N
 
 
 def _on_ramp(network: Network, curve: Curve, station: float, lane: int, rng: np.random.Generator) -> None:
-    """A ramp from the right onto the start of an acceleration lane, which is at a station of the freeway's curve."""
+    """Add a ramp from the right to the start of an acceleration lane, at a station of the freeway's curve."""
     end = network.lanes[lane].start
     length, side, angle = rng.uniform(150.0, 210.0), rng.uniform(24.0, 40.0), rng.uniform(0.12, 0.3)
     far = curve.at(max(station - length, 0.0)).shifted(left=network.lanes[lane].offset - side)
@@ -133,7 +133,7 @@ def _on_ramp(network: Network, curve: Curve, station: float, lane: int, rng: np.
 
 
 def _off_ramp(network: Network, curve: Curve, station: float, lane: int, rng: np.random.Generator) -> None:
-    """A ramp that leaves the end of a lane to the right."""
+    """Add a ramp that leaves the end of a lane to the right."""
     start = network.lanes[lane].end
     length, side, angle = rng.uniform(150.0, 210.0), rng.uniform(22.0, 36.0), rng.uniform(0.1, 0.3)
     far = curve.at(min(station + length, curve.length)).shifted(left=network.lanes[lane].offset - side)

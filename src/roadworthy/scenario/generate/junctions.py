@@ -19,36 +19,36 @@ SHARPEST_TURN_PER_M = 1.0 / 6.0
 
 
 class JunctionControl(Enum):
-    """Who goes first."""
+    """How a junction regulates right of way."""
 
-    PROTECTED_SIGNAL = "protected_signal"  # lefts have a phase of their own
-    PERMITTED_SIGNAL = "permitted_signal"  # lefts give way on a flashing arrow
-    PRIORITY = "priority"  # the main street goes first, the side street stops
+    PROTECTED_SIGNAL = "protected_signal"  # left turns have their own phase
+    PERMITTED_SIGNAL = "permitted_signal"  # left turns yield on a flashing arrow
+    PRIORITY = "priority"  # the main street has priority, the side street stops
     ALL_WAY_STOP = "all_way_stop"
-    ROUNDABOUT = "roundabout"  # a ring that goes first: see roundabouts.py
+    ROUNDABOUT = "roundabout"  # the ring has priority: see roundabouts.py
 
 
 @dataclass(frozen=True, eq=False)
 class Arm:
-    """A road as seen from the junction at one of its ends."""
+    """A road at the junction at one of its ends."""
 
     road: Road
-    starts_here: bool  # whether the road's curve begins at this junction
-    street: int  # arms of one street lie opposite each other
+    starts_here: bool  # whether the road's curve starts at this junction
+    street: int  # arms of one street are opposite each other
 
     @property
     def outward(self) -> Pose:
-        """Where the road leaves the junction, looking away from it."""
+        """Return where the road leaves the junction, looking away from it."""
         return self.road.curve.start if self.starts_here else self.road.curve.end.turned_back()
 
     @property
     def approaching(self) -> tuple[int, ...]:
-        """Lanes that lead in, innermost first."""
+        """Return lanes that lead in, innermost first."""
         return self.road.backward if self.starts_here else self.road.forward
 
     @property
     def leaving(self) -> tuple[int, ...]:
-        """Lanes that lead out, innermost first."""
+        """Return lanes that lead out, innermost first."""
         return self.road.forward if self.starts_here else self.road.backward
 
     @property
@@ -62,7 +62,7 @@ class Arm:
 
 @dataclass(frozen=True)
 class Movement:
-    """One way through a junction."""
+    """A movement through a junction."""
 
     lane: int
     source: int  # arm
@@ -71,7 +71,7 @@ class Movement:
 
 
 def build_junction(network: Network, arms: list[Arm], control: JunctionControl, greens: tuple[float, ...]) -> int:
-    """Join the ends of roads around a place. `greens` are the seconds of green of successive signal phases."""
+    """Join the ends of roads around a place. `greens` are the durations in s of successive green phases."""
     junction = network.new_junction()
     movements = []
     for source, arm in enumerate(arms):
@@ -100,7 +100,7 @@ def build_junction(network: Network, arms: list[Arm], control: JunctionControl, 
 
 
 def deflection(arms: list[Arm], source: int, target: int) -> float:
-    """How far one turns from an arm into another, left positive."""
+    """Return the turning angle from an arm to another, left positive."""
     turn = arms[target].outward.heading - (arms[source].outward.heading + np.pi)
     return float((turn + np.pi) % (2 * np.pi) - np.pi)
 
@@ -136,7 +136,7 @@ def _bike_movements(network: Network, arms: list[Arm], source: int) -> list[Move
 
 
 def _connector(network: Network, source: int, target: int, turn: Turn) -> int:
-    """A lane of its own from the end of one lane to the start of another."""
+    """Add a lane from the end of one lane to the start of another."""
     a, b = network.lanes[source], network.lanes[target]
     curve = connect(a.end, b.start)
     if curve is None or curve.sharpest > SHARPEST_TURN_PER_M:
@@ -150,7 +150,7 @@ def _connector(network: Network, source: int, target: int, turn: Turn) -> int:
 
 
 def _stub(arms: list[Arm], source: int) -> np.ndarray:
-    """The pavement of an arm from its end to the middle of the junction."""
+    """Add the pavement of an arm from its end to the middle of the junction."""
     outward, half = arms[source].outward, arms[source].road.section.curb
     middle = np.mean([[a.outward.x, a.outward.y] for a in arms], axis=0)
     reach = float(np.hypot(outward.x - middle[0], outward.y - middle[1]))
@@ -161,7 +161,7 @@ def _stub(arms: list[Arm], source: int) -> np.ndarray:
 
 
 def _right_of_way(network: Network, arms: list[Arm], movements: list[Movement], control: JunctionControl) -> None:
-    """Who yields to whom, for every pair of movements from different arms; equals are served first come, first."""
+    """Set who yields to whom, for every pair of movements from different arms; equals go first come, first served."""
     main = arms[0].street
     if control in (JunctionControl.PRIORITY, JunctionControl.ALL_WAY_STOP):
         for number, arm in enumerate(arms):
@@ -180,7 +180,8 @@ def _right_of_way(network: Network, arms: list[Arm], movements: list[Movement], 
                 if arms[b.source].street == main:
                     network.yields.add((a.lane, b.lane))
             elif a.turn == Turn.LEFT and b.turn != Turn.LEFT and arms[a.source].street == arms[b.source].street:
-                # Opposite traffic goes first, except where both had to stop: they go in the order of their halts.
+                # Opposite traffic has priority, except where both have to stop: then they go in the order of their
+                # stops.
                 if network.lanes[a.lane].control != Control.STOP:
                     network.yields.add((a.lane, b.lane))
 
@@ -193,14 +194,14 @@ def _signals(
     control: JunctionControl,
     greens: tuple[float, ...],
 ) -> SignalPlan:
-    """Phases in which no two greens conflict: street by street, protected lefts before the rest."""
-    phases: list[tuple[float, dict[int, LightState]]] = []  # share of the green that was drawn, what is shown
+    """Return phases without conflicting greens: street by street, protected left turns before the others."""
+    phases: list[tuple[float, dict[int, LightState]]] = []  # share of the green duration, what is shown
     streets = sorted({arm.street for arm in arms})
     for street in streets:
         own = [m for m in movements if arms[m.source].street == street]
         lefts = [m for m in own if m.turn == Turn.LEFT]
         others = {m.lane: _shown(arms[m.source], network, m) for m in own if m.turn != Turn.LEFT}
-        # From an arm without an opposite one, a left meets nobody and is green with the rest.
+        # From an arm without an opposite one, a left turn meets nobody and is green with the others.
         opposed = len({m.source for m in own}) > 1
         if not opposed:
             phases.append((1.0, {**others, **{m.lane: LightState.ARROW_GO for m in lefts}}))
@@ -218,7 +219,7 @@ def _signals(
 
 
 def _shown(arm: Arm, network: Network, movement: Movement) -> LightState:
-    """Green, or for a right turn over a bicycle lane the flashing light that tells to give way."""
+    """Return green, or for a right turn over a bicycle lane the flashing light that requires yielding."""
     crosses_bikes = (
         movement.turn == Turn.RIGHT and arm.bike_in >= 0 and network.lanes[movement.lane].type != LaneType.BIKE_LANE
     )

@@ -1,4 +1,4 @@
-"""A road network while it is being composed: lanes on curves, paint, surfaces, crosswalks, signals, right of way."""
+"""A road network under construction: lanes on curves, paint, surfaces, crosswalks, signals, right of way."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from roadworthy.scenario.schema import LaneType, LightState, LineType
 
 Points = NDArray[np.float64]  # (n, 2)
 
-SAMPLE_SPACING_M = 1.0  # between the samples of a lane that traffic and conflict search look at
+SAMPLE_SPACING_M = 1.0  # between the samples of a lane that traffic and the search for conflicts use
 
 
 class Turn(IntEnum):
-    """Which way a lane goes through a junction."""
+    """The movement of a lane through a junction."""
 
     NONE = 0  # not in a junction
     STRAIGHT = 1
@@ -27,11 +27,11 @@ class Turn(IntEnum):
 
 
 class Control(IntEnum):
-    """What a driver meets at the start of a junction lane."""
+    """The control at the start of a junction lane."""
 
-    FREE = 0  # nothing, or the right of way
+    FREE = 0  # nothing, or priority
     YIELD = 1
-    STOP = 2  # a full stop, then first come, first served or give way
+    STOP = 2  # a full stop, then first come, first served or yield
     SIGNAL = 3
 
 
@@ -53,7 +53,7 @@ class Lane:
     successors: list[int] = field(default_factory=list)
     left: int = -1
     right: int = -1
-    ends: bool = False  # closed at its end: traffic has to change into the lane on the left
+    ends: bool = False  # closed at its end: traffic must change to the lane on the left
 
     @property
     def start(self) -> Pose:
@@ -68,18 +68,18 @@ class Lane:
 
 @dataclass(frozen=True, eq=False)
 class Crosswalk:
-    """A way over a road: pedestrians walk from one curb point to the other."""
+    """A crosswalk: pedestrians walk from one curb point to the other."""
 
     polygon: Points  # (4, 2)
-    curbs: Points  # (2, 2) where one steps onto the road, on either side
-    outward: Points  # (2,) unit vector along the road, away from the junction: the way to walk on beside the road
+    curbs: Points  # (2, 2) where pedestrians step onto the road, on either side
+    outward: Points  # (2,) unit vector along the road, away from the junction: the direction of walking beside the road
     junction: int = -1
     arm: int = -1
 
 
 @dataclass(frozen=True)
 class Phase:
-    """One stretch of a signal plan: which junction lanes are shown what; all others are red."""
+    """A phase of a signal plan: the states of junction lanes; all others are red."""
 
     green_s: float
     shows: dict[int, LightState]  # lane number to GO, ARROW_GO or FLASHING_CAUTION
@@ -101,11 +101,11 @@ class SignalPlan:
 
 @dataclass(frozen=True, eq=False)
 class ParkingStrip:
-    """Where cars may stand: beside a lane, between two stations of its curve."""
+    """Room for parked cars: beside a lane, between two stations of its curve."""
 
     curve: Curve
-    lane: int  # the driving lane beside it
-    offset: float  # of the strip's middle
+    lane: int  # the adjacent driving lane
+    offset: float  # of the strip's center line
     width: float
     first: float
     last: float
@@ -113,19 +113,19 @@ class ParkingStrip:
 
 @dataclass(eq=False)
 class Network:
-    """Everything that a road network is composed of."""
+    """The parts of a road network."""
 
     lanes: list[Lane] = field(default_factory=list)
     surfaces: list[Points] = field(default_factory=list)
-    islands: list[Points] = field(default_factory=list)  # cut out of the surfaces again
+    islands: list[Points] = field(default_factory=list)  # removed from the surfaces
     lines: list[tuple[LineType, Points]] = field(default_factory=list)
     crosswalks: list[Crosswalk] = field(default_factory=list)
     stop_lines: list[tuple[int, Points]] = field(default_factory=list)  # the lane that ends there, (2, 2) its ends
-    stop_signs: list[tuple[Points, list[int]]] = field(default_factory=list)  # (2,) place, junction lanes
+    stop_signs: list[tuple[Points, list[int]]] = field(default_factory=list)  # (2,) position, junction lanes
     signals: list[SignalPlan] = field(default_factory=list)
-    yields: set[tuple[int, int]] = field(default_factory=set)  # lane, a lane that goes first
+    yields: set[tuple[int, int]] = field(default_factory=set)  # lane, a lane with priority over it
     parking: list[ParkingStrip] = field(default_factory=list)
-    entries: list[int] = field(default_factory=list)  # lanes that come from beyond the map
+    entries: list[int] = field(default_factory=list)  # lanes that start at the border of the map
     junctions: int = 0
     groups: int = 0
 
@@ -157,7 +157,7 @@ class Network:
         return self.junctions - 1
 
     def set_beside(self, left: int, right: int) -> None:
-        """Let traffic change between two lanes."""
+        """Allow lane changes between two lanes."""
         self.lanes[left].right = right
         self.lanes[right].left = left
 
@@ -174,7 +174,7 @@ class Network:
 
 
 def band(curve: Curve, left: float, right: float, first: float = 0.0, last: float | None = None) -> Points:
-    """The polygon between two parallels of a curve."""
+    """Return the polygon between two parallels of a curve."""
     a = curve.parallel(left, SAMPLE_SPACING_M, first, last)
     b = curve.parallel(right, SAMPLE_SPACING_M, first, last)
     return np.concatenate([np.column_stack([b.x, b.y]), np.column_stack([a.x, a.y])[::-1]])

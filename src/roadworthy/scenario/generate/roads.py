@@ -1,4 +1,4 @@
-"""Roads: a cross-section of lanes laid along a curve, with paint, parking strips and pavement."""
+"""Roads: a cross-section of lanes along a curve, with paint, parking strips and pavement."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ GUTTER_M = 0.35  # paved strip between the outermost lane and the curb
 
 @dataclass(frozen=True)
 class Section:
-    """A cross-section, the same in both directions, from the middle outwards: lanes, bicycle lane, parking."""
+    """A cross-section, symmetric, from the middle outward: lanes, bicycle lane, parking."""
 
     lanes: int
     lane_width: float
@@ -26,12 +26,12 @@ class Section:
     parking_width: float = 0.0  # 0: no parking
 
     def lane_offset(self, lane: int) -> float:
-        """Of a lane's middle, right of the road's middle; lane 0 is innermost."""
+        """Return the offset of a lane's center to the right of the road's middle; lane 0 is innermost."""
         return self.lane_width * (lane + 0.5)
 
     @property
     def driving_width(self) -> float:
-        """From the middle to the outer side of the outermost driving lane."""
+        """Return the distance from the middle to the outer side of the outermost driving lane."""
         return self.lane_width * self.lanes
 
     @property
@@ -40,7 +40,7 @@ class Section:
 
     @property
     def curb(self) -> float:
-        """From the middle to the curb, parking strips not counted."""
+        """Return the distance from the middle to the curb, without parking strips."""
         return self.driving_width + self.bike_width + GUTTER_M
 
 
@@ -57,7 +57,7 @@ class Road:
 
 
 def build_road(network: Network, curve: Curve, section: Section, *, parking_margin: float = 12.0) -> Road:
-    """Lay a two-way road along a curve."""
+    """Build a two-way road along a curve."""
     back = curve.reversed()
     forward, forward_bike = _direction(network, curve, section, parking_margin)
     backward, backward_bike = _direction(network, back, section, parking_margin)
@@ -95,7 +95,7 @@ def _direction(network: Network, curve: Curve, section: Section, parking_margin:
 
 
 def _parking(network: Network, curve: Curve, section: Section, lane: int, margin: float) -> None:
-    """A strip along the curb, tapered at both ends, and room for cars between the tapers."""
+    """Add a strip along the curb, tapered at both ends, and room for cars between the tapers."""
     first, last = margin, curve.length - margin
     inner, outer = -section.curb + 0.1, -section.curb - section.parking_width
     start, end = first + PARKING_TAPER_M, last - PARKING_TAPER_M
@@ -110,7 +110,7 @@ def _parking(network: Network, curve: Curve, section: Section, lane: int, margin
 def add_crosswalk(
     network: Network, pose: Pose, section: Section, *, extra: float = 0.0, junction: int = -1, arm: int = -1
 ) -> int:
-    """Paint a crosswalk over a road whose middle passes the pose; `extra` meters of parking strip on each side."""
+    """Paint a crosswalk over a road whose middle passes the pose; `extra` m of parking strip on each side."""
     half = section.curb + extra
     ahead = np.array([np.cos(pose.heading), np.sin(pose.heading)])
     left = np.array([-ahead[1], ahead[0]])
@@ -125,7 +125,7 @@ def add_crosswalk(
 
 
 def add_stop_line(network: Network, lane: int, back: float = 0.0) -> None:
-    """Paint a line across the end of a lane, or `back` meters before it."""
+    """Paint a line across the end of a lane, or `back` m before it."""
     item = network.lanes[lane]
     pose = item.end.shifted(ahead=-back)
     left, right = pose.shifted(left=item.width / 2), pose.shifted(left=-item.width / 2)
@@ -133,7 +133,7 @@ def add_stop_line(network: Network, lane: int, back: float = 0.0) -> None:
 
 
 def add_stop_sign(network: Network, lane: int, connectors: list[int]) -> None:
-    """Put a stop sign on the right of a lane's end."""
+    """Add a stop sign on the right of a lane's end."""
     for connector in connectors:
         network.lanes[connector].control = Control.STOP
     place = network.lanes[lane].end.shifted(left=-network.lanes[lane].width / 2 - 1.0)

@@ -1,4 +1,4 @@
-"""Roundabouts: a ring that goes first, and lanes that lead onto and off it."""
+"""Roundabouts: a ring with priority, and lanes to and from it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from roadworthy.scenario.schema import LineType
 
 RING_WIDTH_M = 4.6
 RING_SPEED_MPS = 8.5
-CROSSWALK_DISTANCE_M = 9.0  # from the yield line outwards
+CROSSWALK_DISTANCE_M = 9.0  # from the yield line outward
 
 
 def build_roundabout(
     network: Network, arms: list[Arm], center: tuple[float, float], radius: float, *, crosswalks: bool
 ) -> int:
-    """Join roads of one lane per direction around a ring; the ring's middle line has the radius."""
+    """Join roads of one lane per direction around a ring with this radius of its center line."""
     junction = network.new_junction()
     spread = np.deg2rad(34.0)  # from an arm to where its traffic enters and leaves the ring
     angles = [arm.outward.heading for arm in arms]
@@ -63,7 +63,7 @@ def _arc(network: Network, junction: int, center: tuple[float, float], radius: f
 
 
 def _joint(network: Network, junction: int, source: int, target: int) -> int:
-    """A lane from an arm onto the ring, or from the ring into an arm."""
+    """Add a lane from an arm to the ring, or from the ring to an arm."""
     a, b = network.lanes[source], network.lanes[target]
     curve = connect(a.end, b.start)
     if curve is None or curve.sharpest > SHARPEST_TURN_PER_M:

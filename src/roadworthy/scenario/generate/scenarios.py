@@ -1,6 +1,6 @@
-"""One scenario as a pure function of (seed, class, index): stage, record, detect, validate, else try again.
+"""Generate a scenario from (seed, class, index): set up a scene, simulate, detect, validate, and retry if needed.
 
-Recordings of EXAM_STEPS or more also have to qualify for the exam of their class (scenario/exams).
+Recordings of EXAM_STEPS or more also must qualify for the exam of their class (scenario/exams).
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from roadworthy.scenario.generate.assemble import assemble
 from roadworthy.scenario.generate.config import DEFAULT_STEPS, EXAM_STEPS, GenerateConfig
 from roadworthy.scenario.generate.network import Network
 from roadworthy.scenario.generate.recording import Recording, cut, record
+from roadworthy.scenario.generate.scene import Scene
 from roadworthy.scenario.generate.setups import SETUPS
-from roadworthy.scenario.generate.stage import Stage
 from roadworthy.scenario.generate.traffic.simulate import DT
 from roadworthy.scenario.generate.traffic.tables import Layout, lay_out
 from roadworthy.scenario.schema import RoadMap, Scenario
 from roadworthy.scenario.validate import GENERATED, faults
 
 SCENARIOS_PER_PLACE = 5
-SETTLING_STEPS = 8  # before the first window, so that nothing is left of how road users were placed
-SEARCH_STEPS = 96  # how far the window may be moved
+SETTLING_STEPS = 8  # before the first window, to remove effects of the initial placement
+SEARCH_STEPS = 96  # range of the first step of the window
 STRIDE = 6
 ATTEMPTS_TO_BUILD = 200
 ATTEMPTS_PER_PLACE = 12
@@ -40,7 +40,7 @@ _NETWORK, _TRAFFIC = 0, 1  # purposes of random streams
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """A road network in the forms that staging, traffic and scenarios need."""
+    """A road network in the forms that scenes, traffic and scenarios need."""
 
     network: Network
     layout: Layout
@@ -48,7 +48,7 @@ class Place:
 
 
 def build_place(seed: int, behavior: str, number: int) -> Place:
-    """The place with a number for a behavior class."""
+    """Return the place with this number for a behavior class."""
     for attempt in range(ATTEMPTS_TO_BUILD):
         rng = np.random.default_rng([seed, BEHAVIORS.index(behavior), _NETWORK, number, attempt])
         try:
@@ -60,16 +60,16 @@ def build_place(seed: int, behavior: str, number: int) -> Place:
 
 
 class ScenarioGenerator:
-    """Makes scenarios of one class and seed; keeps the place that it used last."""
+    """A generator of scenarios of one class and seed, which caches its last place."""
 
     def __init__(self, seed: int, behavior: str, steps: int = DEFAULT_STEPS) -> None:
         self.seed, self.behavior, self.steps = seed, behavior, steps
         self._place: tuple[int, Place] | None = None
 
     def scenario(self, index: int) -> Scenario:
-        """The scenario with an index. Neighboring indices share their place unless nothing can happen there."""
+        """Return the scenario with an index. Adjacent indices share a place, unless the behavior cannot occur there."""
         for change in range(PLACES_PER_SCENARIO):
-            # Places beyond the shared ones are numbered so that no two scenarios meet in the same one.
+            # Further places have numbers such that no two scenarios share one.
             shared = index // SCENARIOS_PER_PLACE
             place = self._at(shared if change == 0 else -1 - index * PLACES_PER_SCENARIO - change)
             for attempt in range(ATTEMPTS_PER_PLACE):
@@ -88,14 +88,14 @@ class ScenarioGenerator:
         return self._place[1]
 
     def _try(self, place: Place, rng: np.random.Generator, id: str) -> Scenario | None:
-        stage = Stage(
+        scene = Scene(
             place.network, place.layout, rng, SETTLING_STEPS + SEARCH_STEPS + self.steps, DT, is_exam=self._is_exam
         )
         try:
-            SETUPS[self.behavior].cast(stage)
+            SETUPS[self.behavior].populate(scene)
         except GenerationError:
             return None
-        recording = record(stage)
+        recording = record(scene)
         shown = self._windows(recording, place.road_map, rng)
         for first in islice(shown, WINDOWS_PER_EXAM if self._is_exam else WINDOWS_PER_RECORDING):
             scenario = cut(recording, place.road_map, first, self.steps, id=id, tags=(self.behavior,))
@@ -110,15 +110,15 @@ class ScenarioGenerator:
         return self.steps >= EXAM_STEPS
 
     def _qualifies(self, scenario: Scenario) -> bool:
-        """Whether a recording is long enough for no exam, or qualifies for one."""
+        """Return whether a recording is too short for an exam, or qualifies for one."""
         return (
             not self._is_exam or disqualification(self.behavior, situation_of(scenario, scenario.current_step)) is None
         )
 
     def _windows(self, recording: Recording, road_map: RoadMap, rng: np.random.Generator) -> Iterator[int]:
-        """First steps of windows in which the self-driving car is there and shows the behavior, in random order."""
-        there = recording.motion["present"][recording.stage.sdc]
-        whole = cut(recording, road_map, 0, recording.stage.steps)
+        """Yield first steps of windows in which the car is present and shows the behavior, in random order."""
+        there = recording.motion["present"][recording.scene.sdc]
+        whole = cut(recording, road_map, 0, recording.scene.steps)
         tracks = Tracks.of(whole)
         needed = min(self.steps, EXAM_STEPS)
         for first in rng.permutation(np.arange(SETTLING_STEPS, SETTLING_STEPS + SEARCH_STEPS, STRIDE)).tolist():
@@ -129,8 +129,8 @@ class ScenarioGenerator:
 
 
 def generate_scenario(seed: int, behavior: str, index: int, steps: int = DEFAULT_STEPS) -> Scenario:
-    """The scenario of a class with an index, from 0: the same bytes every time."""
-    GenerateConfig(seed=seed, steps=steps, classes=(behavior,))  # raises what is wrong with these
+    """Return the scenario of a class with an index, from 0. Equal arguments give equal bytes."""
+    GenerateConfig(seed=seed, steps=steps, classes=(behavior,))  # raises ConfigError for wrong arguments
     if index < 0:
         raise ConfigError(f"index is {index}, expected 0 or more")
     return ScenarioGenerator(seed, behavior, steps).scenario(index)

@@ -1,4 +1,4 @@
-"""Signals over time: what every light shows at every step, and when pedestrians may walk."""
+"""Signals over time: the state of every light at every step, and when pedestrians may walk."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from roadworthy.scenario.generate.network import Network, SignalPlan, Turn
 from roadworthy.scenario.generate.traffic.tables import RoadTables
 from roadworthy.scenario.schema import LightState
 
-ENTERING_M = 6.0  # a crosswalk within this distance of a junction lane's start lies before the junction
+ENTERING_M = 6.0  # a crosswalk this near to the start of a junction lane lies before the junction
 
 
 def light_states(
     network: Network, tables: RoadTables, offsets: Mapping[int, float], steps: int, dt: float
 ) -> NDArray[np.uint8]:
-    """(lights, T) LightState. `offsets`: for each junction the seconds of its cycle that are over at step 0."""
+    """Return (lights, T) LightState. `offsets`: the seconds of each junction's cycle that have passed at step 0."""
     states = np.zeros((int(tables.lanes["light"].max(initial=-1)) + 1, steps), np.uint8)
     times = np.arange(steps) * dt
     for plan in network.signals:
@@ -38,7 +38,7 @@ def light_states(
 def walk_seconds(
     network: Network, tables: RoadTables, offsets: Mapping[int, float], steps: int, dt: float
 ) -> NDArray[np.float64]:
-    """(crosswalks, T) seconds that pedestrians still have, 0 while they must wait, -1 where there is no light."""
+    """Return (crosswalks, T) seconds of green left for pedestrians, 0 while they must wait, -1 without a light."""
     seconds = np.full((len(network.crosswalks), steps), -1.0)
     plans = {plan.junction: plan for plan in network.signals}
     times = np.arange(steps) * dt
@@ -54,12 +54,12 @@ def walk_seconds(
 
 
 def phase_start(plan: SignalPlan, number: int) -> float:
-    """Seconds from the start of the cycle to a phase's green."""
+    """Return seconds from the start of the cycle to a phase's green."""
     return sum(p.green_s + plan.yellow_s + plan.all_red_s for p in plan.phases[:number])
 
 
 def _phases(plan: SignalPlan, times: NDArray[np.floating]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Which phase it is at each time, and for how many seconds it has been."""
+    """Return the phase at each time, and the seconds since it started."""
     starts = np.array([phase_start(plan, n) for n in range(len(plan.phases))])
     within = np.mod(times, plan.cycle_s)
     phase = np.searchsorted(starts, within, side="right") - 1
@@ -67,11 +67,11 @@ def _phases(plan: SignalPlan, times: NDArray[np.floating]) -> tuple[NDArray[np.i
 
 
 def _is_driven_over(network: Network, tables: RoadTables, crosswalk: int, shows: Mapping[int, LightState]) -> bool:
-    """Whether a phase lets traffic over a crosswalk that need not expect pedestrians there."""
+    """Return whether a phase lets traffic over a crosswalk that need not expect pedestrians there."""
     for lane, shown in shows.items():
-        for z in range(tables.lanes["zebra"][lane], tables.lanes["zebra"][lane + 1]):
-            if tables.zebras["zebra"][z] == crosswalk:
-                enters = tables.zebras["span"][z, 0] < ENTERING_M
+        for z in range(tables.lanes["crosswalk"][lane], tables.lanes["crosswalk"][lane + 1]):
+            if tables.lane_crosswalks["crosswalk"][z] == crosswalk:
+                enters = tables.lane_crosswalks["span"][z, 0] < ENTERING_M
                 if enters or shown == LightState.ARROW_GO or network.lanes[lane].turn == Turn.STRAIGHT:
                     return True
     return False

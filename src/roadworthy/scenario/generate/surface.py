@@ -9,14 +9,14 @@ from shapely.geometry import MultiPolygon, Polygon
 from roadworthy.scenario.generate.network import Network, Points
 from roadworthy.scenario.schema import EdgeType
 
-TOLERANCE_M = 0.02  # how far a simplified edge may stray
+TOLERANCE_M = 0.02  # largest error of a simplified edge
 GRAIN_M = 1e-4  # the union is computed on this grid, so that seams close
 SMALLEST_HOLE_M2 = 25.0  # gaps between the lanes of a junction are paved over below this size
 LARGEST_ISLAND_M2 = 2000.0  # a hole up to this size is a median, a larger one a block of houses
 
 
 def drivable_surface(network: Network) -> Polygon | MultiPolygon:
-    """The union of all pavement, without islands."""
+    """Return the union of all pavement, without islands."""
     pieces = shapely.simplify([Polygon(p) for p in network.surfaces], TOLERANCE_M / 4)
     surface = shapely.union_all(pieces, grid_size=GRAIN_M)
     if network.islands:
@@ -27,7 +27,7 @@ def drivable_surface(network: Network) -> Polygon | MultiPolygon:
 
 
 def road_edges(surface: Polygon | MultiPolygon) -> list[tuple[EdgeType, Points]]:
-    """Closed edges with the road on their left: outer rings counter-clockwise, holes clockwise."""
+    """Return closed edges with the road on their left: outer rings counterclockwise, holes clockwise."""
     edges = []
     for polygon in sorted(shapely.get_parts(surface), key=lambda p: p.bounds):
         edges.append((EdgeType.BOUNDARY, _ring(polygon.exterior, counter_clockwise=True)))

@@ -1,4 +1,4 @@
-"""Towns: streets that cross in a warped grid, with a junction of some kind at every crossing."""
+"""Towns: streets that cross in a warped grid, with a junction at every crossing."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ CONTROL_SHARES = {
 SHARPEST_STREET_PER_M = 1.0 / 45.0
 
 Node = tuple[int, int]  # column, row
-CENTRE: Node = (0, 0)  # the junction that a plan speaks of
+CENTRE: Node = (0, 0)  # the junction that a plan specifies
 
 
 @dataclass(frozen=True)
 class TownPlan:
-    """What a town has to have; the rest is drawn."""
+    """The required properties of a town; all others are random."""
 
-    center: JunctionControl | None = None  # how the junction at CENTRE is controlled
-    lanes: int | None = None  # per direction, on the two streets through CENTRE
+    center: JunctionControl | None = None  # the control of the junction at CENTER
+    lanes: int | None = None  # per direction, on the two streets through CENTER
     parking: bool | None = None  # along the first street
     midblock_crosswalk: bool = False  # on the first street
-    streets: tuple[int, int] | None = None  # how many cross how many
+    streets: tuple[int, int] | None = None  # numbers of streets in both directions
 
 
 @dataclass(frozen=True)
 class Street:
-    """A line of nodes with one cross-section; it goes on beyond its first and last node unless it stops there."""
+    """A line of nodes with one cross-section, which continues beyond its first and last node unless it stops."""
 
     number: int
     nodes: tuple[Node, ...]
@@ -49,7 +49,7 @@ class Street:
 
 
 def build_town(rng: np.random.Generator, plan: TownPlan) -> Network:
-    """A town around the origin, of two or three streets by two unless the plan says otherwise."""
+    """Build a town around the origin, of two or three streets by two unless the plan says otherwise."""
     columns, rows = plan.streets or (int(rng.integers(2, 4)), 2)
     spacing, tilt = rng.uniform(105.0, 135.0), rng.uniform(-np.pi, np.pi)
     turn = np.array([[np.cos(tilt), -np.sin(tilt)], [np.sin(tilt), np.cos(tilt)]])
@@ -109,7 +109,7 @@ def _draw_section(
     parking = bool(rng.random() < 0.45)
     if number == 0 and plan.parking is not None:
         parking = plan.parking
-    # Bicycle lanes lead straight on at every junction, so they need a street that does.
+    # Bicycle lanes lead straight ahead at every junction, so they need a street that continues.
     bikes = bool(rng.random() < 0.5) and not (has_ring or parking or stops_at)
     limits = [8.9, 11.2, 13.4] if lanes == 1 else [11.2, 13.4, 15.6]  # 20 to 35 mph
     return Section(
@@ -122,7 +122,7 @@ def _draw_section(
 
 
 class _Builder:
-    """Lays the streets of a town between its junctions, then the junctions."""
+    """Builds the streets of a town between its junctions, then the junctions."""
 
     def __init__(
         self,
@@ -155,7 +155,7 @@ class _Builder:
         return self.network
 
     def _heading(self, street: Street, node: Node, along: float) -> float:
-        """Through a node: between the grid's direction and that to the street's neighboring nodes."""
+        """Return the direction through a node: between that of the grid and that to the street's adjacent nodes."""
         index = street.nodes.index(node)
         before, after = street.nodes[max(index - 1, 0)], street.nodes[min(index + 1, len(street.nodes) - 1)]
         step = self.places[after] - self.places[before]
@@ -163,7 +163,7 @@ class _Builder:
         return along + 0.5 * swing + float(self.rng.uniform(-0.06, 0.06))
 
     def _reach(self, street: Street, node: Node) -> float:
-        """From a node's middle to where a street's lanes end before it."""
+        """Return the distance from a node's middle to where the lanes of a street end."""
         if self.controls[node] == JunctionControl.ROUNDABOUT:
             return self.radii[node] + 12.0
         (other,) = (s for s in self.streets if node in s.nodes and s.number != street.number)
@@ -192,7 +192,7 @@ class _Builder:
             add_crosswalk(self.network, road.curve.at(road.curve.length * self.rng.uniform(0.4, 0.6)), street.section)
 
     def _lay_outskirt(self, street: Street, node: Node, *, outward: bool) -> None:
-        """The stretch from the first or last junction to the edge of the map."""
+        """Build the section from the first or last junction to the border of the map."""
         length, bow = self.rng.uniform(75.0, 115.0), self.rng.uniform(-0.3, 0.3)
         near = self._pose(street, node, ahead=self._reach(street, node) * (1 if outward else -1))
         if not outward:
@@ -205,7 +205,7 @@ class _Builder:
         self.network.entries += [*arm.approaching, *([arm.bike_in] if arm.bike_in >= 0 else [])]
 
     def _join(self, node: Node) -> None:
-        # The street that goes through comes first: it is the one with the right of way.
+        # The street that continues comes first: it has priority.
         arms = self.arms[node]
         arms = sorted(arms, key=lambda arm: (sum(a.street == arm.street for a in arms) < 2, arm.street))
         if self.controls[node] == JunctionControl.ROUNDABOUT:

@@ -77,7 +77,8 @@ def import_scenarios(
     Example:
         >>> import roadworthy as rw
         >>> report = rw.import_scenarios("validation/*.tfrecord-*", "womd.pack", skip_damaged=True)
-        >>> report.scenario_count, report.omitted
+        >>> report.scenario_count, report.damages
+        (1, ())
     """
     formats = {path: format if format != AUTO else detect_format(path) for path in expand(files)}
     for name in set(formats.values()):

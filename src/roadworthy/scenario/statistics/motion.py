@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from shapely import Polygon, contains_xy
 
 from roadworthy.scenario.detect import Tracks
 from roadworthy.scenario.schema import AgentType, Bools, FeatureKind
@@ -111,6 +110,8 @@ def bends(tracks: Tracks) -> dict[str, Doubles]:
 
 def walkers_and_cyclists(tracks: Tracks) -> dict[str, Doubles]:
     """Return the median speed of every pedestrian on a crosswalk, and of every cyclist, while they move."""
+    from shapely import Polygon, contains_xy
+
     walks = (tracks.types == AgentType.PEDESTRIAN)[:, None] & tracks.valid & (tracks.speed > WALKING_MPS)
     on_crosswalk = np.zeros_like(walks)
     where = np.nonzero(walks)

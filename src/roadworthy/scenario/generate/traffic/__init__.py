@@ -1,1 +1,1 @@
-"""Traffic: drivers, cyclists and pedestrians who move through a network by rules of their own."""
+"""Traffic: drivers, cyclists and pedestrians that follow driving rules in a network."""

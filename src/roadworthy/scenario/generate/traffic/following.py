@@ -1,4 +1,4 @@
-"""Speed: the improved intelligent driver model with cool heads (Treiber and Kesting, 2013), stops and bends ahead."""
+"""Speed: the improved intelligent driver model with coolness (Treiber and Kesting, 2013), stops and bends ahead."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import numpy as np
 from roadworthy.kernels import kernel
 
 FAR_M = 1.0e6
-REACTION_S = 0.4  # from the wish to brake to the brakes' full effect
-COOLNESS = 0.95  # how far a driver trusts that others go on as they do
+REACTION_S = 0.4  # from the decision to brake to the full effect of the brakes
+COOLNESS = 0.95  # coolness: how much a driver relies on others to continue as they do
 
 
 @kernel
 def free_acceleration(v, wanted, acceleration, braking):
-    """On an empty road."""
+    """Return the acceleration on an empty road."""
     if wanted < 0.05:
         return -braking
     if v <= wanted:
@@ -24,7 +24,7 @@ def free_acceleration(v, wanted, acceleration, braking):
 
 @kernel
 def following_acceleration(users, state, i, wanted, gap, leader, share):
-    """Behind a leader (-1 for none) whose rear bumper is `gap` ahead, keeping a `share` of the usual headway."""
+    """Return the acceleration behind a leader (-1 for none) `gap` ahead, keeping a `share` of the usual headway."""
     if leader < 0:
         return free_acceleration(state[i].v, wanted, users[i].acceleration, users[i].braking)
     return following(
@@ -42,7 +42,7 @@ def following_acceleration(users, state, i, wanted, gap, leader, share):
 
 @kernel
 def following(v, wanted, gap, leader_v, leader_a, headway, standing_gap, acceleration, braking):
-    """The model's acceleration, tempered where the leader's own motion shows that less braking will do."""
+    """Return the model's acceleration, with less braking where the leader's motion allows it."""
     free = free_acceleration(v, wanted, acceleration, braking)
     gap = max(gap, 0.1)
     needed = standing_gap + max(0.0, v * headway + v * (v - leader_v) / (2.0 * np.sqrt(acceleration * braking)))
@@ -54,7 +54,7 @@ def following(v, wanted, gap, leader_v, leader_a, headway, standing_gap, acceler
     else:
         strict = free
     strict = max(strict, -9.0)
-    # Constant-acceleration heuristic: what suffices if the leader goes on as it does (Kesting et al., 2010).
+    # Constant-acceleration heuristic: enough if the leader continues as it does (Kesting et al., 2010).
     theirs = min(leader_a, acceleration)
     if leader_v * (v - leader_v) <= -2.0 * gap * theirs:
         calm = v * v * theirs / max(leader_v * leader_v - 2.0 * gap * theirs, 0.1)
@@ -68,7 +68,7 @@ def following(v, wanted, gap, leader_v, leader_a, headway, standing_gap, acceler
 
 @kernel
 def stopping_acceleration(v, gap, braking):
-    """To halt within a gap: constant braking once that needs about the comfortable rate, none before."""
+    """Return the acceleration to stop within a gap: constant braking once that needs about the comfortable rate."""
     gap -= REACTION_S * v
     if gap <= 0.05:
         return -max(braking, min(4.0 * v, 6.0))
@@ -80,7 +80,7 @@ def stopping_acceleration(v, gap, braking):
 
 @kernel
 def bend_acceleration(tables, users, state, i):
-    """What slows one down in comfort for all bends and lower limits ahead."""
+    """Return the acceleration that slows down comfortably for all bends and lower speed limits ahead."""
     v = state[i].v
     braking, cornering = 0.7 * users[i].braking, users[i].cornering
     reach = v * v / (2.0 * braking) + 8.0
@@ -111,7 +111,7 @@ def bend_acceleration(tables, users, state, i):
 
 @kernel
 def travel_time(distance, v, acceleration, top):
-    """Seconds to cover a distance, speeding up to a top speed."""
+    """Return seconds to cover a distance while accelerating to a top speed."""
     if distance <= 0.0:
         return 0.0
     top = max(top, v)

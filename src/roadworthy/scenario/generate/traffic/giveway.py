@@ -1,4 +1,4 @@
-"""Where one has to stop: lines, traffic that goes first, pedestrians, the end of a lane."""
+"""Where a driver must stop: lines, traffic with priority, pedestrians, the end of a lane."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from roadworthy.scenario.generate.traffic.right_of_way import (
 )
 
 LINE_MARGIN_M = 1.0  # from the bumper to a stop line, when standing
-COMMITTING_BRAKING = 3.0  # m/s2: who would have to brake harder to stop at the line goes on
-DECIDING_M = 45.0  # before a junction one begins to look for traffic that goes first
+COMMITTING_BRAKING = 3.0  # m/s2: a driver that would have to brake harder to stop at the line continues
+DECIDING_M = 45.0  # distance to a junction at which a driver starts to look for traffic with priority
 
 
 @kernel
-def room_to_stop(tables, users, state, presence, lights, walkers, step, i):
-    """Meters from the front bumper to the nearest place where one has to stop, FAR_M if nowhere."""
+def room_to_stop(tables, users, state, presence, lights, pedestrians, step, i):
+    """Return m from the front bumper to the nearest place where the driver must stop, FAR_M if there is none."""
     room = FAR_M
     me = state[i]
     half = 0.5 * users[i].length
     reach = me.v * me.v / 3.0 + 25.0
-    start, before = -me.s, -1  # where the lane begins, and the junction of the lane before it
+    start, before = -me.s, -1  # where the lane starts, and the junction of the previous lane
     for k in range(me.route_length):
         if start - half > reach:
             break
         lane = me.route[k]
         junction = tables.lanes[lane].junction
         line_room = start - half - LINE_MARGIN_M if k > 0 and junction >= 0 else FAR_M
-        room = min(room, room_before_pedestrians(tables, users, state, walkers, i, lane, start, line_room))
+        room = min(room, room_before_pedestrians(tables, users, state, pedestrians, i, lane, start, line_room))
         inside = room_inside(tables, users, i, lane, start) if junction >= 0 else -1.0
         if k > 0 and junction >= 0 and junction != before and me.committed != lane:
             waits = _must_wait(tables, users, state, presence, lights, step, i, k, line_room)
@@ -41,7 +41,7 @@ def room_to_stop(tables, users, state, presence, lights, walkers, step, i):
             elif waits:
                 room = min(room, max(line_room, 0.0))
             elif line_room < DECIDING_M and gives_way(tables, users, state, presence, lights, step, i, lane, start):
-                # On a flashing light one waits for a gap inside the junction, where there is room for it.
+                # On a flashing light a driver waits for a gap inside the junction, if there is room.
                 may_enter = inside >= 0.0 and is_flashing(tables, lights, step, lane)
                 room = min(room, inside if may_enter else max(line_room, 0.0))
             elif me.v * me.v / (2.0 * COMMITTING_BRAKING) > line_room:
@@ -52,7 +52,7 @@ def room_to_stop(tables, users, state, presence, lights, walkers, step, i):
             room = min(room, room_before_blocked_zone(tables, users, presence, i, lane, start))
         if tables.lanes[lane].ends == 1:
             left = start + tables.lanes[lane].length - half - 4.0
-            if left < me.v * me.v / (2.0 * FIRM_BRAKING) + me.v:  # before that one still hopes for a gap to merge into
+            if left < me.v * me.v / (2.0 * FIRM_BRAKING) + me.v:  # before, there may be a gap to merge into
                 room = min(room, left)
         start += tables.lanes[lane].length
         before = junction
@@ -61,7 +61,7 @@ def room_to_stop(tables, users, state, presence, lights, walkers, step, i):
 
 @kernel
 def _must_wait(tables, users, state, presence, lights, step, i, k, to_line):
-    """Whether to stop at the line of the junction lane that is number k of the route, whoever else is there."""
+    """Return whether to stop at the line of lane k of the route, a junction lane, regardless of other traffic."""
     lane = state[i].route[k]
     if light_stops(tables, state, lights, step, i, lane, to_line) or sign_stops(tables, state, step, i, lane, to_line):
         return True

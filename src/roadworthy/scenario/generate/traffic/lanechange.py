@@ -1,4 +1,4 @@
-"""Lane changes: MOBIL (Kesting, Treiber and Helbing, 2007), and those that a closed lane or a script demands."""
+"""Lane changes: MOBIL (Kesting, Treiber and Helbing, 2007), and those that a closed lane or a script requires."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from roadworthy.scenario.generate.traffic.users import Kind, Script
 from roadworthy.scenario.generate.traffic.ways import scramble, start_route
 
 REST_STEPS = 150  # between two changes of one driver
-ADVANTAGE = 0.6  # m/s2 that a change has to gain
-SAFE_BRAKING = 1.5  # m/s2 that a change may ask of anybody
-URGENT_BRAKING = 2.6  # m/s2 that a change may ask where the lane is closed
-SCRIPTED_BRAKING = 4.0  # m/s2 that a scripted change may ask
-TIGHT = 0.4  # of the usual headway will do for a change that has to be
-ZIPPER_BRAKING = 1.5  # m/s2 that one offers to let somebody in, or to fall in behind
+ADVANTAGE = 0.6  # m/s2 that a change must gain
+SAFE_BRAKING = 1.5  # m/s2 that a change may impose on others
+URGENT_BRAKING = 2.6  # m/s2 that a change may impose if the lane is closed
+SCRIPTED_BRAKING = 4.0  # m/s2 that a scripted change may impose
+TIGHT = 0.4  # of the usual headway is enough for a required change
+ZIPPER_BRAKING = 1.5  # m/s2 of courteous braking to let somebody in, or to fall in behind
 CLEARED = 0.75  # of the change, after which the old lane is free
 
 _CAR = int(Kind.CAR)
@@ -26,14 +26,14 @@ _NONE, _LEFT, _RIGHT = int(Script.NONE), int(Script.CHANGE_LEFT), int(Script.CHA
 
 @kernel
 def consider_change(tables, users, state, presence, step, i, wanted, acceleration):
-    """Begin a lane change where there is a reason and room for it."""
+    """Start a lane change if there is a reason and room for it."""
     own, me = users[i], state[i]
     if own.kind != _CAR or me.blend_from != 0.0 or own.script not in (_NONE, _LEFT, _RIGHT):
         return
     here = tables.lanes[me.lane]
     reason = (wanted, acceleration)
     if here.ends == 1:
-        # Drivers look for their gap once they are nearly as fast as the traffic that they join.
+        # Drivers look for a gap when they are nearly as fast as the traffic that they join.
         if me.v > 0.75 * here.limit or me.s > 0.45 * here.length:
             _try(tables, users, state, presence, step, i, here.left, reason, URGENT_BRAKING, True)
     elif own.script != _NONE:
@@ -49,9 +49,9 @@ def consider_change(tables, users, state, presence, step, i, wanted, acceleratio
 
 @kernel
 def _try(tables, users, state, presence, step, i, other, reason, safe, must):
-    """Change to a neighbor lane if nobody has to brake harder than `safe` for it, and it is better or one must.
+    """Change to a neighbor lane if nobody has to brake harder than `safe`, and if it is better or required.
 
-    `reason` is the speed that one wants and the acceleration that one has in the present lane.
+    `reason` is the desired speed, and the acceleration in the present lane.
     """
     own, me = users[i], state[i]
     if other < 0 or (me.v < 2.0 and not must):
@@ -63,7 +63,7 @@ def _try(tables, users, state, presence, step, i, other, reason, safe, must):
     length = max(me.v * seconds, 20.0)
     s = beside(tables, me.lane, me.s, other)
     if there.freeway == 1:
-        # Who has to may use the pavement behind the end of the lane, too, if slow enough.
+        # A required change may use the pavement beyond the end of the lane, if slow enough.
         if here.ends == 1 and me.v > 6.0 and here.length - me.s < 0.5 * length:
             return False
         if there.length - s + _free_run(tables, other) < length + 10.0:
@@ -101,7 +101,7 @@ def _has_obstacles(tables, lane):
 
 @kernel
 def _way_on(tables, lane):
-    """A lane and the two that may follow it."""
+    """Return a lane and up to two successors."""
     route = np.full(3, -1, np.int64)
     route[0] = lane
     for k in range(1, 3):
@@ -114,7 +114,7 @@ def _way_on(tables, lane):
 
 @kernel
 def _free_run(tables, lane):
-    """Meters of freeway that follow a lane."""
+    """Return m of freeway that follow a lane."""
     run = 0.0
     for _ in range(3):
         if tables.lanes[lane + 1].follow == tables.lanes[lane].follow:
@@ -126,7 +126,7 @@ def _free_run(tables, lane):
 
 @kernel
 def zipper_acceleration(tables, users, state, presence, i, wanted):
-    """Where the lane or the one beside it ends: fall in behind whoever is ahead on the other of the two."""
+    """Where the lane or its neighbor ends: fall in behind the leader in the other lane."""
     lane = state[i].lane
     if tables.lanes[lane].ends == 1:
         other = tables.lanes[lane].left
@@ -144,7 +144,7 @@ def zipper_acceleration(tables, users, state, presence, i, wanted):
 
 @kernel
 def finish_change(state, i):
-    """Forget a lane change that is over."""
+    """Finish a lane change that is complete."""
     if state[i].blend_from != 0.0:
         part = (state[i].traveled - state[i].blend_start) / state[i].blend_length
         if part >= CLEARED:

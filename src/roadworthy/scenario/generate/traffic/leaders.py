@@ -1,4 +1,4 @@
-"""Leaders: the gap to whoever is next on one's way, on lanes that split off or join included."""
+"""Leaders: the gap to the next road user on the route, also on lanes that diverge or merge."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from roadworthy.scenario.generate.traffic.following import FAR_M
 from roadworthy.scenario.generate.traffic.tables import DIVERGING, MERGING
 from roadworthy.scenario.generate.traffic.ways import COMING, HERE, LEAVING
 
-DOUBT_M = 5.0  # who is that much closer to where two lanes join is clearly first
-SETTLED_M = 7.0  # from where two lanes join: it is settled who goes first
+DOUBT_M = 5.0  # the road user that is this much closer to the merge clearly goes first
+SETTLED_M = 7.0  # from the merge of two lanes: the order is settled
 
 
 @kernel
 def leader_on_way(tables, users, state, presence, i, s, route, reach):
-    """Bumper-to-bumper gap to the next one ahead of a place, and who that is (-1: nobody).
+    """Return the bumper-to-bumper gap to the next road user ahead of a place, and its number (-1 if there is none).
 
-    The place is meter s of `route[0]`; `route` is a row of lanes, -1 where it ends.
+    The place is at s m of `route[0]`; `route` is a row of lanes, -1 after its end.
     """
     best, leader = FAR_M, -1
     start = -s
@@ -46,8 +46,8 @@ def leader_on_way(tables, users, state, presence, i, s, route, reach):
                     between = start + at
                     near = at - 0.5 * users[j].length < tables.conflicts[c].other[1]
                     if kind == MERGING:
-                        # How much farther from the common end: whoever is closer to it leads, and in doubt the one
-                        # who has the right of way, unless the other is as good as there.
+                        # The difference in distance to the common end: the closer one leads. In doubt the one with
+                        # right of way leads, unless the other has almost arrived.
                         to_go = start + tables.lanes[here].length
                         between = to_go - (tables.lanes[other].length - at)
                         if to_go > SETTLED_M and tables.lanes[other].length - at > SETTLED_M:
@@ -66,7 +66,7 @@ def leader_on_way(tables, users, state, presence, i, s, route, reach):
 
 @kernel
 def follower_on_lane(users, state, presence, i, lane, s):
-    """Who comes up next behind a place on a lane, and its gap; -1 for nobody."""
+    """Return the next road user behind a place on a lane (-1 if there is none), and its gap."""
     best, follower = FAR_M, -1
     for chain in (HERE, COMING):
         entry = presence.head[chain, lane]

@@ -1,4 +1,4 @@
-"""Pedestrians: when they step onto a crosswalk, and how drivers let them pass."""
+"""Pedestrians: when they step onto a crosswalk, and how drivers yield to them."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from roadworthy.scenario.generate.traffic.following import FAR_M, travel_time
 from roadworthy.scenario.generate.traffic.users import Kind
 from roadworthy.scenario.generate.traffic.ways import COMING, HERE, LEAVING
 
-COURTESY_BRAKING = 2.3  # m/s2, what a driver is ready to do for somebody who waits at the curb
-LONGEST_WALK_S = 9.0  # of green: with that much left one crosses the widest road; drivers wait for who is late
-KERB_MARGIN_M = 0.5  # from the curb to where one waits
+COURTESY_BRAKING = 2.3  # m/s2, acceptable braking for a pedestrian at the curb
+LONGEST_WALK_S = 9.0  # of green: enough to cross the widest road; drivers wait for pedestrians who are late
+KERB_MARGIN_M = 0.5  # from the curb to where pedestrians wait
 
 _PEDESTRIAN = int(Kind.PEDESTRIAN)
 
 
 @kernel
-def walking_acceleration(tables, users, state, presence, walk_seconds, zebra_lanes, step, i):
-    """What a pedestrian wants: to walk on, or to wait at the curb."""
+def walking_acceleration(tables, users, state, presence, walk_seconds, crosswalk_lanes, step, i):
+    """Return a pedestrian's acceleration: to walk, or to wait at the curb."""
     own, me = users[i], state[i]
     room = FAR_M
-    if own.zebra >= 0 and not me.crossing and me.s < own.curb_s[1]:
+    if own.crosswalk >= 0 and not me.crossing and me.s < own.curb_s[1]:
         room = max(own.curb_s[0] - KERB_MARGIN_M - me.s, 0.0)
-        if room < 1.0 and _may_cross(tables, users, state, presence, walk_seconds, zebra_lanes, step, own):
+        if room < 1.0 and _may_cross(tables, users, state, presence, walk_seconds, crosswalk_lanes, step, own):
             me.crossing = True
             room = FAR_M
     if me.crossing and me.s > own.curb_s[1] + 0.4:
@@ -33,14 +33,14 @@ def walking_acceleration(tables, users, state, presence, walk_seconds, zebra_lan
 
 
 @kernel
-def _may_cross(tables, users, state, presence, walk_seconds, zebra_lanes, step, own):
-    """Whether the light allows it, and nobody comes who could not stop with ease."""
-    signal = walk_seconds[own.zebra, step]
+def _may_cross(tables, users, state, presence, walk_seconds, crosswalk_lanes, step, own):
+    """Return whether the light permits crossing, and all vehicles can stop easily."""
+    signal = walk_seconds[own.crosswalk, step]
     if signal >= 0.0 and signal < min((own.curb_s[1] - own.curb_s[0]) / own.top_speed, LONGEST_WALK_S):
         return False
-    for r in range(len(zebra_lanes)):
-        if zebra_lanes[r, 0] == own.zebra:
-            lane, crossing = zebra_lanes[r, 1], tables.zebras[zebra_lanes[r, 2]]
+    for r in range(len(crosswalk_lanes)):
+        if crosswalk_lanes[r, 0] == own.crosswalk:
+            lane, crossing = crosswalk_lanes[r, 1], tables.lane_crosswalks[crosswalk_lanes[r, 2]]
             for chain in (HERE, COMING):
                 number = presence.head[chain, lane]
                 while number >= 0:
@@ -53,7 +53,7 @@ def _may_cross(tables, users, state, presence, walk_seconds, zebra_lanes, step, 
 
 @kernel
 def _is_in_the_way(users, state, crossing, signal, entry):
-    """Whether somebody on the way to a crosswalk, or on it, makes one wait; with a green light only who is close."""
+    """Return whether a vehicle near or on a crosswalk makes pedestrians wait; with a green light only close ones."""
     other, v = users[entry.user], state[entry.user].v
     if other.kind == _PEDESTRIAN:
         return False
@@ -66,32 +66,32 @@ def _is_in_the_way(users, state, crossing, signal, entry):
 
 
 @kernel
-def room_before_pedestrians(tables, users, state, walkers, i, lane, start, line_room):
-    """Room of a driver before crosswalks that somebody uses or waits for, on a lane that begins `start` meters ahead.
+def room_before_pedestrians(tables, users, state, pedestrians, i, lane, start, line_room):
+    """Return a driver's room before crosswalks with pedestrians, on a lane that starts `start` m ahead.
 
-    `line_room` is the room before the lane's stop line: there one stops for a crosswalk just behind it.
+    `line_room` is the room before the lane's stop line, where drivers stop for a crosswalk just beyond it.
     """
     room = FAR_M
     own, v = users[i], state[i].v
     half = 0.5 * own.length
-    for z in range(tables.lanes[lane].zebra, tables.lanes[lane + 1].zebra):
-        crossing = tables.zebras[z]
-        to_zebra = start + crossing.span[0] - half
-        if to_zebra < -0.1:
+    for z in range(tables.lanes[lane].crosswalk, tables.lanes[lane + 1].crosswalk):
+        crossing = tables.lane_crosswalks[z]
+        to_crosswalk = start + crossing.span[0] - half
+        if to_crosswalk < -0.1:
             continue
-        to_hold = max(to_zebra - 1.2, 0.0)
+        to_hold = max(to_crosswalk - 1.2, 0.0)
         if line_room < FAR_M and crossing.span[0] < 6.0:
-            to_hold = max(line_room, 0.0) if start >= half else max(to_zebra - 0.4, 0.0)
+            to_hold = max(line_room, 0.0) if start >= half else max(to_crosswalk - 0.4, 0.0)
         needed = v * v / (2.0 * max(to_hold, 0.1))
         through = travel_time(start + crossing.span[1] + half, v, own.acceleration, max(v, 5.0))
-        for w in range(len(walkers)):
-            walker, at = users[walkers[w]], state[walkers[w]]
-            if at.alive and walker.zebra == crossing.zebra:
+        for w in range(len(pedestrians)):
+            pedestrian, at = users[pedestrians[w]], state[pedestrians[w]]
+            if at.alive and pedestrian.crosswalk == crossing.crosswalk:
                 across = crossing.across
-                if walker.backwards == 1:
-                    across = walker.curb_s[1] - walker.curb_s[0] - across
+                if pedestrian.backwards == 1:
+                    across = pedestrian.curb_s[1] - pedestrian.curb_s[0] - across
                 margin = 0.5 * tables.lanes[lane].width + 0.4
-                walked = at.s - walker.curb_s[0]
+                walked = at.s - pedestrian.curb_s[0]
                 if walked <= across + margin:
                     if at.crossing:
                         to_lane = (across - margin - walked) / max(at.v, 0.9)

@@ -1,7 +1,7 @@
-"""Where a road user is: on a lane, somewhat beside its middle, heading along its own track.
+"""The position of a road user: on a lane, with a lateral offset, heading along its own track.
 
-The offset from the lane's middle depends on the distance traveled alone, never on time: who stands, stands still,
-and everybody's heading is the direction in which they move.
+The offset from the lane's center depends only on the distance traveled, never on time. So standing road users do not
+move sideways, and headings are the directions of motion.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import numpy as np
 from roadworthy.kernels import kernel
 from roadworthy.scenario.generate.traffic.users import WAVES
 
-NUDGE_RAMP_M = 16.0  # to swing out before an obstacle, and back in behind it
+NUDGE_RAMP_M = 16.0  # to swing out before an obstacle, and back beyond it
 
 
 @kernel
 def point(tables, lane, s):
-    """x, y, heading and curvature of a lane at a meter; cubic between samples."""
+    """Return x, y, heading and curvature of a lane at a distance; cubic between samples."""
     spacing = tables.lanes[lane].spacing
     first, count = tables.lanes[lane].sample, tables.lanes[lane + 1].sample - tables.lanes[lane].sample
     i = min(max(int(s / spacing), 0), count - 2)
@@ -39,7 +39,7 @@ def point(tables, lane, s):
 
 @kernel
 def smooth(t):
-    """A step from 0 to 1 with continuous curvature, and its slope."""
+    """Return a step from 0 to 1 with continuous curvature, and its slope."""
     if t <= 0.0:
         return 0.0, 0.0
     if t >= 1.0:
@@ -49,7 +49,7 @@ def smooth(t):
 
 @kernel
 def offset(tables, users, state, i):
-    """Meters left of the lane's middle, and the slope of that along the lane."""
+    """Return m left of the lane's center, and the slope of that along the lane."""
     far = state[i].traveled
     d = slope = 0.0
     for w in range(WAVES):
@@ -72,7 +72,7 @@ def offset(tables, users, state, i):
 
 @kernel
 def beside(tables, lane, s, other):
-    """The meter on a neighbor lane that lies beside a meter on this one."""
+    """Return the distance along a neighbor lane that is beside a distance on this one."""
     spacing, first = tables.lanes[lane].spacing, tables.lanes[lane].sample
     count = tables.lanes[lane + 1].sample - first
     i = min(max(int(s / spacing), 0), count - 2)

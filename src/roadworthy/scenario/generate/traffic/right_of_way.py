@@ -1,4 +1,4 @@
-"""Right of way in junctions: who goes first, which gaps are long enough, and not to block the way of others."""
+"""Right of way in junctions: priority, acceptable gaps, and keeping junctions free."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from roadworthy.scenario.generate.traffic.lights import is_red, is_yellow
 from roadworthy.scenario.generate.traffic.tables import CROSSING, DIVERGING, MERGING
 from roadworthy.scenario.generate.traffic.ways import COMING, HERE, LEAVING
 
-PATIENCE_STEPS = 100.0  # of waiting, after which half the usual gap will do
-ADAPTING_BRAKING = 2.6  # m/s2 that one may ask of whoever comes up behind
-QUEUE_M = 5.0  # who stands farther than this from the line stands in a queue
-TURN_STEPS = 60  # of standing, after which one is taken to have let one's turn pass
+PATIENCE_STEPS = 100.0  # of waiting, after which half the usual gap is accepted
+ADAPTING_BRAKING = 2.6  # m/s2 that a driver may impose on the road user behind
+QUEUE_M = 5.0  # a driver that stands farther from the line stands in a queue
+TURN_STEPS = 60  # of standing, after which a driver has missed its turn
 
 _STOP = int(Control.STOP)
 
 
 @kernel
 def gives_way(tables, users, state, presence, lights, step, i, lane, start):
-    """Whether somebody goes first where a junction lane that begins `start` meters ahead meets others."""
+    """Return whether a road user has priority where a junction lane that starts `start` m ahead meets others."""
     for c in range(tables.lanes[lane].conflict, tables.lanes[lane + 1].conflict):
         conflict = tables.conflicts[c]
         if conflict.kind != DIVERGING:
@@ -40,7 +40,7 @@ def gives_way(tables, users, state, presence, lights, step, i, lane, start):
 
 @kernel
 def _is_bound(users, state, conflict, entry):
-    """Whether somebody uses the junction already, or will not stop before it any more; not who waits inside it."""
+    """Return whether a road user is in the junction, or will not stop before it; not if it waits inside it."""
     if entry.rank == 0:
         to_zone = entry.ahead + conflict.other[0] - 0.5 * users[entry.user].length
         return not (state[entry.user].held and to_zone > 0.0)
@@ -49,7 +49,7 @@ def _is_bound(users, state, conflict, entry):
 
 @kernel
 def room_inside(tables, users, i, lane, start):
-    """Room before the first place of a junction lane where others go first, -1 if one can't wait inside."""
+    """Return the room before the first place of a junction lane where others have priority, -1 without room inside."""
     first = FAR_M
     for c in range(tables.lanes[lane].conflict, tables.lanes[lane + 1].conflict):
         if tables.conflicts[c].rank < 0:
@@ -61,7 +61,7 @@ def room_inside(tables, users, i, lane, start):
 
 @kernel
 def _goes_first(tables, users, state, lights, step, i, lane, conflict, entry):
-    """Whether somebody is to be let pass if there is not time enough for both."""
+    """Return whether to yield to a road user if there is not enough time for both."""
     me, other, rank = state[i], state[entry.user], conflict.rank
     if _is_bound(users, state, conflict, entry):
         return True
@@ -80,13 +80,13 @@ def _goes_first(tables, users, state, lights, step, i, lane, conflict, entry):
     mine = me.halted_step if me.halted_lane == lane else step
     if other.halted_step > mine or (other.halted_step == mine and entry.user > i):
         return False
-    # Who was given a turn and did not take it lets others go, each after another time.
+    # A driver that misses its turn lets others go, each after a different time.
     return other.v >= 0.3 or step - other.halted_step <= TURN_STEPS + 7 * (entry.user % 5)
 
 
 @kernel
 def _is_too_close(tables, users, state, i, lane, start, conflict, entry):
-    """Whether the times at which the two would use the place where their lanes meet leave no gap."""
+    """Return whether the times at which the two would use the place where their lanes meet leave no gap."""
     own, their = users[i], users[entry.user]
     v, other_v = state[i].v, state[entry.user].v
     other_in = entry.ahead + conflict.other[0] - 0.5 * their.length
@@ -102,7 +102,7 @@ def _is_too_close(tables, users, state, i, lane, start, conflict, entry):
     latest = travel_time(other_out, other_v, 0.8, max(0.7 * other_v, 3.0))
     gap = own.gap / (1.0 + state[i].waited / PATIENCE_STEPS)
     if conflict.kind == MERGING:
-        # Enough time for the one behind to adapt to the speed at which the first one joins.
+        # Enough time for the second one to adapt to the speed at which the first one joins.
         joining = min(np.sqrt(v * v + 2.0 * own.acceleration * max(to_zone, 0.0)), pace)
         needed = arrival + 0.7 + gap + max(0.0, other_v - joining) / ADAPTING_BRAKING
         return needed > earliest and latest + 1.0 > arrival
@@ -112,7 +112,7 @@ def _is_too_close(tables, users, state, i, lane, start, conflict, entry):
 
 @kernel
 def exit_is_full(tables, users, state, presence, i, k):
-    """Whether one would have to stop inside the junction because the lane behind it has no room."""
+    """Return whether a driver would have to stop inside the junction because the exit lane has no room."""
     if k + 1 >= state[i].route_length:
         return False
     target = state[i].route[k + 1]
@@ -130,7 +130,7 @@ def exit_is_full(tables, users, state, presence, i, k):
 
 @kernel
 def room_before_blocked_zone(tables, users, presence, i, lane, start):
-    """Inside a junction: room before a crossing that somebody occupies."""
+    """Return the room inside a junction before a crossing that is occupied."""
     room = FAR_M
     for c in range(tables.lanes[lane].conflict, tables.lanes[lane + 1].conflict):
         conflict = tables.conflicts[c]

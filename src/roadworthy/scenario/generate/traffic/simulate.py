@@ -1,4 +1,4 @@
-"""The traffic simulation: every road user decides, then all move at once; every step is recorded."""
+"""The traffic simulation: all road users decide, then all move; every step is recorded."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from roadworthy.scenario.generate.traffic.ways import new_presence, note_presenc
 
 DT = 0.1
 HARDEST_BRAKING = 5.6  # m/s2, without a script
-ALARMING_BRAKING = 3.2  # m/s2: what calls for more is done at once and abruptly
-WAVE_MPS = 6.0  # how fast a queue goes at most, in waves
+ALARMING_BRAKING = 3.2  # m/s2: stronger braking is immediate and abrupt
+WAVE_MPS = 6.0  # the highest speed of a queue in waves
 BORDER_M = 0.4  # road users appear and vanish this far inside the map's border
 
 _PEDESTRIAN = int(Kind.PEDESTRIAN)
@@ -34,7 +34,7 @@ _BRAKE, _WAVE = int(Script.BRAKE), int(Script.WAVE)
 _STANDING_STEPS = 40  # after a scripted stop
 
 
-# What a road user did at a step.
+# The motion of a road user at a step.
 MOTION = np.dtype(
     [("x", np.float64), ("y", np.float64), ("heading", np.float64), ("v", np.float64), ("present", np.bool_)]
 )
@@ -45,24 +45,26 @@ def simulate(
     users: NDArray[np.void],
     lights: NDArray[np.uint8],
     walk_seconds: NDArray[np.float64],
-    zebra_lanes: NDArray[np.int64],
+    crosswalk_lanes: NDArray[np.int64],
     steps: int,
 ) -> NDArray[np.void]:
-    """Run traffic; returns (users, T) MOTION.
+    """Run traffic and return (users, T) MOTION.
 
-    lights: (lights, T) what each shows. walk_seconds: (crosswalks, T) seconds of green left, -1 without a light.
-    zebra_lanes: (k, 3) crosswalk, lane, number of the ZEBRA record.
+    lights: (lights, T) states. walk_seconds: (crosswalks, T) seconds of green left, -1 without a light.
+    crosswalk_lanes: (k, 3) crosswalk, lane, number of the LANE_CROSSWALK record.
     """
     n = len(users)
     motion = np.zeros((n, steps), MOTION)
-    _run(tables, users, new_state(n), new_presence(lane_count(tables), n), lights, walk_seconds, zebra_lanes, motion)
+    _run(
+        tables, users, new_state(n), new_presence(lane_count(tables), n), lights, walk_seconds, crosswalk_lanes, motion
+    )
     return motion
 
 
 @kernel
-def _run(tables, users, state, presence, lights, walk_seconds, zebra_lanes, motion):
+def _run(tables, users, state, presence, lights, walk_seconds, crosswalk_lanes, motion):
     n, steps = motion.shape
-    walkers = np.flatnonzero(users.kind == _PEDESTRIAN)
+    pedestrians = np.flatnonzero(users.kind == _PEDESTRIAN)
     target = np.zeros(n)
     wanted = np.zeros(n)
     for step in range(steps):
@@ -74,15 +76,17 @@ def _run(tables, users, state, presence, lights, walk_seconds, zebra_lanes, moti
             if state[i].alive:
                 _record(tables, users, state, motion, step, i)
                 if users[i].kind == _PEDESTRIAN:
-                    target[i] = walking_acceleration(tables, users, state, presence, walk_seconds, zebra_lanes, step, i)
+                    target[i] = walking_acceleration(
+                        tables, users, state, presence, walk_seconds, crosswalk_lanes, step, i
+                    )
                 else:
-                    target[i], wanted[i] = _drive(tables, users, state, presence, lights, walkers, step, i)
+                    target[i], wanted[i] = _drive(tables, users, state, presence, lights, pedestrians, step, i)
         for i in range(n):
             if state[i].alive and users[i].kind != _PEDESTRIAN:
                 before = state[i].lane
                 consider_change(tables, users, state, presence, step, i, wanted[i], target[i])
                 if state[i].lane != before:
-                    note_presence(tables, state, presence)  # whoever decides next sees the change
+                    note_presence(tables, state, presence)  # the next ones to decide see the change
         for i in range(n):
             if state[i].alive:
                 _move(tables, users, state, target[i], step, i)
@@ -120,11 +124,11 @@ def _record(tables, users, state, motion, step, i):
 
 
 @kernel
-def _drive(tables, users, state, presence, lights, walkers, step, i):
-    """The acceleration that a driver or cyclist wants, and the speed."""
+def _drive(tables, users, state, presence, lights, pedestrians, step, i):
+    """Return the acceleration that a driver or cyclist wants, and the speed."""
     own, me = users[i], state[i]
     v = me.v
-    room = room_to_stop(tables, users, state, presence, lights, walkers, step, i)
+    room = room_to_stop(tables, users, state, presence, lights, pedestrians, step, i)
     me.held = room < FAR_M and room < max(v * v / (2.0 * 1.2), 6.0)
     me.waited = me.waited + 1 if me.held and v < 0.5 else 0
     wanted = min(own.speed_factor * tables.lanes[me.lane].limit, own.top_speed)
@@ -153,7 +157,7 @@ def _drive(tables, users, state, presence, lights, walkers, step, i):
 
 @kernel
 def _move(tables, users, state, target, step, i):
-    """Act on what was decided a reaction time ago, and go on."""
+    """Execute the decision from one reaction time ago, and move."""
     own, me = users[i], state[i]
     for k in range(MEMORY_STEPS - 1, 0, -1):
         me.commands[k] = me.commands[k - 1]
@@ -169,7 +173,7 @@ def _move(tables, users, state, target, step, i):
             me.stood += 1
     v = me.v
     a = me.a + min(max(command - me.a, -rate), rate)
-    a = max(a, -(0.4 + 1.7 * v))  # nobody stops with a jolt
+    a = max(a, -(0.4 + 1.7 * v))  # no stops with a jolt
     faster = v + a * DT
     if faster <= 0.0:
         faster, a = 0.0, 0.0

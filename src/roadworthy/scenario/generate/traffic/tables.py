@@ -1,4 +1,4 @@
-"""What traffic knows of a network, as arrays of records for the kernels."""
+"""The network as arrays of records for the traffic kernels."""
 
 from __future__ import annotations
 
@@ -15,16 +15,19 @@ from roadworthy.scenario.generate.network import Control, Network
 from roadworthy.scenario.schema import LaneType
 
 CROSSING, MERGING, DIVERGING = 0, 1, 2
-CAR_RADIUS_M, BIKE_RADIUS_M = 1.45, 0.55  # lanes whose middles come closer than the sum can't be used side by side
+CAR_RADIUS_M, BIKE_RADIUS_M = (
+    1.45,
+    0.55,
+)  # lanes conflict where their center lines are closer than the sum
 
 
-# A lane or a pedestrian's path. The last record is a sentinel: what belongs to path p lies in p.sample..(p + 1).sample.
+# A lane or a pedestrian's path. The last record is a sentinel: the samples of path p are p.sample..(p + 1).sample - 1.
 LANE = np.dtype(
     [
         ("sample", np.int64),  # its first sample
         ("follow", np.int64),  # its first successor
         ("conflict", np.int64),  # its first conflict
-        ("zebra", np.int64),  # its first crosswalk
+        ("crosswalk", np.int64),  # its first crosswalk
         ("nudge", np.int64),  # its first obstacle
         ("spacing", np.float64),  # m between samples
         ("length", np.float64),
@@ -32,39 +35,39 @@ LANE = np.dtype(
         ("limit", np.float64),  # m/s
         ("offset", np.float64),  # from the curve
         ("sharpest", np.float64),  # 1/m, its largest curvature
-        ("left", np.int64),  # neighbor, -1 for none
+        ("left", np.int64),  # neighbor, -1 if there is none
         ("right", np.int64),
-        ("ends", np.int64),  # 1 where the lane is closed at its end
+        ("ends", np.int64),  # 1 if the lane is closed at its end
         ("freeway", np.int64),
         ("control", np.int64),  # Control
-        ("junction", np.int64),  # -1 for none
-        ("light", np.int64),  # -1 for none
+        ("junction", np.int64),  # -1 if there is none
+        ("light", np.int64),  # -1 if there is none
     ]
 )
 SAMPLE = np.dtype([(name, np.float64) for name in ("x", "y", "heading", "curvature", "station")])
-# A stretch where another lane comes too close. rank -1: gives way to the other, 1: goes first, 0: equals.
+# A part of a lane where another lane comes too close. rank -1: yields to the other, 1: has priority, 0: equal.
 CONFLICT = np.dtype(
     [("lane", np.int64), ("kind", np.int64), ("rank", np.int64), ("own", np.float64, (2,)), ("other", np.float64, (2,))]
 )
-# A crosswalk over a lane: first and last meter on it, and meters from the crosswalk's first curb to the lane's middle.
-ZEBRA = np.dtype([("zebra", np.int64), ("span", np.float64, (2,)), ("across", np.float64)])
-# An obstacle beside a lane: from where to where to keep how far to the left.
+# A crosswalk over a lane: first and last meter on it, and m from the crosswalk's first curb to the lane's center.
+LANE_CROSSWALK = np.dtype([("crosswalk", np.int64), ("span", np.float64, (2,)), ("across", np.float64)])
+# An obstacle beside a lane: its range, and the offset to the left that passes it.
 NUDGE = np.dtype([("span", np.float64, (2,)), ("shift", np.float64)])
 
 
 class RoadTables(NamedTuple):
-    """Lanes of the network first, then the paths of pedestrians; arrays of records."""
+    """Records of the network's lanes, then of the pedestrians' paths."""
 
     lanes: NDArray[np.void]
     samples: NDArray[np.void]
     follow: NDArray[np.int64]
     conflicts: NDArray[np.void]
-    zebras: NDArray[np.void]
+    lane_crosswalks: NDArray[np.void]
     nudges: NDArray[np.void]
 
 
 class Nudge(NamedTuple):
-    """An obstacle that reaches into a lane: keep `shift` to the left between two meters."""
+    """An obstacle that protrudes into a lane: shift to the left between two distances."""
 
     lane: int
     first: float
@@ -74,13 +77,13 @@ class Nudge(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """What of the tables depends on the network alone, and is shared by all recordings on it."""
+    """The part of the tables that depends only on the network, shared by all recordings on it."""
 
     lanes: NDArray[np.void]  # LANE, with a sentinel
     samples: NDArray[np.void]
     follow: NDArray[np.int64]
     conflicts: NDArray[np.void]
-    zebras: NDArray[np.void]
+    lane_crosswalks: NDArray[np.void]
 
 
 def lane_count(tables: RoadTables) -> int:
@@ -88,7 +91,7 @@ def lane_count(tables: RoadTables) -> int:
 
 
 def lay_out(network: Network) -> Layout:
-    """Flatten a network."""
+    """Return the layout of a network."""
     n = len(network.lanes)
     lanes = np.zeros(n + 1, LANE)
     for i, lane in enumerate(network.lanes):
@@ -98,39 +101,43 @@ def lay_out(network: Network) -> Layout:
         record["limit"], record["freeway"] = lane.speed_limit, lane.type == LaneType.FREEWAY
     lanes["light"][:n] = light_numbers(network)
     follow = [(i, j) for i, lane in enumerate(network.lanes) for j in lane.successors]
-    conflicts, zebras = _conflicts(network), _zebras(network)
+    conflicts, lane_crosswalks = _conflicts(network), _lane_crosswalks(network)
     lanes["follow"] = _starts(follow, n + 1)
-    lanes["conflict"], lanes["zebra"] = _starts(conflicts, n + 1), _starts(zebras, n + 1)
+    lanes["conflict"], lanes["crosswalk"] = _starts(conflicts, n + 1), _starts(lane_crosswalks, n + 1)
     _describe(lanes[:n], [lane.path for lane in network.lanes], 0)
     return Layout(
         lanes,
         _samples([lane.path for lane in network.lanes]),
         np.array([j for _, j in follow], np.int64),
         np.array([row[1:] for row in conflicts], CONFLICT),
-        np.array([row[1:] for row in zebras], ZEBRA),
+        np.array([row[1:] for row in lane_crosswalks], LANE_CROSSWALK),
     )
 
 
 def road_tables(layout: Layout, walks: Sequence[Parallel], nudges: Sequence[Nudge]) -> RoadTables:
-    """A network's layout together with the pedestrians' paths and the obstacles of one recording."""
+    """Return a network's layout with the pedestrians' paths and the obstacles of a recording."""
     n, base = len(layout.lanes) - 1, len(layout.samples)
     lanes = np.zeros(n + len(walks) + 1, LANE)
     lanes[:n] = layout.lanes[:n]
     rest = lanes[n:]
     for name, value in (("left", -1), ("right", -1), ("junction", -1), ("light", -1), ("width", 1.0), ("limit", 3.0)):
         rest[name] = value
-    rest["follow"], rest["conflict"], rest["zebra"] = len(layout.follow), len(layout.conflicts), len(layout.zebras)
+    rest["follow"], rest["conflict"], rest["crosswalk"] = (
+        len(layout.follow),
+        len(layout.conflicts),
+        len(layout.lane_crosswalks),
+    )
     _describe(rest[:-1], walks, base)
     samples = np.concatenate([layout.samples, _samples(walks)])
     lanes[-1]["sample"] = len(samples)
     ordered = sorted(nudges)
     lanes["nudge"] = _starts([(nudge.lane,) for nudge in ordered], n + len(walks) + 1)
     records = np.array([((nudge.first, nudge.last), nudge.shift) for nudge in ordered], NUDGE)
-    return RoadTables(lanes, samples, layout.follow, layout.conflicts, layout.zebras, records)
+    return RoadTables(lanes, samples, layout.follow, layout.conflicts, layout.lane_crosswalks, records)
 
 
 def light_numbers(network: Network) -> NDArray[np.int64]:
-    """The light of each lane, -1 for none: controlled lanes are numbered in ascending order."""
+    """Return the light of each lane, -1 if there is none: controlled lanes are numbered in ascending order."""
     lights = np.full(len(network.lanes), -1, np.int64)
     controlled = [i for i, lane in enumerate(network.lanes) if lane.control == Control.SIGNAL]
     lights[controlled] = np.arange(len(controlled))
@@ -138,7 +145,7 @@ def light_numbers(network: Network) -> NDArray[np.int64]:
 
 
 def _describe(lanes: NDArray[np.void], paths: Sequence[Parallel], base: int) -> None:
-    """Where each path's samples are, and what follows from them."""
+    """Set where each path's samples start, and what follows from them."""
     counts = np.array([len(path.x) for path in paths], np.int64)
     lanes["sample"] = base + np.cumsum(counts) - counts
     lanes["length"] = [path.length for path in paths]
@@ -158,12 +165,12 @@ def _samples(paths: Sequence[Parallel]) -> NDArray[np.void]:
 
 
 def _starts(rows: Sequence[tuple[Any, ...]], n: int) -> NDArray[np.int64]:
-    """Where each lane's rows begin; rows are sorted by lane, their first item."""
+    """Return where each lane's rows start; rows are sorted by lane, their first item."""
     return np.searchsorted(np.array([row[0] for row in rows], np.int64), np.arange(n))
 
 
 def _conflicts(network: Network) -> list[tuple[int, int, int, int, tuple[float, float], tuple[float, float]]]:
-    """Rows of lane and CONFLICT, for every two lanes of a junction, or of a fork, that come too close."""
+    """Return rows of lane and CONFLICT, for every two lanes of a junction, or of a fork, that come too close."""
     lanes = network.lanes
     before: list[set[int]] = [set() for _ in lanes]
     for i, lane in enumerate(lanes):
@@ -190,7 +197,7 @@ def _conflicts(network: Network) -> list[tuple[int, int, int, int, tuple[float, 
 
 
 def _neighborhood(network: Network, before: Sequence[set[int]]) -> Iterator[tuple[int, int]]:
-    """Pairs of lanes that share a junction or a predecessor, and don't follow each other."""
+    """Return pairs of lanes that share a junction or a predecessor, and do not follow each other."""
     meeting: dict[tuple[str, int], list[int]] = {}
     for i, lane in enumerate(network.lanes):
         if lane.junction >= 0:
@@ -203,8 +210,8 @@ def _neighborhood(network: Network, before: Sequence[set[int]]) -> Iterator[tupl
             yield a, b
 
 
-def _zebras(network: Network) -> list[tuple[int, int, tuple[float, float], float]]:
-    """Rows of lane and ZEBRA."""
+def _lane_crosswalks(network: Network) -> list[tuple[int, int, tuple[float, float], float]]:
+    """Return rows of lane and LANE_CROSSWALK."""
     rows = []
     boxes = np.array([[p.x.min(), p.x.max(), p.y.min(), p.y.max()] for p in (lane.path for lane in network.lanes)])
     for number, crosswalk in enumerate(network.crosswalks):
@@ -223,7 +230,7 @@ def _zebras(network: Network) -> list[tuple[int, int, tuple[float, float], float
 
 @kernel
 def _over(x, y, length, curb, across, span, half_depth):
-    """First and last meter of a path on a crosswalk, and how far across it lies there; (1, 0, 0) if it isn't there."""
+    """Return first and last meter of a path on a crosswalk, and its distance across; (1, 0, 0) if it is not on it."""
     fine = 4
     n = (len(x) - 1) * fine
     begin, end, total, hits = 1.0, 0.0, 0.0, 0
@@ -243,7 +250,7 @@ def _over(x, y, length, curb, across, span, half_depth):
 
 @kernel
 def _near(ax, ay, bx, by, reach):
-    """First and last sample of a that comes within reach of b; (1, 0) if none does."""
+    """Return first and last sample of a that comes within reach of b; (1, 0) if none does."""
     first, last = 1, 0
     for i in range(len(ax)):
         for j in range(len(bx)):

@@ -1,4 +1,4 @@
-"""Ways: which lanes each road user will take, and who is or will be on each lane."""
+"""Routes: the lanes that each road user will take, and the road users that are or will be on each lane."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from roadworthy.scenario.generate.traffic.place import beside
 from roadworthy.scenario.generate.traffic.users import ROUTE_LANES
 
 HERE, COMING = 0, 1
-LEAVING = -1  # the rank of an entry for the lane that a road user is just changing out of
+LEAVING = -1  # the rank of an entry for the lane that a road user is leaving
 
 
 ENTRY = np.dtype(
     [
         ("following", np.int64),  # next entry of the same lane, -1 at the end
         ("user", np.int64),
-        ("rank", np.int64),  # which lane of the user's route it is: 0 the current one; LEAVING
-        ("ahead", np.float64),  # meters from the user's middle to the lane's start; negative on it
+        ("rank", np.int64),  # the index of the lane in the user's route: 0 for the current one; LEAVING
+        ("ahead", np.float64),  # m from the user's center to the lane's start; negative on it
     ]
 )
 
 
 class Presence(NamedTuple):
-    """For every lane two chains of entries: who is on it, and who will come to it."""
+    """Two chains of entries for every lane: users on it, and users who will reach it."""
 
-    head: NDArray[np.int64]  # (2, lanes) first entry of who is HERE and of who is COMING, -1 for none
+    head: NDArray[np.int64]  # (2, lanes) first entry of the chains HERE and COMING, -1 if there is none
     entries: NDArray[np.void]  # ENTRY
 
 
@@ -38,7 +38,7 @@ def new_presence(lanes: int, users: int) -> Presence:
 
 @kernel
 def scramble(a, b):
-    """A random number in [0, 1) that is a pure function of two integers (splitmix64)."""
+    """Return a random number in [0, 1) as a pure function of two integers (splitmix64)."""
     z = np.uint64(a) + np.uint64(0x9E3779B97F4A7C15) * (np.uint64(b) + np.uint64(1))
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -48,7 +48,7 @@ def scramble(a, b):
 
 @kernel
 def extend_route(tables, users, state, i):
-    """Decide the way on: as planned, then by chance."""
+    """Choose the rest of the route: as planned, then at random."""
     while 0 < state[i].route_length < ROUTE_LANES:
         last = state[i].route[state[i].route_length - 1]
         first, count = tables.lanes[last].follow, tables.lanes[last + 1].follow - tables.lanes[last].follow
@@ -68,7 +68,7 @@ def extend_route(tables, users, state, i):
 
 @kernel
 def start_route(tables, users, state, i, lane):
-    """Begin a new way on a lane."""
+    """Start a new route on a lane."""
     state[i].lane = lane
     state[i].route[0] = lane
     state[i].route_length = 1
@@ -77,7 +77,7 @@ def start_route(tables, users, state, i, lane):
 
 @kernel
 def step_route(tables, users, state, i):
-    """Go on to the next lane of the way; False where it leaves the map."""
+    """Advance to the next lane of the route. Return False if the user leaves the map."""
     while state[i].s > tables.lanes[state[i].lane].length:
         if state[i].route_length < 2:
             return False
@@ -92,7 +92,7 @@ def step_route(tables, users, state, i):
 
 @kernel
 def note_presence(tables, state, presence):
-    """Fill the chains anew."""
+    """Fill the chains."""
     presence.head[:] = -1
     entry = 0
     for i in range(len(state.lane)):

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from roadworthy.cli.progress import plain_lines, progress
+from roadworthy.progress import plain_lines, progress
 
 
 class Clock:
@@ -56,3 +56,17 @@ def test_a_terminal_gets_a_bar_and_a_log_does_not(monkeypatch: pytest.MonkeyPatc
         with progress("reading") as report:
             report(3, 7)
         assert ("3/7" in stream.getvalue()) is has_bar
+
+
+def test_a_phase_within_another_one_is_a_line_of_the_same_display(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    from roadworthy import progress as module
+
+    with progress("running episodes"):
+        (bar,) = module._bars
+        with progress("compiling kernels") as report:
+            report(3, 10)
+            assert [task.description for task in bar.tasks] == ["running episodes", "compiling kernels"]
+            assert bar.tasks[1].completed == 3
+        assert [task.description for task in bar.tasks] == ["running episodes"]
+    assert module._bars == []

@@ -1,4 +1,4 @@
-"""Road networks drawn from seeds, with what tests measure them by: the surface between their edges, lanes as lines."""
+"""Random road networks, with the geometry that tests compare them with: the surface between edges, lanes as lines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from roadworthy.scenario.schema import FeatureKind, LaneType, RoadMap
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Ground:
+class Site:
     """A place with a name that says how to build it again."""
 
     name: str
@@ -39,22 +39,22 @@ class Ground:
 
     @cached_property
     def edges(self) -> list[NDArray[np.float64]]:
-        """(n, 2) points of every road edge."""
+        """Return (n, 2) points of every road edge."""
         return [self.polyline(feature) for feature in self.road_map.features(FeatureKind.ROAD_EDGE)]
 
     @cached_property
     def surface(self) -> shapely.Geometry:
-        """What lies between the edges, whichever way they run: inside an odd number of them."""
+        """Return what lies between the edges, in any direction: inside an odd number of them."""
         return surface_between(self.edges)
 
     @cached_property
     def center_lines(self) -> list[shapely.LineString]:
-        """The lanes of the map."""
+        """Return the lanes of the map."""
         return [shapely.LineString(self.polyline(lane)) for lane in self.road_map.features(FeatureKind.LANE)]
 
     @cached_property
     def predecessors(self) -> list[list[int]]:
-        """The lanes that lead into each lane."""
+        """Return the lanes that lead into each lane."""
         before: list[list[int]] = [[] for _ in self.lanes]
         for number, lane in enumerate(self.lanes):
             for follower in lane.successors:
@@ -65,11 +65,11 @@ class Ground:
         return self.road_map.polyline(feature)[:, :2].astype(np.float64)
 
     def arms(self, junction: int) -> int:
-        """How many roads lead into a junction."""
+        """Return the number of roads at a junction."""
         return len({self.lanes[lane].group for lane in self.approaches(junction)})
 
     def approaches(self, junction: int) -> list[int]:
-        """Driving lanes outside a junction that lead into it."""
+        """Return driving lanes outside a junction that lead into it."""
         return [
             i
             for i, lane in enumerate(self.lanes)
@@ -86,8 +86,8 @@ def surface_between(edges: list[NDArray[np.float64]]) -> shapely.Geometry:
     return reduce(shapely.symmetric_difference, [shapely.make_valid(shapely.Polygon(edge)) for edge in edges])
 
 
-def draw_ground(seed: int, number: int) -> Ground:
-    """The place with a number, the classes in turn."""
+def draw_site(seed: int, number: int) -> Site:
+    """Return the place with a number; the classes take turns."""
     behavior = BEHAVIORS[number % len(BEHAVIORS)]
     number //= len(BEHAVIORS)
-    return Ground(f"build_place({seed}, {behavior!r}, {number})", build_place(seed, behavior, number))
+    return Site(f"build_place({seed}, {behavior!r}, {number})", build_place(seed, behavior, number))

@@ -1,9 +1,10 @@
-"""The roster: people are drawn, one by one, and put on the road."""
+"""Random road users: drivers, cyclists and pedestrians."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,8 @@ from roadworthy.scenario.generate.traffic.users import ROUTE_LANES, USER, WAVES,
 
 
 @dataclass
-class Person:
-    """What a road user is like, and where it begins. Units as in `USER`."""
+class RoadUser:
+    """The properties of a road user, and where it starts. Units as in `USER`."""
 
     kind: Kind
     length: float
@@ -43,36 +44,23 @@ class Person:
     script: Script = Script.NONE
     script_step: int = 0
     script_value: float = 0.0
-    zebra: int = -1
+    crosswalk: int = -1
     curb_s: tuple[float, float] = (0.0, 0.0)
     backwards: int = 0
 
 
-@dataclass
-class Roster:
-    """All road users of one recording, in the order in which they were drawn."""
-
-    people: list[Person] = field(default_factory=list)
-
-    def add(self, person: Person, **changes: Any) -> int:
-        """Take somebody in, changed as told; returns the number."""
-        for name, value in changes.items():
-            setattr(person, name, value)
-        self.people.append(person)
-        return len(self.people) - 1
-
-    def users(self) -> NDArray[np.void]:
-        """(N,) USER records for the kernels."""
-        users = np.zeros(len(self.people), USER)
-        for record, person in zip(users, self.people, strict=True):
-            for name in USER.names or ():
-                value = getattr(person, name)
-                record[name] = (*value, *([-1] * ROUTE_LANES))[:ROUTE_LANES] if name == "plan" else value
-        return users
+def user_records(road_users: Sequence[RoadUser]) -> NDArray[np.void]:
+    """Return (N,) USER records for the kernels."""
+    records = np.zeros(len(road_users), USER)
+    for record, user in zip(records, road_users, strict=True):
+        for name in USER.names or ():
+            value = getattr(user, name)
+            record[name] = (*value, *([-1] * ROUTE_LANES))[:ROUTE_LANES] if name == "plan" else value
+    return records
 
 
 class Dice:
-    """Uniform and normal draws from a stream, taken in bulk: one by one they would cost more than the traffic."""
+    """Uniform and normal draws from a stream, drawn in bulk: single draws would take longer than the traffic."""
 
     def __init__(self, rng: np.random.Generator) -> None:
         self._uniform = iter(rng.random(40).tolist())
@@ -83,12 +71,12 @@ class Dice:
         return low + (high - low) * next(self._uniform)
 
     def normal(self, mean: float, deviation: float, low: float, high: float) -> float:
-        """A normal draw, kept within bounds."""
+        """Return a normal draw, limited to a range."""
         return min(max(mean + deviation * next(self._normal), low), high)
 
 
-def draw_driver(rng: np.random.Generator, *, freeway: bool = False) -> Person:
-    """A driver with a vehicle. Trucks keep to freeways, where bends are wide enough for them."""
+def draw_driver(rng: np.random.Generator, *, freeway: bool = False) -> RoadUser:
+    """Return a driver with a vehicle. Trucks are only on freeways, where bends are wide enough for them."""
     dice = Dice(rng)
     size = dice.between(0.0, 1.0)
     if freeway and size < 0.1:
@@ -100,7 +88,7 @@ def draw_driver(rng: np.random.Generator, *, freeway: bool = False) -> Person:
     else:
         length, width, height = dice.between(4.1, 5.0), dice.between(1.75, 1.95), dice.between(1.4, 1.75)
         pace, push = dice.normal(1.04, 0.09, 0.8, 1.3), dice.between(1.4, 2.3)
-    return Person(
+    return RoadUser(
         kind=Kind.CAR,
         length=length,
         width=width,
@@ -120,10 +108,10 @@ def draw_driver(rng: np.random.Generator, *, freeway: bool = False) -> Person:
     )
 
 
-def draw_cyclist(rng: np.random.Generator) -> Person:
-    """A cyclist, who keeps to the bicycle lane."""
+def draw_cyclist(rng: np.random.Generator) -> RoadUser:
+    """Return a cyclist, who keeps to the bicycle lane."""
     dice = Dice(rng)
-    return Person(
+    return RoadUser(
         kind=Kind.CYCLIST,
         length=dice.between(1.65, 1.85),
         width=dice.between(0.55, 0.7),
@@ -143,10 +131,10 @@ def draw_cyclist(rng: np.random.Generator) -> Person:
     )
 
 
-def draw_pedestrian(rng: np.random.Generator) -> Person:
-    """A pedestrian; walking speeds as in Knoblauch et al. (1996): about 1.2 to 1.6 m/s."""
+def draw_pedestrian(rng: np.random.Generator) -> RoadUser:
+    """Return a pedestrian, with walking speeds as in Knoblauch et al. (1996): about 1.2 to 1.6 m/s."""
     dice = Dice(rng)
-    return Person(
+    return RoadUser(
         kind=Kind.PEDESTRIAN,
         length=dice.between(0.45, 0.6),
         width=dice.between(0.5, 0.7),
@@ -167,7 +155,7 @@ def draw_pedestrian(rng: np.random.Generator) -> Person:
 
 
 def _wandering(dice: Dice, amplitude: float, shortest: float, longest: float) -> dict[str, Any]:
-    """How one strays from the middle of the lane: a few sine waves over the distance traveled, and who one is."""
+    """Return the lateral wandering in the lane, as sine waves over the distance traveled, and the seed."""
     total = amplitude * dice.between(0.5, 1.3)
     shares = [dice.between(0.2, 1.0) for _ in range(WAVES)]
     return {

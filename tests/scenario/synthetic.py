@@ -1,4 +1,4 @@
-"""Hand-made roads, and actors that drive along them as told, for tests of detectors and of validation."""
+"""Hand-made roads, and agents that drive along them, for tests of detectors and of validation."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ Doubles = NDArray[np.float64]
 
 
 def arc(x: float, y: float, radius: float, begin_deg: float, end_deg: float, spacing: float = 1.0) -> Doubles:
-    """(n, 2) points of a circle around a place."""
+    """Return (n, 2) points of a circle around a place."""
     count = max(round(radius * np.radians(abs(end_deg - begin_deg)) / spacing), 4) + 1
     angles = np.radians(np.linspace(begin_deg, end_deg, count))
     return np.column_stack([x + radius * np.cos(angles), y + radius * np.sin(angles)])
 
 
 def turned(points: Doubles, degrees: float) -> Doubles:
-    """The points turned about the origin."""
+    """Return the points turned about the origin."""
     cosine, sine = np.cos(np.radians(degrees)), np.sin(np.radians(degrees))
     return points @ np.array([[cosine, sine], [-sine, cosine]])
 
 
 @dataclass
 class Roads:
-    """Lanes by name, and what else a map has."""
+    """Lanes by name, and other parts of a map."""
 
     lanes: dict[str, Doubles] = field(default_factory=dict)
     types: dict[str, LaneType] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class Roads:
         return list(self.lanes).index(lane)
 
     def line(self, *names: str) -> Doubles:
-        """(n, 2) points of lanes one after another."""
+        """Return (n, 2) points of consecutive lanes."""
         return np.concatenate([self.lanes[name] for name in names])
 
     def map(self) -> RoadMap:
@@ -79,7 +79,7 @@ class Roads:
 
 
 def two_lane_road(kind: LaneType = LaneType.SURFACE_STREET) -> Roads:
-    """Two lanes to the east, each of two pieces that meet at x = 150: right at y = 0, left at y = 3.5; 300 m long."""
+    """Return two lanes to the east, 300 m, in two parts that meet at x = 150: right at y = 0, left at y = 3.5."""
     roads = Roads()
     for name, y in (("right", 0.0), ("left", WIDTH)):
         roads.lanes[f"{name} 0"], roads.lanes[f"{name} 1"] = straight(0, y, 150, y), straight(150, y, 300, y)
@@ -91,7 +91,7 @@ def two_lane_road(kind: LaneType = LaneType.SURFACE_STREET) -> Roads:
 
 
 def freeway_with_ramp() -> Roads:
-    """A freeway of two lanes to the east, 600 m, with an acceleration lane on the right from x = 100 to 300."""
+    """Return a freeway of two lanes to the east, 600 m, with an acceleration lane on the right from x = 100 to 300."""
     roads = two_lane_road(LaneType.FREEWAY)
     roads.edges = []
     for name, y in (("right", 0.0), ("left", WIDTH)):
@@ -105,7 +105,7 @@ def freeway_with_ramp() -> Roads:
 
 
 def crossing() -> Roads:
-    """Two roads of one lane each way that cross at the origin.
+    """Return two roads of one lane in each direction that cross at the origin.
 
     Lanes "in k", "out k", "ahead k", "left k", "right k", where k is the heading on the way in: 0 east, 1 north, ...
     """
@@ -126,7 +126,7 @@ def crossing() -> Roads:
 
 
 def ring() -> Roads:
-    """A roundabout of radius 15 m around the origin, entered at its lowest place, left at its highest."""
+    """Return a roundabout of radius 15 m around the origin, entered at its lowest place, left at its highest."""
     roads = Roads()
     for k in range(4):
         roads.lanes[f"ring {k}"] = arc(0, 0, 15, 90 * k - 90, 90 * k)
@@ -140,18 +140,18 @@ def ring() -> Roads:
 
 
 def straight_loop(west: float, south: float, east: float, north: float) -> Doubles:
-    """A closed rectangle with its inside on the port side."""
+    """Return a closed rectangle with its inside on the left."""
     corners = [(west, south), (east, south), (east, north), (west, north), (west, south)]
     return np.concatenate([straight(*a, *b, spacing=10.0) for a, b in pairwise(corners)])
 
 
 def profile(*knots: tuple[float, float], steps: int = STEPS) -> Doubles:
-    """(steps,) values that go linearly from knot to knot, each a time in seconds and a value."""
+    """Return (steps,) values that are linear between knots, each a time in seconds and a value."""
     return np.interp(np.arange(steps) * DT, [t for t, _ in knots], [v for _, v in knots])
 
 
 def sideways(*moves: tuple[float, float, float], steps: int = STEPS) -> Doubles:
-    """(steps,) smooth offsets to the left that start at 0: each move from one time to another, by meters."""
+    """Return (steps,) smooth offsets to the left that start at 0: each moves from one time to another, by meters."""
     time = np.arange(steps) * DT
     offset = np.zeros(steps)
     for begin, end, meters in moves:
@@ -161,8 +161,8 @@ def sideways(*moves: tuple[float, float, float], steps: int = STEPS) -> Doubles:
 
 
 @dataclass
-class Actor:
-    """Somebody who goes along a line, starting at a station, with a speed and an offset to the left at each step."""
+class Agent:
+    """An agent that moves along a line from a station on, with a speed and an offset to the left at each step."""
 
     line: Doubles
     start: float
@@ -174,7 +174,7 @@ class Actor:
     steps: int = STEPS
 
     def motion(self) -> tuple[Doubles, Doubles, Doubles]:
-        """Positions (T, 2), headings (T,) and velocities (T, 2)."""
+        """Return positions (T, 2), headings (T,) and velocities (T, 2)."""
         speed = np.broadcast_to(self.speed, self.steps).astype(float)
         offset = np.broadcast_to(self.offset, self.steps).astype(float)
         station = self.start + np.concatenate([[0], np.cumsum(0.5 * (speed[1:] + speed[:-1]) * DT)])
@@ -193,22 +193,22 @@ class Actor:
         return place, heading, velocity
 
 
-def play(
+def make_scenario(
     roads: Roads | RoadMap,
-    *actors: Actor,
+    *agents: Agent,
     lights: Mapping[str, int | Sequence[int]] | None = None,
     **others: Any,
 ) -> Scenario:
-    """A scenario with these actors, the first of them the self-driving car, and lights by the lane they control."""
+    """Return a scenario with these agents, of which the first is the self-driving car, and lights by lane."""
     lights = lights or {}
     road_map = roads.map() if isinstance(roads, Roads) else roads
     numbers = [roads.number(name) for name in lights] if isinstance(roads, Roads) else []
-    count, steps = len(actors), actors[0].steps
+    count, steps = len(agents), agents[0].steps
     positions, velocities = np.zeros((count, steps, 3), np.float32), np.zeros((count, steps, 2), np.float32)
     headings, valid = np.zeros((count, steps), np.float32), np.zeros((count, steps), np.bool_)
-    for i, actor in enumerate(actors):
-        valid[i, slice(*actor.present)] = True
-        place, heading, velocity = actor.motion()
+    for i, agent in enumerate(agents):
+        valid[i, slice(*agent.present)] = True
+        place, heading, velocity = agent.motion()
         positions[i, valid[i], :2], velocities[i, valid[i]] = place[valid[i]], velocity[valid[i]]
         headings[i, valid[i]] = heading[valid[i]]
     states = np.zeros((len(lights), steps), np.uint8)
@@ -222,8 +222,8 @@ def play(
         current_step=min(10, steps - 1),
         map=road_map,
         agent_ids=np.arange(count, dtype=np.int64),
-        agent_types=np.array([actor.kind for actor in actors], np.uint8),
-        sizes=np.array([actor.size for actor in actors], np.float32),
+        agent_types=np.array([agent.kind for agent in agents], np.uint8),
+        sizes=np.array([agent.size for agent in agents], np.float32),
         positions=positions,
         headings=headings,
         velocities=velocities,
