@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 from roadworthy.errors import DeviceError
-from roadworthy.robot.graphics import INSTALL, Studio
+from roadworthy.robot.graphics import INSTALL, Renderer
 
 
 def main() -> int:
@@ -35,7 +35,7 @@ def main() -> int:
 
 def _fault() -> str | None:
     try:
-        Studio("<mujoco/>", 16)
+        Renderer("<mujoco/>", 16)
     except DeviceError as error:
         return str(error)
     return None

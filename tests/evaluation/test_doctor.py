@@ -83,7 +83,7 @@ def test_a_sound_suite_is_tried_and_weighed(tmp_path: Path, coins: Pack) -> None
         ("", "tag=hard_stop", "pack coins.pack", "no scenario has the tag 'hard_stop'"),
         ("", "checkpoint=gone", "policy gone", "policy 'gone' is no checkpoint"),
         ("", 'coplayers=["expert:lob"]', "policy expert:lob", "policy 'expert:lob'"),
-        ("env.mode = 'open'", "checkpoint=expert:log", "eval.x", "the log expert follows recordings"),
+        ("env.mode = 'open'", "checkpoint=expert:log", "eval.x", "expert:log follows recordings"),
         ("", "env.init_steps=500", "eval.x", "500"),
         ("", "device=tpu", "eval.x", "device is 'tpu', expected one of: cpu, cuda"),
         ("", "episods=3", "eval.x", "did you mean episodes?"),

@@ -140,13 +140,27 @@ def test_replay_and_audit_say_what_they_would_run_and_run_it_when_trusted(
 ) -> None:
     run = forged(honest, tmp_path / "run", **HOSTILE[name])
     for verb, arguments in ((replay_verb, [episode_of(run)]), (audit_verb, ["--episodes", "1", "--workers", "0"])):
-        with pytest.raises(UsageError, match=r"import evil_policy and run Policy of it.*--trust"):
+        with pytest.raises(UsageError, match=r"import evil_policy and run Policy.*--trust"):
             command(verb, run.folder, *arguments)
         assert not mark.exists()
         with pytest.raises(Exception):  # noqa: B017  # it is no driver; that it was made is what counts
             command(verb, run.folder, *arguments, "--trust")
         assert mark.read_text() == "made"
         mark.unlink()
+
+
+@pytest.mark.row("SEC-1")
+def test_a_policy_in_a_file_that_a_run_folder_names_runs_only_when_trusted(
+    honest: Run, tmp_path: Path, mark: Path
+) -> None:
+    spec = f"{tmp_path}/site/evil_policy.py:Policy"
+    run = forged(honest, tmp_path / "run", policy_spec=spec)
+    with pytest.raises(UsageError, match=r"import .*evil_policy.py and run Policy.*--trust"):
+        command(replay_verb, run.folder, episode_of(run))
+    assert not mark.exists()
+    with pytest.raises(Exception):  # noqa: B017  # it has no `act`; that it was made is what counts
+        command(replay_verb, run.folder, episode_of(run), "--trust")
+    assert mark.read_text() == "made"
 
 
 @pytest.mark.row("SEC-1")

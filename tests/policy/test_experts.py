@@ -396,7 +396,7 @@ def test_the_drive_expert_bears_scenarios_with_more_agents_than_before(tmp_path:
 
 
 def test_experts_refuse_what_they_cant_drive(towns: Pack) -> None:
-    with pytest.raises(UsageError, match="mode is 'open'; give it one with mode = 'replay'"):
+    with pytest.raises(UsageError, match="the mode of the env is 'open'; set mode = 'replay'"):
         LogExpert(DriveEnv(towns, 1, SimConfig(mode=Mode.OPEN)))
     with pytest.raises(UsageError, match="settling_s is 0, expected seconds above 0"):
         DriveExpert(DriveEnv(towns, 1, SimConfig(mode=Mode.OPEN)), settling_s=0)

@@ -1,4 +1,4 @@
-"""The table-top task: what the env promises, what the picker can do, and why it fails."""
+"""The table-top task: the environment, the scripted picker, and the reasons for its failures."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from roadworthy.robot.picker import ScriptedPicker
 from roadworthy.robot.scene import FRONT_CAMERA, THINGS
 
 try:
-    graphics.Studio("<mujoco/>", 16)
+    graphics.Renderer("<mujoco/>", 16)
 except DeviceError as error:
     pytest.skip(str(error), allow_module_level=True)
 
@@ -44,7 +44,7 @@ def batch_of(env: TableTopEnv, observation: Any, step: int, instruction: str | N
 
 
 def play(env: TableTopEnv, seed: int, **factors: Any) -> dict[str, Any]:
-    """One episode of the picker; what came of it."""
+    """Run an episode with the picker, and return its outcomes."""
     picker = ScriptedPicker()
     observation, info = env.reset(seed=seed, options={"factors": factors})
     instruction, step = info["instruction"], 0
@@ -57,7 +57,7 @@ def play(env: TableTopEnv, seed: int, **factors: Any) -> dict[str, Any]:
             return outcomes
 
 
-def test_gymnasiums_checker_is_content() -> None:
+def test_the_environment_passes_the_checker_of_gymnasium() -> None:
     check_env(TableTopEnv(max_steps=5), skip_render_check=True)
 
 
@@ -84,7 +84,7 @@ def test_an_object_is_found_where_it_lies(thing: str, env: TableTopEnv) -> None:
         assert abs(seen.y - info["factors"]["object_y"]) < 0.018
 
 
-def test_a_pixel_and_a_place_on_the_table_belong_together() -> None:
+def test_the_projection_of_a_pixel_is_the_inverse_of_the_camera() -> None:
     right, up, back = FRONT_CAMERA.axes
     place = np.array([0.1, -0.05, 0.03])
     away = place - FRONT_CAMERA.position
@@ -112,7 +112,7 @@ def test_the_picker_solves_the_task_in_good_light(thing: str, env: TableTopEnv) 
     ],
     ids=["dark", "dark can", "overexposed ball", "slippery", "camera moved", "out of reach"],
 )
-def test_it_fails_for_reasons_that_can_be_told(
+def test_outcomes_show_why_the_picker_fails(
     factors: dict[str, Any], expected: dict[str, bool], env: TableTopEnv
 ) -> None:
     for seed in range(2):
@@ -122,7 +122,7 @@ def test_it_fails_for_reasons_that_can_be_told(
 
 
 @pytest.mark.parametrize("light", [150.0, 2000.0])
-def test_the_objects_differ_in_the_light_that_they_need(light: float, env: TableTopEnv) -> None:
+def test_objects_need_different_light(light: float, env: TableTopEnv) -> None:
     success = {thing: play(env, 0, object=thing, light_intensity=light)["success"] for thing in THINGS}
     assert success["ball"] == (light < 1000.0)
     assert success["can"] == (light > 1000.0)
@@ -148,7 +148,7 @@ def test_without_an_instruction_the_picker_stays_where_it_is(env: TableTopEnv) -
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"light": 5.0}, "factor 'light' is unknown; did you mean light_intensity"),
+        ({"light": 5.0}, "unknown factor 'light'; did you mean light_intensity"),
         ({"light_intensity": 5000.0}, "light_intensity is 5000.0, expected a number from 0 to 2000"),
         ({"object": "cup"}, "object is 'cup', expected one of box, can, ball"),
         ({"friction": None}, "friction is None"),
@@ -156,28 +156,28 @@ def test_without_an_instruction_the_picker_stays_where_it_is(env: TableTopEnv) -
         ({"render_mode": "human"}, "render_mode is 'human'"),
     ],
 )
-def test_what_is_not_known_is_refused(arguments: dict[str, Any], words: str) -> None:
+def test_unknown_arguments_are_errors(arguments: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError, match=words):
         TableTopEnv(**arguments)
 
 
-def test_an_action_that_is_no_number_is_refused(env: TableTopEnv) -> None:
+def test_an_action_that_is_not_finite_is_an_error(env: TableTopEnv) -> None:
     env.reset(seed=0)
     with pytest.raises(UsageError, match="expected 5 finite numbers"):
         env.step(np.array([np.nan] * 5, np.float32))
 
 
-def test_where_nothing_can_be_drawn_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_renderer_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: Any) -> None:
         raise AttributeError("'NoneType' object has no attribute 'eglQueryString'")
 
-    monkeypatch.setattr(graphics, "_surface_class", lambda: broken)
+    monkeypatch.setattr(graphics, "_context_class", lambda: broken)
     with pytest.raises(DeviceError, match=r"apt-get install .* libegl1 libgl1-mesa-dri"):
-        graphics.Studio("<mujoco/>", 16)
+        graphics.Renderer("<mujoco/>", 16)
 
 
 @pytest.mark.row("VID-2")
-def test_its_own_cameras_are_filmed(tmp_path: Path) -> None:
+def test_videos_show_the_cameras_of_the_environment(tmp_path: Path) -> None:
     job = Job(
         name="film",
         environment=TABLE_TOP,
@@ -196,7 +196,7 @@ def test_its_own_cameras_are_filmed(tmp_path: Path) -> None:
 
 
 @pytest.mark.row("JOB-4")
-def test_rows_are_the_same_however_many_tables_stand_side_by_side(tmp_path: Path) -> None:
+def test_rows_do_not_depend_on_the_number_of_environments(tmp_path: Path) -> None:
     def rows(envs: int) -> Any:
         job = Job(name="pick", environment=TABLE_TOP, policy=PICKER, episodes=5, envs=envs)
         record = run_job(job, tmp_path / str(envs))

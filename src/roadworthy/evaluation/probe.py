@@ -1,7 +1,7 @@
-"""Probes a policy before a run: do its actions depend on anything but the episode that it is in?
+"""Check before a run that the actions of a policy depend only on the episode.
 
-A few short episodes are driven in several arrangements. Whoever gives the same agent other actions because of its place
-in the batch, its neighbours, their number or an episode that ended before would make results depend on the engine.
+A few short episodes run in several arrangements. Results would depend on the engine if the actions for an agent changed
+with its place in the batch, its neighbors, the number of worlds or an earlier episode.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from roadworthy.sim.config import EpisodeConfig, SimConfig
 from roadworthy.sim.env import DriveEnv
 
 STEPS = 12  # of an episode
-_CANDIDATES = 8  # scenarios that are tried before none is found that can be driven
+_CANDIDATES = 8  # scenarios to try
 
 Taken = NDArray[np.float32]  # (steps, rows of a world, 2) actions; NaN where a row was not active
 
 
 class _Unfit(Exception):
-    """The policy does not do what an actor does."""
+    """The policy breaks the protocol."""
 
 
 def probe(task: Task) -> tuple[str, ...]:
-    """What is wrong with the policy of a task, in words; what it raises is raised."""
+    """Return the faults of the policy of a task. Exceptions of the policy are not caught."""
     with Pack(task.pack) as pack:
         chosen = _drivable(task, range(min(len(pack), _CANDIDATES)))
     if not chosen:
@@ -68,9 +68,9 @@ def probe(task: Task) -> tuple[str, ...]:
 
 
 def _drivable(task: Task, numbers: Sequence[int]) -> list[int]:
-    """Two of these scenarios that can be driven, one if there are no two: those in which most is left to do.
+    """Return the two of these scenarios with the most active steps, or fewer if fewer can run.
 
-    An episode of one step, as of a car that starts at its goal, shows nothing of a policy's memory.
+    An episode of one step, as of a car that starts at its goal, does not test the memory of a policy.
     """
     env = replace(task, env=_short(task), worlds=1).make_env()
     idle = np.tile(np.asarray(env.idle_action, np.float32), (env.row_count, 1))
@@ -88,12 +88,12 @@ def _drivable(task: Task, numbers: Sequence[int]) -> list[int]:
 
 
 def _short(task: Task) -> SimConfig:
-    """The settings of the task's worlds, with short episodes of one trial."""
+    """Return the settings of the worlds with short episodes of one trial."""
     return replace(task.env, episode=EpisodeConfig(1, STEPS))
 
 
 def _drive(task: Task, episodes: Sequence[tuple[int, int]], rounds: int = 1) -> list[Taken]:
-    """The actions taken in one world for each (scenario, replicate), in the last of so many rounds of the same."""
+    """Return the actions in one world for each (scenario, replicate), in the last of several identical rounds."""
     env = replace(task, env=_short(task), worlds=len(episodes)).make_env()
     policy = task.make_policy()
     protocol.start(policy, PolicyInfo.of_drive_env(env))
@@ -118,7 +118,7 @@ def _drive(task: Task, episodes: Sequence[tuple[int, int]], rounds: int = 1) -> 
 
 
 def _checked(env: DriveEnv, policy: Policy, batch: Batch) -> NDArray[Any]:
-    """The actions of a step, if they are actions."""
+    """Return the actions of a step, or raise _Unfit."""
     before = on_host(env.observations).copy()
     given = policy.act(batch)
     actions = on_host(given) if not isinstance(given, list | tuple) else np.asarray(given)
@@ -127,7 +127,7 @@ def _checked(env: DriveEnv, policy: Policy, batch: Batch) -> NDArray[Any]:
     if actions.dtype.kind not in "iuf":
         raise _Unfit(f"act returned an array of type {actions.dtype}, expected numbers")
     if before.tobytes() != on_host(env.observations).tobytes():
-        raise _Unfit("act wrote to the observations, which belong to the env; it has to copy what it changes")
+        raise _Unfit("act wrote to the observations, which belong to the env; it must copy what it changes")
     return actions
 
 
@@ -136,6 +136,6 @@ def _same(one: Taken, other: Taken) -> bool:
 
 
 def _where(one: Taken, other: Taken) -> int:
-    """The first step in which two differ."""
+    """Return the first step in which two differ."""
     differs = (one != other) & ~(np.isnan(one) & np.isnan(other))
     return int(np.flatnonzero(differs.any(axis=(1, 2)))[0])

@@ -1,4 +1,4 @@
-"""Coplayers: policies that drive the agents which are not egos, one batched forward per distinct checkpoint."""
+"""Networks of co-players in training, with one batched forward pass per distinct checkpoint."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from roadworthy.sim.env import DriveEnv
 
 
 class CoplayerNetworks:
-    """Partners by number; those whose checkpoints have equal contents are one. False where there are none."""
+    """Co-player policies by number; checkpoints with equal contents share a network. False if there are none."""
 
     def __init__(self, checkpoints: Sequence[str | Path], prepared: Callable[[Any], Any] = lambda step: step) -> None:
-        """Read them. prepared: makes what is called from a policy's step, as its compiled form."""
+        """Load the checkpoints. prepared: Turns the step of a network into the function to call, e.g. compiles it."""
         self._paths = tuple(require_checkpoint(checkpoint, "a partner") for checkpoint in checkpoints)
         self._prepared = prepared
         self._digests: tuple[str, ...] = ()
-        self._refused: tuple[str, ...] = ()  # contents that could not drive
+        self._refused: tuple[str, ...] = ()  # contents that do not fit the env
         self._loaded: dict[str, Checkpoint] = {}
         self._drivers: dict[str, _Driver] = {}
         self._before: tuple[dict[str, Checkpoint], tuple[str, ...]] = {}, ()
@@ -37,13 +37,13 @@ class CoplayerNetworks:
 
     @property
     def distinct(self) -> int:
-        """How many different ones there are."""
+        """Return the number of distinct checkpoints."""
         return len(set(self._digests))
 
     def reread(self) -> bool:
-        """Read files that were replaced; True if any was. Each content is read once, however many partners have it.
+        """Load checkpoints that were replaced; return whether any was. Equal contents are loaded once.
 
-        While a file can't be read, as in the moment in which it is replaced, those that were read before stay.
+        If a file can't be read, for example while it is being replaced, the loaded networks stay.
         """
         before = self._loaded, self._digests
         try:
@@ -60,14 +60,14 @@ class CoplayerNetworks:
         return True
 
     def start(self, env: DriveEnv, device: torch.device) -> None:
-        """Get ready to drive rows of an env, with no memory of anything."""
+        """Prepare for the rows of an env, with empty memories."""
         self._drivers = {}
         self.exchange(env, device)
 
     def exchange(self, env: DriveEnv, device: torch.device) -> None:
-        """Let those that were read again drive; the others keep what they remember.
+        """Use the networks that were loaded again; the others keep their memory.
 
-        Where one of them can't drive in this env, an error says why, and all stays as it was.
+        If a network does not fit the env, this raises an error and changes nothing.
         """
         try:
             drivers = {digest: self._driver(digest, env, device) for digest in self._loaded}
@@ -81,7 +81,7 @@ class CoplayerNetworks:
         self._drivers = drivers
 
     def _driver(self, digest: str, env: DriveEnv, device: torch.device) -> _Driver:
-        """Who drives by this content: who did so before, or a new one."""
+        """Return the driver for a content: the previous one, or a new one."""
         checkpoint = self._loaded[digest]
         if checkpoint.policy.choices != env.action_choices:
             raise UsageError(
@@ -93,11 +93,11 @@ class CoplayerNetworks:
     def act(
         self, driven: Tensor, observations: Tensor, mine: Tensor, partner: Tensor, noise: Tensor, conditioning: Tensor
     ) -> Tensor:
-        """(R, 2) actions, with those of partners put in.
+        """Return (R, 2) actions, with those of co-players replaced.
 
         driven: (R, 2) actions so far.
-        mine: (R,) rows of co-players that are active.
-        partner: (R,) the number of each row's partner.
+        mine: (R,) active rows of co-players.
+        partner: (R,) the number of the co-player policy of each row.
         noise: (R, 2) uniform, to draw from.
         conditioning: (R, 2) uniform, constant in a row's episode: places in the ranges of conditioning.
         """
@@ -112,14 +112,14 @@ class CoplayerNetworks:
 
     @property
     def memories(self) -> dict[str, Memory]:
-        """What the partners remember, by a hash of their contents."""
+        """The memory of each network, by the hash of its checkpoint."""
         return {digest: driver.memory for digest, driver in self._drivers.items()}
 
 
 class _Driver:
-    """One distinct policy and its memory of all rows."""
+    """A distinct network and its memory of all rows."""
 
-    numbers: Tensor  # of the partners that it is
+    numbers: Tensor  # of the co-player policies that use it
 
     def __init__(
         self, checkpoint: Checkpoint, env: DriveEnv, device: torch.device, prepared: Callable[[Any], Any]

@@ -16,7 +16,7 @@ from roadworthy.policy.network import Output, PolicyNetwork
 from roadworthy.policy.per_world import require_drive_env
 from roadworthy.policy.protocol import Array, Batch, PolicyInfo
 
-BLOCK = 256  # rows that a network handles at once on a GPU
+BLOCK = 256  # rows of a batch on a GPU
 
 
 class NeuralPolicy:
@@ -41,7 +41,7 @@ class NeuralPolicy:
         """Choose the network.
 
         name: for errors.
-        is_greedy: take the likeliest action instead of drawing one.
+        is_greedy: take the most likely action instead of drawing one.
         traits: values of traits (see policy/config.py). The others are drawn for each agent and episode.
         conditioning: values of conditioning (see policy/config.py); others are drawn for each agent and episode.
         """
@@ -88,21 +88,23 @@ class NeuralPolicy:
             self.policy.reset(memory, self._padded(ended[block]))
 
     def _slices(self) -> list[slice]:
-        """The rows of each block."""
+        """Return the rows of each block."""
         starts = range(0, self._rows, self._block)
         return [slice(start, min(start + self._block, self._rows)) for start in starts]
 
     def _is_at_rest(self, block: int, active: Tensor) -> bool:
-        """Whether nobody is there and nothing is remembered: then a step changes nothing. A GPU is not asked."""
+        """Return whether no row is active and the memory is empty, so that a step changes nothing; never on a GPU."""
         return self.device.type == "cpu" and not active.any() and not self._memories[block].length.any()
 
     def _step(self, block: int, seen: Tensor, active: Tensor, conditioning: Tensor | None) -> Output:
-        """One step of a block of rows, which its memory keeps."""
+        """Return the output of one step of a block, and update its memory."""
         return self.policy.step(seen, active, self._memories[block], conditioning)
 
     def _padded(self, rows: Tensor) -> Tensor:
-        """Rows of a block, filled up with zeros to its size: a tensor of their own, for rounding depends on where in
-        memory a matrix begins too."""
+        """Return the rows of a block, padded with zeros to its size, as a new tensor.
+
+        Rounding also depends on the memory alignment of a matrix.
+        """
         whole = rows.new_zeros(self._block, *rows.shape[1:])
         whole[: len(rows)] = rows
         return whole

@@ -1,1 +1,1 @@
-"""A table-top robot task in MuJoCo: pick an object up and put it in a tray, under factors that can be varied."""
+"""A table-top robot task in MuJoCo: pick an object up and put it in a tray, with factors that vary between episodes."""

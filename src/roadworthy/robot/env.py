@@ -1,4 +1,4 @@
-"""The table-top task as a Gymnasium env: pick an object up and put it in the tray."""
+"""The table-top task as a Gymnasium environment: pick an object up and put it in the tray."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from roadworthy.errors import UsageError
 from roadworthy.robot.factors import Factors
-from roadworthy.robot.graphics import import_mujoco, studio
+from roadworthy.robot.graphics import import_mujoco, renderer
 from roadworthy.robot.scene import (
     CAMERAS,
     DIFFUSE_NOMINAL,
@@ -36,16 +36,16 @@ try:
     import gymnasium
     from gymnasium import spaces
 except ImportError as error:
-    raise UsageError(f"Gymnasium 1.1 or later can't be imported ({error}); pip install 'roadworthy[gym]'") from error
+    raise UsageError(f"can't import Gymnasium 1.1 or later ({error}); pip install 'roadworthy[gym]'") from error
 
 mujoco = import_mujoco()
 
 STEP_S = 0.05
-SPEED_LIMITS = np.array([0.45, 0.45, 0.45, 3.0, 0.20]) * STEP_S  # how far targets move in a step: m, m, m, rad, m
-SENSOR_NOISE = 3.5  # standard deviation of the camera's noise, in levels of 255
+SPEED_LIMITS = np.array([0.45, 0.45, 0.45, 3.0, 0.20]) * STEP_S  # per step: m, m, m, rad, m
+SENSOR_NOISE = 3.5  # standard deviation of pixel noise, in levels of 255
 MOVED_M, LIFTED_M, FALLEN_M = 0.01, 0.04, -0.10
 RESTING_MPS = 0.05
-FARTHEST = 4.0  # that a joint may be from its zero, in metres or radians
+JOINT_LIMIT = 4.0  # bound of joint positions in observations, in meters or radians
 
 Observation = dict[str, NDArray[Any]]
 Picture = NDArray[np.uint8]
@@ -54,18 +54,20 @@ Picture = NDArray[np.uint8]
 class TableTopEnv(gymnasium.Env[Observation, NDArray[np.float32]]):
     """A gripper over a table, an object on it, and a tray.
 
-    An action is a target: x, y, z of the middle between the fingertips, yaw and opening, each from -1 to 1 over its
-    range (REACH_LOW_M to REACH_HIGH_M, REACH_YAW_RAD either way, OPENING_M). The gripper follows at a limited speed.
+    An action is a target: x, y, z of the midpoint between the fingertips, yaw and opening. Each is scaled from its
+    range (REACH_LOW_M to REACH_HIGH_M, -REACH_YAW_RAD to REACH_YAW_RAD, OPENING_M) to -1 to 1. The gripper moves to
+    the target at a limited speed.
 
-    `gripper` in an observation holds where it is, in metres and radians. `first_picture` is what the front camera saw
-    when the episode began; it stays the same until the next one, since drawing is what takes time. Cameras that are
-    named in `cameras` are seen in every step, under their names.
+    An observation has `gripper`, the current position in the order of the action, in meters and radians, and
+    `first_picture`, the front camera at the start of the episode, which is drawn only once because drawing is slow.
+    Each camera in `cameras` adds a picture of every step under its name.
 
-    The episode ends with reward 1 when the object lies in the tray untouched, and without when it has fallen from the
-    table. `info` has `factors` and `instruction` at reset, and `outcomes` where the episode ends.
+    The episode ends with reward 1 when the object lies in the tray and the gripper does not touch it, and with reward
+    0 when the object has fallen off the table. `info` has `factors` and `instruction` at reset, and `outcomes` at the
+    end of the episode.
     """
 
-    # `factors` are names that reset takes as options={"factors": {...}}.
+    # `factors` are the names that reset accepts in options={"factors": {...}}.
     metadata = {  # noqa: RUF012 (Gymnasium declares it so)
         "render_modes": ["rgb_array"],
         "render_fps": round(1.0 / STEP_S),
@@ -85,15 +87,20 @@ class TableTopEnv(gymnasium.Env[Observation, NDArray[np.float32]]):
         render_size: int = 256,
         **factors: Any,
     ) -> None:
-        """Build the scene; factors given here hold for every episode in which reset does not say otherwise.
+        """Build the scene.
 
-        enable_cameras: see through the front and the wrist camera in every step, where `cameras` names none.
+        max_steps: Steps after which an episode is truncated.
+        picture_size: Pixels per side of the pictures in observations.
+        cameras: Cameras whose pictures are observed in every step; see CAMERAS.
+        enable_cameras: Observe the front and the wrist camera if `cameras` is empty.
+        render_size: Pixels per side of the pictures that `render` returns.
+        factors: Values of Factors for all episodes; `reset` can replace them for one episode.
         """
         unknown = [name for name in cameras if name not in CAMERAS]
         if unknown:
             raise UsageError(f"camera {unknown[0]!r} is unknown; known: {', '.join(CAMERAS)}")
         if render_mode not in (None, "rgb_array"):
-            raise UsageError(f"render_mode is {render_mode!r}, expected 'rgb_array' or nothing")
+            raise UsageError(f"render_mode is {render_mode!r}, expected 'rgb_array' or None")
         self.factors = Factors().changed(factors)
         self.render_mode = render_mode
         self.max_steps = max_steps
@@ -106,11 +113,11 @@ class TableTopEnv(gymnasium.Env[Observation, NDArray[np.float32]]):
         self._nominal_camera = self._model.camera("front").pos.copy(), self._model.camera("front").quat.copy()
         picture = spaces.Box(0, 255, (picture_size, picture_size, 3), np.uint8)
         observed: dict[str, spaces.Space[Any]] = {
-            "gripper": spaces.Box(-FARTHEST, FARTHEST, (5,), np.float32),
+            "gripper": spaces.Box(-JOINT_LIMIT, JOINT_LIMIT, (5,), np.float32),
             "first_picture": picture,
             **dict.fromkeys(self.cameras, picture),
         }
-        self.observation_space = spaces.Dict(observed)  # type: ignore[assignment]  # of which Gymnasium says less
+        self.observation_space = spaces.Dict(observed)  # type: ignore[assignment]  # Gymnasium declares Space
         self.action_space = spaces.Box(-1.0, 1.0, (5,), np.float32)
         self._low = np.array([*REACH_LOW_M, -REACH_YAW_RAD, OPENING_M[0]])
         self._high = np.array([*REACH_HIGH_M, REACH_YAW_RAD, OPENING_M[1]])
@@ -120,7 +127,7 @@ class TableTopEnv(gymnasium.Env[Observation, NDArray[np.float32]]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Start an episode; options={"factors": {...}} replaces factors for this one."""
+        """Start an episode; options={"factors": {...}} replaces factors for this episode."""
         super().reset(seed=seed)
         given: Mapping[str, Any] = (options or {}).get("factors", {})
         self._episode = self.factors.changed(given).drawn(self.np_random)
@@ -131,30 +138,30 @@ class TableTopEnv(gymnasium.Env[Observation, NDArray[np.float32]]):
         self._target = np.array([*HOME_M, 0.0, OPENING_M[1]])
         self._data.qpos[:6] = self._data.ctrl[:] = self._joints(self._target)
         mujoco.mj_forward(self._model, self._data)
-        for _ in range(40):  # the object comes to rest
+        for _ in range(40):  # until the object rests
             mujoco.mj_step(self._model, self._data)
-        self._start = self._thing_at().copy()
+        self._start = self._object_position().copy()
         self._first_picture = self._photograph("front")
         info = {"factors": asdict(self._episode), "instruction": self.instruction}
         return self._observe(), info
 
     def step(self, action: NDArray[np.float32]) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Move the target towards what the action asks for, and everything else as physics has it."""
-        asked = np.asarray(action, np.float64)
-        if asked.shape != (5,) or not np.isfinite(asked).all():
+        """Move the target toward the action, and simulate one step."""
+        requested = np.asarray(action, np.float64)
+        if requested.shape != (5,) or not np.isfinite(requested).all():
             raise UsageError(f"the action is {action!r}, expected 5 finite numbers from -1 to 1")
-        goal = self._low + (np.clip(asked, -1.0, 1.0) + 1.0) / 2.0 * (self._high - self._low)
+        goal = self._low + (np.clip(requested, -1.0, 1.0) + 1.0) / 2.0 * (self._high - self._low)
         self._target += np.clip(goal - self._target, -SPEED_LIMITS, SPEED_LIMITS)
         self._data.ctrl[:] = self._joints(self._target)
         mujoco.mj_step(self._model, self._data, round(STEP_S / PHYSICS_STEP_S))
         self._step_count += 1
-        at = self._thing_at()
+        position = self._object_position()
         is_held = self._is_held()
         self._is_touched |= is_held
-        self._is_lifted |= bool(at[2] - self._start[2] > LIFTED_M)
-        self._has_moved |= bool(np.linalg.norm(at - self._start) > MOVED_M)
-        is_solved = not is_held and self._lies_in_tray(at)
-        has_fallen = bool(at[2] < FALLEN_M)
+        self._is_lifted |= bool(position[2] - self._start[2] > LIFTED_M)
+        self._has_moved |= bool(np.linalg.norm(position - self._start) > MOVED_M)
+        is_solved = not is_held and self._lies_in_tray(position)
+        has_fallen = bool(position[2] < FALLEN_M)
         terminated = is_solved or has_fallen
         truncated = not terminated and self._step_count >= self.max_steps
         info: dict[str, Any] = {}
@@ -165,18 +172,18 @@ class TableTopEnv(gymnasium.Env[Observation, NDArray[np.float32]]):
                 "moved": self._has_moved,
                 "lifted": self._is_lifted,
                 "fell": has_fallen,
-                "distance_m": float(np.linalg.norm(at[:2] - TRAY_AT_M)),
+                "distance_m": float(np.linalg.norm(position[:2] - TRAY_AT_M)),
                 "time_s": self._step_count * STEP_S,
             }
         return self._observe(), float(is_solved), terminated, truncated, info
 
     def render(self) -> Picture | None:
-        """What an onlooker sees, under the episode's light."""
+        """Return the view of the scene camera, in the light of the episode; None without render_mode."""
         return self._draw("scene", self._render_size) if self.render_mode == "rgb_array" else None
 
     @property
     def instruction(self) -> str:
-        """What the robot is to do in this episode, in words."""
+        """The task of this episode in words."""
         return f"pick up {THINGS[self._episode.object].words} and put it in the tray"
 
     def _place_everything(self) -> None:
@@ -201,7 +208,7 @@ class TableTopEnv(gymnasium.Env[Observation, NDArray[np.float32]]):
         model.camera("front").quat[:] = turned
 
     def _joints(self, target: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Positions of the six joints for x, y, z, yaw and opening."""
+        """Return the positions of the six joints for x, y, z, yaw and opening."""
         return np.array([*target[:4], target[4] / 2.0, target[4] / 2.0])
 
     def _observe(self) -> Observation:
@@ -211,17 +218,17 @@ class TableTopEnv(gymnasium.Env[Observation, NDArray[np.float32]]):
         return {"gripper": gripper, "first_picture": self._first_picture.copy(), **seen}
 
     def _photograph(self, camera: str) -> Picture:
-        """What a camera of the robot delivers: with the noise that every sensor has."""
+        """Return the picture of a camera of the robot, with sensor noise."""
         picture = self._draw(camera, self._picture_size).astype(np.float32)
         picture += self.np_random.normal(0.0, SENSOR_NOISE, picture.shape).astype(np.float32)
         return np.clip(np.rint(picture), 0.0, 255.0).astype(np.uint8)
 
     def _draw(self, camera: str, size: int) -> Picture:
-        return studio(self._xml, size).draw(self._model, self._data, camera)
+        return renderer(self._xml, size).draw(self._model, self._data, camera)
 
-    def _thing_at(self) -> NDArray[np.float64]:
-        at: NDArray[np.float64] = self._data.body(self._episode.object).xpos
-        return at
+    def _object_position(self) -> NDArray[np.float64]:
+        position: NDArray[np.float64] = self._data.body(self._episode.object).xpos
+        return position
 
     def _is_held(self) -> bool:
         thing = self._model.geom(self._episode.object).id
@@ -231,7 +238,7 @@ class TableTopEnv(gymnasium.Env[Observation, NDArray[np.float32]]):
             for one, other in pairs
         )
 
-    def _lies_in_tray(self, at: NDArray[np.float64]) -> bool:
-        is_inside = bool((np.abs(at[:2] - TRAY_AT_M) < TRAY_HALF_M).all())
+    def _lies_in_tray(self, position: NDArray[np.float64]) -> bool:
+        is_inside = bool((np.abs(position[:2] - TRAY_AT_M) < TRAY_HALF_M).all())
         speed = np.linalg.norm(self._data.joint(self._episode.object).qvel[:3])
-        return is_inside and at[2] < 0.06 and bool(speed < RESTING_MPS)
+        return is_inside and position[2] < 0.06 and bool(speed < RESTING_MPS)

@@ -1,4 +1,4 @@
-"""What may differ between episodes of the table-top task, with its range and what it is where nobody says."""
+"""Factors that vary between episodes of the table-top task, with their ranges and defaults."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ DRAWN = {"object_x": (-0.20, 0.08), "object_y": (-0.14, 0.14), "object_yaw": (-m
 
 @dataclass(frozen=True)
 class Factors:
-    """Factors that were asked for; None is drawn anew in every episode, from DRAWN."""
+    """Values of the factors; None is drawn for each episode from the range in DRAWN."""
 
-    light_intensity: float = 1000.0  # of the lamp: at 0 it is dark, from about 1600 on bright things are overexposed
+    light_intensity: float = 1000.0  # of the lamp: 0 is dark; above about 1600 bright objects are overexposed
     object: str = "box"  # box, can or ball
     object_x: float | None = None  # m along the table; the gripper reaches down to -0.24
-    object_y: float | None = None  # m away from the front camera
+    object_y: float | None = None  # m, increasing away from the front camera
     object_yaw: float | None = None  # rad
-    friction: float = 0.8  # between the object and whatever touches it
-    camera_shift: float = 0.0  # m that the front camera stands beside its place; the policy is not told
-    camera_tilt: float = 0.0  # degrees that it looks too far up
+    friction: float = 0.8  # sliding friction of the object
+    camera_shift: float = 0.0  # m along x from the calibrated position of the front camera; unknown to the policy
+    camera_tilt: float = 0.0  # degrees upward from the calibrated direction
 
     def __post_init__(self) -> None:
         if self.object not in THINGS:
@@ -49,14 +49,14 @@ class Factors:
                 raise UsageError(f"{name} is {value!r}, expected a number from {low:g} to {high:g}")
 
     def changed(self, given: Mapping[str, Any]) -> Factors:
-        """These factors with some of them replaced."""
+        """Return these factors with some of them replaced."""
         known = [field.name for field in fields(self)]
         for name in given:
             if name not in known:
-                raise UsageError(f"factor {name!r} is unknown; {nearest(str(name), known)}")
+                raise UsageError(f"unknown factor {name!r}; {nearest(str(name), known)}")
         return replace(self, **given)
 
     def drawn(self, draws: np.random.Generator) -> Factors:
-        """All factors of one episode. Each draw is made whether it is needed or not, so that the rest don't depend."""
+        """Return all factors of one episode. Every draw is made, so that given values do not change the others."""
         values = {name: float(draws.uniform(*bounds)) for name, bounds in DRAWN.items()}
         return self.changed({name: value for name, value in values.items() if getattr(self, name) is None})

@@ -1,4 +1,4 @@
-"""Pictures of MuJoCo scenes on machines without a display, and what to install where none can be drawn."""
+"""Rendering of MuJoCo scenes on machines without a display."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from numpy.typing import NDArray
 
 from roadworthy.errors import DeviceError, UsageError
 
-PACKAGES = ("libegl1", "libgl1-mesa-dri")  # Debian's names: the library, and a driver that draws on the CPU
+PACKAGES = ("libegl1", "libgl1-mesa-dri")  # of Debian: the library, and a driver that renders on the CPU
 INSTALL = f"apt-get install -y --no-install-recommends {' '.join(PACKAGES)}"
-MOST_SHAPES = 200  # in a scene
+MAX_GEOMS = 200  # in a scene
 
 
 def import_mujoco() -> ModuleType:
-    """MuJoCo."""
+    """Return the module `mujoco`."""
     try:
         import mujoco
     except ImportError as error:
-        raise UsageError(f"MuJoCo can't be imported ({error}); pip install 'roadworthy[robot]'") from error
+        raise UsageError(f"can't import MuJoCo ({error}); pip install 'roadworthy[robot]'") from error
     return mujoco
 
 
-def _surface_class() -> Any:
-    """Return the class of what to draw on: EGL's without a display, unless MUJOCO_GL asks for something else.
+def _context_class() -> Any:
+    """Return the class of the OpenGL context: EGL without a display, unless MUJOCO_GL names another one.
 
-    MuJoCo chooses when it is imported: whatever MUJOCO_GL says later comes too late for `mujoco.GLContext`.
+    `mujoco.GLContext` can't be used for this: MuJoCo reads MUJOCO_GL only when it is imported.
     """
     if sys.platform == "linux" and not os.environ.get("DISPLAY") and os.environ.get("MUJOCO_GL", "") in ("", "egl"):
         from mujoco.egl import GLContext
@@ -39,44 +39,46 @@ def _surface_class() -> Any:
     return import_mujoco().GLContext
 
 
-class Studio:
-    """Draws square pictures of models that were compiled from one text.
+class Renderer:
+    """Renders square pictures of models that were compiled from one XML text.
 
-    Envs share it: what a graphics library needs takes a third of a second to set up, and memory.
+    Environments share a renderer, because an OpenGL context takes memory and a third of a second to create.
     """
 
     def __init__(self, xml: str, size: int) -> None:
         mujoco = self._mujoco = import_mujoco()
         try:
-            self._surface = _surface_class()(size, size)
-            self._surface.make_current()
-            self._drawing = mujoco.MjrContext(mujoco.MjModel.from_xml_string(xml), mujoco.mjtFontScale.mjFONTSCALE_100)
-        except Exception as error:  # each of OpenGL's bindings fails in its own way, some with AttributeError
+            self._context = _context_class()(size, size)
+            self._context.make_current()
+            self._mujoco_context = mujoco.MjrContext(
+                mujoco.MjModel.from_xml_string(xml), mujoco.mjtFontScale.mjFONTSCALE_100
+            )
+        except Exception as error:  # OpenGL bindings raise various errors, even AttributeError
             raise DeviceError(
-                f"MuJoCo can't draw with MUJOCO_GL={os.environ.get('MUJOCO_GL', '')!r} "
+                f"MuJoCo can't render with MUJOCO_GL={os.environ.get('MUJOCO_GL', '')!r} "
                 f"({type(error).__name__}: {error}); install a renderer that needs no display ({INSTALL}) and set "
                 "MUJOCO_GL=egl"
             ) from error
-        mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, self._drawing)
+        mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, self._mujoco_context)
         self._frame = mujoco.MjrRect(0, 0, size, size)
         self._options = mujoco.MjvOption()
         self._size = size
 
     def draw(self, model: Any, data: Any, camera: str) -> NDArray[np.uint8]:
-        """(size, size, 3) what a camera of the model sees."""
+        """Return (size, size, 3) the view of a camera of the model."""
         mujoco = self._mujoco
-        scene = mujoco.MjvScene(model, MOST_SHAPES)
+        scene = mujoco.MjvScene(model, MAX_GEOMS)
         view = mujoco.MjvCamera()
         view.type, view.fixedcamid = mujoco.mjtCamera.mjCAMERA_FIXED, model.camera(camera).id
         mujoco.mjv_updateScene(model, data, self._options, None, view, mujoco.mjtCatBit.mjCAT_ALL, scene)
-        self._surface.make_current()
-        mujoco.mjr_render(self._frame, scene, self._drawing)
+        self._context.make_current()
+        mujoco.mjr_render(self._frame, scene, self._mujoco_context)
         picture = np.empty((self._size, self._size, 3), np.uint8)
-        mujoco.mjr_readPixels(picture, None, self._frame, self._drawing)
+        mujoco.mjr_readPixels(picture, None, self._frame, self._mujoco_context)
         return picture[::-1]
 
 
 @cache
-def studio(xml: str, size: int) -> Studio:
-    """The process's studio for a model and a size of pictures."""
-    return Studio(xml, size)
+def renderer(xml: str, size: int) -> Renderer:
+    """Return the renderer of this process for a model and a size of pictures."""
+    return Renderer(xml, size)

@@ -1,4 +1,4 @@
-"""Where an object is, from one picture: pixels of its colour, and the ray through their middle."""
+"""Locate an object in one picture: the pixels of its color, and the ray through their center."""
 
 from __future__ import annotations
 
@@ -11,45 +11,45 @@ from scipy import ndimage
 
 from roadworthy.robot.scene import FRONT_CAMERA, THINGS
 
-DARKEST = 12.0  # mean level of a pixel below which its colour is mostly noise
-NEAREST = 0.060  # distance of chromaticities up to which a pixel belongs to the object
-FEWEST_PIXELS = 28  # half of what a ball shows at the far side of the table
+MIN_LEVEL = 12.0  # mean level of a pixel below which its color is mostly noise
+MAX_CHROMATICITY_DISTANCE = 0.060  # of a pixel of the object
+MIN_PIXELS = 28  # half of a ball at the far side of the table
 
 
 @dataclass(frozen=True)
 class Sighting:
-    """Where an object was seen to lie."""
+    """The position of an object on the table."""
 
     x: float
     y: float
-    yaw: float  # of the sides that are nearest to the gripper's own, -pi/4 to pi/4
+    yaw: float  # of the side nearest to the zero direction of the gripper, -pi/4 to pi/4
     pixels: int
 
 
 def object_named(instruction: str) -> str | None:
-    """Which object an instruction speaks of: the one whose name comes first; None if there is none."""
+    """Return the first object that an instruction names; None if it names none."""
     words = [word.strip(".,;:!?'\"").lower() for word in instruction.split()]
     return next((word for word in words if word in THINGS), None)
 
 
 def find(picture: NDArray[np.uint8], name: str) -> Sighting | None:
-    """Look for an object by its colour; None if too little of that colour is seen.
+    """Return the position of an object by its color; None if too few pixels have that color.
 
-    It fails as cameras do: in the dark noise covers the colour, and where light is too strong the largest channels
-    are cut off at 255, so that colours pale. The camera is taken to stand where it was calibrated.
+    It fails as real cameras do: in the dark, noise hides the color; in strong light, the brightest channels are clipped
+    at 255 and colors turn pale. The camera is assumed to be at its calibrated position.
     """
     thing = THINGS[name]
     levels = picture.astype(np.float64)
     levels = ndimage.uniform_filter(levels, (3, 3, 1))
     total = levels.sum(axis=2)
     colors = levels / np.maximum(total, 1.0)[..., None]
-    wanted = np.asarray(thing.color) / sum(thing.color)
-    is_near = (np.linalg.norm(colors - wanted, axis=2) < NEAREST) & (total > 3.0 * DARKEST)
+    expected = np.asarray(thing.color) / sum(thing.color)
+    is_near = (np.linalg.norm(colors - expected, axis=2) < MAX_CHROMATICITY_DISTANCE) & (total > 3.0 * MIN_LEVEL)
     labels, count = ndimage.label(is_near)
     if not count:
         return None
     sizes = np.bincount(labels.ravel())[1:]
-    if sizes.max() < FEWEST_PIXELS:
+    if sizes.max() < MIN_PIXELS:
         return None
     rows, columns = np.nonzero(labels == 1 + int(sizes.argmax()))
     height, width = picture.shape[:2]
@@ -64,7 +64,7 @@ def find(picture: NDArray[np.uint8], name: str) -> Sighting | None:
 
 
 def _side_angle(points: NDArray[np.float64]) -> float:
-    """The turn of the smallest square-on rectangle around points, -pi/4 to pi/4."""
+    """Return the angle of the smallest rectangle around points, -pi/4 to pi/4."""
     angles = np.radians(np.arange(-45.0, 45.0, 3.0))
 
     def area(angle: float) -> float:

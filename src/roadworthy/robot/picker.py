@@ -1,8 +1,8 @@
-"""A scripted policy for the table-top task: look once, then reach, grasp, lift, carry and let go.
+"""A scripted policy for the table-top task: look once, then reach, grasp, lift, carry and release.
 
-It fails for reasons that can be told from an episode's outcomes: it does not move if it saw nothing (too dark, or
-overexposed), it grasps beside the object if the camera does not stand where it was calibrated or the object lies out of
-reach, and it loses a slippery object on the way.
+The outcomes of an episode show why it failed: it does not move if it did not find the object (too dark, or
+overexposed), it grasps beside the object if the camera has moved or the object is out of reach, and it drops a slippery
+object on the way.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from roadworthy.robot.scene import (
 
 ABOVE_M, CARRY_M, RELEASE_M = 0.13, 0.16, 0.035
 NEAR_M, NEAR_RAD = 0.008, 0.08
-PATIENCE = 30  # steps that a stage may take before the next one is tried all the same
+MAX_STAGE_STEPS = 30  # after which the next stage starts in any case
 CLOSING_STEPS, OPENING_STEPS = 10, 8
 
 Action = NDArray[np.float32]
@@ -36,7 +36,7 @@ Action = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Stage:
-    """One part of the plan: where to be, how far to open, and how long to stay there at least."""
+    """A stage of the plan: a target, an opening, and the minimum number of steps at the target."""
 
     place: tuple[float, float, float, float]  # x, y, z, yaw
     opening: float
@@ -44,7 +44,7 @@ class Stage:
 
 
 class ScriptedPicker:
-    """Plays table-top envs side by side; each has its own plan."""
+    """Moves each gripper by a plan that it makes from the first picture of the episode."""
 
     def __init__(self) -> None:
         self._plans: dict[int, list[Stage]] = {}
@@ -72,14 +72,14 @@ class ScriptedPicker:
         self._waited[env] += 1
         away = np.abs(at[:4] - stage.place)
         has_arrived = bool((away[:3] < NEAR_M).all() and away[3] < NEAR_RAD)
-        if len(stages) > 1 and self._waited[env] > (stage.steps if has_arrived else PATIENCE):
+        if len(stages) > 1 and self._waited[env] > (stage.steps if has_arrived else MAX_STAGE_STEPS):
             stages.pop(0)
             self._waited[env] = 0
         return action(stage.place, stage.opening)
 
 
 def plan(name: str, seen: Sighting) -> list[Stage]:
-    """From above the object to the tray and away from it."""
+    """Return the stages from above the object to the tray and away from it."""
     x, y = seen.x, seen.y
     yaw, shut, wide = seen.yaw, OPENING_M[0], OPENING_M[1]
     grasp_z = max(REACH_LOW_M[2], THINGS[name].height - 0.012)
@@ -97,7 +97,7 @@ def plan(name: str, seen: Sighting) -> list[Stage]:
 
 
 def action(place: Sequence[float], opening: float) -> Action:
-    """A place and an opening as the env takes them, from -1 to 1 each; what is out of reach is cut off."""
+    """Return a position and an opening as an action, clipped to the reach of the gripper."""
     low = np.array([*REACH_LOW_M, -REACH_YAW_RAD, OPENING_M[0]])
     high = np.array([*REACH_HIGH_M, REACH_YAW_RAD, OPENING_M[1]])
     scaled = 2.0 * (np.array([*place, opening]) - low) / (high - low) - 1.0

@@ -1,7 +1,7 @@
-"""The table, the gripper, the tray, the cameras and the objects, as MuJoCo reads them.
+"""The MuJoCo model of the task: the table, the gripper, the tray, the cameras and the objects.
 
-The origin is the middle of the table's top; x points along the table to the tray, y away from the front camera, z up.
-Metres, seconds, kilograms and radians.
+The origin is the center of the table top; x points along the table to the tray, y away from the front camera, z up.
+Units are meters, seconds, kilograms and radians.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ Array = NDArray[np.float64]
 TABLE_HALF_M = (0.42, 0.30)
 TRAY_AT_M = (0.28, 0.0)
 TRAY_HALF_M = 0.085
-TRAY_WALL_M = 0.012  # its height
-REACH_LOW_M = (-0.24, -0.20, 0.012)  # where the middle between the fingertips can go
+TRAY_WALL_M = 0.012  # height
+REACH_LOW_M = (-0.24, -0.20, 0.012)  # of the midpoint between the fingertips
 REACH_HIGH_M = (0.32, 0.20, 0.30)
 REACH_YAW_RAD = 1.65
 OPENING_M = (0.012, 0.090)  # between the fingers
-HOME_M = (0.30, 0.17, 0.26)  # beside what the front camera has to see
-PARKED_M = ((1.6, -0.6), (1.6, 0.0), (1.6, 0.6))  # on the floor, where objects wait that an episode doesn't use
+HOME_M = (0.30, 0.17, 0.26)  # outside the view of the front camera on the table
+PARKED_M = ((1.6, -0.6), (1.6, 0.0), (1.6, 0.6))  # on the floor, for objects that an episode does not use
 FLOOR_Z_M = -0.40
-LAMP_NOMINAL = 1000.0  # the light intensity at which the lamp's diffuse light is DIFFUSE_NOMINAL
+LAMP_NOMINAL = 1000.0  # light intensity at which the diffuse light of the lamp is DIFFUSE_NOMINAL
 DIFFUSE_NOMINAL = 0.80
-FILL_SHARE = 0.35  # of the lamp's light comes from elsewhere, so that shadows are not black
+FILL_SHARE = 0.35  # of the light comes from a second light, so that shadows are not black
 PHYSICS_STEP_S = 0.0025
 
 
 @dataclass(frozen=True)
 class Thing:
-    """One of the objects: its shape, what it weighs and what it looks like."""
+    """An object: its shape, mass and appearance."""
 
     shape: str  # a MuJoCo geom type
-    size: tuple[float, ...]  # as MuJoCo counts: half sides; radius and half height; radius
-    height: float  # of its middle above what it stands on
+    size: tuple[float, ...]  # of MuJoCo: half sides; radius and half height; radius
+    height: float  # of its center above the surface
     mass: float
     color: tuple[float, float, float]
-    words: str  # what it is called in instructions
+    words: str  # its name in instructions
 
 
 THINGS = {
@@ -51,7 +51,7 @@ THINGS = {
 
 @dataclass(frozen=True)
 class CameraPose:
-    """Where a camera stands, what it looks at and how much it sees."""
+    """The position, target and vertical field of view of a camera."""
 
     position: tuple[float, float, float]
     target: tuple[float, float, float]
@@ -59,7 +59,7 @@ class CameraPose:
 
     @property
     def axes(self) -> tuple[Array, Array, Array]:
-        """Right, up and backwards, as unit vectors."""
+        """The unit vectors right, up and backward."""
         back = np.subtract(self.position, self.target)
         back = back / np.linalg.norm(back)
         right = np.cross((0.0, 0.0, 1.0), back)
@@ -67,7 +67,7 @@ class CameraPose:
         return right, np.cross(back, right), back
 
     def ground(self, column: float, row: float, width: int, height: int, z: float) -> Array:
-        """The point (x, y) at height z that is seen at a place in the picture, in pixels from its upper left corner."""
+        """Return the point (x, y) at height z that a pixel shows; pixels count from the upper left corner."""
         scale = 2.0 * np.tan(np.radians(self.fovy_deg) / 2.0) / height
         right, up, back = self.axes
         ray = (column - width / 2.0) * scale * right + (height / 2.0 - row) * scale * up - back
@@ -82,7 +82,7 @@ CAMERAS = ("front", "wrist", "scene")
 
 
 def mjcf(picture_size: int) -> str:
-    """The whole model; pictures may have at most this many pixels on a side."""
+    """Return the model as XML; picture_size is the largest number of pixels per side."""
     return f"""
 <mujoco model="table top">
   <compiler angle="radian"/>

@@ -1,4 +1,4 @@
-"""Policies elsewhere: the same rows as here, through lost connections, restarts, silence and errors."""
+"""Remote policies: the same rows as local ones, despite lost connections, restarts, timeouts and errors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ONE_ROW = PolicyInfo.of_gymnasium(1, Corridor.observation_space, Corridor.action
 
 
 class Slow(Remembering):
-    """Takes its time in one call."""
+    """Is slow in one call."""
 
     def __init__(self, slow_call: int, seconds: float) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class Slow(Remembering):
 
 
 class Reflex:
-    """Remembers nothing; counts how often it was asked, in all sessions."""
+    """Has no memory; counts the calls of all sessions."""
 
     calls = 0
 
@@ -75,14 +75,14 @@ def rows(record: JobRecord) -> Any:
 
 
 @pytest.mark.row("JOB-1")
-def test_a_remote_policy_gives_the_same_rows_as_one_that_is_here(server: PolicyServer, tmp_path: Path) -> None:
+def test_a_remote_policy_gives_the_same_rows_as_a_local_one(server: PolicyServer, tmp_path: Path) -> None:
     here = run_job(job("tests.jobs.arenas:Remembering"), tmp_path / "here")
     there = run_job(job(server.address), tmp_path / "there")
     assert there.status is Status.COMPLETED, there.traceback
     assert rows(there).equals(rows(here))
 
 
-def test_a_lost_connection_is_made_again_and_nothing_is_done_twice(server: PolicyServer) -> None:
+def test_a_lost_connection_is_restored_and_no_step_is_made_twice(server: PolicyServer) -> None:
     def play(policy: Any, cut: bool) -> list[int]:
         policy.start(ONE_ROW)
         policy.reset(np.array([True]))
@@ -98,7 +98,7 @@ def test_a_lost_connection_is_made_again_and_nothing_is_done_twice(server: Polic
     remote.close()
 
 
-def test_a_question_that_is_asked_again_has_the_same_answer(server: PolicyServer) -> None:
+def test_a_repeated_request_gets_the_same_answer(server: PolicyServer) -> None:
     remote = RemotePolicy(server.address)
     remote.start(ONE_ROW)
     remote.reset(np.array([True]))
@@ -110,7 +110,7 @@ def test_a_question_that_is_asked_again_has_the_same_answer(server: PolicyServer
 
 
 @pytest.mark.row("JOB-2")
-def test_an_answer_that_does_not_come_fails_the_episodes_and_the_job_goes_on(tmp_path: Path) -> None:
+def test_a_missing_answer_fails_its_episodes_and_the_job_continues(tmp_path: Path) -> None:
     with PolicyServer(lambda: Slow(slow_call=20, seconds=3.0)) as server:
         record = run_job(job(server.address, policy_config={"timeout_s": 2.0, "reconnect_s": 10.0}), tmp_path)
     assert record.status is Status.COMPLETED, record.traceback
@@ -121,7 +121,7 @@ def test_an_answer_that_does_not_come_fails_the_episodes_and_the_job_goes_on(tmp
 
 
 def restarted(make: Any, has_memory: bool, tmp_path: Path) -> JobRecord:
-    """A job whose server dies in the middle and comes back at the same address a little later."""
+    """Run a job whose server is stopped and soon restarted at the same address."""
     first = PolicyServer(make, has_memory=has_memory)
     servers = [first]
 
@@ -143,7 +143,7 @@ def restarted(make: Any, has_memory: bool, tmp_path: Path) -> JobRecord:
         servers[-1].close()
 
 
-def test_a_server_that_dies_and_returns_costs_the_episodes_that_it_forgot(tmp_path: Path) -> None:
+def test_a_restart_of_a_server_fails_the_episodes_that_it_does_not_remember(tmp_path: Path) -> None:
     record = restarted(Remembering, True, tmp_path / "out")
     assert record.status is Status.COMPLETED, record.traceback
     assert 1 <= record.failed <= 4
@@ -154,13 +154,13 @@ def test_a_server_that_dies_and_returns_costs_the_episodes_that_it_forgot(tmp_pa
             assert row == expected[row["episode_id"]]
 
 
-def test_a_server_without_memory_that_dies_and_returns_costs_nothing(tmp_path: Path) -> None:
+def test_a_restart_of_a_server_without_memory_fails_no_episode(tmp_path: Path) -> None:
     record = restarted(Reflex, False, tmp_path)
     assert record.status is Status.COMPLETED, record.traceback
     assert record.failed == 0
 
 
-def test_an_error_of_the_policy_fails_the_job_with_the_servers_traceback(tmp_path: Path) -> None:
+def test_an_error_of_the_policy_fails_the_job_with_the_traceback_of_the_server(tmp_path: Path) -> None:
     with PolicyServer(lambda: Remembering(breaks_at=9)) as server:
         record = run_job(job(server.address), tmp_path)
     assert record.status is Status.FAILED
@@ -168,7 +168,7 @@ def test_an_error_of_the_policy_fails_the_job_with_the_servers_traceback(tmp_pat
     assert "arenas.py" in (record.error or "")
 
 
-def test_a_server_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_an_unreachable_server_is_named(tmp_path: Path) -> None:
     with PolicyServer(Remembering) as gone:
         address = gone.address
     policy = RemotePolicy(address, timeout_s=1.0, reconnect_s=0.3)
@@ -182,8 +182,8 @@ def test_a_server_that_is_not_there_is_named(tmp_path: Path) -> None:
         RemotePolicy(address, timeout_s=0.0)
 
 
-def test_a_port_that_is_taken_is_refused(server: PolicyServer) -> None:
-    with pytest.raises(UsageError, match="take another port"):
+def test_a_port_in_use_is_an_error(server: PolicyServer) -> None:
+    with pytest.raises(UsageError, match="choose another port"):
         PolicyServer(Remembering, port=server.port)
 
 
@@ -202,24 +202,24 @@ messages = st.recursive(
 
 
 @given(messages)
-def test_messages_arrive_as_they_were_sent(value: Any) -> None:
+def test_messages_are_decoded_as_they_were_encoded(value: Any) -> None:
     np.testing.assert_equal(decode(encode({"kind": "k", "value": value}))["value"], value)
 
 
 @pytest.mark.parametrize("data", [b"", b"\xc1", b"\x93\x01\x02\x03", b"\x81\xa4kind\x01", "text"])
-def test_what_is_no_message_is_refused(data: Any) -> None:
-    with pytest.raises(RemoteError, match="the other side sent"):
+def test_bytes_that_are_not_a_message_are_errors(data: Any) -> None:
+    with pytest.raises(RemoteError, match="the peer sent"):
         decode(data)
 
 
-def test_objects_are_never_sent() -> None:
+def test_objects_can_not_be_sent() -> None:
     with pytest.raises(UsageError, match="an array of object can't be sent"):
         encode({"kind": "k", "value": np.array([object()])})
     with pytest.raises(UsageError, match="a Corridor can't be sent"):
         encode({"kind": "k", "value": Corridor()})
 
 
-def test_spaces_arrive_as_they_were_sent() -> None:
+def test_spaces_are_decoded_as_they_were_encoded() -> None:
     space = spaces.Dict(
         {
             "box": spaces.Box(-1.0, np.inf, (2, 3), np.float64),
@@ -228,5 +228,5 @@ def test_spaces_arrive_as_they_were_sent() -> None:
         }
     )
     assert make_space(decode(encode({"kind": "k", "space": describe_space(space)}))["space"]) == space
-    with pytest.raises(UsageError, match="a space Text can't be described"):
+    with pytest.raises(UsageError, match="can't describe a Text space"):
         describe_space(spaces.Text(5))

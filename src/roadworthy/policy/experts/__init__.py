@@ -1,4 +1,4 @@
-"""Scripted drivers that know all: they show that scenarios can be solved through the action space."""
+"""Scripted drivers that read the state of the simulator: they show which scenarios the action space can solve."""
 
 from roadworthy.policy.experts.drive import DriveExpert
 from roadworthy.policy.experts.lane_follower import LaneFollower

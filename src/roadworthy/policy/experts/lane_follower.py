@@ -1,8 +1,8 @@
-"""The expert that follows lanes and is blind: to other agents, to lights, to signs.
+"""The expert that follows lanes and ignores other agents, lights and signs.
 
-It is a floor, not a driver: what it passes does not test whether a policy heeds anybody. In recorded worlds it follows
-the lanes of the recording (scenario/lanes/guide.py), at the limit, slower where they bend. In open worlds it follows
-its route as DriveExpert does, without what that heeds.
+It is a floor: a benchmark that it passes does not test whether a policy reacts to others. In recorded worlds it follows
+the lanes of the recording (scenario/lanes/guide.py) at the speed limit, and slower in bends. In open worlds it is a
+DriveExpert with `is_blind`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roadworthy.kernels import entry, rule
-from roadworthy.policy.experts.drive import LEAST_SETTLING_M, MOST_REST, DriveExpert
+from roadworthy.policy.experts.drive import MAX_REST, MIN_SETTLING_M, DriveExpert
 from roadworthy.scenario.lanes.guide import ACCELERATION_MPS2, BEND_M, BRAKING_MPS2, SPACING_M, Guide, guide_of
 from roadworthy.scenario.lanes.locate import locate
 from roadworthy.scenario.lanes.network import LaneNetwork
@@ -43,8 +43,8 @@ from roadworthy.sim.state import (
     Y,
 )
 
-AHEAD_M = 700.0  # how far a guide goes beyond the recording's end
-MOVED_M = 0.3  # one that is never farther from its first place is parked and has no guide
+AHEAD_M = 700.0  # length of a guide beyond the end of the recording
+MOVED_M = 0.3  # an agent that never moves farther than this is parked and has no guide
 _GUIDE_X, _GUIDE_Y, _GUIDE_HEADING, _GUIDE_SPEED = range(4)
 _GUIDE_LINES = 4
 
@@ -52,22 +52,22 @@ _SETTLING_S = np.float32(0.8)
 _REACTION_S = np.float32(0.5)
 _SPACING, _BEND = np.float32(SPACING_M), np.float32(BEND_M)
 _ACCELERATION, _HARDEST = np.float32(ACCELERATION_MPS2), np.float32(2.0 * BRAKING_MPS2)
-_BEHIND, _AHEAD = 40, 120  # points of the guide around the last place among which the next one is looked for
-_MOST_ALONG = np.float32(2.0)  # m/s2; half of the largest step between two choices is less
+_BEHIND, _AHEAD = 40, 120  # points of the guide around the last place that are searched for the next one
+_MAX_REST_MPS2 = np.float32(2.0)  # m/s2; more than half of the largest step between two choices
 _ZERO, _HALF, _TWO = np.float32(0.0), np.float32(0.5), np.float32(2.0)
 
 
 class LaneFollower:
-    """Steers along lanes at the speed that suits them, and brakes for nothing but bends and lower limits.
+    """Steers along lanes at the speed limit, and brakes only for bends and lower limits.
 
-    Agents without a guide (pedestrians, parked cars) do nothing. To be asked once in every step.
+    Agents without a guide (pedestrians, parked cars) do nothing. Call `act` once in every step.
     """
 
     def __init__(self, env: DriveEnv, *, keeps_lane: bool = False) -> None:
         """Drive all rows of an env.
 
-        keeps_lane: in recorded worlds it stays on the lane of its start, straight on at forks, and does not change
-            lanes where its recording does. In open worlds routes never change lanes, so it makes no difference there.
+        keeps_lane: Whether it stays on its first lane in recorded worlds, straight on at forks, even where the
+            recording changes lanes. In open worlds routes never change lanes.
         """
         self._env, self._keeps_lane = env, keeps_lane
         self._open = DriveExpert(env, is_blind=True) if env.config.mode is Mode.OPEN else None
@@ -86,7 +86,7 @@ class LaneFollower:
         return self._actions
 
     def reset(self, mask: NDArray[np.bool_]) -> None:
-        """Forget these rows, (rows,). On guides there is nothing to forget: a trial's first step starts again."""
+        """Start another attempt in these rows, (rows,). On guides the first step of a trial does that."""
         if self._open is not None:
             self._open.reset(mask)
 
@@ -98,10 +98,10 @@ class LaneFollower:
             key = (episode.scenario, tuple(worlds.agent_flags[world, SOURCE, :driven].tolist()))
             if key != self._known[world]:
                 self._known[world] = key
-                self._take_guides(world, *key)
+                self._find_guides(world, *key)
         _follow(worlds, scenarios, settings, self._guides, self._counts, self._places, self._rests, self._actions)
 
-    def _take_guides(self, world: int, number: int, sources: tuple[int, ...]) -> None:
+    def _find_guides(self, world: int, number: int, sources: tuple[int, ...]) -> None:
         """Find the guide of each driven agent of a world."""
         scenario = self._env.pack[number]
         for slot, source in enumerate(sources):
@@ -118,7 +118,7 @@ class LaneFollower:
 
 
 def recorded_guide(scenario: Scenario, agent: int, first: int, *, keeps_lane: bool = False) -> Guide | None:
-    """Return the guide of a recorded agent from a step on; None where it is not there then, is parked, or walks."""
+    """Return the guide of a recorded agent from a step on; None if it is absent then, parked or a pedestrian."""
     if agent < 0 or scenario.agent_types[agent] == AgentType.PEDESTRIAN or not scenario.valid[agent, first]:
         return None
     absent = np.flatnonzero(~scenario.valid[agent, first:])
@@ -142,10 +142,10 @@ def _follow(
     rests: Floats,
     actions_out: Floats,
 ) -> None:
-    """Write the action of every driving agent; the others' is the one that asks for nothing.
+    """Write the action of every driving agent, and the idle action for the others.
 
     guides: (rows, lines, points). counts: (rows,) points of each guide, 0 for none.
-    places: (rows,) the nearest point of each guide. rests: (rows, 2) m/s2 and rad by which earlier choices fell short.
+    places: (rows,) the nearest point of each guide. rests: (rows, 2) m/s2 and rad that earlier choices lacked.
     """
     p = settings[0]
     rows_per_world = len(counts) // len(worlds.clocks)
@@ -164,23 +164,23 @@ def _follow(
             along, across = _ZERO, _ZERO
             if counts[row] > 0:
                 dt = scenarios.dt[clock[SCENARIO]]
-                along, across = _wish(worlds.agents[w], a, guides[row], counts[row], places, row, dt, p)
+                along, across = _command(worlds.agents[w], a, guides[row], counts[row], places, row, dt, p)
                 along += rests[row, 0]
                 across += rests[row, 1]
             first, second = encode(along, across, kind, p)
             if counts[row] > 0 and not (p.is_continuous or p.is_jerk):
-                # Choices are coarse: what this one leaves undone is added to the next, so that the mean is right.
+                # Choices are coarse: the error of this one is added to the next, so that the mean is right.
                 sped, asked = decode(first, second, kind, p)
-                rests[row, 0] = min(max(along - sped, -_MOST_ALONG), _MOST_ALONG)
-                rests[row, 1] = min(max(across - asked, -MOST_REST), MOST_REST)
+                rests[row, 0] = min(max(along - sped, -_MAX_REST_MPS2), _MAX_REST_MPS2)
+                rests[row, 1] = min(max(across - asked, -MAX_REST), MAX_REST)
             actions_out[row, 0], actions_out[row, 1] = first, second
 
 
 @rule
-def _wish(
+def _command(
     agents: Floats, a: int, guide: Floats, count: int, places: Ints, row: int, dt: Real, p: Params
 ) -> tuple[Any, Any]:
-    """What leads agent a along its guide, along and across."""
+    """Return the longitudinal and lateral command that keeps agent a on its guide."""
     x, y, speed = agents[X, a], agents[Y, a], agents[SPEED, a]
     place, least = places[row], np.float32(np.inf)
     for i in range(max(places[row] - _BEHIND, 0), min(places[row] + _AHEAD, count)):
@@ -191,7 +191,7 @@ def _wish(
     ahead = min(place + np.int32(speed * _REACTION_S / _SPACING + _HALF), count - 1)
     acceleration = (guide[_GUIDE_SPEED, ahead] - speed) / _REACTION_S
     acceleration = min(max(acceleration, -_HARDEST), _ACCELERATION)
-    # Steering as DriveExpert's: the bend over the coming step, and what leads back to the line.
+    # As in DriveExpert: the bend over the next step, and a correction toward the guide.
     reach = np.int32(_HALF * _BEND / _SPACING)
     middle = place + np.int32(_HALF * speed * dt / _SPACING + _HALF)
     near, far = max(middle - reach, 0), min(middle + reach, count - 1)
@@ -201,7 +201,7 @@ def _wish(
     heading = guide[_GUIDE_HEADING, place]
     cos, sin = np.cos(heading), np.sin(heading)
     offset = (y - guide[_GUIDE_Y, place]) * cos - (x - guide[_GUIDE_X, place]) * sin
-    settling = max(speed * _SETTLING_S, LEAST_SETTLING_M)
+    settling = max(speed * _SETTLING_S, MIN_SETTLING_M)
     curvature = bend - (offset / settling + _TWO * wrap(agents[HEADING, a] - heading)) / settling
     if p.is_jerk:
         mean = max(speed + _HALF * acceleration * dt, _HALF * speed)

@@ -1,4 +1,4 @@
-"""The expert of replay worlds: it drives every agent along its own recording."""
+"""The expert of replay worlds, which drives every agent along its own recording."""
 
 from __future__ import annotations
 
@@ -34,31 +34,31 @@ _ZERO, _HALF = np.float32(0.0), np.float32(0.5)
 
 
 class LogExpert:
-    """Finds the actions that keep each driven agent on its recording, from wherever it is."""
+    """Computes the actions that bring each agent back to its recording from its current state."""
 
     def __init__(self, env: DriveEnv) -> None:
         if env.config.mode is not Mode.REPLAY:
             raise UsageError(
-                f"the log expert follows recordings, but the env's mode is {env.config.mode.value!r}; "
-                "give it one with mode = 'replay', or take DriveExpert"
+                f"expert:log follows recordings, but the mode of the env is {env.config.mode.value!r}; "
+                "set mode = 'replay', or choose expert:drive"
             )
         self._env = env
         self._actions = np.zeros((env.row_count, 2), np.float32)
 
     def act(self) -> Floats:
-        """(rows, 2) an action for every row, as `env.step` takes them; a view that the next call overwrites."""
+        """Return (rows, 2) an action for every row, as `env.step` takes them; the next call overwrites it."""
         self._env.call_with_state(_follow_recordings, self._actions)
         return self._actions
 
     def reset(self, mask: NDArray[np.bool_]) -> None:
-        """There is nothing to forget: a recording's pose at each step says it all."""
+        """Do nothing: the expert has no memory."""
 
 
 @entry
 def _follow_recordings(
     worlds: Worlds, maps: Maps, scenarios: Scenarios, settings: NDArray[np.void], actions_out: Floats
 ) -> None:
-    """Write the action of every driving agent; the others' is 0."""
+    """Write the action of every driving agent, and 0 for the others."""
     p = settings[0]
     rows_per_world = len(actions_out) // len(worlds.clocks)
     for w in range(len(worlds.clocks)):
@@ -73,14 +73,14 @@ def _follow_recordings(
 
 @rule
 def _follow(worlds: Worlds, scenarios: Scenarios, w: int, a: int, p: Params) -> tuple[Any, Any]:
-    """The action that leads agent a back to its recording."""
+    """Return the action that brings agent a back to its recording."""
     agents, flags, clock = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w]
     s = clock[SCENARIO]
     dt, motion = scenarios.dt[s], scenarios.motion[s]
     frame = clock[STEP] - flags[FIRST_STEP, a]
     steps = max(int(lookahead_s(p) / dt + _HALF), 1)
     aim = _recorded_frame(scenarios, s, a, frame + steps)
-    is_over = aim <= frame  # then it comes to a stand at the last pose
+    is_over = aim <= frame  # then it stops at the last pose
     ahead = np.float32(steps if is_over else aim - frame) * dt
     speed = _ZERO if is_over else motion[MOTION_SPEED, aim, a]
     x, y, heading = motion[MOTION_X, aim, a], motion[MOTION_Y, aim, a], motion[MOTION_HEADING, aim, a]
@@ -89,7 +89,7 @@ def _follow(worlds: Worlds, scenarios: Scenarios, w: int, a: int, p: Params) -> 
 
 @rule
 def _recorded_frame(scenarios: Scenarios, s: int, a: int, frame: int) -> Any:
-    """The first frame from a given one on at which agent a was recorded; behind the last such frame, that one."""
+    """Return the first frame at or after a given one in which agent a was recorded, or else the last such frame."""
     count = np.int64(scenarios.counts[s, FRAME_COUNT])
     for later in range(frame, count):
         if scenarios.valid[s, later, a] != 0:

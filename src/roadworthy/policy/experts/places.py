@@ -1,7 +1,7 @@
-"""Where everybody is on their routes, as an expert keeps track of it beside the env.
+"""The places of all agents on their routes, which an expert tracks in its own copy of the state.
 
-In the worlds themselves the place of an agent that a policy drives is found only where others have to judge it. Who
-asks for right of way and gaps in every step must not change the worlds to find out.
+The simulator finds the place of an agent of a policy only when others need it. An expert needs it in every step, and
+must not change the worlds.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ from roadworthy.sim.state import (
     Y,
 )
 
-NEVER = -1  # in the account's SPAWNS: the agent is to be seen as one that starts
-_LOST_M = np.float32(4.0)  # who is farther from its route than this looks for its place on all of it
+NEVER = -1  # in SPAWNS of the copy: the agent starts another attempt
+_LOST_M = np.float32(4.0)  # an agent farther from its route than this searches its place on the whole route
 _BEHIND_M, _AHEAD_M = np.float32(-12.0), np.float32(1000.0)
 _ZERO = np.float32(0.0)
 
@@ -50,17 +50,17 @@ _ZERO = np.float32(0.0)
 def keep_track(
     worlds: Worlds, maps: Maps, scenarios: Scenarios, own: Worlds, routes: Ints, rests: Floats, w: int, p: Params
 ) -> None:
-    """Bring the own account of a world up to date: everything as it is there, but driven agents' places followed on.
+    """Update the copy of a world: its current state, with the tracked places of driven agents.
 
-    Recorded vehicles and cyclists have no routes in the worlds. The account traces them, so that the expert knows which
-    way they go, as it does of reactive traffic.
+    Recorded vehicles and cyclists have no routes in the simulator. They are traced here, so that the expert knows where
+    they go, as for reactive traffic.
 
-    The account continues only for an attempt that it has seen and in which time has passed: of the same episode seed,
-    scenario and trial, at a later step. An episode that is run again starts at step 0, also after one of a single step.
+    Tracking continues for the same episode seed, scenario and trial at a later step. Anything else is a new attempt: an
+    episode that runs again starts at step 0, even after an episode of one step.
 
-    own: the worlds as they were at the last call; in recorded worlds with the routes that were traced.
-    routes: (worlds, 1 + ROUTE_LANES, agents) length and lanes of the routes that the env held then.
-    rests: (worlds, slots) is set to 0 for agents that start again.
+    own: The worlds at the last call; in recorded worlds with the traced routes.
+    routes: (worlds, 1 + ROUTE_LANES, agents) length and lanes of the routes in the simulator at the last call.
+    rests: (worlds, slots) is set to 0 for agents that start another attempt.
     """
     clock, own_clock, flags, own_flags = worlds.clocks[w], own.clocks[w], worlds.agent_flags[w], own.agent_flags[w]
     agents, own_agents = worlds.agents[w], own.agents[w]
@@ -81,7 +81,7 @@ def keep_track(
         is_recorded = not p.is_open and not is_driven and flags[ROLE, a] == REPLAYED and flags[TYPE, a] != PEDESTRIAN
         is_here = flags[IS_PRESENT, a] != 0
         has_appeared = is_here and (not is_same_attempt or own_flags[IS_PRESENT, a] == 0)
-        is_same_route = is_same_attempt and _holds(flags, routes[w], a) and not (is_recorded and has_appeared)
+        is_same_route = is_same_attempt and _has_same_route(flags, routes[w], a) and not (is_recorded and has_appeared)
         arc = own_agents[PATH_ARC, a]
         for line in range(len(agents)):
             own_agents[line, a] = agents[line, a]
@@ -90,7 +90,7 @@ def keep_track(
         if (is_driven or is_recorded) and is_same_route:
             own_agents[PATH_ARC, a] = arc
         else:
-            _take_over(flags, own_flags, routes[w], a)
+            _copy_route(flags, own_flags, routes[w], a)
         if is_driven and not is_same_attempt:
             rests[w, a] = _ZERO
             if not p.is_open:
@@ -102,8 +102,8 @@ def keep_track(
 
 
 @rule
-def _holds(flags: Ints, route: Ints, a: int) -> bool:
-    """Whether the env holds the same route for agent a as at the last call."""
+def _has_same_route(flags: Ints, route: Ints, a: int) -> bool:
+    """Return whether agent a has the same route in the simulator as at the last call."""
     is_same = flags[ROUTE_LENGTH, a] == route[0, a]
     for k in range(ROUTE_LANES):
         is_same &= flags[ROUTE + k, a] == route[1 + k, a]
@@ -111,8 +111,8 @@ def _holds(flags: Ints, route: Ints, a: int) -> bool:
 
 
 @rule
-def _take_over(flags: Ints, own_flags: Ints, route: Ints, a: int) -> None:
-    """Take agent a's route from the env, and its place there."""
+def _copy_route(flags: Ints, own_flags: Ints, route: Ints, a: int) -> None:
+    """Copy the route of agent a, and its place on it, from the simulator."""
     own_flags[ROUTE_PLACE, a] = flags[ROUTE_PLACE, a]
     own_flags[ROUTE_LENGTH, a] = route[0, a] = flags[ROUTE_LENGTH, a]
     for k in range(ROUTE_LANES):
@@ -121,7 +121,7 @@ def _take_over(flags: Ints, own_flags: Ints, route: Ints, a: int) -> None:
 
 @rule
 def _find_place(own: Worlds, maps: Maps, w: int, a: int, is_followed: bool) -> None:
-    """Where agent a is on its route: near its last place there if it was followed so far, else anywhere ahead."""
+    """Find the place of agent a on its route: near its last place if it is tracked, else anywhere ahead."""
     agents, flags, m = own.agents[w], own.agent_flags[w], own.clocks[w, MAP]
     if flags[ROUTE_LENGTH, a] == 0 or (is_followed and place_on_route(own, maps, w, a) < _LOST_M):
         return

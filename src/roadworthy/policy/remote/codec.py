@@ -1,4 +1,4 @@
-"""Messages as bytes: msgpack, with arrays of NumPy and spaces of Gymnasium. Reading one never runs code."""
+"""Encode messages with msgpack, with NumPy arrays and Gymnasium spaces. Decoding never runs code."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from roadworthy.errors import RoadworthyError, UsageError
 try:
     import msgpack
 except ImportError as error:
-    raise UsageError(f"msgpack can't be imported ({error}); pip install 'roadworthy[remote]'") from error
+    raise UsageError(f"can't import msgpack ({error}); pip install 'roadworthy[remote]'") from error
 
 PROTOCOL = 2
-_ARRAY = 1  # the number of msgpack's extension
-_PLAIN_KINDS = "biufc"  # bool, int, uint, float, complex: whatever has no pointers in it
+_ARRAY = 1  # msgpack extension type
+_PLAIN_KINDS = "biufc"  # bool, int, uint, float, complex: kinds without pointers
 
 
 class RemoteError(RoadworthyError):
-    """The other side said something that can't be understood, or that it failed."""
+    """The peer sent a message that can't be read, or reported an error."""
 
 
 def encode(message: Mapping[str, Any]) -> bytes:
-    """A message as bytes."""
+    """Return a message as bytes."""
     packed: bytes = msgpack.packb(message, default=_pack, use_bin_type=True)
     return packed
 
 
 def decode(data: bytes | str) -> dict[str, Any]:
-    """The message that bytes hold."""
+    """Return the message in bytes."""
     if isinstance(data, str):
-        raise RemoteError("the other side sent text, expected msgpack")
+        raise RemoteError("the peer sent text, expected msgpack")
     try:
         message = msgpack.unpackb(data, ext_hook=_unpack, raw=False, strict_map_key=False)
     except (ValueError, msgpack.UnpackException) as error:
-        raise RemoteError(f"the other side sent {len(data)} bytes that are no message: {error}") from error
+        raise RemoteError(f"the peer sent {len(data)} bytes that are not a message: {error}") from error
     if not isinstance(message, dict) or not isinstance(message.get("kind"), str):
-        raise RemoteError("the other side sent a message without `kind`")
+        raise RemoteError("the peer sent a message without `kind`")
     return message
 
 
@@ -48,7 +48,7 @@ def _pack(value: Any) -> Any:
         array = np.asarray(value)
         if array.dtype.kind not in _PLAIN_KINDS:
             raise UsageError(f"an array of {array.dtype} can't be sent; expected numbers or booleans")
-        # Not ascontiguousarray, which turns a single number into an array of one.
+        # Not ascontiguousarray, which turns a scalar into an array of shape (1,).
         head = msgpack.packb([array.dtype.str, list(array.shape)])
         return msgpack.ExtType(_ARRAY, head + array.tobytes())
     if isinstance(value, Mapping):
@@ -67,12 +67,12 @@ def _unpack(code: int, data: bytes) -> Any:
     dtype = np.dtype(name)
     if dtype.kind not in _PLAIN_KINDS:
         raise ValueError(f"an array of {dtype}")
-    # A copy: what is read from a buffer can't be written to.
+    # Copied, because an array over a buffer is read-only.
     return np.frombuffer(data, dtype, offset=unpacker.tell()).reshape(shape).copy()
 
 
 def describe_space(space: Space[Any]) -> dict[str, Any]:
-    """A space as a message can hold it."""
+    """Return a space as part of a message."""
     if isinstance(space, spaces.Box):
         return {"space": "box", "low": space.low, "high": space.high}
     if isinstance(space, spaces.Discrete):
@@ -85,22 +85,22 @@ def describe_space(space: Space[Any]) -> dict[str, Any]:
         return {"space": "dict", "parts": {name: describe_space(part) for name, part in space.spaces.items()}}
     if isinstance(space, spaces.Tuple):
         return {"space": "tuple", "parts": [describe_space(part) for part in space.spaces]}
-    raise UsageError(f"a space {type(space).__name__} can't be described to a policy elsewhere; wrap the environment")
+    raise UsageError(f"can't describe a {type(space).__name__} space to a policy server; wrap the environment")
 
 
-def make_space(told: Mapping[str, Any]) -> Space[Any]:
-    """The space that a message describes."""
-    kind = told["space"]
+def make_space(described: Mapping[str, Any]) -> Space[Any]:
+    """Return the space that a message describes."""
+    kind = described["space"]
     if kind == "box":
-        return spaces.Box(told["low"], told["high"], dtype=told["low"].dtype.type)
+        return spaces.Box(described["low"], described["high"], dtype=described["low"].dtype.type)
     if kind == "discrete":
-        return spaces.Discrete(told["n"], start=told["start"])
+        return spaces.Discrete(described["n"], start=described["start"])
     if kind == "multi_discrete":
-        return spaces.MultiDiscrete(told["nvec"], start=told["start"])
+        return spaces.MultiDiscrete(described["nvec"], start=described["start"])
     if kind == "multi_binary":
-        return spaces.MultiBinary(told["shape"])
+        return spaces.MultiBinary(described["shape"])
     if kind == "dict":
-        return spaces.Dict({name: make_space(part) for name, part in told["parts"].items()})
+        return spaces.Dict({name: make_space(part) for name, part in described["parts"].items()})
     if kind == "tuple":
-        return spaces.Tuple([make_space(part) for part in told["parts"]])
-    raise RemoteError(f"the other side described a space {kind!r}, which is unknown; update Roadworthy")
+        return spaces.Tuple([make_space(part) for part in described["parts"]])
+    raise RemoteError(f"the peer described a space of unknown kind {kind!r}; update Roadworthy")

@@ -6,9 +6,8 @@
     act {id, observations, active, rows, ...}       ->  actions {id, actions}
 
 An error of the policy is answered with `error` {id, error, traceback}. A session outlives its connection: a client that
-was cut off comes back to the policy with all that it remembers, and a question that it asks once more has the same
-answer, so that nothing is done twice. `is_known` tells whether the server still knows a session: after a restart it
-does not.
+reconnects gets the same policy with its memory, and a repeated request gets the same answer, so that no step is made
+twice. `is_known` says whether the server knows the session, which it does not after a restart.
 """
 
 from __future__ import annotations
@@ -33,9 +32,9 @@ try:
     from websockets.sync.server import Server, ServerConnection
     from websockets.sync.server import serve as serve_websocket
 except ImportError as error:
-    raise UsageError(f"websockets can't be imported ({error}); pip install 'roadworthy[remote]'") from error
+    raise UsageError(f"can't import websockets ({error}); pip install 'roadworthy[remote]'") from error
 
-SESSION_S = 600.0  # that a session is kept without a connection
+SESSION_S = 600.0  # how long a session is kept without a connection
 LARGEST_MESSAGE = 1 << 28
 
 
@@ -50,8 +49,8 @@ class _Session:
 class PolicyServer:
     """Serves policies: `with PolicyServer(make_policy, port=8765) as server: server.wait()`.
 
-    make_policy: called for each session. has_memory: whether a policy remembers what it saw earlier in an episode; if
-    not, a restart of the server does no harm to episodes under way.
+    make_policy: Called for each session.
+    has_memory: Whether a policy remembers earlier steps of an episode. If not, a restart fails no episode.
     """
 
     def __init__(
@@ -61,25 +60,27 @@ class PolicyServer:
         self._sessions: dict[str, _Session] = {}
         self._lock = threading.Lock()
         try:
-            self._server: Server = serve_websocket(self._attend, host, port, max_size=LARGEST_MESSAGE, compression=None)
+            self._server: Server = serve_websocket(self._serve, host, port, max_size=LARGEST_MESSAGE, compression=None)
         except OSError as error:
-            raise UsageError(f"can't listen at {host}:{port}: {error.strerror or error}; take another port") from error
+            raise UsageError(
+                f"can't listen at {host}:{port}: {error.strerror or error}; choose another port"
+            ) from error
         self.host, self.port = self._server.socket.getsockname()[:2]
         self._thread = threading.Thread(target=self._server.serve_forever, name="policy server", daemon=True)
         self._thread.start()
 
     @property
     def address(self) -> str:
-        """What a job names as its policy."""
+        """The spec of the policy for clients."""
         return f"ws://{self.host}:{self.port}"
 
     def wait(self) -> None:
-        """Serve until somebody closes the server or presses Ctrl-C."""
+        """Serve until `close` is called or Ctrl-C is pressed."""
         while self._thread.is_alive():
             self._thread.join(1.0)
 
     def close(self) -> None:
-        """Serve no longer, and let go of the policies."""
+        """Stop serving, and close the policies."""
         self._server.shutdown()
         self._thread.join()
         for session in self._sessions.values():
@@ -94,8 +95,8 @@ class PolicyServer:
     ) -> None:
         self.close()
 
-    def _attend(self, connection: ServerConnection) -> None:
-        """Answer one client as long as it is there."""
+    def _serve(self, connection: ServerConnection) -> None:
+        """Answer one client until it disconnects."""
         session: _Session | None = None
         try:
             for data in connection:
@@ -105,10 +106,10 @@ class PolicyServer:
                     if message["kind"] == "hello":
                         session, answer = self._welcome(message)
                     elif session is None:
-                        raise UsageError(f"the first message is {message['kind']!r}, expected hello")
+                        raise UsageError(f"the first message is {message['kind']!r}, expected 'hello'")
                     else:
                         answer = self._answer(session, message)
-                except Exception as error:  # whatever a policy of somebody's own does: its client has to know
+                except Exception as error:  # a policy may raise anything; the client reports it
                     answer = {
                         "kind": "error",
                         "id": message.get("id"),
@@ -122,11 +123,11 @@ class PolicyServer:
     def _welcome(self, message: dict[str, Any]) -> tuple[_Session, dict[str, Any]]:
         if message.get("protocol") != PROTOCOL:
             raise UsageError(
-                f"the client speaks protocol {message.get('protocol')}, this server {PROTOCOL}; update one"
+                f"the client has protocol version {message.get('protocol')}, this server {PROTOCOL}; update one"
             )
         name = str(message["session"])
         with self._lock:
-            self._forget_old()
+            self._remove_old_sessions()
             session = self._sessions.get(name)
             is_known = session is not None
             if session is None:
@@ -154,9 +155,9 @@ class PolicyServer:
                 actions = actions if isinstance(actions, np.ndarray) else list(actions)
                 session.answered = {"kind": "actions", "id": message["id"], "actions": actions}
                 return session.answered
-        raise UsageError(f"a message of kind {message['kind']!r} is unknown; known: hello, reset, act")
+        raise UsageError(f"unknown message {message['kind']!r}; known: hello, reset, act")
 
-    def _forget_old(self) -> None:
+    def _remove_old_sessions(self) -> None:
         now = time.monotonic()
         old = [name for name, session in self._sessions.items() if now - session.used > SESSION_S]
         for name in old:
