@@ -1,1 +1,1 @@
-"""Benchmarks: declared as data in `catalog`, carried out by `runner`, started with `python -m benchmarks [NAMES]`."""
+"""Benchmarks: declared as data in `catalog`, run by `runner`, started with `python -m benchmarks [NAMES]`."""

@@ -1,4 +1,4 @@
-"""Run benchmarks by name: `python -m benchmarks [NAMES] [--share 0.1]`; all of them if none is named."""
+"""Run benchmarks by name: `python -m benchmarks [NAMES] [--share 0.1]`; without names, run all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every benchmark: its name, what it measures, the code that it runs and the sizes that it runs with."""
+"""The list of benchmarks: name, description, code and sizes."""
 
 from __future__ import annotations
 
@@ -168,13 +168,13 @@ BENCHMARKS = (
         sizes={"worlds": 2048, "updates": 8, "scenarios": 192},
     ),
     Benchmark(
-        name="film_speed",
+        name="video_speed",
         what="draw and encode films of 1080p from traces, each view on one core",
         code=videos.speed,
         sizes={"steps": 200, "repeats": 5},
     ),
     Benchmark(
-        name="film_memory",
+        name="video_memory",
         what="memory while many long films are made, one after another and all at once",
         code=videos.memory,
         sizes={"videos": 64, "steps": 2000},

@@ -1,4 +1,4 @@
-"""How often intervals hold the truth, by simulation; a full run writes what it found into docs/statistics.md.
+"""Measure the coverage of intervals by simulation; a full run writes the results to docs/statistics.md.
 
 Rates are drawn with a share of likeness between the replicates of a scenario (their intraclass correlation): 0 when a
 scenario says nothing about its outcome, 1 when it decides it. Unequal: 1 to 20 rows per scenario.
@@ -21,14 +21,14 @@ from roadworthy.statistics import Clusters, Interval, mean, paired_rate, rate, r
 
 Array = NDArray[np.float64]
 DOCUMENT = Path(__file__).parent.parent / "docs" / "statistics.md"
-FULL = 4000  # repetitions from which on the document is written
+FULL = 4000  # the number of repetitions for which the document is written
 UNEQUAL = 0  # rows per scenario: 1 to 20
 LIKENESS = (0.0, 0.1, 0.3, 0.6, 1.0)
 
 
 @dataclass(frozen=True)
 class Case:
-    """One line of a table: what is drawn, from how many scenarios, with how many rows each."""
+    """One row of a table: the distribution, the number of scenarios, and the rows per scenario."""
 
     table: str
     what: str
@@ -40,29 +40,29 @@ class Case:
 
     @property
     def name(self) -> str:
-        """As figures of the benchmark name it."""
+        """The name in the figures of the benchmark."""
         rows = "1 to 20" if self.rows == UNEQUAL else self.rows
         return f"{self.table}: {self.what}, {self.scenarios} scenarios x {rows}, likeness {self.likeness:g}"
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """What became of a case's repetitions."""
+    """The results of the repetitions of a case."""
 
     case: Case
     repeats: int
-    given: int  # the others were answered with "not enough data"
-    held: int  # of those given, how many hold the truth
-    above: int  # and how many lie above it
+    given: int  # repetitions with an interval; the others had "not enough data"
+    held: int  # intervals that contain the truth
+    above: int  # intervals above the truth
 
     @property
     def covered(self) -> float | None:
-        """The share of the intervals given that hold the truth."""
+        """The share of the intervals that contain the truth."""
         return self.held / self.given if self.given else None
 
 
 def coverage(found: Measurements, sizes: Sizes) -> None:
-    """Every case; all of them are written to the document if there are enough repetitions."""
+    """Run every case; write the document if there are enough repetitions."""
     results = []
     for case in cases():
         with found.stage(case.table):
@@ -74,7 +74,7 @@ def coverage(found: Measurements, sizes: Sizes) -> None:
 
 
 def cases() -> Iterator[Case]:
-    """All that is measured."""
+    """Return all cases."""
     for p in (0.02, 0.5, 0.98):
         for scenarios in (20, 100, 1000):
             yield Case("rates", f"{p:g}", scenarios, 1, 0.0, p, _rate)
@@ -107,7 +107,7 @@ def cases() -> Iterator[Case]:
 
 
 def measure(case: Case, repeats: int) -> Coverage:
-    """Draw a case so many times, always the same way."""
+    """Draw a case repeatedly, with the same seeds in every run."""
     rng = np.random.default_rng(zlib.crc32(case.name.encode()))
     given = held = above = 0
     for _ in range(repeats):
@@ -122,7 +122,7 @@ def measure(case: Case, repeats: int) -> Coverage:
 
 
 def _yes(rng: np.random.Generator, clusters: Clusters, p: float, likeness: float) -> Array:
-    """Rows of 0 and 1 with mean p, alike within clusters."""
+    """Draw rows of 0 and 1 with mean p that are correlated within clusters."""
     if likeness == 0.0:
         chances = np.full(clusters.count, p)
     elif likeness == 1.0:
@@ -138,14 +138,14 @@ def _rate(rng: np.random.Generator, case: Case, clusters: Clusters) -> Interval:
 
 
 def _logistic(rng: np.random.Generator, case: Case, clusters: Clusters) -> Interval:
-    """Scenarios whose log odds spread normally around those of a rate."""
+    """Draw scenarios whose log odds are normally distributed around those of a rate."""
     middle = float(case.what.split()[0])
     chances = expit(logit(middle) + case.likeness * rng.normal(size=clusters.count))
     return rate((rng.random(len(clusters.codes)) < chances[clusters.codes]).astype(np.float64), clusters)
 
 
 def _logistic_truth(middle: float, spread: float) -> float:
-    """The mean rate of such scenarios."""
+    """Return the mean rate of such scenarios."""
     points, weights = np.polynomial.hermite_e.hermegauss(101)
     return float((weights * expit(logit(middle) + spread * points)).sum() / weights.sum())
 
@@ -165,7 +165,7 @@ def _draw(rng: np.random.Generator, what: str, size: int) -> Array:
 
 
 def _mean(rng: np.random.Generator, case: Case, clusters: Clusters) -> Interval:
-    """Half of a row is its scenario's, half its own; with one row per scenario it is as drawn."""
+    """Draw rows of which half the variance is between scenarios; one row per scenario is drawn directly."""
     own = _draw(rng, case.what, len(clusters.codes))
     if case.rows != 1:
         own = 0.5 * own + 0.5 * _draw(rng, case.what, clusters.count)[clusters.codes]
@@ -180,7 +180,7 @@ def _ratio(rng: np.random.Generator, case: Case, clusters: Clusters) -> Interval
 
 
 def _paired(rng: np.random.Generator, case: Case, clusters: Clusters) -> Interval:
-    """Half of the egos do the same in both trials; the gain is among the others."""
+    """Draw pairs: half of the egos have equal trials; the gain is among the others."""
     before = _yes(rng, clusters, 0.5, case.likeness)
     again = _yes(rng, clusters, 0.5 + 2.0 * case.truth if case.truth < 0.25 else 0.5, case.likeness)
     differs = rng.random(len(before)) < 0.5
@@ -191,20 +191,20 @@ def _paired(rng: np.random.Generator, case: Case, clusters: Clusters) -> Interva
 
 
 def write_tables(results: list[Coverage], repeats: int) -> None:
-    """Put the tables into the document, between its marks."""
+    """Write the tables into the document between its markers."""
     text = DOCUMENT.read_text(encoding="utf-8")
     for table in dict.fromkeys(result.case.table for result in results):
         lines = _table([result for result in results if result.case.table == table], repeats)
         mark = re.escape(table)
         pattern = re.compile(rf"(<!-- coverage of {mark} -->\n).*?(<!-- end -->)", re.DOTALL)
         if not pattern.search(text):
-            raise ValueError(f"{DOCUMENT} has no place for the coverage of {table}")
+            raise ValueError(f"{DOCUMENT} has no markers for the coverage of {table}")
         text = pattern.sub(lambda match, lines=lines: f"{match[1]}{lines}{match[2]}", text)  # type: ignore[misc]
     DOCUMENT.write_text(text, encoding="utf-8")
 
 
 def _table(results: list[Coverage], repeats: int) -> str:
-    """A table with a line for each truth and size, a column for each likeness where there are several."""
+    """Return a table with a row for each truth and size, and a column for each correlation if there are several."""
     likenesses = list(dict.fromkeys(result.case.likeness for result in results if result.case.rows != 1))
     word = "spread" if results[0].case.draw is _logistic else "likeness"
     heads = [f"{word} {value:g}" for value in likenesses] if len(likenesses) > 1 else ["coverage"]

@@ -1,4 +1,4 @@
-"""What scripted experts reach through the action space: in recordings, in open worlds, and with hidden gains."""
+"""The scores of scripted experts through the action space: in recordings, in open worlds, and with hidden gains."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from roadworthy.sim.state import SOURCE, X, Y
 
 OPEN = SimConfig(mode=Mode.OPEN, episode=EpisodeConfig(1, 400))
 HIDDEN = HiddenConfig(steering_gain=(0.6, 1.4), brake_gain=(0.5, 1.0))
-SETTLING_S = (0.8, 3.0)  # how quickly those correct that are told the gains, or not
+SETTLING_S = (0.8, 3.0)  # settling times of experts that know the gains, and of those that do not
 
 
 def experts(found: Measurements, sizes: Sizes) -> None:
-    """Every scenario of a generated pack once: recorded, open, and open with hidden gains."""
+    """Run every scenario of a generated pack once: recorded, open, and open with hidden gains."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "towns.pack"
         generate_pack(GenerateConfig(count=sizes["scenarios"], seed=7), path)
@@ -37,7 +37,7 @@ def experts(found: Measurements, sizes: Sizes) -> None:
 
 
 def _start(pack: Pack, config: SimConfig) -> DriveEnv:
-    """World w runs scenario w with seed w, once."""
+    """Run scenario w with seed w in world w, once."""
     env = DriveEnv(pack, len(pack), config, sampling=False)
     for world in range(len(pack)):
         env.assign(world, world, world)
@@ -46,7 +46,7 @@ def _start(pack: Pack, config: SimConfig) -> DriveEnv:
 
 
 def _scores(found: Measurements, stage: str, env: DriveEnv, expert: LogExpert | DriveExpert) -> NDArray[np.float64]:
-    """(rows,) the scores of all egos, in the order of rows; times the expert, not the env."""
+    """Return the scores of all egos, (rows,), in the order of rows; only the expert is timed."""
     env.step(expert.act())  # the first call compiles
     while len(env.resting_worlds) < env.world_count:
         with found.stage(f"{stage}: act"):
@@ -57,7 +57,7 @@ def _scores(found: Measurements, stage: str, env: DriveEnv, expert: LogExpert | 
 
 
 def _recorded(found: Measurements, pack: Pack) -> None:
-    """All vehicles of a recording driven at once."""
+    """Drive all vehicles of a recording at once."""
     env = _start(pack, SimConfig())
     driven = np.argwhere(env.signals.active.reshape(len(pack), -1))
     sources = env.agent_flags[:, SOURCE].copy()
@@ -75,7 +75,7 @@ def _recorded(found: Measurements, pack: Pack) -> None:
 
 
 def _oracle(found: Measurements, pack: Pack, settling_s: float) -> None:
-    """The same episodes with and without knowledge of the gains; the interval is over worlds."""
+    """Run the same episodes with and without knowledge of the gains; the interval is over worlds."""
     means = []
     for knows_gains in (False, True):
         env = _start(pack, SimConfig(mode=OPEN.mode, episode=OPEN.episode, hidden=HIDDEN))
@@ -92,7 +92,7 @@ def _oracle(found: Measurements, pack: Pack, settling_s: float) -> None:
 
 
 def _distance(point: NDArray[np.float64], path: NDArray[np.float64]) -> float:
-    """From a point to the nearest one on a line through points (n, 2)."""
+    """Return the distance from a point to a line through points (n, 2)."""
     begin, way = path[:-1], np.diff(path, axis=0)
     square = np.maximum((way**2).sum(axis=1), 1e-12)
     share = np.clip(((point - begin) * way).sum(axis=1) / square, 0.0, 1.0)

@@ -1,4 +1,4 @@
-"""Generating scenarios: each stage on one core, and a whole pack on all of them."""
+"""Generation of scenarios: each stage on one core, and a whole pack on all cores."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def generate(found: Measurements, sizes: Sizes) -> None:
 
 
 def _one(found: Measurements, behavior: str, number: int) -> None:
-    """Every stage once; whether the behaviour came about does not matter for its time."""
+    """Run every stage once; the time does not depend on whether the behavior occurs."""
     with found.stage("place"):
         place = build_place(7, behavior, number)
     rng = np.random.default_rng(number)

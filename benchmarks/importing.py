@@ -1,4 +1,4 @@
-"""Importing WOMD files: each stage of a record on one core, and whole files. The files are made here, byte by byte."""
+"""Import of WOMD files: each stage of a record on one core, and whole files, which the benchmark creates."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ POINTS_PER_FEATURE = 32
 STREET_SPACING_M = 15.0
 LANE, EDGE = 3, 5  # fields of a MapFeature
 
-# A point and a state as they are on the wire: before every number stand its field and wire type in one byte.
+# A point and a state in wire format: one byte with field and wire type before every number.
 POINT = np.dtype([("x_key", "u1"), ("x", "<f8"), ("y_key", "u1"), ("y", "<f8"), ("z_key", "u1"), ("z", "<f8")])
 STATE = np.dtype(
     [(name, kind) for field in range(2, 5) for name, kind in ((f"key{field}", "u1"), (f"value{field}", "<f8"))]
@@ -68,7 +68,7 @@ def _stages(found: Measurements, path: Path) -> None:
 
 
 def _scenario(number: int, sizes: Sizes) -> bytes:
-    """Streets from west to east, each a chain of lanes and one of edges, with cars that drive along them."""
+    """Return streets from west to east, each with a chain of lanes and of edges, and cars that drive along them."""
     streets, chain = sizes["streets"], sizes["lanes per street"]
     times = np.arange(STEPS) * 0.1
     parts = [_field(5, f"{number:016x}".encode()), _number(6, 0), _number(10, 10)]

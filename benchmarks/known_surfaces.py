@@ -1,4 +1,4 @@
-"""Experiments whose truth is known: chances of success that no logistic spline can equal, and how they are sampled."""
+"""Experiments with a known truth: success probabilities that no logistic spline matches, and their sampling."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OBJECT = Categorical("object", ("box", "can", "ball"))
 
 @dataclass(frozen=True)
 class KnownSurface:
-    """Factors, the true chance of success at units (n, factors), and how rows are sampled."""
+    """Factors, the true probability of success at units (n, factors), and the sampling of rows."""
 
     name: str
     factors: tuple[Factor, ...]
@@ -32,7 +32,7 @@ class KnownSurface:
     is_uneven: bool = False
 
     def sample(self, count: int, rng: np.random.Generator) -> Rows:
-        """Rows of an experiment, with the density that they were sampled with."""
+        """Return the rows of an experiment with their sampling density."""
         units, density = rng.random((count, len(self.factors))), np.ones(count)
         if self.is_uneven:
             for column, factor in enumerate(self.factors):
@@ -53,7 +53,7 @@ class KnownSurface:
         return Rows.of_arrays(self.factors, units, success, density)
 
     def marginal(self, factor: int, units: Array) -> Array:
-        """The true chance at units of one factor, averaged over uniform others."""
+        """Return the true probability at units of one factor, averaged over the others."""
         others = spread_units(self.factors, qmc.Sobol(len(self.factors), rng=5).random(4096))
         curve = np.empty(len(units))
         for number, unit in enumerate(units):

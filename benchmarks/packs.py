@@ -1,4 +1,4 @@
-"""Benchmarks of packs and of the tables that are stored in them, on towns with streets like a chessboard."""
+"""Packs and the tables that they store, for towns with a grid of streets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LANE_WIDTH_M = 3.5
 
 
 def open_pack(found: Measurements, sizes: Sizes) -> None:
-    """Time opening, and measure the memory that it adds."""
+    """Time the opening of a pack, and measure the memory that it adds."""
     with tempfile.TemporaryDirectory() as folder:
         path = _written(Path(folder), sizes, streets=1)
         found.figures["file bytes"] = path.stat().st_size
@@ -43,7 +43,7 @@ def open_pack(found: Measurements, sizes: Sizes) -> None:
 
 
 def read_scenarios(found: Measurements, sizes: Sizes) -> None:
-    """Time reading in random order, checksums included; every map is new to the pack when it is first needed."""
+    """Time reading in random order, including checksums, with a cold cache of maps."""
     with tempfile.TemporaryDirectory() as folder:
         path = _written(Path(folder), sizes, streets=2)
         found.figures["bytes per scenario"] = (path.stat().st_size) // sizes["scenarios"]
@@ -82,7 +82,7 @@ def prepare_map(found: Measurements, sizes: Sizes) -> None:
 
 
 def town(streets: int, shift_m: float = 0.0) -> RoadMap:
-    """Streets of four lanes in both directions of the compass, crossing each other."""
+    """Return a grid of crossing streets with four lanes each."""
     lanes, edges = [], []
     for middle in (np.arange(streets) + 0.5) * TOWN_M / streets + shift_m:
         for lane in (-1.5, -0.5, 0.5, 1.5):
@@ -112,7 +112,7 @@ def town(streets: int, shift_m: float = 0.0) -> RoadMap:
 
 
 def _both_ways(offset: float, spacing: float) -> list[NDArray[np.float64]]:
-    """A line to the east and one to the north."""
+    """Return a line to the east and a line to the north."""
     along = np.linspace(0.0, TOWN_M, round(TOWN_M / spacing) + 1)
     across = np.full_like(along, offset)
     return [np.column_stack([along, across]), np.column_stack([across, along])]

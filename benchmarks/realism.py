@@ -1,4 +1,4 @@
-"""Scoring the realism of rollouts: stage by stage, and how it grows with agents, rollouts and road edges."""
+"""Scoring of realism: the time of each stage, and its growth with agents, rollouts and road edges."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from roadworthy.scenario.schema import AgentType, FeatureKind, LightState, Scena
 
 STEPS = 91
 CURRENT = 10
-EVALUATED = 9  # as many as the data set asks for: the car and eight others
+EVALUATED = 9  # as in the data set: the car and eight others
 CASES = {  # agents, evaluated, rollouts, streets, each as a multiple of the declared size
     "score": (1, 1, 1, 1),
     "score, agents x4": (4, 1, 1, 1),
@@ -30,7 +30,7 @@ CASES = {  # agents, evaluated, rollouts, streets, each as a multiple of the dec
 
 
 def realism(found: Measurements, sizes: Sizes) -> None:
-    """Traffic on one street of a town, each agent in its lane, with rollouts that keep it there more or less."""
+    """Return traffic on one street of a town, with rollouts that stay near the lanes."""
     for name, (agents, evaluated, rollouts, streets) in CASES.items():
         scenario = _traffic(sizes["agents"] * agents, EVALUATED * evaluated, streets)
         drawn = _rollouts(scenario, sizes["rollouts"] * rollouts)
@@ -47,7 +47,7 @@ def realism(found: Measurements, sizes: Sizes) -> None:
 
 
 def _stages(found: Measurements, scenario: Scenario, rollouts: Rollouts) -> None:
-    """What a score is made of."""
+    """Time the stages of a score."""
     with found.stage("  scene"):
         scene = set_scene(scenario, rollouts)
     motion = scene.simulated
@@ -98,7 +98,7 @@ def _traffic(agents: int, evaluated: int, streets: int) -> Scenario:
 
 
 def _rollouts(scenario: Scenario, count: int) -> Rollouts:
-    """Faster or slower than recorded, and to one side."""
+    """Return motion that is faster or slower than recorded, and shifted sideways."""
     rng = np.random.default_rng(8)
     agents, time = np.arange(scenario.agent_count), 0.1 * np.arange(1, STEPS - CURRENT)
     future = scenario.positions[None, :, CURRENT + 1 :].repeat(count, axis=0)

@@ -1,4 +1,4 @@
-"""Records: which share of an evaluation's CPU time goes into them, from the first step's capture to the last figure."""
+"""The share of an evaluation's CPU time for records, from the capture of the first step to the last figure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CASES = (
     ("human_replay", "expert:log"),
     ("town", "expert:drive"),
 )
-# All that an evaluation would not do if nobody wanted to know what came of it, by class and method.
+# The functions that only exist for records, by class and method.
 _PARTS: dict[str, tuple[tuple[type, str], ...]] = {
     "begin the run": ((RunWriter, "start"),),
     "capture": tuple((Capture, name) for name in ("begin", "watch", "after_step", "end")),
@@ -39,7 +39,7 @@ _PARTS: dict[str, tuple[tuple[type, str], ...]] = {
 
 
 def share(found: Measurements, sizes: Sizes) -> None:
-    """Evaluate suites in this process, without videos and reports; of each part the CPU seconds of every round.
+    """Evaluate suites in this process, without videos and reports, and return the CPU seconds of each part by round.
 
     CPU time and not time on the clock: on a busy machine the latter tells who else is there. Of this thread alone: the
     simulator's others spin while they wait, which would make the share look smaller. A first round, in which modules
@@ -65,7 +65,7 @@ def share(found: Measurements, sizes: Sizes) -> None:
 
 
 def _sections(suite: str, policy: str, count: int) -> list[Section]:
-    """The sections of a suite on so many scenarios (towns: two thirds of that), those that find any; without videos."""
+    """Return the sections of a suite with this number of scenarios (towns: two thirds of it), without videos."""
     kind, count = ("town", -(-count * 2 // 3)) if suite == "town" else ("all", count)
     overrides = [f"scenarios=generate:{kind}?count={count}&seed=900001"]
     found = []
@@ -82,9 +82,9 @@ def _sections(suite: str, policy: str, count: int) -> list[Section]:
 
 @contextmanager
 def _clocked() -> Iterator[dict[str, float]]:
-    """Count the CPU seconds of each part; what one part does within another counts for the inner one alone."""
+    """Count the CPU seconds of each part; nested parts count only for the inner part."""
     spent = dict.fromkeys(_PARTS, 0.0)
-    inner = [0.0]  # seconds of parts within those that are under way, the innermost last
+    inner = [0.0]  # a stack of the seconds of nested parts
 
     def clocked(part: str, function: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(function)

@@ -1,4 +1,4 @@
-"""Records: writing episodes with traces, their size, and summarising a million rows."""
+"""Records: the time to write episodes with traces, their size, and the time to summarize a million rows."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def write_run(found: Measurements, sizes: Sizes) -> None:
 
 
 def summarize(found: Measurements, sizes: Sizes) -> None:
-    """All figures of a sealed run of many episodes, one ego each, with few scenarios and with many."""
+    """Time all figures of a sealed run with many episodes, one ego each, with few scenarios and with many."""
     count = sizes["episodes"]
     for what, scenarios in (("few scenarios", max(count // 1000, 1)), ("no scenario twice", count)):
         with tempfile.TemporaryDirectory() as folder:
@@ -68,7 +68,7 @@ def summarize(found: Measurements, sizes: Sizes) -> None:
 
 
 def _sealed(root: Path, count: int, scenarios: int) -> Path:
-    """A run folder with so many rows in its tables, written straight to them."""
+    """Return a run folder with this number of rows, which are written directly to its tables."""
     writer = RunWriter.start(root, "town", "random", _HEADER, _ledger([], []))
     writer.interrupt()
     rng = np.random.default_rng(7)
@@ -119,7 +119,7 @@ def _ledger(episodes: list[str], scenarios: list[str]) -> pa.Table:
 
 
 def _result(rng: np.random.Generator, number: int, agents: int, steps: int) -> EpisodeResult:
-    """An episode of egos on smooth paths, with figures as the simulator gives them."""
+    """Return an episode of egos on smooth paths, with figures like the simulator's."""
     name = f"{number}-r0"
     trace = _trace(rng, name, agents, steps)
     rows = [_figures(rng) for _ in range(agents)]
@@ -140,7 +140,7 @@ def _figures(rng: np.random.Generator) -> dict[str, float | None]:
 
 
 def _trace(rng: np.random.Generator, name: str, agents: int, steps: int) -> Trace:
-    """Cars that steer and accelerate a little, in float32 as the simulator has them."""
+    """Return the motion of cars that steer and accelerate slightly, in float32."""
     shape = (steps + 1, agents)
     dt = 0.1
     asked = np.round(rng.normal(0.0, 2.0, shape)).clip(-3, 3)

@@ -1,4 +1,4 @@
-"""Runs benchmarks: collects times per stage, prints a tree of them, and a last line of JSON."""
+"""Run benchmarks: collect times per stage, print them as a tree, and end with a line of JSON."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ PACKAGES = ("roadworthy", "numpy", "numba", "torch")
 
 @dataclass
 class Measurements:
-    """What one benchmark found: seconds of every repetition of each stage, and other figures."""
+    """The results of one benchmark: seconds of every repetition of each stage, and other figures."""
 
     seconds: dict[str, list[float]] = field(default_factory=dict)
     figures: dict[str, float | int | None] = field(default_factory=dict)
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Time what is done inside as one repetition of a stage."""
+        """Time the body of the with statement as one repetition of a stage."""
         start = time.perf_counter()
         yield
         self.seconds.setdefault(name, []).append(time.perf_counter() - start)
@@ -35,17 +35,17 @@ class Measurements:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """One benchmark, as data."""
+    """The declaration of one benchmark."""
 
     name: str
     what: str
     code: Callable[[Measurements, Sizes], None]
     sizes: Sizes
-    goals: Mapping[str, float] = field(default_factory=dict)  # seconds that a stage's median should stay below
+    goals: Mapping[str, float] = field(default_factory=dict)  # upper limits of the median seconds of stages
 
 
 def run(benchmarks: Sequence[Benchmark], share: float = 1.0) -> None:
-    """Run each with a share of its sizes and print what was found."""
+    """Run each benchmark with a share of its sizes and print the results."""
     results: dict[str, Any] = {}
     for benchmark in benchmarks:
         sizes = {name: max(round(size * share), 1) for name, size in benchmark.sizes.items()}
@@ -67,7 +67,7 @@ def run(benchmarks: Sequence[Benchmark], share: float = 1.0) -> None:
 
 
 def resident_bytes() -> int | None:
-    """Memory of this process that is in RAM, where the system tells."""
+    """Return the resident memory of this process, if the system reports it."""
     try:
         with open("/proc/self/statm") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -101,7 +101,7 @@ def _machine() -> dict[str, Any]:
 
 
 def _processor() -> str:
-    """The processor's name; Python itself knows only its kind on Linux."""
+    """Return the processor's name, which Python does not report on Linux."""
     try:
         with open("/proc/cpuinfo") as file:
             names = [line.split(":", 1)[1].strip() for line in file if line.startswith("model name")]

@@ -1,4 +1,4 @@
-"""Sensitivity analysis beside known truths: time, accuracy, coverage of bands, verdicts and suggestions."""
+"""Sensitivity analysis with known truths: time, accuracy, coverage of bands, verdicts and suggestions."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from roadworthy.sensitivity.importance import Verdict, importance
 from roadworthy.sensitivity.next_batch import suggest
 from roadworthy.sensitivity.posterior import neural_posterior
 from roadworthy.sensitivity.rows import Rows
-from roadworthy.sensitivity.surface import Surface, SurfaceConfig, fit, grid_units, normalised, reference_units
+from roadworthy.sensitivity.surface import Surface, SurfaceConfig, fit, grid_units, normalized, reference_units
 
 Array = NDArray[np.float64]
 
-ROWS = 644  # as many as an experiment had that was published with a neural posterior
-FIRST_SEED = 300_000  # seeds below were used while priors and the rule of suggestions were chosen
+ROWS = 644  # the size of a published experiment with a neural posterior
+FIRST_SEED = 300_000  # lower seeds were used to choose priors and the rule of suggestions
 PLACES = 200
 START_ROWS, BATCH_ROWS = 150, 50
 SHUFFLES = 39
 
 
 def surface(found: Measurements, sizes: Sizes) -> None:
-    """How long a surface takes, with the curves and distributions of all factors."""
+    """Time a surface with the curves and distributions of all factors."""
     for case in KNOWN_SURFACES[:4]:
         rows = case.sample(ROWS, np.random.default_rng(FIRST_SEED))
         for _ in range(sizes["repeats"]):
@@ -38,12 +38,12 @@ def surface(found: Measurements, sizes: Sizes) -> None:
 
 
 def truth(found: Measurements, sizes: Sizes) -> None:
-    """Coverage of 90% bands, and total variation of factor distributions given success, with splines."""
+    """Measure the coverage of 90% bands, and the error of factor distributions given success, with splines."""
     _truth(found, sizes["repeats"], SurfaceConfig(), KNOWN_SURFACES)
 
 
 def truth_of_process(found: Measurements, sizes: Sizes) -> None:
-    """The same with a Gaussian process, where factors interact."""
+    """Measure the same with a Gaussian process, for factors that interact."""
     _truth(found, sizes["repeats"], SurfaceConfig(model="process"), (KNOWN_SURFACES[2], KNOWN_SURFACES[3]))
 
 
@@ -61,7 +61,7 @@ def _truth(found: Measurements, repeats: int, config: SurfaceConfig, cases: tupl
             for factor, true_curve in enumerate(true_curves):
                 band = fitted.marginal(factor)
                 curves.append(_held(band.low, true_curve, band.high))
-                band, true_density = fitted.given(factor, True), normalised(true_curve, case.factors[factor])
+                band, true_density = fitted.given(factor, True), normalized(true_curve, case.factors[factor])
                 given.append(_held(band.low, true_density, band.high))
                 variation.append(0.5 * np.abs(band.mean - true_density).mean())
         by_repeat = np.array(curves).reshape(repeats, -1).mean(axis=1)
@@ -75,7 +75,7 @@ def _truth(found: Measurements, repeats: int, config: SurfaceConfig, cases: tupl
 
 
 def verdicts(found: Measurements, sizes: Sizes) -> None:
-    """How often each factor is said to matter, where the last one does nothing."""
+    """Count how often each factor matters, if the last one has no effect."""
     case = KNOWN_SURFACES[1]
     counts = {(factor.name, verdict): 0 for factor in case.factors for verdict in Verdict}
     for repeat in range(sizes["repeats"]):
@@ -89,7 +89,7 @@ def verdicts(found: Measurements, sizes: Sizes) -> None:
 
 
 def next_batches(found: Measurements, sizes: Sizes) -> None:
-    """How fast the error of the surface falls with suggested episodes, and with random ones, from the same start."""
+    """Compare the error of the surface after suggested and after random episodes, from the same start."""
     for case in (KNOWN_SURFACES[0], *KNOWN_SURFACES[2:5], KNOWN_SURFACES[6]):
         errors = np.empty((2, sizes["repeats"], sizes["batches"] + 1))
         for repeat in range(sizes["repeats"]):
@@ -120,7 +120,7 @@ def next_batches(found: Measurements, sizes: Sizes) -> None:
 
 
 def neural(found: Measurements, sizes: Sizes) -> None:
-    """Time and total variation of neural posteriors, beside the surface's on the same rows."""
+    """Measure the time and error of neural posteriors, compared with the surface on the same rows."""
     for case in (KNOWN_SURFACES[0], KNOWN_SURFACES[3], KNOWN_SURFACES[4]):
         variation: dict[str, list[float]] = {}
         for repeat in range(sizes["repeats"]):
@@ -128,7 +128,7 @@ def neural(found: Measurements, sizes: Sizes) -> None:
             with found.stage(f"{case.name}: surface"):
                 fitted = fit(rows)
             for factor in range(len(case.factors)):
-                true = normalised(_true_curve(case, factor), case.factors[factor])
+                true = normalized(_true_curve(case, factor), case.factors[factor])
                 error = 0.5 * np.abs(fitted.given(factor, True).mean - true).mean()
                 variation.setdefault("surface", []).append(float(error))
             if find_spec("sbi") is None:

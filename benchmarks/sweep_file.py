@@ -1,4 +1,4 @@
-"""A sweep as Arena writes it, in an environment whose truth is known: how often the analysis of it holds the truth.
+"""Measure the coverage of the analysis of a sweep in Arena's format, in an environment with a known truth.
 
 150 jobs, one for each of 50 values of light and three objects, of two episodes each. With seeds of their own, and with
 one seed that every job gives, where 300 episodes repeat two draws; these are analyzed as they are, and blindly.
@@ -32,7 +32,7 @@ FIRST_SEED = 1000
 
 
 def chance_of(light: float, object: str) -> float:
-    """Return the true chance of success."""
+    """Return the true probability of success."""
     best, width = BEST[object]
     return 0.1 + 0.8 * math.exp(-(((light - best) / width) ** 2))
 
@@ -41,7 +41,7 @@ MEAN = float(np.mean([chance_of(light, name) for light in np.linspace(0.0, 2000.
 
 
 class LitTable(gymnasium.Env[Any, Any]):
-    """Succeeds with a chance that light and object decide; the draw is the seed's."""
+    """Succeeds with a probability that depends on light and object; the seed decides the draw."""
 
     metadata = {"render_modes": []}  # noqa: RUF012
     observation_space = spaces.Box(0.0, 1.0, (1,), np.float32)
@@ -77,7 +77,7 @@ def write_sweep(path: Path, seed: int | None = None, file_seed: int | None = Non
 
 
 def sweep_rows(path: Path) -> list[dict[str, Any]]:
-    """Run the episodes of a sweep file, each with the seed that its ledger has, without run folders."""
+    """Run the episodes of a sweep file with the seeds of its ledger, without run folders."""
     rows = []
     for job in read_jobs(path).jobs:
         env = LitTable(**job.arguments)
@@ -90,7 +90,7 @@ def sweep_rows(path: Path) -> list[dict[str, Any]]:
 
 
 def held(rows: Rows) -> tuple[float, bool]:
-    """Return which share of the true curve of light its 90% band holds, and whether the band of the mean holds it."""
+    """Return the share of the true curve of light in its 90% band, and whether the band of the mean covers it."""
     surface = fit(rows, SurfaceConfig())
     band, rate = surface.marginal(0), surface.rate()
     true = np.mean([[chance_of(2000.0 * unit, name) for unit in surface.grid(0)] for name in OBJECTS], axis=0)
@@ -98,7 +98,7 @@ def held(rows: Rows) -> tuple[float, bool]:
 
 
 def sweep_files(found: Measurements, sizes: Sizes) -> None:
-    """Coverage of the curve of light and of the mean, in sweeps that differ in their seed."""
+    """Measure the coverage of the curve of light and of the mean, over sweeps with different seeds."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "sweep.json"
         for name in ("own seeds", "one seed", "one seed, taken as independent"):

@@ -1,4 +1,4 @@
-"""The validity of the exams: what must fail fails, what must pass passes.
+"""The validity of the exams: policies that must fail fail, policies that must pass pass.
 
     python -m benchmarks.validity --seed 123 --count 40
 
@@ -41,11 +41,11 @@ POLICIES = (
     "expert:log",
 )
 LEVEL = 0.95
-Values = Mapping[str, Mapping[str, list[float]]]  # of each figure of each class, one value per episode
+Values = Mapping[str, Mapping[str, list[float]]]  # by class and figure, one value per episode
 
 
 def take_exams(pack: Path, policy: str) -> Values:
-    """Return what a policy's episodes gave, one for each scenario of a pack: figures by class."""
+    """Return the figures by class of a policy's episodes, one for each scenario of a pack."""
     config = next(s for s in read_sections("behaviors", overrides=[f"scenarios={pack}"]) if not s.is_template).config
     task = replace(task_of("exams", pack, policy_ref(policy), config), trace_figures=(exam_figures,))
     with Pack(pack) as opened:
@@ -87,7 +87,7 @@ def _cell(values: Sequence[float]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Generate, drive, print."""
+    """Generate scenarios, run the policies and print the results."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.validity", description="The validity of the exams.")
     parser.add_argument("--seed", type=int, default=123, help="of the scenarios")
     parser.add_argument("--count", type=int, default=40, help="scenarios of each class")

@@ -1,4 +1,4 @@
-"""Films of traces: how fast they are drawn and encoded, and how much memory that takes."""
+"""Videos of traces: the speed of drawing and encoding, and the memory that it takes."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from roadworthy.evaluation.task import Task
 from roadworthy.policy.protocol import Batch, PolicyInfo
 from roadworthy.record import EpisodeResult
 from roadworthy.render.config import VIEWS
-from roadworthy.render.film import Sight, shoot
-from roadworthy.render.reenact import Reenactment, light_states
-from roadworthy.render.tally import telling_agent
+from roadworthy.render.counts import agent_to_follow
+from roadworthy.render.episode_video import ObservationFrames, write_videos
+from roadworthy.render.resimulate import Resimulation, light_states
 from roadworthy.render.video import Mp4Writer
-from roadworthy.render.views import Story
+from roadworthy.render.views import EpisodeScene
 from roadworthy.scenario.generate.scenarios import generate_scenario
 from roadworthy.scenario.pack import Pack, PackWriter
 from roadworthy.sim.config import AtGoal, EpisodeConfig, GoalConfig, Mode, OpenConfig, SimConfig
@@ -34,7 +34,7 @@ SMALL = (320, 180)
 
 
 class _Cruise:
-    """Keeps going straight on, at a speed that grows slowly."""
+    """Drives straight ahead with slowly increasing speed."""
 
     def start(self, info: PolicyInfo) -> None:
         assert info.env is not None
@@ -45,16 +45,25 @@ class _Cruise:
 
 
 def speed(found: Measurements, sizes: Sizes) -> None:
-    """Frames per second of one core's time at 1080p, drawn and encoded, for each view."""
+    """Measure frames per second on one core at 1080p, drawn and encoded, for each view."""
     with tempfile.TemporaryDirectory() as folder:
         scene = _Scene(Path(folder), sizes["steps"])
         rates: dict[str, list[float]] = {view: [] for view in VIEWS}
-        shoot(scene.story, {view: Path(folder) / f"{view}.mp4" for view in VIEWS}, 2, FULL_HD, 1.0, scene.sight())
+        write_videos(
+            scene.scene,
+            {view: Path(folder) / f"{view}.mp4" for view in VIEWS},
+            2,
+            FULL_HD,
+            1.0,
+            scene.observation_frames(),
+        )
         for _ in range(sizes["repeats"]):
             for view in VIEWS:
                 began = time.process_time()
                 with found.stage(view):
-                    (video,) = shoot(scene.story, {view: Path(folder) / "film.mp4"}, 10**6, FULL_HD, 1.0, scene.sight())
+                    (video,) = write_videos(
+                        scene.scene, {view: Path(folder) / "film.mp4"}, 10**6, FULL_HD, 1.0, scene.observation_frames()
+                    )
                 rates[view].append(video.frames / (time.process_time() - began))
         for name, each in rates.items():
             found.figures[f"{name}: frames a second"] = round(statistics.median(each), 1)
@@ -62,16 +71,16 @@ def speed(found: Measurements, sizes: Sizes) -> None:
 
 
 def memory(found: Measurements, sizes: Sizes) -> None:
-    """What is resident while many long films are made: one after another, and all at once."""
+    """Measure the resident memory while many long videos are written, sequentially and all at once."""
     with tempfile.TemporaryDirectory() as folder:
         scene, resident = _Scene(Path(folder), sizes["steps"]), []
         rounds = -(-sizes["videos"] // len(VIEWS))
         with found.stage("one after another"):
             for number in range(rounds):
                 paths = {view: Path(folder) / f"{number}_{view}.mp4" for view in VIEWS}
-                shoot(scene.story, paths, 10**6, SMALL, 1.0, scene.sight())
+                write_videos(scene.scene, paths, 10**6, SMALL, 1.0, scene.observation_frames())
                 resident.append(resident_bytes() or 0)
-        found.figures["frames of each"] = scene.story.trace.frame_count
+        found.figures["frames of each"] = scene.scene.trace.frame_count
         found.figures["MB after the first films"] = round(resident[0] / 1e6, 1)
         found.figures["MB after the last"] = round(resident[-1] / 1e6, 1)
         found.figures["MB at most"] = round(max(resident) / 1e6, 1)
@@ -90,7 +99,7 @@ def memory(found: Measurements, sizes: Sizes) -> None:
 
 
 class _Scene:
-    """An episode in a town, long enough to be filmed for a while."""
+    """A long episode in a town."""
 
     def __init__(self, folder: Path, steps: int) -> None:
         with PackWriter(folder / "town.pack") as writer:
@@ -108,11 +117,11 @@ class _Scene:
         carry_out(task, task.make_env(threads=1), one_by_one([self._owed]), results.append)
         trace = results[0].trace
         assert trace is not None
-        self._reenactment = Reenactment(pack, config)
-        lights = light_states(pack[0], 0, self._owed.seed, trace, config, self._reenactment)
-        self.story = Story(trace, pack[0], lights, telling_agent(trace), config.goal.radius_m, "a benchmark")
+        self._resimulation = Resimulation(pack, config)
+        lights = light_states(pack[0], 0, self._owed.seed, trace, config, self._resimulation)
+        self.scene = EpisodeScene(trace, pack[0], lights, agent_to_follow(trace), config.goal.radius_m, "a benchmark")
 
-    def sight(self) -> Sight:
-        """What was seen, from the first frame on."""
-        seen: Iterator[Any] = self._reenactment.observations(self.story.trace, 0, self._owed.seed)
-        return Sight(self._reenactment.layout, seen)
+    def observation_frames(self) -> ObservationFrames:
+        """Return the observations from the first frame."""
+        seen: Iterator[Any] = self._resimulation.observations(self.scene.trace, 0, self._owed.seed)
+        return ObservationFrames(self._resimulation.layout, seen)

@@ -1,4 +1,4 @@
-"""Draws docs/pictures/behaviors: each behavior class at the exam's start, at its event and in the end.
+"""Draw docs/pictures/behaviors: each behavior class at the exam's start, at its event and at its end.
 
     python -m tools.behavior_pictures [FOLDER]
 
@@ -32,7 +32,7 @@ FOLDER = Path(__file__).parents[1] / "docs" / "pictures" / "behaviors"
 
 
 def event(behavior: str, situation: Situation) -> int:
-    """Return the frame that shows what the class is named after."""
+    """Return the frame that shows the event after which the class is named."""
     recorded, frames = situation.recorded, len(situation.recorded.car)
     if behavior == "hard_stop":
         leader = recorded.others[braking_leader(situation)]

@@ -1,4 +1,4 @@
-"""Sees to it that MuJoCo can draw: installs what is missing where it may, and says what to install where it may not."""
+"""Make sure that MuJoCo can render: install missing packages as root, otherwise say what to install."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from roadworthy.robot.graphics import INSTALL, Renderer
 
 
 def main() -> int:
-    """Draw one picture; if that fails, install Debian's packages as root, and try again."""
+    """Render one picture; on failure, install Debian packages as root and try again."""
     fault = _fault()
     if fault is None:
         return 0
@@ -26,7 +26,7 @@ def main() -> int:
         if subprocess.run(command, env=environment, check=False).returncode:
             print(f"{' '.join(command)} failed; install these packages by hand: {INSTALL}", file=sys.stderr)
             return 1
-    # Libraries that were not there when this process looked for them are found by a fresh one.
+    # Only a new process finds libraries that were missing when this process looked for them.
     fault = None if subprocess.run([sys.executable, __file__, "--check"], check=False).returncode == 0 else fault
     if fault is not None:
         print(fault, file=sys.stderr)

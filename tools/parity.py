@@ -1,4 +1,4 @@
-"""Whether the simulator does the same on both devices: `python -m tools.parity PACK` on a machine with a GPU.
+"""Compare the simulator on both devices: `python -m tools.parity PACK` on a machine with a GPU.
 
 From the CPU's state, one step on each device has to give floats equal to 1e-5 (relative, or absolute below 1) and the
 same flags. Rows that differ are counted, since a quantity may lie within rounding of its threshold; more than one in
@@ -36,7 +36,7 @@ _DISTURBED = DisturbConfig(clean=False, blind_rate=0.2, phantom_brake_rate=0.2, 
 
 
 def cases(trials: int, steps: int, agents: int, observe: ObserveConfig) -> dict[str, SimConfig]:
-    """What is compared: recorded and open worlds, with and without reactive traffic and disturbances."""
+    """Return the cases: recorded and open worlds, with and without reactive traffic and disturbances."""
     episode = EpisodeConfig(trials=trials, trial_steps=steps)
     recorded = SimConfig(init_steps=10, episode=episode, control=ControlConfig(rows=agents), observe=observe)
     opened = SimConfig(mode=Mode.OPEN, episode=episode, open=OpenConfig(agents=agents, traffic=agents), observe=observe)
@@ -50,34 +50,34 @@ def cases(trials: int, steps: int, agents: int, observe: ObserveConfig) -> dict[
 
 @dataclass
 class Parity:
-    """What comparing two envs has shown."""
+    """The result of the comparison of two envs."""
 
     steps: int = 0
     rows: int = 0
-    worst: float = 0.0  # the largest difference of a float, relative, or absolute below 1
-    differing_rows: int = 0  # rows with a float beyond the tolerance
+    worst: float = 0.0  # the largest difference of a float, relative above 1, absolute below 1
+    differing_rows: int = 0  # rows with a float outside of the tolerance
     differing_flags: int = 0
 
     @property
     def share(self) -> float:
-        """The share of rows in which anything differs."""
+        """The share of rows with any difference."""
         return (self.differing_rows + self.differing_flags) / max(self.rows, 1)
 
 
 def host(array: Any) -> NDArray[Any]:
-    """A copy on the host."""
+    """Return a copy on the host."""
     return np.array(array if isinstance(array, np.ndarray) else array.cpu().numpy())
 
 
 def random_actions(env: DriveEnv, count: int, seed: int) -> NDArray[np.float32]:
-    """(count, rows, 2) any choices, the same for all steps of a row for a while, so that agents get somewhere."""
+    """Return random actions, (count, rows, 2), each repeated for some steps so that agents move."""
     assert env.action_choices is not None
     drawn = np.random.default_rng(seed).integers(0, env.action_choices, (count // 5 + 1, env.row_count, 2))
     return np.repeat(drawn, 5, axis=0)[:count].astype(np.float32)
 
 
 def step_by_step(cpu: DriveEnv, gpu: DriveEnv, steps: int) -> Parity:
-    """Every step on both devices from the CPU's state."""
+    """Run every step on both devices from the CPU's state."""
     found = Parity()
     cpu.reset(seed=5)
     gpu.reset(seed=5)
@@ -104,7 +104,7 @@ def _compare(cpu: DriveEnv, gpu: DriveEnv, found: Parity) -> None:
 
 
 def apart(cpu: DriveEnv, gpu: DriveEnv, steps: int) -> dict[str, float]:
-    """How far agents are from where they are on the other device when both run by themselves: metres."""
+    """Return the distances of agents between both devices in m, if both run independently."""
     cpu.reset(seed=5)
     gpu.reset(seed=5)
     for actions in random_actions(cpu, steps, 7):
@@ -116,7 +116,7 @@ def apart(cpu: DriveEnv, gpu: DriveEnv, steps: int) -> dict[str, float]:
 
 
 def are_trials_equal(env: DriveEnv, steps: int, trials: int) -> bool:
-    """Whether every observation of every trial equals that of the first, bit for bit, under equal actions."""
+    """Return whether the observations of all trials are bit-identical under equal actions."""
     actions, seen = random_actions(env, steps, 3), []
     start = host(env.reset(seed=9))
     for _ in range(trials):
@@ -124,12 +124,12 @@ def are_trials_equal(env: DriveEnv, steps: int, trials: int) -> bool:
         for one in actions:
             env.step(one)
             trial.append(host(env.observations))
-        seen.append(np.stack(trial[:-1]))  # what follows the last step is the start of the next trial, or episode
+        seen.append(np.stack(trial[:-1]))  # the last observation belongs to the next trial or episode
     return all(np.array_equal(seen[0], other) for other in seen[1:])
 
 
 def are_slots_equal(alone: DriveEnv, among_others: DriveEnv, slot: int, steps: int) -> bool:
-    """Whether an episode is the same by itself and in a slot among others, bit for bit."""
+    """Return whether an episode is bit-identical alone and in a slot among others."""
     rows = slice(slot * among_others.rows_per_world, (slot + 1) * among_others.rows_per_world)
     for env, world in ((alone, 0), (among_others, slot)):
         env.reset(seed=1)
@@ -145,7 +145,7 @@ def are_slots_equal(alone: DriveEnv, among_others: DriveEnv, slot: int, steps: i
 
 
 def main() -> None:
-    """Compare all cases along whole episodes, print a line for each and end with 1 if any is not the same."""
+    """Compare all cases over whole episodes, print a line for each, and exit with 1 if any differs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pack")
     parser.add_argument("--worlds", type=int, default=16)

@@ -1,4 +1,4 @@
-"""List the rows of docs/requirements.md with the tests that hold them, and the rows that no test holds."""
+"""List the rows of docs/requirements.md with their tests, and the rows without a test."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _NAME = re.compile(r"\b[A-Z]+-\d+\b")
 
 @dataclass(frozen=True)
 class Row:
-    """One promise: its name, such as SCEN-2, and the first line of its text."""
+    """One requirement: its name, such as SCEN-2, and the first line of its text."""
 
     name: str
     text: str
 
 
 def read_rows(requirements: Path) -> list[Row]:
-    """The numbered rows of every section, in order."""
+    """Return the numbered rows of every section, in order."""
     rows, section = [], ""
     for line in requirements.read_text(encoding="utf-8").splitlines():
         if match := _SECTION.match(line):
@@ -36,7 +36,7 @@ def read_rows(requirements: Path) -> list[Row]:
 
 
 def find_tests(folder: Path) -> dict[str, list[str]]:
-    """The tests of each row that is named by a mark or in a docstring: `tests/test_rows.py::test_...`."""
+    """Return the tests of each row that a mark or a docstring names, as `tests/test_rows.py::test_...`."""
     found: dict[str, list[str]] = {}
     for path in sorted(folder.rglob("test_*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
@@ -47,7 +47,7 @@ def find_tests(folder: Path) -> dict[str, list[str]]:
 
 
 def _named_rows(tree: ast.Module) -> Iterator[tuple[str, list[str]]]:
-    """Each test function with the rows that it, its class or its module is marked with or speaks of."""
+    """Yield each test function with the rows that it, its class or its module names in marks or docstrings."""
     of_module = marked_rows(*(node for node in tree.body if isinstance(node, ast.Assign))) + _spoken_of(tree)
     classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
     scopes = [(tree.body, of_module)]
@@ -63,7 +63,7 @@ def _spoken_of(node: ast.Module | ast.ClassDef | ast.FunctionDef) -> list[str]:
 
 
 def marked_rows(*trees: ast.AST) -> list[str]:
-    """The arguments of every `pytest.mark.row(...)` in some syntax trees."""
+    """Return the arguments of every `pytest.mark.row(...)` in some syntax trees."""
     calls = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)]
     return [
         str(argument.value)
@@ -75,7 +75,7 @@ def marked_rows(*trees: ast.AST) -> list[str]:
 
 
 def main() -> int:
-    """Print every row with its tests, then how many rows have some."""
+    """Print every row with its tests, then the number of rows with tests."""
     rows = read_rows(ROOT / "docs" / "requirements.md")
     tests = find_tests(ROOT / "tests")
     held = [row for row in rows if row.name in tests]

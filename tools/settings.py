@@ -1,4 +1,4 @@
-"""Writes the tables of settings into the docs, from the configs' own comments: `python -m tools.settings`."""
+"""Write the tables of settings into the docs, from the comments in the configs: `python -m tools.settings`."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ _UNSET = object()
 
 @dataclass(frozen=True)
 class Document:
-    """A file of the docs, whose heading `Every setting` has the table of a config."""
+    """A file of the docs with the table of a config under the heading `Every setting`."""
 
     name: str
     config: type
     elsewhere: Mapping[str, str] = field(default_factory=dict)
-    # Sections that another document tells of: the line that stands for each, or nothing.
+    # Sections that another document describes, with the line that replaces each, or an empty string.
 
     @property
     def path(self) -> Path:
         return DOCS / self.name
 
     def table(self) -> str:
-        """One line per setting: its dotted key, default and meaning."""
+        """Return the table with a row per setting: dotted key, default and meaning."""
         lines = ["| setting | default | meaning |", "|---|---|---|", *_lines(self.config, _UNSET, "", self.elsewhere)]
         return "\n".join(lines) + "\n"
 
     def written(self) -> str:
-        """The whole file with the table as it should be."""
+        """Return the content of the file with the current table."""
         text = self.path.read_text(encoding="utf-8")
         found = _TABLE.search(text)
         if found is None:
@@ -58,7 +58,7 @@ EVALUATION = Document(
 
 
 def _lines(cls: Any, base: Any, prefix: str, elsewhere: Mapping[str, str]) -> list[str]:
-    """base: what an outer config has for this one by default, where there is such a thing."""
+    """Return the rows of a config; base: its default in the outer config, if there is one."""
     notes, hints = _notes(cls), get_type_hints(cls)
     lines: list[str] = []
     for one in fields(cls):
@@ -74,13 +74,13 @@ def _lines(cls: Any, base: Any, prefix: str, elsewhere: Mapping[str, str]) -> li
 
 
 def _section(hint: Any) -> Any:
-    """The config that a field is, or may be; None for a plain value."""
+    """Return the config class of a field, also if it is optional; None for a plain value."""
     of_union = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
     return next((kind for kind in of_union if is_dataclass(kind)), None)
 
 
 def _notes(cls: type) -> dict[str, str]:
-    """The comment under each field."""
+    """Return the comment below each field."""
     found = re.findall(r"^    (\w+): [^\n]*\n((?:    # [^\n]*\n)+)", inspect.getsource(cls), re.M)
     return {name: " ".join(line.strip("# ").strip() for line in note.splitlines()) for name, note in found}
 
@@ -90,7 +90,7 @@ def _default(one: Field[Any]) -> Any:
 
 
 def _shown(value: Any) -> str:
-    """A default as a config file would have it."""
+    """Return a default as in a config file."""
     if value is MISSING:
         return "(required)"
     if value is None or value in ((), {}):
@@ -103,7 +103,7 @@ def _shown(value: Any) -> str:
 
 
 def _choices(value: Any, note: str) -> str:
-    """The words that a choice is made among, unless the note has them."""
+    """Return the allowed words of a choice, unless the note lists them."""
     words = [str(member.value) for member in type(value)] if isinstance(value, Enum) else []
     return f" One of: {', '.join(words)}." if not all(word in note for word in words) else ""
 

@@ -1,4 +1,4 @@
-"""How the package's plots look, and a figure as a file. Matplotlib is imported when something is drawn."""
+"""The style of plots, and figures as files. Matplotlib is imported when something is drawn."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ STYLE: dict[str, Any] = {
 DOTS_PER_INCH = 120
 
 
-# File endings of figures, and what a file of each would otherwise say of the software and the time it was written at.
+# Suffixes of figure files, and the metadata to remove: names of software and times.
 _METADATA: dict[str, dict[str, None]] = {
     ".png": {"Software": None},
     ".pdf": {"Creator": None, "Producer": None, "CreationDate": None},
@@ -40,12 +40,12 @@ FIGURE_SUFFIXES = tuple(_METADATA)
 
 
 def png(draw: Callable[[Figure], None], inches: tuple[float, float]) -> bytes:
-    """Draw a figure of this size in the package's style, without any display, as a PNG file."""
+    """Draw a figure of this size in the package's style, without a display, as a PNG file."""
     return figure_file(draw, inches, ".png")
 
 
 def figure_file(draw: Callable[[Figure], None], inches: tuple[float, float], suffix: str) -> bytes:
-    """Draw a figure as the bytes of a file with this ending, one of `FIGURE_SUFFIXES`."""
+    """Draw a figure as the bytes of a file with this suffix, one of `FIGURE_SUFFIXES`."""
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -55,6 +55,6 @@ def figure_file(draw: Callable[[Figure], None], inches: tuple[float, float], suf
         FigureCanvasAgg(figure)
         draw(figure)
         target = BytesIO()
-        # Without the name of the software in it, the same data give the same bytes under any version number.
+        # Without the name of the software, the same data give the same bytes with any version.
         figure.savefig(target, format=suffix.removeprefix("."), metadata=_METADATA[suffix])
     return target.getvalue()

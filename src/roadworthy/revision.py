@@ -1,4 +1,4 @@
-"""Which revision of the code runs: for checkpoints and records."""
+"""The revision of the running code, for checkpoints and records."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 @cache
 def revision() -> dict[str, Any]:
-    """The commit of the working tree that the package lies in and whether it was changed; None where there is none."""
+    """Return the commit of the package's working tree and whether it has changes; None if there is no commit."""
     folder = Path(__file__).parent
     commit = _git(folder, "rev-parse", "HEAD")
     if commit is None or _git(folder, "ls-files", "--error-unmatch", __file__) is None:

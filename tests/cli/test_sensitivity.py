@@ -42,7 +42,7 @@ def test_a_run_becomes_a_report(folder: Path, capsys: Captured) -> None:
     output = capsys.readouterr()
     assert "left out: e0: factor 'light' is missing" in output.err
     assert "what decides success: 149 rows, 1 left out" in output.out
-    assert "light matters: the chance of success goes from" in output.out
+    assert "light matters: the probability of success goes from" in output.out
     assert (folder / "r.html").is_file()
 
 

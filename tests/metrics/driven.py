@@ -1,4 +1,4 @@
-"""Runs of made-up egos, for tests of figures."""
+"""Runs of invented egos, for tests of figures."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def episode(
     tags: Sequence[str] = (),
     **changes: Any,
 ) -> EpisodeResult:
-    """An episode in which each ego has these figures in each of its trials, its own being those of the first."""
+    """Return an episode in which each ego has these figures in each trial; its own are those of the first trial."""
     name = f"{scenario}-r{replicate}"
     values = {"status": "completed", "outcomes": {"failed_spawns": 1.0}, "tags": tuple(tags), **changes}
     trial_count = len(egos[0]) if egos else 0
@@ -34,7 +34,12 @@ def episode(
 
 
 def metrics_of(root: Path, results: Sequence[EpisodeResult], owed: Sequence[EpisodeResult] = ()) -> dict[str, Any]:
-    """What metrics.json holds of a run of these episodes."""
+    """Return the content of metrics.json for a run of these episodes; those in `owed` are still missing."""
+    return driving_metrics(run_of(root, results, owed))
+
+
+def run_of(root: Path, results: Sequence[EpisodeResult], owed: Sequence[EpisodeResult] = ()) -> Run:
+    """Return an interrupted run of these episodes."""
     rows = [result.episode for result in (*results, *owed)]
     names = [(row.episode_id, row.scenario_id) for row in rows]
     columns = [pa.array([name[place] for name in names], pa.string()) for place in range(2)]
@@ -42,11 +47,11 @@ def metrics_of(root: Path, results: Sequence[EpisodeResult], owed: Sequence[Epis
     with RunWriter.start(root, "town", "random", {"config": {}, "checkpoint": None}, ledger) as writer:
         for result in results:
             writer.append(result)
-        return driving_metrics(Run(writer.folder))
+        return Run(writer.folder)
 
 
 def by_name(metrics: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Figures by their names, which are all different."""
+    """Return figures by name; all names must differ."""
     names = [figure["name"] for figure in metrics["figures"]]
     assert len(names) == len(set(names))
     return {figure["name"]: figure for figure in metrics["figures"]}

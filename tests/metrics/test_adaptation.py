@@ -1,4 +1,4 @@
-"""Figures of several trials: each trial's own, and the gain over the first, in pairs."""
+"""Figures of several trials: the score of each, and the paired gain over the first."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.metrics.driven import by_name, episode, metrics_of
 
 
 def learners(count: int, egos: int = 2, trials: int = 3) -> list[EpisodeResult]:
-    """Egos of which one in five does better from the second trial on, and none worse."""
+    """Return egos of which one in five improves from the second trial, and none gets worse."""
     rng = np.random.default_rng(4)
     rows = []
     for number in range(count):

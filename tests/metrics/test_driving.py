@@ -1,4 +1,4 @@
-"""Figures of driving: what they count, what they are divided by, and what is left out."""
+"""Figures of driving: numerators, denominators, and exclusions."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_what_happens_per_kilometre_is_a_sum_over_a_sum(tmp_path: Path) -> None:
 
 @pytest.mark.row("CL-1")
 def test_at_fault_collisions_are_counted_beside_all_of_them(tmp_path: Path) -> None:
-    """Three egos, 2 km: one at fault for two tracks in three contacts, one hit by others, one that touches nobody."""
+    """Three egos, 2 km: one at fault for two tracks in three contacts, one hit by others, one without contact."""
     egos = [
         ego(0.0, 500.0, collisions=3.0, at_fault_collisions=2.0),
         ego(1.0, 500.0, collisions=1.0),
@@ -87,7 +87,7 @@ def test_at_fault_collisions_are_counted_beside_all_of_them(tmp_path: Path) -> N
     assert found["score"]["version"] == found["score_per_scenario"]["version"] == 2
 
 
-def test_runs_of_earlier_versions_have_no_data_on_who_was_at_fault(tmp_path: Path) -> None:
+def test_runs_of_earlier_versions_have_no_fault(tmp_path: Path) -> None:
     rows = ego(collisions=1.0)
     before = [{name: value for name, value in rows[0].items() if name != "at_fault_collisions"}]
     found = by_name(metrics_of(tmp_path, [episode("a", [before])]))
@@ -199,12 +199,12 @@ def test_egos_that_start_at_their_goal_are_counted_and_are_in_no_figure_of_succe
 
 
 @pytest.mark.row("CL-4")
-def test_a_run_in_which_nobody_looked_where_egos_start_counts_no_free_successes(tmp_path: Path) -> None:
+def test_a_run_that_did_not_record_starts_counts_no_free_successes(tmp_path: Path) -> None:
     assert metrics_of(tmp_path, [episode("a", [ego()])])["num_free_successes"] is None
 
 
 @pytest.mark.row("EVAL-7")
-def test_what_is_not_known_of_an_ego_adds_no_distance_to_what_it_is_counted_per(tmp_path: Path) -> None:
+def test_unknown_figures_add_no_distance_to_the_denominator(tmp_path: Path) -> None:
     walker = ego(1.0, 500.0, departures=None)
     car = ego(0.0, 1000.0, departures=2.0)
     found = by_name(metrics_of(tmp_path, [episode("a", [walker]), episode("b", [car])]))

@@ -1,4 +1,4 @@
-"""Exams judged from traces: the recording passes, faults fail, and what is no exam has no value."""
+"""Exams judged from traces: the recording passes, faults fail, and other trials have no value."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from roadworthy.metrics.exams import CONDITIONS, EVENTS, EXAM_METRICS, PASSED, PREFIX, exam_figures
-from roadworthy.record.traces import Trace
+from roadworthy.record.traces import Trace, TraceEvent
 from roadworthy.scenario.detect import BEHAVIORS
 from roadworthy.scenario.exams import EXAMS, conditions, situation_of
 from roadworthy.scenario.schema import Scenario
@@ -63,7 +63,7 @@ def traced(scenario: Scenario, own: Doubles | None = None, **changes: Any) -> Tr
         "goal_counts": np.ones(count, np.int32),
     }
     trace = Trace(**(values | changes))
-    assert trace.fault() is None
+    assert trace.inconsistency() is None
     return trace
 
 
@@ -98,8 +98,13 @@ def test_the_events_of_others_are_not_the_ego_s() -> None:
 
 
 def test_event_bits_are_those_of_the_simulator() -> None:
-    bits = (state.EVENT_OFF_ROAD, state.EVENT_RED_LIGHT, state.EVENT_STOP_SIGN)
-    assert tuple(EVENTS.values()) == bits
+    bits = {name.removeprefix("EVENT_"): bit for name, bit in vars(state).items() if name.startswith("EVENT_")}
+    bits["CENTERED"] = bits.pop("CENTRED", bits.get("CENTERED"))
+    assert {event.name: event.value for event in TraceEvent} == bits
+
+
+def test_events_decide_the_conditions_that_are_named_after_them() -> None:
+    assert EVENTS == {"stays_on_road": 4, "no_red_light": 8, "no_stop_sign": 16}
 
 
 def cut_short(trace: Trace, frames: int) -> Trace:
@@ -125,7 +130,7 @@ def test_an_episode_that_is_cut_short_has_no_value_unless_something_went_wrong()
         {"sdc": 1},
     ],
 )
-def test_what_is_no_exam_has_no_value(other: dict[str, Any]) -> None:
+def test_without_an_exam_there_is_no_value(other: dict[str, Any]) -> None:
     scenario = hard_stop()
     assert math.isnan(exam_figures(traced(scenario), replace(scenario, **other), 0, 0)[PASSED])
 

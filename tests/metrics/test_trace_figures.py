@@ -1,4 +1,4 @@
-"""Figures from traces: which row gets which value."""
+"""Figures from traces: the values of rows."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def test_egos_that_started_again_within_a_trial_get_none() -> None:
     assert after.episode.outcomes["passed"] == 1.0
 
 
-def test_rows_with_and_without_a_figure_are_equal_to_what_is_read_back() -> None:
-    """What one row lacks, a file gives back as no data."""
+def test_rows_with_and_without_a_figure_survive_a_round_trip() -> None:
+    """A figure that a row lacks is read back as no data."""
     rows = result(trial(0, 0), trial(0, 0, attempt=1), trial(1, 0))
     after = with_trace_figures(rows, None, None, [lambda *_: {"passed": 1.0}])  # type: ignore[arg-type]
     assert are_rows_equal(decode_line(line_values(after)), after)

@@ -1,4 +1,4 @@
-"""Episodes that nobody drove, for tests of records."""
+"""Invented episodes for tests of records."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HEADER: dict[str, Any] = {"config": {"episodes": 6, "env": {"dt": 0.1}}, "checkp
 
 
 def ledger(count: int = 6, replicates: int = 1) -> pa.Table:
-    """So many scenarios, each some times."""
+    """Return a ledger with this number of scenarios and replicates."""
     rows = [
         {
             "episode_id": f"town-{number}-r{replicate}",
@@ -33,7 +33,7 @@ def ledger(count: int = 6, replicates: int = 1) -> pa.Table:
 
 
 def ids(table: pa.Table) -> list[str]:
-    """The episodes that a ledger owes."""
+    """Return the episodes of a ledger."""
     return list(table["episode_id"].to_pylist())
 
 
@@ -44,7 +44,7 @@ def result(
     has_trace: bool = True,
     **changes: Any,
 ) -> EpisodeResult:
-    """An episode of as many egos as there are scores, each the same in all trials."""
+    """Return an episode with one ego per score, the same in all trials."""
     scenario_id, _, replicate = episode_id.rpartition("-r")
     number = int(scenario_id.rpartition("-")[2])
     values = {
@@ -79,7 +79,7 @@ def result(
 
 
 def trace(episode_id: str, seed: int = 0, frames: int = 9, agents: int = 3, is_discrete: bool = True) -> Trace:
-    """Motion at random, in two trials, with whatever a float32 can be."""
+    """Return random motion in two trials, with arbitrary float32 values."""
     rng = np.random.default_rng(seed)
 
     def floats() -> np.ndarray[Any, np.dtype[np.float32]]:

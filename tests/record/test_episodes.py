@@ -1,4 +1,4 @@
-"""Rows: one line per episode, exact, null where there is no data, and kept whole across versions."""
+"""Rows: one line per episode, exact, null for no data, and complete across versions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def decoded(line: bytes) -> EpisodeResult:
 
 
 @pytest.mark.row("REC-2")
-def test_a_row_comes_back_as_it_was() -> None:
+def test_a_row_survives_a_round_trip() -> None:
     before = replace(result("town-3-r1", scores=(1.0, 0.0, None), trials=2), trace=None)
     outcomes = {"score": 1.0, "comfort": None}  # NaN is no data
     assert there_and_back(before) == replace(before, episode=replace(before.episode, outcomes=outcomes))
@@ -43,7 +43,7 @@ def test_figures_and_seeds_are_exact(value: float, seed: int) -> None:
 
 
 def test_a_figure_that_is_not_finite_is_named() -> None:
-    with pytest.raises(UsageError, match=r"'town-3-r1' has agent_rows\.figures\.score = inf; expected a finite number"):
+    with pytest.raises(UsageError, match=r"'town-3-r1' has agent_rows\.figures\.score = inf; expected finite numbers"):
         encode_line(line_values(result("town-3-r1", scores=(float("inf"),), outcomes={})))
     with pytest.raises(UsageError, match=r"has outcomes\.return = -inf"):
         encode_line(line_values(result("town-3-r1", outcomes={"return": -float("inf")})))
@@ -77,5 +77,5 @@ def test_a_field_of_a_later_minor_version_is_kept() -> None:
 @pytest.mark.row("REC-1")
 def test_a_line_of_a_newer_major_version_is_refused_by_its_number() -> None:
     line = json.loads(encode_line(line_values(result("town-3-r1")))) | {"schema_version": "2.0"}
-    with pytest.raises(RecordError, match=r"line 4: is of version 2\.0, but this Roadworthy reads up to 1\.x"):
+    with pytest.raises(RecordError, match=r"line 4: has version 2\.0, but this Roadworthy reads up to 1\.x"):
         parse_line(json.dumps(line).encode(), "episodes.jsonl, line 4")

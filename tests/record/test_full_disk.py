@@ -1,4 +1,4 @@
-"""A full disk stops a run with a clear error, and the same command goes on when there is room."""
+"""A full disk stops a run with a clear error, and the same command resumes it when there is space."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ print(json.dumps(told))
 
 
 @pytest.mark.row("REC-3")
-def test_a_full_disk_stops_a_run_and_it_goes_on_when_there_is_room(tmp_path: Path) -> None:
+def test_a_full_disk_stops_a_run_that_resumes_when_there_is_space(tmp_path: Path) -> None:
     if shutil.which("unshare") is None or subprocess.run([*ALONE, "true"], capture_output=True).returncode:
         pytest.skip("a small disk can't be mounted here")
     done = subprocess.run([*ALONE, sys.executable, "-c", FILL, str(tmp_path)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout.splitlines()[-1])
-    assert "can't be written: No space left on device; make room and give the same command again" in told["error"]
+    assert "can't be written: No space left on device; free some space and rerun the command" in told["error"]
     assert told["rounds"] >= 1
     assert told["status"] in ("failed", "interrupted")  # the latter where not even the status could be written
     assert 0 < told["kept"] < 60

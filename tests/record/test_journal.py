@@ -1,4 +1,4 @@
-"""The journal: nothing is lost and nothing is torn, whenever its writer dies."""
+"""The journal: no line is lost or incomplete after a kill at any moment."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def path(tmp_path: Path) -> Path:
 
 @contextmanager
 def no_room_beyond(size: int) -> Iterator[None]:
-    """Files can't grow beyond a size: a write is cut short there, and the next one fails."""
+    """Limit the size of files: a write is truncated there, and the next one fails."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
@@ -43,7 +43,7 @@ def no_room_beyond(size: int) -> Iterator[None]:
 
 
 @pytest.mark.row("REC-3")
-def test_whatever_a_killed_writer_left_of_its_last_line_is_cut_off(path: Path) -> None:
+def test_an_incomplete_last_line_is_truncated(path: Path) -> None:
     whole = path.read_bytes()
     second_end = whole.index(b"\n", whole.index(b"\n") + 1) + 1
     # Killed after so many bytes of the third line, the newline missing at last.
@@ -59,7 +59,7 @@ def test_whatever_a_killed_writer_left_of_its_last_line_is_cut_off(path: Path) -
 
 
 @pytest.mark.row("REC-3")
-def test_a_tail_of_zeros_after_a_power_failure_is_cut_off(path: Path) -> None:
+def test_a_tail_of_zeros_after_a_power_failure_is_truncated(path: Path) -> None:
     whole = path.read_bytes()
     path.write_bytes(whole + bytes(5000))
     journal = Journal(path)
@@ -71,7 +71,7 @@ def test_a_tail_of_zeros_after_a_power_failure_is_cut_off(path: Path) -> None:
 def test_damage_before_sound_lines_is_an_error_that_names_the_line(path: Path) -> None:
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([lines[0], b"{torn\n", lines[2]]))
-    with pytest.raises(RecordError, match=r"episodes\.jsonl, line 2: is no episode"):
+    with pytest.raises(RecordError, match=r"episodes\.jsonl, line 2: is not an episode"):
         Journal(path)
 
 
@@ -80,7 +80,7 @@ def test_a_disk_that_fills_up_in_the_middle_of_a_line_leaves_the_lines_before(pa
     before = path.read_bytes()
     journal = Journal(path)
     journal.open()
-    words = r"episodes\.jsonl: can't be written: File too large; .* same command"
+    words = r"episodes\.jsonl: can't be written: File too large; .* rerun the command"
     with no_room_beyond(len(before) + 100), pytest.raises(RoadworthyError, match=words):
         journal.append(line_values(result("town-3-r0")))
     assert path.read_bytes() == before
@@ -94,7 +94,7 @@ def test_a_disk_that_fills_up_in_the_middle_of_a_line_leaves_the_lines_before(pa
 def test_an_episode_is_written_once(path: Path) -> None:
     journal = Journal(path)
     journal.open()
-    with pytest.raises(UsageError, match="episode 'town-1-r0' is there already"):
+    with pytest.raises(UsageError, match="episode 'town-1-r0' exists already"):
         journal.append(line_values(result("town-1-r0")))
     journal.close()
 

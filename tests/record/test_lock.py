@@ -1,4 +1,4 @@
-"""The lock: one living writer, and never a dead one in the way."""
+"""The lock: one writer at a time, and a dead one never blocks another."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ sys.stdin.read()
 
 
 def holder(folder: Path) -> subprocess.Popen[str]:
-    """Another process that holds the lock of a folder."""
+    """Start another process that holds the lock of a folder."""
     process = subprocess.Popen([sys.executable, "-c", HOLD, str(folder)], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert process.stdout.readline() == "held\n"
@@ -49,7 +49,7 @@ def holder(folder: Path) -> subprocess.Popen[str]:
 
 
 def leave_lock(folder: Path, age_s: float = 0.0, **changes: object) -> None:
-    """A lock as another process has left it."""
+    """Write a lock of another process."""
     path = folder / ".lock-0123456789abcdef"
     path.write_text(json.dumps({**vars(lock_module._self()), **changes}))
     os.utime(path, (time.time() - age_s,) * 2)
@@ -70,7 +70,7 @@ def test_a_second_writer_is_refused_while_the_first_one_lives(tmp_path: Path) ->
 
 
 @pytest.mark.row("REC-5")
-def test_the_lock_of_a_killed_process_does_not_block_even_before_it_is_buried(tmp_path: Path) -> None:
+def test_the_lock_of_a_zombie_does_not_block(tmp_path: Path) -> None:
     process = holder(tmp_path)
     process.kill()
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # dead, and still in the table of processes
@@ -81,13 +81,13 @@ def test_the_lock_of_a_killed_process_does_not_block_even_before_it_is_buried(tm
 
 
 @pytest.mark.row("REC-5")
-def test_a_process_that_got_the_number_of_a_dead_one_is_not_taken_for_it(tmp_path: Path) -> None:
+def test_a_process_with_the_pid_of_a_dead_owner_is_not_the_owner(tmp_path: Path) -> None:
     leave_lock(tmp_path, started="12345")
     Lock(tmp_path).release()
 
 
 @pytest.mark.row("REC-5")
-def test_an_owner_that_nobody_here_can_see_lives_as_long_as_it_renews_its_lock(tmp_path: Path) -> None:
+def test_an_owner_on_another_machine_is_alive_while_it_renews_its_lock(tmp_path: Path) -> None:
     leave_lock(tmp_path, age_s=LEASE_S / 2, boot="another machine", host="far")
     with pytest.raises(RoadworthyError, match=r"process \d+ on far is writing.*; if it is dead, try again in \d+ s"):
         Lock(tmp_path)
@@ -117,17 +117,17 @@ def test_a_lock_is_renewed_while_it_is_held(tmp_path: Path, monkeypatch: pytest.
     held.release()
 
 
-def test_who_was_taken_for_dead_finds_out_before_it_writes(tmp_path: Path) -> None:
+def test_a_writer_considered_dead_notices_before_it_writes(tmp_path: Path) -> None:
     held = Lock(tmp_path)
     held.require_held()
     (path,) = tmp_path.iterdir()
     path.unlink()
-    with pytest.raises(RoadworthyError, match="taken for dead and may no longer write"):
+    with pytest.raises(RoadworthyError, match="considered this one dead and has taken over"):
         held.require_held()
     held.release()
 
 
-def test_of_several_that_come_at_the_same_moment_only_one_gets_in(tmp_path: Path) -> None:
+def test_only_one_of_several_simultaneous_writers_gets_the_lock(tmp_path: Path) -> None:
     processes = [
         subprocess.Popen(
             [sys.executable, "-c", RACE, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

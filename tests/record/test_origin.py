@@ -1,4 +1,4 @@
-"""The scenarios that go with a run."""
+"""The scenarios in a run folder."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.sim.scenes import Actor, pack_of, scene
 
 @pytest.mark.row("REC-1")
 @pytest.mark.parametrize("numbers", [[0, 1, 2], [2, 0], [1], [0, 2, 1]])
-def test_a_run_gets_the_scenarios_that_it_uses_in_its_own_order(tmp_path: Path, numbers: list[int]) -> None:
+def test_a_run_copies_its_scenarios_in_its_own_order(tmp_path: Path, numbers: list[int]) -> None:
     source = pack_of(tmp_path / "all.pack", *(scene(Actor(10.0 + k), id=f"scene-{k}") for k in range(3)))
     copy_scenarios(source.path, numbers, tmp_path / "own.pack")
     with Pack(tmp_path / "own.pack") as own:
@@ -26,7 +26,7 @@ def test_a_run_gets_the_scenarios_that_it_uses_in_its_own_order(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("what", ["map", "scenario"])
-def test_a_damaged_block_is_not_handed_on(tmp_path: Path, what: str) -> None:
+def test_a_damaged_block_is_not_copied(tmp_path: Path, what: str) -> None:
     source = pack_of(tmp_path / "all.pack", *(scene(Actor(10.0 + k), id=f"scene-{k}") for k in range(3)))
     words = source.packed_tables(0).words if what == "map" else source.packed_scenario(1).words
     block = source.path.read_bytes()

@@ -1,4 +1,4 @@
-"""Run folders: begun whole, gone on with after a kill, sealed once, readable wherever they are."""
+"""Run folders: created atomically, resumed after a kill, sealed once, readable anywhere."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def start(root: Path, **changes: Any) -> RunWriter:
 
 
 def completed(root: Path, order: int = 1, **changes: Any) -> Run:
-    """A sealed run whose episodes ended in the ledger's order, or the other way round."""
+    """Return a sealed run whose episodes ended in the order of the ledger, or in reverse."""
     writer = start(root, **changes)
     for name in ids(ledger())[::order]:
         writer.append(result(name))
@@ -43,7 +43,7 @@ def completed(root: Path, order: int = 1, **changes: Any) -> Run:
 
 
 @pytest.mark.row("REC-1")
-def test_a_sealed_run_holds_what_was_appended(tmp_path: Path) -> None:
+def test_a_sealed_run_holds_the_appended_episodes(tmp_path: Path) -> None:
     run = completed(tmp_path)
     episodes, agents, trials = run.episodes().to_pylist(), run.agents().to_pylist(), run.trials().to_pylist()
     assert (run.status, len(episodes), len(agents), len(trials)) == ("completed", 6, 12, 12)
@@ -66,7 +66,7 @@ def test_a_sealed_run_holds_what_was_appended(tmp_path: Path) -> None:
 
 
 @pytest.mark.row("REC-2")
-def test_tables_are_the_same_in_whatever_order_episodes_ended(tmp_path: Path) -> None:
+def test_tables_do_not_depend_on_the_order_in_which_episodes_ended(tmp_path: Path) -> None:
     one, other = completed(tmp_path / "one"), completed(tmp_path / "other", order=-1)
     for table in ("episodes", "agents", "trials"):
         assert getattr(one, table)().equals(getattr(other, table)())
@@ -86,7 +86,7 @@ def test_an_unfinished_run_gives_the_same_tables_as_a_sealed_one(tmp_path: Path)
 
 
 @pytest.mark.row("REC-3")
-def test_the_same_command_goes_on_with_the_unfinished_run(tmp_path: Path) -> None:
+def test_the_same_command_resumes_the_unfinished_run(tmp_path: Path) -> None:
     writer = start(tmp_path)
     writer.append(result("town-2-r0"))
     writer.interrupt()
@@ -113,7 +113,7 @@ def test_the_same_command_goes_on_with_the_unfinished_run(tmp_path: Path) -> Non
         {"new": True},
     ],
 )
-def test_another_config_checkpoint_ledger_or_wish_begins_another_run(tmp_path: Path, change: dict[str, Any]) -> None:
+def test_another_config_checkpoint_or_ledger_starts_another_run(tmp_path: Path, change: dict[str, Any]) -> None:
     first = start(tmp_path)
     first.interrupt()
     other = start(tmp_path, **change)
@@ -142,7 +142,7 @@ def test_a_run_that_is_being_written_is_refused_to_a_second_writer(tmp_path: Pat
 
 
 @pytest.mark.row("REC-1")
-def test_a_folder_can_be_moved_and_gone_on_with(tmp_path: Path) -> None:
+def test_a_moved_folder_can_be_resumed(tmp_path: Path) -> None:
     writer = start(tmp_path / "here")
     writer.append(result("town-2-r0"))
     writer.interrupt()
@@ -169,12 +169,12 @@ def test_a_run_carries_its_scenarios_with_the_tables_of_their_maps(tmp_path: Pat
         assert (copy.packed_tables(0).words == pack.packed_tables(pack.map_number(3)).words).all()
 
 
-def test_a_run_is_sealed_only_when_every_owed_episode_has_ended(tmp_path: Path) -> None:
+def test_a_run_is_sealed_only_when_every_planned_episode_has_ended(tmp_path: Path) -> None:
     with start(tmp_path) as writer:
         writer.append(result("town-2-r0"))
-        with pytest.raises(UsageError, match="5 of 6 owed episodes have not ended, such as 'town-0-r0'"):
+        with pytest.raises(UsageError, match="5 of 6 planned episodes have not ended, such as 'town-0-r0'"):
             writer.seal(METRICS)
-        with pytest.raises(UsageError, match="the run owes no episode 'town-9-r0'; it owes 6"):
+        with pytest.raises(UsageError, match="episode 'town-9-r0' is not one of the 6 in the ledger"):
             writer.append(result("town-9-r0"))
     assert Run(writer.folder).missing == tuple(name for name in ids(ledger()) if name != "town-2-r0")
 
@@ -189,7 +189,7 @@ def test_a_failed_run_keeps_its_episodes_its_error_and_its_traceback(tmp_path: P
     assert (run.status, run.episodes().num_rows) == ("failed", 1)
     assert run.header["errors"][0]["error"] == "ZeroDivisionError: no road"
     assert "raise ZeroDivisionError" in run.header["errors"][0]["traceback"]
-    with pytest.raises(UsageError, match="this writer has ended the run"):
+    with pytest.raises(UsageError, match="this writer is closed"):
         writer.append(result("town-3-r0"))
 
 
@@ -209,7 +209,7 @@ def test_a_metric_that_raises_leaves_a_run_that_can_be_sealed_later(tmp_path: Pa
 
 
 @pytest.mark.row("REC-4")
-def test_artifacts_and_their_errors_stand_beside_results_also_after_the_seal(tmp_path: Path) -> None:
+def test_artifacts_and_their_errors_can_be_added_after_the_seal(tmp_path: Path) -> None:
     writer = start(tmp_path)
     for name in ids(ledger()):
         writer.append(result(name))
@@ -231,7 +231,7 @@ def test_artifacts_and_their_errors_stand_beside_results_also_after_the_seal(tmp
         run.add_artifact(None, "secret", "../../other.txt")
 
 
-def test_half_a_line_of_artifacts_spoils_no_other(tmp_path: Path) -> None:
+def test_an_incomplete_artifact_line_does_not_affect_others(tmp_path: Path) -> None:
     run = completed(tmp_path)
     run.add_artifact("town-1-r0", "bev", error="no encoder")
     with open(run.folder / "artifacts.jsonl", "ab") as file:
@@ -241,7 +241,7 @@ def test_half_a_line_of_artifacts_spoils_no_other(tmp_path: Path) -> None:
 
 
 @pytest.mark.row("REC-1")
-def test_unknown_fields_of_a_later_minor_version_live_through_a_resume_and_a_seal(tmp_path: Path) -> None:
+def test_unknown_fields_survive_a_resume_and_a_seal(tmp_path: Path) -> None:
     writer = start(tmp_path)
     writer.append(result("town-0-r0"))
     writer.interrupt()
@@ -259,30 +259,30 @@ def test_unknown_fields_of_a_later_minor_version_live_through_a_resume_and_a_sea
 
 
 @pytest.mark.row("REC-1")
-def test_a_newer_major_version_is_refused_by_name_and_never_gone_on_with(tmp_path: Path) -> None:
+def test_a_newer_major_version_is_refused_and_never_resumed(tmp_path: Path) -> None:
     writer = start(tmp_path)
     writer.interrupt()
     path = writer.folder / "run.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"schema_version": "2.0"}))
-    with pytest.raises(RecordError, match=r"run\.json: is of version 2\.0, .* up to 1\.x; update Roadworthy"):
+    with pytest.raises(RecordError, match=r"run\.json: has version 2\.0, .* up to 1\.x; update Roadworthy"):
         Run(writer.folder)
     other = start(tmp_path)
     assert other.folder != writer.folder
     other.interrupt()
 
 
-def test_what_is_no_run_folder_says_so(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"is no run folder: it holds no run\.json"):
+def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"is not a run folder: it holds no run\.json"):
         Run(tmp_path)
-    with pytest.raises(UsageError, match="is no run folder: there is no such folder"):
+    with pytest.raises(UsageError, match="is not a run folder: there is no such folder"):
         Run(tmp_path / "none")
     run = completed(tmp_path)
-    with pytest.raises(UsageError, match="the run owes no episode 'x'"):
+    with pytest.raises(UsageError, match="the run has no episode 'x'"):
         run.trace("x")
 
 
 @pytest.mark.parametrize("name", ["a/b", "..", ".hidden", "~x", "-rf", "", "ü" * 300, "a b%c", "con:1"])
-def test_any_id_becomes_a_name_of_its_own(name: str, tmp_path: Path) -> None:
+def test_different_ids_have_different_file_names(name: str, tmp_path: Path) -> None:
     safe = safe_name(name)
     (tmp_path / f"{safe}.trace").touch()
     assert [path.name for path in tmp_path.iterdir()] == [f"{safe}.trace"]
@@ -306,7 +306,7 @@ writer.seal({"figures": []})
 
 
 def _write(root: Path, kill_after_s: float | None = None) -> None:
-    """Let a process write the run to its end, or kill it some time after it began."""
+    """Let a process write the run to its end, or kill it after some time."""
     end = "to be sealed" if kill_after_s is None else "to be killed"
     process = subprocess.Popen([sys.executable, "-c", WRITE, str(root), end], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -331,7 +331,7 @@ def test_a_writer_killed_again_and_again_ends_with_the_tables_of_an_undisturbed_
     assert not [path for path in runs[0].rglob("*") if path.name.startswith(".")]
 
 
-def test_what_a_process_left_that_was_killed_while_it_began_is_swept_away(tmp_path: Path) -> None:
+def test_leftovers_of_a_process_killed_at_the_start_are_removed(tmp_path: Path) -> None:
     left = tmp_path / "town" / ".beginning-1234"
     left.mkdir(parents=True)
     (left / ".lock-0123").write_text(json.dumps({"pid": 1, "started": "0", "boot": _own_boot(), "host": "here"}))
@@ -343,7 +343,7 @@ def test_what_a_process_left_that_was_killed_while_it_began_is_swept_away(tmp_pa
 
 
 @pytest.mark.row("REC-3")
-def test_a_trace_that_no_line_names_is_removed_when_the_run_goes_on(tmp_path: Path) -> None:
+def test_a_trace_without_a_line_is_removed_on_resume(tmp_path: Path) -> None:
     writer = start(tmp_path)
     writer.append(result("town-0-r0"))
     half = writer.folder / "traces" / "town-1-r0.trace"
@@ -392,7 +392,7 @@ def test_figures_are_made_of_the_tables_that_are_read_afterwards(
     assert seen["columns"] == [run.column_names(table) for table in ("episodes", "agents", "trials")]
 
 
-def test_a_folder_that_is_being_begun_is_no_run_yet(tmp_path: Path) -> None:
+def test_a_folder_under_its_temporary_name_is_not_a_run(tmp_path: Path) -> None:
     start(tmp_path).interrupt()
     (folder,) = run_folders(tmp_path)
     shutil.copytree(folder, folder.parent / ".beginning-1234")

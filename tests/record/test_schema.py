@@ -1,4 +1,4 @@
-"""Every file of a run folder fits its JSON Schema, in whatever state the run is."""
+"""Every file of a run folder is valid by its JSON Schema, in every state of the run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def faults(name: str, value: Any) -> list[str]:
 
 
 def check(folder: Path) -> set[str]:
-    """Hold every file of a run folder against its schema; which schemas were used."""
+    """Validate every file of a run folder by its schema, and return the schemas."""
     used = set()
     for path in sorted(folder.rglob("*")):
         values: dict[str, list[Any]] = {}
@@ -65,7 +65,7 @@ def test_every_file_that_is_written_fits_its_schema(tmp_path: Path, trials: int)
     assert Run(writer.folder).status == "completed"
 
 
-def test_the_schemas_are_schemas_and_refuse_what_is_wrong() -> None:
+def test_the_schemas_are_valid_and_refuse_wrong_values() -> None:
     for name in schema_names():
         Draft202012Validator.check_schema(schema(name))
         assert faults(name, {}), f"{name} takes anything"

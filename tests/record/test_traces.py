@@ -1,4 +1,4 @@
-"""Traces: exact to the bit, small, and clear about files that can't be read."""
+"""Traces: bit-exact, small, with clear errors for unreadable files."""
 
 from __future__ import annotations
 
@@ -74,10 +74,10 @@ def test_motion_that_changes_smoothly_takes_less_than_half_of_its_bytes() -> Non
 
 
 @pytest.mark.row("REC-1")
-def test_a_trace_that_is_cut_off_anywhere_is_refused() -> None:
+def test_a_truncated_trace_is_refused() -> None:
     block = encode_trace(trace("town-1-r0"))
     for size in range(0, len(block), 7):
-        with pytest.raises(RecordError, match=r"cut off|damaged|begins otherwise"):
+        with pytest.raises(RecordError, match=r"truncated|damaged|bad magic bytes"):
             decode_trace(block[:size])
 
 
@@ -85,7 +85,7 @@ def test_a_flipped_bit_is_found(tmp_path: Path) -> None:
     block = bytearray(encode_trace(trace("town-1-r0")))
     block[-20] ^= 4
     (tmp_path / "a.trace").write_bytes(block)
-    with pytest.raises(RecordError, match=r"a\.trace: the trace is cut off or damaged"):
+    with pytest.raises(RecordError, match=r"a\.trace: the trace is truncated or damaged"):
         read_trace(tmp_path / "a.trace")
 
 
@@ -93,11 +93,11 @@ def test_a_flipped_bit_is_found(tmp_path: Path) -> None:
 def test_a_newer_major_version_is_refused_by_its_number() -> None:
     block = bytearray(encode_trace(trace("town-1-r0")))
     struct.pack_into("<I", block, 8, 2 << 16 | 3)
-    with pytest.raises(RecordError, match=r"version 2\.3; this Roadworthy reads up to 1\.x"):
+    with pytest.raises(RecordError, match=r"version 2\.3, but this Roadworthy reads up to 1\.x"):
         decode_trace(bytes(block))
 
 
-def test_a_column_of_a_later_minor_version_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_column_of_a_later_minor_version_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     from roadworthy.record import traces
 
     before = trace("town-1-r0")
@@ -112,20 +112,20 @@ def test_a_column_of_a_later_minor_version_is_passed_over(monkeypatch: pytest.Mo
     [
         ({"x": np.zeros((9, 3))}, "x is float64, expected float32"),
         ({"speed": np.zeros((8, 3), np.float32)}, r"speed has shape \(8, 3\), expected \(9, 3\)"),
-        ({"trial_starts": np.array([0, 4, 8], np.int32)}, "expected frames that rise from 0 to 9"),
-        ({"trial_starts": np.array([0, 4, 4, 9], np.int32)}, "expected frames that rise"),
+        ({"trial_starts": np.array([0, 4, 8], np.int32)}, "expected frames that increase from 0 to 9"),
+        ({"trial_starts": np.array([0, 4, 4, 9], np.int32)}, "expected frames that increase"),
         ({"goals": np.zeros((3, 2), np.float32)}, "goals has shape"),
         ({"extra": {"jerk": np.zeros((9, 2), np.float32)}}, "extra.jerk has shape"),
     ],
 )
-def test_a_trace_that_does_not_fit_together_is_not_written(change: dict[str, Any], words: str, tmp_path: Path) -> None:
+def test_an_inconsistent_trace_is_not_written(change: dict[str, Any], words: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=f"episode 'town-1-r0' can't be written: .*{words}"):
         write_trace(tmp_path / "a.trace", replace(trace("town-1-r0"), **change))
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.row("CL-1")
-def test_a_trace_of_version_1_0_says_that_nobody_judged_who_was_at_fault() -> None:
+def test_a_trace_of_version_1_0_has_no_fault() -> None:
     before = trace("town-1-r0")
     block = encode_trace(before)
     assert decode_trace(block).judges_fault

@@ -7,7 +7,7 @@ import pyarrow as pa
 from roadworthy.record.worst import sorted_worst_first
 
 
-def test_the_lowest_outcome_comes_first_and_equal_ones_by_infractions_goals_and_id() -> None:
+def test_episodes_are_sorted_by_outcome_infractions_goals_and_id() -> None:
     rows = [
         ("none", None, 9.0, 0.0),
         ("good", 1.0, 0.0, 1.0),

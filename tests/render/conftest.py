@@ -1,11 +1,11 @@
-"""What tests of films share."""
+"""Fixtures for tests of videos."""
 
 from __future__ import annotations
 
 import pytest
 
 from roadworthy.record import Run
-from roadworthy.render.views import Story
+from roadworthy.render.views import EpisodeScene
 from roadworthy.scenario.generate.scenarios import generate_scenario
 from roadworthy.scenario.pack import Pack
 from tests.render.drives import TRIALS, VEHICLES, record_run, story_of
@@ -21,7 +21,7 @@ def towns(tmp_path_factory: pytest.TempPathFactory) -> Pack:
 
 
 @pytest.fixture(scope="session")
-def story(towns: Pack) -> Story:
+def scene(towns: Pack) -> EpisodeScene:
     """One car, three trials of fourteen steps."""
     return story_of(towns, TRIALS)
 

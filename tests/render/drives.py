@@ -1,4 +1,4 @@
-"""Real episodes to film: towns driven by a scripted policy, recorded the way that evaluations record them."""
+"""Real episodes for videos: towns with a scripted policy, recorded as in evaluations."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from roadworthy.evaluation.ledger import plan_ledger
 from roadworthy.evaluation.task import Task
 from roadworthy.policy.protocol import Batch, PolicyInfo
 from roadworthy.record import EpisodeResult, Run, RunWriter
-from roadworthy.render.reenact import light_states
-from roadworthy.render.tally import telling_agent
-from roadworthy.render.views import Story
+from roadworthy.render.counts import agent_to_follow
+from roadworthy.render.resimulate import light_states
+from roadworthy.render.views import EpisodeScene
 from roadworthy.scenario.pack import Pack
 from roadworthy.sim.config import Control, ControlConfig, DisturbConfig, EpisodeConfig, Mode, OpenConfig, SimConfig
 
@@ -57,13 +57,13 @@ def drive(pack: Pack, config: SimConfig, scenario: int = 0) -> tuple[EpisodeResu
     return results[0], policy
 
 
-def story_of(pack: Pack, config: SimConfig, scenario: int = 0) -> Story:
-    """What a film of such an episode is about. Lights are of recorded worlds."""
+def story_of(pack: Pack, config: SimConfig, scenario: int = 0) -> EpisodeScene:
+    """Return the content of a video of such an episode, with the lights of recorded worlds."""
     result, _ = drive(pack, config, scenario)
     trace = result.trace
     assert trace is not None
     lights = light_states(pack[scenario], scenario, result.episode.seed, trace, config, None)
-    return Story(trace, pack[scenario], lights, telling_agent(trace), config.goal.radius_m, "a subtitle")
+    return EpisodeScene(trace, pack[scenario], lights, agent_to_follow(trace), config.goal.radius_m, "a subtitle")
 
 
 def record_run(root: Path, pack: Pack, config: SimConfig, replicates: int = 1) -> Run:

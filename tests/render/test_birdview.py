@@ -1,4 +1,4 @@
-"""What is at a place on the map is at its place in the picture, in its colour."""
+"""Objects have the right positions and colors in pictures."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from PIL import Image as Pillow
 
 from roadworthy.errors import UsageError
-from roadworthy.render import DARK, LIGHT, BirdView, Camera, MapLayer, Show, draw, play, save_png
+from roadworthy.render import DARK, LIGHT, BirdView, Camera, MapLayer, Show, animate, draw, save_png
 from roadworthy.render.lights import lamp_color
 from roadworthy.render.motion import parked_agents
 from roadworthy.scenario.schema import AgentType, LightState
@@ -135,7 +135,7 @@ def test_trails_are_behind_and_futures_ahead(scenario):
 def test_the_ego_view_keeps_the_sdc_in_the_middle(scenario):
     lights = {name: getattr(scenario, name)[:0] for name in ("light_lanes", "light_stops", "light_states")}
     unlit = replace(scenario, **lights)  # lamps stand above cars
-    frames = list(play(unlit, "ego", (320, 240), width_m=40.0, show=BARE))
+    frames = list(animate(unlit, "ego", (320, 240), width_m=40.0, show=BARE))
     assert len(frames) == scenario.steps
     assert all(tuple(frame[120, 160].tolist()) == LIGHT.sdc for frame in frames)
 
@@ -200,7 +200,7 @@ def test_a_step_that_does_not_exist_is_refused(scenario):
         draw(scenario, 91)
 
 
-def test_following_nobody_is_refused(scenario):
+def test_following_an_absent_agent_is_refused(scenario):
     with pytest.raises(UsageError, match="no agent -1 to follow"):
         BirdView(replace(scenario, sdc=-1)).camera("ego", 0)
 

@@ -1,4 +1,4 @@
-"""Cameras take the map's points to the pixels where they belong."""
+"""Cameras map points of the map to the right pixels."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import pytest
 from roadworthy.errors import UsageError
 from roadworthy.render import LIGHT, Camera, MapLayer
 from roadworthy.render.canvas import Canvas
-from roadworthy.render.map_layer import PictureGround
+from roadworthy.render.map_layer import StillBackground
 from roadworthy.render.overlay import Overlay
 from roadworthy.render.shapes import Sketch
 from roadworthy.render.yuv import to_yuv420
@@ -49,7 +49,7 @@ def test_planes_are_those_of_the_whole_picture(moves):
 def test_a_ground_can_be_a_picture():
     image = np.random.default_rng(3).integers(0, 256, (SIZE[1], SIZE[0], 3), dtype=np.uint8)
     canvas, camera = Canvas(SIZE), Camera((0.0, 0.0), 1.0, SIZE)
-    np.testing.assert_array_equal(canvas.picture(PictureGround(image), camera), image)
+    np.testing.assert_array_equal(canvas.picture(StillBackground(image), camera), image)
 
 
 def test_odd_sides_are_refused():

@@ -1,4 +1,4 @@
-"""The episodes that get videos are those that were asked for."""
+"""The choice of the episodes that get videos."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What films show beside motion: whose fault a collision was."""
+"""Videos show the fault of collisions."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from roadworthy.render.counts import egos
 from roadworthy.render.effects import Effects
 from roadworthy.render.overlay import Overlay
 from roadworthy.render.scoreboard import Heading, Scoreboard
 from roadworthy.render.style import BLACK, LIGHT, WHITE
-from roadworthy.render.tally import egos
 from roadworthy.sim.state import EVENT_AT_FAULT, EVENT_COLLISION, EVENT_GOAL, EVENT_OFF_ROAD
 
 
@@ -28,8 +28,8 @@ def told(trace):
 
 
 @pytest.mark.row("CL-1")
-def test_a_collision_is_shown_by_who_is_at_fault(story):
-    trace, agent = story.trace, int(egos(story.trace)[0])
+def test_a_collision_is_shown_by_who_is_at_fault(scene):
+    trace, agent = scene.trace, int(egos(scene.trace)[0])
     assert told(with_events(trace, agent, EVENT_COLLISION, EVENT_AT_FAULT)) == [("at fault", LIGHT.red)]
     assert told(with_events(trace, agent, EVENT_AT_FAULT)) == [("at fault", LIGHT.red)]
     assert told(with_events(trace, agent, EVENT_COLLISION)) == [("contact", LIGHT.amber)]
@@ -39,9 +39,9 @@ def test_a_collision_is_shown_by_who_is_at_fault(story):
 
 
 @pytest.mark.row("CL-1")
-def test_the_time_line_and_the_card_tell_contacts_apart(story):
+def test_the_time_line_and_the_card_tell_contacts_apart(scene):
     """The color of the mark where it happened, and of the chips that count it."""
-    trace, agent = story.trace, int(egos(story.trace)[0])
+    trace, agent = scene.trace, int(egos(scene.trace)[0])
     overlay, looks = Overlay((960, 540), LIGHT), {}
     for name, events in (("fault", EVENT_COLLISION | EVENT_AT_FAULT), ("contact", EVENT_COLLISION)):
         changed = with_events(trace, agent, events)

@@ -1,4 +1,4 @@
-"""The rasteriser against shapely's exact areas, pixel by pixel."""
+"""The rasterizer against shapely's exact areas, pixel by pixel."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_a_shape_beside_the_picture_leaves_no_trace():
         assert coverage([[(2 + dx, 2 + dy), (9 + dx, 3 + dy), (5 + dx, 9 + dy)]]).sum() == 0
 
 
-def test_opacity_scales_what_is_painted():
+def test_opacity_scales_the_color():
     square = [(3, 3), (9, 3), (9, 9), (3, 9)]
     assert coverage([square], alpha=0.4)[5, 5] == pytest.approx(0.4, abs=0.003)
 

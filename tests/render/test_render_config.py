@@ -1,4 +1,4 @@
-"""A section that asks for videos says how many and how long, or is refused when it is read."""
+"""A section with videos must give their number and length."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from roadworthy.render.config import RenderConfig
 
 @pytest.mark.row("VID-3")
 @pytest.mark.parametrize("number", [{"episodes": 3}, {"scenarios": 3}, {"choose": ["a-r0", "b-r0"]}])
-def test_a_number_and_a_length_are_enough(number):
+def test_a_number_and_a_length_are_sufficient(number):
     config = parse({"max_steps": 200, **number}, RenderConfig)
-    assert config.views == ("bev",)
+    assert config.views == ("ego",)
 
 
 @pytest.mark.row("VID-3")
@@ -24,9 +24,9 @@ def test_a_number_and_a_length_are_enough(number):
     ("given", "words"),
     [
         ({"episodes": 3}, "max_steps is missing"),
-        ({"max_steps": 200}, "both are missing"),
+        ({"max_steps": 200}, "neither is given"),
         ({"max_steps": 200, "episodes": 3, "scenarios": 3}, "both are given"),
-        ({"max_steps": 200, "episodes": 3, "choose": ["a-r0"]}, "choose lists 1 episodes, and episodes is given"),
+        ({"max_steps": 200, "episodes": 3, "choose": ["a-r0"]}, "choose lists 1 episodes and episodes is given"),
         ({"max_steps": 200, "choose": []}, "choose lists 0 episodes"),
         ({"max_steps": 200, "episodes": -1}, "episodes is -1, expected a number of videos, or 0 for none"),
         ({"max_steps": 0, "episodes": 3}, "max_steps is 0"),
@@ -39,7 +39,7 @@ def test_a_number_and_a_length_are_enough(number):
         ({"max_step": 200, "episodes": 3}, "did you mean max_steps"),
     ],
 )
-def test_what_is_missing_or_makes_no_sense_is_named(given, words):
+def test_missing_and_invalid_settings_are_named(given, words):
     with pytest.raises(ConfigError, match=words):
         parse(given, RenderConfig)
 

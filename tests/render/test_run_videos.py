@@ -1,4 +1,4 @@
-"""Videos of a run: chosen, named, listed; whatever fails is told and never raised."""
+"""Videos of a run: chosen, named, listed; failures are reported and never raised."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 
 from roadworthy.record import Run
 from roadworthy.render.config import RenderConfig
-from roadworthy.render.filmstrip import filmstrip, telling_frames
-from roadworthy.render.run_videos import Studio, film_run
-from roadworthy.render.tally import COUNTED_BITS, tally
+from roadworthy.render.counts import COUNTED_BITS, count_events
+from roadworthy.render.filmstrip import filmstrip, key_frames
+from roadworthy.render.run_videos import VideoRecorder, record_videos
 from roadworthy.report import worst_first
 from roadworthy.sim.state import EVENT_AT_FAULT, EVENT_COLLISION
 from tests.render.drives import VEHICLES
@@ -29,7 +29,7 @@ def own_run(run, tmp_path):
 @pytest.mark.row("VID-3")
 def test_videos_have_the_names_that_were_promised_and_are_listed(own_run):
     config = RenderConfig(max_steps=4, episodes=1, choose="first", views=("bev", "ego", "obs"), size=SMALL)
-    videos = film_run(own_run, config, VEHICLES)
+    videos = record_videos(own_run, config, VEHICLES)
     assert [video.error for video in videos] == [None] * 3
     assert [video.path.relative_to(own_run.folder).as_posix() for video in videos] == [
         f"videos/3-protected_left-0000-r0_epoch4_step2000_{view}.mp4" for view in ("bev", "ego", "obs")
@@ -44,13 +44,13 @@ def test_videos_have_the_names_that_were_promised_and_are_listed(own_run):
 @pytest.mark.parametrize("number", ["episodes", "scenarios"])
 def test_none_are_made_where_none_are_wanted(own_run, number):
     config = RenderConfig(max_steps=4, choose="worst", size=SMALL, **{number: 0})
-    assert film_run(own_run, config, VEHICLES) == []
+    assert record_videos(own_run, config, VEHICLES) == []
     assert own_run.artifacts == []
 
 
 def test_files_of_other_folders_are_not_listed(own_run, tmp_path):
     config = RenderConfig(max_steps=2, episodes=1, size=SMALL)
-    (video,) = film_run(own_run, config, VEHICLES, epoch=9, step=77, folder=tmp_path / "films")
+    (video,) = record_videos(own_run, config, VEHICLES, epoch=9, step=77, folder=tmp_path / "films")
     assert video.path == tmp_path / "films" / "3-protected_left-0000-r0_epoch9_step77_bev.mp4"
     assert own_run.artifacts == []
 
@@ -63,7 +63,7 @@ def test_a_trace_that_is_damaged_or_missing_costs_its_own_video_alone(own_run):
     (own_run.folder / "traces" / f"{ids[1]}.trace").unlink()
     assert len(traces) == 8
     config = RenderConfig(max_steps=2, choose=(*ids, "nobody-r0"), size=SMALL)
-    videos = film_run(own_run, config, VEHICLES)
+    videos = record_videos(own_run, config, VEHICLES)
     assert [video.path is None for video in videos] == [True, True, False, True]
     assert "has no trace" in videos[1].error
     assert "nobody-r0" in videos[3].error
@@ -73,9 +73,9 @@ def test_a_trace_that_is_damaged_or_missing_costs_its_own_video_alone(own_run):
 
 
 @pytest.mark.row("REC-4")
-def test_a_run_without_its_pack_is_told_so(own_run):
+def test_a_run_without_its_pack_reports_it(own_run):
     own_run.pack.unlink()
-    (video,) = film_run(own_run, RenderConfig(max_steps=2, episodes=1, size=SMALL), VEHICLES)
+    (video,) = record_videos(own_run, RenderConfig(max_steps=2, episodes=1, size=SMALL), VEHICLES)
     assert video.episode_id is None
     assert "scenarios.pack" in video.error
     assert own_run.artifacts[0].error == video.error
@@ -84,26 +84,26 @@ def test_a_run_without_its_pack_is_told_so(own_run):
 @pytest.mark.row("VID-3")
 def test_the_worst_of_a_run_come_in_the_order_of_its_report(run, tmp_path):
     config = RenderConfig(max_steps=1, episodes=3, choose="worst", size=SMALL)
-    videos = film_run(run, config, VEHICLES, folder=tmp_path)
+    videos = record_videos(run, config, VEHICLES, folder=tmp_path)
     assert [video.episode_id for video in videos] == worst_first(run)[:3]
     scores = {result.episode.episode_id: result.episode.outcomes["score"] for result in run.results()}
     assert scores[videos[0].episode_id] == min(scores.values())
 
 
 def test_the_followed_agent_is_the_ego_that_did_worst(run):
-    studio = Studio(run, VEHICLES)
-    for id, result in studio.results.items():
-        story = studio.story(id)
+    recorder = VideoRecorder(run, VEHICLES)
+    for id, result in recorder.results.items():
+        scene = recorder.scene(id)
         scores = {row.agent: row.figures["score"] for row in result.agents}
-        assert scores[story.followed] == min(scores.values())
-    assert studio.story(id, agent=1).followed == 1
+        assert scores[scene.followed] == min(scores.values())
+    assert recorder.scene(id, agent=1).followed == 1
 
 
 def test_the_tally_agrees_with_the_rows_of_the_run(run):
     for result in run.results():
         trace = run.trace(result.episode.episode_id)
         for row in result.agents:
-            counted = tally(trace, np.array([row.agent]))
+            counted = count_events(trace, np.array([row.agent]))
             told = [kind.name for kind in counted.kinds]
             assert told == ["at fault", "contact", "off road", "red light", "stop sign"]
             at_fault, contacts, *others = counted.infractions[-1].tolist()
@@ -121,13 +121,13 @@ def test_the_tally_agrees_with_the_rows_of_the_run(run):
 
 
 def test_a_filmstrip_is_a_small_png_that_shows_the_first_infraction(run):
-    studio = Studio(run, VEHICLES)
-    for id in studio.results:
-        story = studio.story(id)
-        strip = filmstrip(story)
+    recorder = VideoRecorder(run, VEHICLES)
+    for id in recorder.results:
+        scene = recorder.scene(id)
+        strip = filmstrip(scene)
         assert strip.startswith(b"\x89PNG")
         assert len(strip) < 80_000
-        bad = np.flatnonzero(story.trace.events[:, story.followed] & COUNTED_BITS)
-        frames = telling_frames(story, 5)
-        assert {0, story.trace.frame_count - 1} <= set(frames)
+        bad = np.flatnonzero(scene.trace.events[:, scene.followed] & COUNTED_BITS)
+        frames = key_frames(scene, 5)
+        assert {0, scene.trace.frame_count - 1} <= set(frames)
         assert not len(bad) or bad[0] in frames

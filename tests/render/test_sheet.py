@@ -9,7 +9,7 @@ import pytest
 
 from roadworthy.errors import UsageError
 from roadworthy.render import LIGHT, Tile, contact_sheet
-from roadworthy.render.sheet import telling_step, tile_camera
+from roadworthy.render.sheet import key_step, tile_camera
 from tests.render.town_square import build_scenario
 
 
@@ -27,7 +27,7 @@ def test_every_tile_shows_the_sdc(scenario):
     assert seen == [True] * 5 + [False]
 
 
-def test_titles_stand_above_their_tiles(scenario):
+def test_titles_are_above_their_tiles(scenario):
     with_title, without = (contact_sheet([Tile(title, scenario)], 1, 400) for title in ("hard stop", ""))
     rows = np.flatnonzero((with_title != without).any(axis=(1, 2)))
     assert rows.min() > 0
@@ -45,12 +45,12 @@ def test_the_sdc_is_in_view_at_the_step_shown(scenario):
 def test_the_telling_step_is_where_the_sdc_brakes(scenario):
     velocities = np.zeros_like(scenario.velocities)
     velocities[scenario.sdc, :60, 0] = 15.0
-    assert 55 <= telling_step(replace(scenario, velocities=velocities)) <= 65
+    assert 55 <= key_step(replace(scenario, velocities=velocities)) <= 65
 
 
 def test_a_scenario_without_an_sdc_is_shown_whole(scenario):
     nobody = replace(scenario, sdc=-1)
-    assert telling_step(nobody) == scenario.current_step
+    assert key_step(nobody) == scenario.current_step
     assert contact_sheet([Tile("map", nobody)], 1, 300).shape[1] == 300
 
 

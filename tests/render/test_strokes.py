@@ -1,4 +1,4 @@
-"""Lines, dashes and outlines have the sizes that were asked for."""
+"""Lines, dashes and outlines have the requested sizes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Videos hold the frames they were given, in number, time and colour."""
+"""Videos have the right number, times and colors of frames."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from PIL import Image as Pillow
 
 from roadworthy.errors import RoadworthyError, UsageError
-from roadworthy.render import Show, play, write_gif, write_mp4
+from roadworthy.render import Show, animate, write_gif, write_mp4
 from roadworthy.render.yuv import to_yuv420
 from tests.render.town_square import build_scenario
 
@@ -26,7 +26,7 @@ def flat_frames(width=64, height=48):
 @pytest.mark.row("VID-1")
 def test_an_mp4_is_h264_with_one_frame_a_step_at_the_scenarios_pace(tmp_path):
     scenario = build_scenario()
-    frames = play(scenario, "bev", (320, 240), show=PLAIN)
+    frames = animate(scenario, "bev", (320, 240), show=PLAIN)
     assert write_mp4(tmp_path / "town.mp4", frames, fps=1 / scenario.dt) == scenario.steps
     with av.open(str(tmp_path / "town.mp4")) as container:
         stream = container.streams.video[0]
@@ -91,7 +91,7 @@ def test_frames_are_taken_one_at_a_time(tmp_path, writer):
 
 
 @pytest.mark.parametrize("writer", [write_mp4, write_gif])
-def test_a_film_that_breaks_off_leaves_no_file(tmp_path, writer):
+def test_an_aborted_video_leaves_no_file(tmp_path, writer):
     def frames():
         yield np.zeros((48, 64, 3), np.uint8)
         raise KeyError("the renderer failed")

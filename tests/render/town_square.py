@@ -17,7 +17,7 @@ from roadworthy.scenario.schema import (
 
 LANE = 3.5
 REACH = 80.0  # how far the four arms of the crossing go
-CORNER = 8.0  # radius of the kerb at the corners
+CORNER = 8.0  # radius of the curb at the corners
 STEPS = 91
 
 

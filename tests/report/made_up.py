@@ -1,4 +1,4 @@
-"""Runs that nobody drove, for tests of reports, and a reader of pages."""
+"""Invented runs for tests of reports, and a parser of pages."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ VOID = ("meta", "img")
 
 
 def drive(number: int, scores: Sequence[Sequence[float]], tags: Sequence[str] = (), **changes: Any) -> EpisodeResult:
-    """An episode of egos with these scores in each of their trials; who does not score has a collision."""
+    """Return an episode of egos with these scores by trial; an ego without a success has a collision."""
     egos = [
         [
             {
@@ -50,7 +50,7 @@ def drive(number: int, scores: Sequence[Sequence[float]], tags: Sequence[str] = 
 
 
 def failure(number: int, error: str) -> EpisodeResult:
-    """An episode without a result."""
+    """Return an episode without a result."""
     return episode(f"street-{number:03}", [], status="failed", error=error, outcomes={})
 
 
@@ -62,7 +62,7 @@ def make_run(
     owed: int = 0,
     **header: Any,
 ) -> Run:
-    """A run of these episodes; end: how it ends. owed: so many more episodes than have ended."""
+    """Return a run of these episodes; end: ends it; owed: the number of planned episodes that have not ended."""
     rows = [result.episode for result in results]
     names = [(row.episode_id, row.scenario_id) for row in rows] + [(f"late-{k}-r0", f"late-{k}") for k in range(owed)]
     columns = [pa.array([name[place] for name in names], pa.string()) for place in range(2)]
@@ -103,7 +103,7 @@ class Page(HTMLParser):
         return " ".join(self.words)
 
     def attributes(self, name: str) -> list[str]:
-        """All values of an attribute."""
+        """Return all values of an attribute."""
         return [value for _, attributes in self.elements if (value := attributes.get(name)) is not None]
 
 

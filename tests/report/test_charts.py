@@ -1,4 +1,4 @@
-"""Charts: what is drawn lies where its value is."""
+"""Charts: positions match values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The closed-loop score in a report and on a terminal: every part, with a bar, beside floor and ceiling."""
+"""The closed-loop score in a report and on a terminal: every part, with a bar, compared with floor and ceiling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports: everything that a run found is on the page, and the page needs nothing else."""
+"""Reports: pages are complete and self-contained."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from roadworthy.errors import UsageError
+from roadworthy.jobs.figures import figures
 from roadworthy.metrics.roll_up import Part, roll_up
 from roadworthy.record import EpisodeResult, Run
 from roadworthy.report import worst_first, write_report
+from roadworthy.report.charts import small_bar_px
 from roadworthy.report.words import counted, interval_of, plain_name, value_of
 from tests.metrics.driven import episode
 from tests.report.made_up import Page, drive, failure, make_run, page_of
@@ -45,7 +47,7 @@ def test_every_figure_is_there_with_its_interval_or_why_it_has_none_and_with_wha
     assert len(notes) > 1, "some figures have an interval and some have none"
 
 
-def test_a_page_is_whole_and_loads_nothing(tmp_path: Path) -> None:
+def test_a_page_is_self_contained(tmp_path: Path) -> None:
     runs = [mixed_run(tmp_path / "runs"), mixed_run(tmp_path / "runs", trials=3, evaluator="adaptation")]
     for page in (page_of(tmp_path, runs[0]), page_of(tmp_path, *runs)):
         ids = page.attributes("id")
@@ -60,7 +62,7 @@ def test_a_page_is_whole_and_loads_nothing(tmp_path: Path) -> None:
     assert "@import" not in style
 
 
-def test_what_others_wrote_is_text_and_never_markup(tmp_path: Path) -> None:
+def test_text_of_others_is_escaped(tmp_path: Path) -> None:
     evil = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>&amp;"
     results = [drive(0, [[1.0]], (evil,)), drive(1, [[0.0]], ("merge",)), failure(2, f"{evil}\n{evil}")]
     run = make_run(tmp_path / "runs", results, evaluator="town", policy_spec=evil, origins={"type": evil})
@@ -85,7 +87,7 @@ def test_episodes_come_worst_first(tmp_path: Path) -> None:
 
 
 @pytest.mark.row("CL-1")
-def test_collisions_are_told_by_who_was_at_fault(tmp_path: Path) -> None:
+def test_collisions_are_shown_by_fault(tmp_path: Path) -> None:
     def crash(number: int, at_fault: float) -> EpisodeResult:
         figures = {"score": 0.5, "collisions": 1.0, "at_fault_collisions": at_fault, "distance_m": 9.0}
         return episode(f"street-{number:03}", [[figures]], outcomes={"score": 0.5})
@@ -100,14 +102,14 @@ def test_collisions_are_told_by_who_was_at_fault(tmp_path: Path) -> None:
     assert "at-fault collision" not in other
 
 
-def test_episodes_without_a_result_are_told_with_their_reasons(tmp_path: Path) -> None:
+def test_episodes_without_a_result_are_listed_with_their_reasons(tmp_path: Path) -> None:
     errors = ("killed for memory\nlast words", "killed for memory", "hung")
     results = [drive(0, [[1.0]]), *(failure(1 + k, error) for k, error in enumerate(errors))]
     text = page_of(tmp_path, make_run(tmp_path / "runs", results)).text
     assert "3 episodes of 4 have no result" in text
     assert "killed for memory 2 hung 1" in text
     assert "last words" in text
-    assert "3 scenarios have fewer completed episodes than were owed: street-001, street-002, street-003." in text
+    assert "3 scenarios have fewer completed episodes than planned: street-001, street-002, street-003." in text
 
 
 @pytest.mark.row("REC-4")
@@ -123,7 +125,7 @@ def test_artifact_errors_are_listed_and_the_figures_stand(tmp_path: Path) -> Non
     assert before in after
 
 
-def test_a_run_that_failed_tells_why_and_has_no_figures(tmp_path: Path) -> None:
+def test_a_failed_run_shows_its_error_and_no_figures(tmp_path: Path) -> None:
     def fail(writer: object) -> None:
         try:
             raise RuntimeError("the policy is broken\nin two ways")
@@ -145,11 +147,11 @@ def test_a_run_that_was_cut_short_shows_no_figure_of_what_had_finished(tmp_path:
     assert "95% interval" not in text
 
 
-def test_a_run_that_owes_nothing_has_a_page(tmp_path: Path) -> None:
+def test_a_run_without_planned_episodes_has_a_page(tmp_path: Path) -> None:
     run = make_run(tmp_path / "runs", [], end=lambda w: w.fail("no such pack"), origins={})
     text = page_of(tmp_path, run).text
     assert "no such pack" in text
-    assert "it ended before it was known which episodes it owes" in text
+    assert "it ended before its episodes were planned" in text
 
 
 def test_every_setting_is_there_with_where_it_came_from(tmp_path: Path) -> None:
@@ -162,7 +164,7 @@ def test_every_setting_is_there_with_where_it_came_from(tmp_path: Path) -> None:
         assert told in text
 
 
-def test_the_page_tells_whether_later_trials_go_better(tmp_path: Path) -> None:
+def test_the_page_says_whether_later_trials_go_better(tmp_path: Path) -> None:
     better = make_run(tmp_path / "a", [drive(k, [[float(k % 4 == 0), 1.0]]) for k in range(60)])
     worse = make_run(tmp_path / "b", [drive(k, [[1.0, float(k % 4 == 0)]]) for k in range(60)])
     same = make_run(tmp_path / "c", [drive(k, [[float(k % 2), float(k // 2 % 2)]]) for k in range(60)])
@@ -170,7 +172,7 @@ def test_the_page_tells_whether_later_trials_go_better(tmp_path: Path) -> None:
     assert "Later trials go better (gain of trial 2 over trial 1: +75.0 pts" in page_of(tmp_path, better).text
     assert "Later trials go worse (gain of trial 2 over trial 1: -75.0 pts" in page_of(tmp_path, worse).text
     assert "no difference between the last trial and the first" in page_of(tmp_path, same).text
-    assert "not enough data to tell whether later trials go better" in page_of(tmp_path, few).text
+    assert "not enough data to say whether later trials go better" in page_of(tmp_path, few).text
 
 
 @pytest.mark.row("EVAL-9")
@@ -189,12 +191,12 @@ def test_several_runs_share_a_page_with_a_table_of_all_on_top(tmp_path: Path) ->
     assert f"eval_summary {expected:.4f}" in top
     broken = make_run(tmp_path, [], evaluator="hard_stop", end=lambda writer: writer.fail("no such pack"))
     text = page_of(tmp_path, good, half, broken).text
-    assert "eval_summary none, because of hard_stop" in text
+    assert "eval_summary no value, because these have none: hard_stop" in text
     assert "3 runs: 2 completed, 1 failed" in text
 
 
 def test_a_report_of_nothing_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="name at least one run folder"):
+    with pytest.raises(UsageError, match="needs at least one run"):
         write_report([], tmp_path / "report.html")
 
 
@@ -244,8 +246,41 @@ def test_egos_that_start_at_their_goal_are_counted_and_marked(tmp_path: Path) ->
     usual = drive(0, [[1.0]])
     free = episode("street-001", [[{"starts_at_goal": 1.0, "score": None}]], outcomes={"starts_at_goal": 1.0})
     text = page_of(tmp_path, make_run(tmp_path / "runs", [usual, free])).text
-    assert "1 ego started at the goal, where any policy succeeds" in text
+    assert "1 ego started at the goal, where every policy succeeds" in text
     assert "starts at its goal" in text
     text = page_of(tmp_path / "without", make_run(tmp_path / "others", [usual])).text
     assert "at the goal, where" not in text
     assert "starts at its goal" not in text
+
+
+def test_episodes_of_other_environments_have_no_words_of_driving(tmp_path: Path) -> None:
+    results = [episode(f"pick-{k}", [], outcomes={"success": float(k > 2), "time_s": 3.0 + k}) for k in range(12)]
+    run = make_run(
+        tmp_path / "runs",
+        results,
+        evaluator="pick",
+        end=lambda writer: writer.seal(figures),
+        config={"environment": "table_top"},
+        carried_out={},
+        job={"environment": "table_top"},
+    )
+    text = page_of(tmp_path, run).text
+    assert "12 episodes ·" in text
+    assert "success 75.0%" in text.lower()
+    for word in ("scenario", "ego", "collision", "off road", "clean", "drive", "co-player", "what happened"):
+        assert word not in text.lower(), word
+
+
+def test_a_run_without_its_references_says_so(tmp_path: Path) -> None:
+    settings = {"worlds": 32, "summary": {"weight": 1.0, "figure": "score"}}
+    missing = "no reference runs (floor and ceiling) beside this run"
+    for number, (references, is_told) in enumerate(((None, True), (["zero"], True), ([], False))):
+        changes = {"carried_out": {**settings, "references": references}}
+        run = make_run(tmp_path / str(number), [drive(0, [[1.0]])], **changes)
+        assert (missing in page_of(tmp_path, run).text) is is_told
+
+
+@pytest.mark.parametrize("columns", range(1, 8))
+def test_tables_with_several_figures_per_row_fit_a_page(columns: int) -> None:
+    value_px, class_px = 88.0, 230.0
+    assert columns * (small_bar_px(columns) + value_px) + class_px <= 74 * 15 or columns > 6

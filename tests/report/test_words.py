@@ -1,4 +1,4 @@
-"""Words: figures as people write them, and markup from text."""
+"""Text of figures, and markup from text."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_figure_without_an_interval_says_why() -> None:
     assert interval_of({**told, "low": 4.0, "high": 6.0, "unit": "m"}) == "4.00 to 6.00 m"
 
 
-def test_what_is_counted_is_told_with_how_many() -> None:
+def test_counts_have_units() -> None:
     assert counted({"n": 1, "per": "agent"}) == "1 ego"
     assert counted({"n": 1200, "per": "trial"}) == "1,200 trials"
     assert counted({"n": 91.637, "per": "kilometre"}) == "91.6 km"

@@ -1,4 +1,4 @@
-"""The functions that spline surfaces are made of."""
+"""The basis functions of spline surfaces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Held-out predictions and twins with known truth."""
+"""Held-out predictions, and simulated experiments with a known truth."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from benchmarks.known_surfaces import KNOWN_SURFACES
-from roadworthy.sensitivity.calibration import calibrate, twin_coverage, wilson
+from roadworthy.sensitivity.calibration import calibrate, twin_coverage
 from roadworthy.sensitivity.rows import Rows
 from roadworthy.sensitivity.surface import Surface, SurfaceConfig, fit
+from roadworthy.statistics.intervals import normal_quantile, wilson
 
 SMOOTH = KNOWN_SURFACES[0]
 
@@ -31,7 +32,7 @@ def test_rows_are_predicted_better_than_by_their_mean(fitted: tuple[Rows, Surfac
 
 
 @pytest.mark.row("SENS-5")
-def test_outcomes_that_no_factor_tells_are_not_predicted(fitted: tuple[Rows, Surface]) -> None:
+def test_outcomes_that_no_factor_explains_are_not_predicted(fitted: tuple[Rows, Surface]) -> None:
     rows, surface = fitted
     shuffled = replace(rows, outcome=np.random.default_rng(1).permutation(rows.outcome))
     assert calibrate(shuffled, surface).skill < 0.02
@@ -75,5 +76,5 @@ def test_very_few_rows_can_be_checked_too() -> None:
 def test_wilson_intervals_are_those_of_the_textbook() -> None:
     """Its ends are the roots of a quadratic: (p - rate)² = z² p (1 - p) / n (Brown, Cai and DasGupta 2001)."""
     for successes, count in ((0, 10), (3, 10), (10, 10)):
-        for end in wilson(successes, count, 0.95):
+        for end in wilson(successes / count, count, normal_quantile(0.95)):
             assert (end - successes / count) ** 2 == pytest.approx(1.959964**2 * end * (1.0 - end) / count, abs=1e-6)

@@ -1,4 +1,4 @@
-"""Warnings about how rows were sampled."""
+"""Warnings about the sampling of rows."""
 
 from __future__ import annotations
 
@@ -61,15 +61,15 @@ def test_a_choice_that_depends_on_a_range_is_confounded_with_it() -> None:
     together = with_units(rows, 2, np.floor(2.999 * rows.units[:, 0]))
     messages = [warning.message for warning in design_warnings(together) if warning.kind == "confounded"]
     assert len(messages) == 1
-    assert "light and object went together" in messages[0]
-    assert "can't be told apart" in messages[0]
+    assert "light and object are confounded" in messages[0]
+    assert "can't be separated" in messages[0]
 
 
 def test_factors_that_went_together_in_part_are_said_to() -> None:
     rows = sampled()
     rng = np.random.default_rng(1)
     mixed = np.where(rng.random(COUNT) < 0.7, rows.units[:, 0], rng.random(COUNT))
-    assert "in part" in only(with_units(rows, 1, mixed)).message
+    assert "partly confounded" in only(with_units(rows, 1, mixed)).message
 
 
 def test_independent_factors_explain_nothing_of_each_other() -> None:

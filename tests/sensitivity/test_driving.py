@@ -11,7 +11,7 @@ import pytest
 from roadworthy.cli.main import main
 from roadworthy.errors import UsageError
 from roadworthy.record.run import run_folders
-from roadworthy.sensitivity.analysis import AnalysisConfig, analyse
+from roadworthy.sensitivity.analysis import AnalysisConfig, analyze
 from roadworthy.sensitivity.factors import Factor, parse_factors
 from roadworthy.sensitivity.report import findings, html
 from roadworthy.sensitivity.rows import read_rows
@@ -87,12 +87,12 @@ def test_hidden_factors_class_density_limit_and_settings_are_found(runs: Path) -
 def test_a_driving_run_becomes_a_report(runs: Path) -> None:
     rows = read_rows(runs, factors("steering_gain", "grip", "class", "agents_at_start"), "distance_m")
     assert not rows.rejected
-    found = analyse(rows, AnalysisConfig(SurfaceConfig(draws=30), shuffles=19, twins=1, next_episodes=4))
+    found = analyze(rows, AnalysisConfig(SurfaceConfig(draws=30), shuffles=19, twins=1, next_episodes=4))
     assert {line.split()[0] for line in findings(found)} == {"steering_gain", "grip", "class", "agents_at_start"}
     assert "54 rows come from 9 scenarios" in html(found, {})
 
 
-def test_a_factor_that_nothing_tells_is_named(runs: Path) -> None:
+def test_a_factor_that_can_not_be_derived_is_named(runs: Path) -> None:
     unknown = parse_factors({"factors": {"mood": {"type": "continuous", "range": [0, 1]}}})
     with pytest.raises(UsageError, match="factor 'mood' is missing"):
         read_rows(runs, unknown, "score")

@@ -1,4 +1,4 @@
-"""Factors files: what they may say, and what is said about their faults."""
+"""Factors files: valid content, and errors for invalid content."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_fault_is_named_with_what_is_expected(entry: object, words: str) -> No
     assert words in str(error.value)
 
 
-def test_all_faults_are_told_at_once() -> None:
+def test_one_error_reports_all_faults() -> None:
     with pytest.raises(ConfigError) as error:
         parse_factors({"factors": {"a": 1, "b": 2}})
     assert "factors.a" in str(error.value)
@@ -71,7 +71,7 @@ def test_all_faults_are_told_at_once() -> None:
         ("f.yaml", "light: 1", "expected a table 'factors'"),
     ],
 )
-def test_a_file_that_is_no_factors_file_is_refused(name: str, text: str, words: str, tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_factors_file_is_refused(name: str, text: str, words: str, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_text(text)
     with pytest.raises(ConfigError) as error:

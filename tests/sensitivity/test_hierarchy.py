@@ -1,4 +1,4 @@
-"""The sampler, beside posteriors that were worked out by numerical integration."""
+"""The sampler, compared with posteriors from numerical integration."""
 
 from __future__ import annotations
 

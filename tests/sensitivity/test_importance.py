@@ -1,4 +1,4 @@
-"""Sobol indices beside ones that are known in closed form, and verdicts on factors."""
+"""Sobol indices compared with closed forms, and verdicts on factors."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_an_irrelevant_factor_is_called_irrelevant_and_the_others_matter() -> No
 
 
 @pytest.mark.row("SENS-4")
-def test_a_factor_of_scenarios_is_no_more_important_for_what_its_scenarios_have_in_common() -> None:
+def test_similar_rows_of_a_scenario_do_not_make_a_factor_important() -> None:
     """Eight rows each of 30 scenarios that differ much: a says nothing, but is the same for all rows of a scenario."""
     rng = np.random.default_rng(3)
     number = np.repeat(np.arange(30), 8)

@@ -1,4 +1,4 @@
-"""Names of factors: the same name finds a quantity wherever a row has it."""
+"""Names of factors: the same name finds a quantity anywhere in a row."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ def test_a_name_may_carry_the_prefix_of_its_table(name: str) -> None:
     assert rows.units.tolist() == [[0.25]]
 
 
-def test_a_name_that_stands_for_several_is_refused_with_all_of_them() -> None:
+def test_an_ambiguous_name_is_refused_with_all_candidates() -> None:
     row = {"factors": {"lamp.intensity": 1.0, "sun.intensity": 2.0}}
-    with pytest.raises(ValueError, match=r"'intensity' stands for several: lamp\.intensity, sun\.intensity"):
+    with pytest.raises(ValueError, match=r"'intensity' is ambiguous: lamp\.intensity, sun\.intensity"):
         find("intensity", row)
     assert find("sun.intensity", row) == 2.0
     assert find("sun_intensity", row) == 2.0
@@ -137,7 +137,7 @@ def test_without_a_factors_file_what_differs_is_a_factor(tmp_path: Path) -> None
     assert [factor.name for factor in discovered(twice)] == ["sun.light", "lamp.light", "size"]
 
 
-def test_where_nothing_differs_there_is_no_factor() -> None:
+def test_constant_rows_have_no_factor() -> None:
     with pytest.raises(UsageError, match=r"no factor differs between the rows \(the same in all rows: light\)"):
         discovered([{"factors": {"light": 1.0}}] * 3)
     with pytest.raises(UsageError, match="'light' is a number in some rows and a word in others"):

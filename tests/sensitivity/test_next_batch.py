@@ -1,4 +1,4 @@
-"""Suggestions of what to run next."""
+"""Suggestions of the next episodes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_batch_spreads_out(half_seen: Surface) -> None:
     assert np.ptp(units[:, 0]) > 0.5
 
 
-def test_suggestions_are_told_in_the_factors_own_values(half_seen: Surface) -> None:
+def test_suggestions_are_values_of_the_factors(half_seen: Surface) -> None:
     told = as_values(half_seen, np.array([[0.25, 1.0]]))
     assert told == [{"light": 500.0, "object": "can"}]
 

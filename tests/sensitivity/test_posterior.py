@@ -1,4 +1,4 @@
-"""Neural posteriors: their guards, and that they find what is there."""
+"""Neural posteriors: refused input, and recovered distributions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from roadworthy.sensitivity.posterior import neural_posterior
 from roadworthy.sensitivity.rows import Rows
 
 LIGHT = Continuous("light", 0.0, 1.0)
-OBJECT, COLOUR = Categorical("object", ("box", "can", "ball")), Categorical("colour", ("red", "blue"))
+OBJECT, COLOUR = Categorical("object", ("box", "can", "ball")), Categorical("color", ("red", "blue"))
 
 
 def one_factor(count: int = 400) -> Rows:

@@ -1,4 +1,4 @@
-"""Rows of episodes: every form that they come in, and what becomes of those that can't be used."""
+"""Rows of episodes: every supported form, and the rejection of unusable rows."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_no_usable_row_is_an_error_with_the_commonest_reason() -> None:
         make_rows([{}, own(1), own(2)], FACTORS, "succes")
 
 
-def test_a_line_that_was_cut_off_by_a_kill_is_left_out_by_name(tmp_path: Path) -> None:
+def test_a_truncated_line_is_rejected_by_name(tmp_path: Path) -> None:
     path = tmp_path / "episodes.jsonl"
     path.write_text(json.dumps(own(0)) + "\n" + json.dumps(own(1))[:20])
     rows = read_rows(path, FACTORS, "success")

@@ -1,4 +1,4 @@
-"""Steps of the success surface: bands hold less beside them, and the page says so where they are."""
+"""Steps of the success surface: bands cover less near them, and the report says so."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks.known_surfaces import KNOWN_SURFACES
-from roadworthy.sensitivity.analysis import AnalysisConfig, analyse
+from roadworthy.sensitivity.analysis import AnalysisConfig, analyze
 from roadworthy.sensitivity.report import findings, html
 from roadworthy.sensitivity.steep import steep_warnings
 from roadworthy.sensitivity.surface import GRID_POINTS, SurfaceConfig, fit
@@ -38,13 +38,13 @@ def test_slopes_are_not_called_steps(name: str) -> None:
 @pytest.mark.row("SENS-5")
 def test_the_page_says_beside_the_bands_what_they_hold_at_a_step() -> None:
     rows = CASES["cliff"].sample(300, np.random.default_rng(1))
-    analysis = analyse(rows, AnalysisConfig(QUICK, shuffles=2, twins=1, next_episodes=1))
+    analysis = analyze(rows, AnalysisConfig(QUICK, shuffles=2, twins=1, next_episodes=1))
     assert findings(analysis)
     page = html(analysis, {"curves": b"", "pairs": b""})
     before, _, after = page.partition("<h2>Along each factor</h2>")
     assert "success changes abruptly between light" in before
-    assert "90% bands held" in before
-    assert "Beside a step" in after
+    assert "90% bands covered" in before
+    assert "Near a step" in after
 
 
 @pytest.mark.row("SENS-5")

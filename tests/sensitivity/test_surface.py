@@ -1,4 +1,4 @@
-"""Surfaces beside known truths, made by other families of models than the one that is fitted."""
+"""Surfaces compared with known truths from other families of models."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from benchmarks.known_surfaces import KNOWN_SURFACES, KnownSurface
 from roadworthy.errors import UsageError
 from roadworthy.sensitivity.factors import Categorical, Continuous
 from roadworthy.sensitivity.rows import Rows
-from roadworthy.sensitivity.surface import SurfaceConfig, fit, normalised, reference_units
+from roadworthy.sensitivity.surface import SurfaceConfig, fit, normalized, reference_units
 
 BY_NAME = {case.name: case for case in KNOWN_SURFACES}
 SMOOTH = [case for case in KNOWN_SURFACES if case.is_smooth]
@@ -24,7 +24,7 @@ def variation_given_success(case: KnownSurface, rows: Rows) -> float:
     surface = fit(rows, SurfaceConfig(draws=100))
     distances = []
     for number, factor in enumerate(case.factors):
-        true = normalised(case.marginal(number, surface.grid(number)), factor)
+        true = normalized(case.marginal(number, surface.grid(number)), factor)
         distances.append(0.5 * np.abs(surface.given(number, True).mean - true).mean())
     return float(np.mean(distances))
 
@@ -103,7 +103,7 @@ def test_distributions_given_success_and_failure_mix_to_an_even_one() -> None:
     surface = fit(case.sample(300, np.random.default_rng(5)), SurfaceConfig(draws=50))
     chance = surface.marginal_draws(0)
     rate = np.trapezoid(chance, dx=1.0 / (chance.shape[1] - 1), axis=1)[:, None]
-    mixed = rate * normalised(chance, LINE) + (1.0 - rate) * normalised(1.0 - chance, LINE)
+    mixed = rate * normalized(chance, LINE) + (1.0 - rate) * normalized(1.0 - chance, LINE)
     np.testing.assert_allclose(mixed, 1.0)
 
 

@@ -1,4 +1,4 @@
-"""Reading back what the clients of TensorBoard and W&B have written."""
+"""Read the files that the clients of TensorBoard and W&B write."""
 
 from __future__ import annotations
 

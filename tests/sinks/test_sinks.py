@@ -1,4 +1,4 @@
-"""Sinks, with the real clients: what they were given can be read back, and none of them can end a run."""
+"""Sinks with the real clients: published data can be read back, and no sink can end a run."""
 
 from __future__ import annotations
 
@@ -20,6 +20,32 @@ from tests.plugin_package import install
 from tests.sinks.event_files import tensorboard_events, wandb_history
 from tools.settings import EVALUATION
 
+USER_SINK = """
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Config:
+    prefix: str = ""
+
+
+class LineSink:
+    config_type = Config
+
+    def __init__(self, config, folder):
+        self.config, self.path = config, folder / "figures.txt"
+
+    @classmethod
+    def check(cls, config, folder):
+        return "fine"
+
+    def write(self, publication):
+        lines = [f"{self.config.prefix}{name} {value}" for name, value in publication.named_figures().items()]
+        self.path.write_text("\\n".join(lines))
+
+    def close(self):
+        pass
+"""
 METRICS = {
     "figures": [
         {"name": "score", "value": 0.75, "low": 0.5, "high": 0.9, "n": 12, "per": "agent"},
@@ -44,7 +70,7 @@ def published(film: Path, step: int = 4000, epoch: int = 8) -> Publication:
 
 
 @pytest.mark.row("UI-3")
-def test_tensorboard_shows_figures_and_moving_pictures(tmp_path: Path, film: Path) -> None:
+def test_tensorboard_shows_figures_and_animations(tmp_path: Path, film: Path) -> None:
     tensorboard = pytest.importorskip("roadworthy.sinks.tensorboard")
     config = tensorboard.TensorBoardConfig(gif_width_px=32, gif_frames=5)
     with Sinks({"tensorboard": (tensorboard.TensorBoardSink, config)}, tmp_path) as sinks:
@@ -78,7 +104,7 @@ def test_wandb_gets_figures_and_videos_over_the_steps_of_training(
 
 
 @pytest.mark.row("REC-4")
-def test_wandb_without_a_key_is_an_error_and_no_question(tmp_path: Path, film: Path, no_wandb_run: Any) -> None:
+def test_wandb_without_a_key_is_an_error_instead_of_a_prompt(tmp_path: Path, film: Path, no_wandb_run: Any) -> None:
     sink = pytest.importorskip("roadworthy.sinks.wandb")
     with Sinks({"wandb": (sink.WandbSink, sink.WandbConfig(timeout_s=5))}, tmp_path) as sinks:
         (error,) = sinks.publish(published(film)).values()
@@ -86,7 +112,7 @@ def test_wandb_without_a_key_is_an_error_and_no_question(tmp_path: Path, film: P
 
 
 @pytest.mark.row("REC-4")
-def test_a_sink_that_fails_is_named_and_the_others_go_on(tmp_path: Path) -> None:
+def test_a_failing_sink_is_named_and_the_others_continue(tmp_path: Path) -> None:
     class Broken:
         config_type = dict
         opened = 0
@@ -125,7 +151,7 @@ def test_a_sink_that_fails_is_named_and_the_others_go_on(tmp_path: Path) -> None
 
 
 @pytest.mark.row("REC-4")
-def test_a_video_that_is_missing_keeps_no_figure_away(tmp_path: Path, film: Path, no_wandb_run: Any) -> None:
+def test_a_missing_video_does_not_stop_figures(tmp_path: Path, film: Path, no_wandb_run: Any) -> None:
     tensorboard = pytest.importorskip("roadworthy.sinks.tensorboard")
     wandb_sink = pytest.importorskip("roadworthy.sinks.wandb")
     settings = {
@@ -184,3 +210,15 @@ def test_every_setting_of_a_sink_is_documented(name: str) -> None:
     document = EVALUATION.path.read_text()
     for field in fields(getattr(module, sink).config_type):
         assert f"| `sinks.{name}.{field.name}` | {'none' if field.default is None else field.default} |" in document
+
+
+def test_a_user_names_a_sink_by_its_file(tmp_path: Path) -> None:
+    file = tmp_path / "my_sink.py"
+    file.write_text(USER_SINK)
+    name = f"{file}:LineSink"
+    settings = read_sinks(Layer("suite.toml", {"sinks": {name: {"prefix": "> "}}}))
+    with Sinks(settings, tmp_path) as sinks:
+        assert sinks.publish(Publication("town", 4000, 8, figures_of(METRICS))) == {}
+    assert (tmp_path / "figures.txt").read_text().splitlines()[0] == "> town/score 0.75"
+    with pytest.raises(ConfigError, match="did you mean prefix"):
+        read_sinks(Layer("suite.toml", {"sinks": {name: {"prefx": ""}}}))

@@ -1,4 +1,4 @@
-"""Intervals: equal to what is known where it is known, honest where it is not."""
+"""Intervals: equal to known results, with the right coverage elsewhere."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from roadworthy.statistics.paired import tango
 
 
 def apart(count: int) -> Clusters:
-    """Every row is a scenario of its own."""
+    """Return clusters of one row each."""
     return Clusters(np.arange(count), count)
 
 
@@ -60,7 +60,7 @@ def test_a_rate_that_never_varied_still_has_an_interval(truth: float) -> None:
 
 
 @pytest.mark.row("STAT-1")
-def test_no_data_is_no_figure_and_few_data_are_no_interval() -> None:
+def test_no_data_give_no_figure_and_few_data_give_no_interval() -> None:
     nothing = rate(np.full(3, np.nan), apart(3))
     assert (nothing.value, nothing.low, nothing.n, nothing.note) == (None, None, 0, "no data")
     few = rate(np.tile([1.0, 0.0], 10), grouped(4, 5))
@@ -184,7 +184,7 @@ def test_tangos_interval_is_where_the_score_test_ends() -> None:
     assert tango(gains, losses, n, 1.96) == pytest.approx((inside[0], inside[-1]), abs=1e-4)
 
 
-def test_pairs_tell_more_than_two_rates() -> None:
+def test_pairs_give_narrower_intervals_than_two_rates() -> None:
     rng = np.random.default_rng(0)
     before = (rng.random(300) < 0.5).astype(np.float64)
     after = np.where(rng.random(300) < 0.1, 1.0, before)
@@ -196,7 +196,7 @@ def test_pairs_tell_more_than_two_rates() -> None:
     assert paired_mean(after, before, apart(300)).value == pytest.approx(paired.value)
 
 
-def test_input_that_makes_no_sense_is_refused() -> None:
+def test_invalid_input_is_refused() -> None:
     with pytest.raises(UsageError, match="a rate is of rows that are 0 or 1"):
         rate(np.array([0.5]), apart(1))
     with pytest.raises(UsageError, match="paired rates are of rows that are 0 or 1"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from roadworthy.metrics.headlines import GAIN, HEADLINES, headline, later_trial, main_columns
 from roadworthy.record.references import ROLES, best
 
 if TYPE_CHECKING:
@@ -12,26 +13,7 @@ if TYPE_CHECKING:
 
     from roadworthy.record import Run
 
-# The figures that fit a screen; the others are in metrics.json and in the report.
-FIRST = (
-    "realism",
-    "min_average_displacement_error",
-    "passed",
-    "score",
-    "closed_loop_score",
-    "completion_rate",
-    "goal_rate",
-    "at_fault_collision_rate",
-    "collision_rate",
-    "off_road_rate",
-    "red_light_rate",
-    "timed_out_rate",
-    "distance_per_infraction_m",
-    "comfort",
-)
-COLUMNS = ("realism", "passed", "score", "at_fault_collision_rate", "collision_rate", "off_road_rate")
 HEADINGS = {"at_fault_collision_rate": "at-fault collisions"}  # shorter than the names
-GAIN = "ada_delta_trial_"
 MOST_LINES = 18
 MOST_WITH_REFERENCES = 2  # runs whose references have a line each in the table of closed-loop scores
 
@@ -76,13 +58,13 @@ def sections_table(
     """
     table = _table("figures with their 95% intervals; more are in metrics.json of each run")
     named = {name: {figure["name"]: figure for figure in metrics["figures"]} for name, metrics in runs.items()}
-    columns = _columns(list(named.values()))
+    columns = main_columns((name for figures in named.values() for name in figures), beside_gain=2)
     table.add_column("evaluator", overflow="fold")  # a long name takes two lines, so that no figure is cut
     table.add_column("n", justify="right", no_wrap=True)
     roles = ROLES if columns and any((references or {}).values()) else ()
     columns = columns[: 2 if roles else None]  # what a screen has room for
     headlines = {
-        name: wanted if (wanted := (main or {}).get(name, "")) in figures else _headline(figures, columns)
+        name: wanted if (wanted := (main or {}).get(name, "")) in figures else headline(figures, columns)
         for name, figures in named.items()
     }
     for column in columns:
@@ -101,13 +83,6 @@ def sections_table(
         n = next((f"{figures[column]['n']:,g}" for column in own if column in figures), "–")  # of the first figure
         table.add_row(name, n, *cells)
     return table
-
-
-def _headline(figures: Mapping[str, Any], columns: Sequence[str]) -> str:
-    """Return the figure of a run in the first column: `score` for a run without exams among runs with exams."""
-    if columns[0] == "passed" and "passed" not in figures and "score" in figures:
-        return "score"
-    return columns[0]
 
 
 def _free(count: int) -> str:
@@ -161,26 +136,12 @@ def _named(run: Run) -> dict[str, Mapping[str, Any]]:
     return {figure["name"]: figure for figure in (run.metrics or {}).get("figures", ())}
 
 
-def _columns(runs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the three most important figures; with several trials, the gain of the last trial is one of them."""
-    known = [name for name in COLUMNS if any(name in figures for figures in runs)]
-    if "passed" in known and "score" in known:  # where there are exams, goals are only the ends of recordings
-        known.remove("score")
-    if "at_fault_collision_rate" in known:  # runs of earlier versions have all collisions alone
-        known = [name for name in known if name != "collision_rate"]
-    gains = [name for figures in runs for name in figures if name.startswith(GAIN)]
-    if gains:
-        return [*known[:2], max(gains, key=_trial)]
-    return known or list(dict.fromkeys(name for figures in runs for name in figures))[: len(COLUMNS)]
-
-
 def _heading(name: str) -> str:
-    return f"gain by trial {_trial(name) + 1}" if name.startswith(GAIN) else HEADINGS.get(name, name.replace("_", " "))
-
-
-def _trial(gain: str) -> int:
-    """Return the later trial of a gain, counted from 0."""
-    return int(gain.removeprefix(GAIN).partition("_")[0])
+    return (
+        f"gain by trial {later_trial(name) + 1}"
+        if name.startswith(GAIN)
+        else HEADINGS.get(name, name.replace("_", " "))
+    )
 
 
 def with_interval(figure: Mapping[str, Any]) -> str:
@@ -202,7 +163,7 @@ def shown(figure: Mapping[str, Any], part: str) -> str:
 
 def _chosen(metrics: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     by_name = {figure["name"]: figure for figure in metrics["figures"]}
-    names = [name for name in FIRST if name in by_name]
+    names = [name for name in HEADLINES if name in by_name]
     names += [name for name in by_name if name.startswith(("trial_", GAIN)) and name not in names]
     if len(names) > MOST_LINES:  # of many trials, the last gains say what came of all
         names = names[: MOST_LINES // 2] + names[-MOST_LINES // 2 :]

@@ -211,22 +211,22 @@ def _film(
     steps: int | None,
 ) -> tuple[list[Path], list[str]]:
     """Make a video that follows each agent; return paths and errors."""
-    from roadworthy.render.film import shoot
-    from roadworthy.render.reenact import Reenactment, light_states
-    from roadworthy.render.views import Story
+    from roadworthy.render.episode_video import write_videos
+    from roadworthy.render.resimulate import Resimulation, light_states
+    from roadworthy.render.views import EpisodeScene
     from roadworthy.sim.config import Mode
 
     assert result.trace is not None
     scenario = pack[episode.scenario]
-    reenactment = Reenactment(pack, config) if config.mode is Mode.OPEN else None
-    lights = light_states(scenario, episode.scenario, episode.seed, result.trace, config, reenactment)
+    resimulation = Resimulation(pack, config) if config.mode is Mode.OPEN else None
+    lights = light_states(scenario, episode.scenario, episode.seed, result.trace, config, resimulation)
     made: list[Path] = []
     errors: list[str] = []
     with progress("making videos") as report:
         for done, agent in enumerate(recorder.inspections):
             report(done, len(recorder.inspections))
-            story = Story(result.trace, scenario, lights, agent, config.goal.radius_m, f"agent {agent}")
-            (film,) = shoot(story, {"ego": folder / f"agent_{agent}.mp4"}, steps or LONGEST)
+            scene = EpisodeScene(result.trace, scenario, lights, agent, config.goal.radius_m, f"agent {agent}")
+            (film,) = write_videos(scene, {"ego": folder / f"agent_{agent}.mp4"}, steps or LONGEST)
             made += [film.path] if film.path else []
             errors += [film.error] if film.error else []
         report(len(recorder.inspections), len(recorder.inspections))

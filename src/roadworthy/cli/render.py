@@ -14,7 +14,7 @@ from roadworthy.progress import progress
 if TYPE_CHECKING:
     from roadworthy.record import Run
     from roadworthy.render.config import RenderConfig
-    from roadworthy.render.film import Video
+    from roadworthy.render.episode_video import Video
 
 SOME = 10  # the default number of failed episodes
 LONGEST = 10_000
@@ -63,7 +63,7 @@ def render(
     from roadworthy.evaluation.recorded import take_up
     from roadworthy.record import Run
     from roadworthy.render.config import RenderConfig
-    from roadworthy.render.run_videos import film_run
+    from roadworthy.render.run_videos import record_videos
 
     asked = {"failed": failed, "worst": worst, "first": first, "random": random, "episode": episode}
     given = [name for name, value in asked.items() if value]
@@ -87,7 +87,7 @@ def render(
     if episode:
         _require_episodes(run, episode)
     with progress("filming") as report:
-        videos = film_run(run, config, take_up(run).env, folder=out, progress=report)
+        videos = record_videos(run, config, take_up(run).env, folder=out, progress=report)
     _tell(run, config, videos, json)
     return 0 if all(video.path for video in videos) else 1
 

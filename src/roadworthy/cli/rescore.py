@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from roadworthy.cli.options import RunPath
 from roadworthy.cli.output import JsonFlag, examples, tell, tell_json
@@ -19,7 +21,11 @@ EXAMPLES = examples(
 DIFFERS = 1
 
 
-def rescore(run: RunPath, json: JsonFlag = False) -> int:
+def rescore(
+    run: RunPath,
+    json: JsonFlag = False,
+    trust: Annotated[bool, typer.Option("--trust", help="Run metrics that are code named in the run folder.")] = False,
+) -> int:
     """Recompute every row and figure from the recorded motion, with the rules of the simulator, and compare.
 
     The policy is not needed. If the definition of a metric has changed since the run, both versions are named.
@@ -29,7 +35,7 @@ def rescore(run: RunPath, json: JsonFlag = False) -> int:
     from roadworthy.record import Run
 
     with progress("rescoring") as report:
-        result = recompute(take_up(Run(run)), report)
+        result = recompute(take_up(Run(run), trust=trust), report)
     if json:
         tell_json({"run": str(run), **_plain(result)})
     else:

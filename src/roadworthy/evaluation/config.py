@@ -151,6 +151,9 @@ class EvaluatorConfig:
     # Number and length of the trials of an episode, over those of the training config.
     render: RenderConfig | None = None
     # Settings of videos; "none" for no videos.
+    metrics: tuple[str, ...] = ()
+    # Metrics beyond those of the evaluator: names of the entry points `roadworthy.metrics`, "module:Name" or
+    # "file.py:Name".
     references: tuple[str, ...] | None = None
     # Reference policies that run on the same episodes, as floors and ceilings. By default those of the evaluator; []
     # for none.

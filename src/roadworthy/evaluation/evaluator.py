@@ -17,9 +17,10 @@ from roadworthy.evaluation.policy_ref import PolicyRef, coplayer_files, task_of
 from roadworthy.evaluation.task import Task
 from roadworthy.metrics.closed_loop import closed_loop_figures
 from roadworthy.metrics.driving import driving_metrics
+from roadworthy.metrics.extensions import NamedTraceFigures, named_metrics
 from roadworthy.metrics.trace_figures import TraceFigures
 from roadworthy.record import EpisodeResult, Run, RunWriter
-from roadworthy.render.run_videos import film_run
+from roadworthy.render.run_videos import record_videos
 from roadworthy.scenario.pack import Pack
 from roadworthy.sim.compiling import ensure_simulator_compiled
 from roadworthy.sim.config import AtGoal, Mode
@@ -91,7 +92,7 @@ class DrivingEvaluator:
 
         traced: the run whose traces and scenarios are meant, where it is another: re-scoring makes new rows of them.
         """
-        return driving_metrics(run)
+        return driving_metrics(run, named_metrics(run.header["config"].get("metrics", ())))
 
     def followed(self, run: Run, episode_id: str) -> int | None:
         """Whom filmstrips of an episode follow, by its place in the trace; None: the ego that did worst."""
@@ -100,6 +101,7 @@ class DrivingEvaluator:
     def evaluate(self, order: Order) -> Run:
         """Write the ledger, carry it out, and seal the run."""
         config = order.config
+        named_metrics(config.metrics)  # an unknown name is an error before anything is written
         path = config.source.fetch(order.progress)
         with Pack(path) as pack:
             scenarios = self.choose(pack, order.ledger_name or order.name, config)
@@ -121,7 +123,7 @@ class DrivingEvaluator:
             writer.seal(self.metrics)
         run = Run(writer.folder)
         if config.render is not None:
-            film_run(run, config.render, config.env, order.policy.epoch, order.policy.step)
+            record_videos(run, config.render, config.env, order.policy.epoch, order.policy.step)
         return run
 
     def trace_figures(self, config: EvaluatorConfig) -> tuple[TraceFigures, ...]:
@@ -135,7 +137,12 @@ class DrivingEvaluator:
 
     def task(self, name: str, pack: Path, policy: PolicyRef, config: EvaluatorConfig) -> Task:
         """Return what a process needs to run episodes of a section."""
-        return replace(task_of(name, pack, policy, config), trace_figures=self.trace_figures(config))
+        return replace(task_of(name, pack, policy, config), trace_figures=self.all_trace_figures(config))
+
+    def all_trace_figures(self, config: EvaluatorConfig) -> tuple[TraceFigures, ...]:
+        """Return the evaluator's own functions of traces and those of the metrics that the section names."""
+        named = (NamedTraceFigures(config.metrics),) if config.metrics else ()
+        return (*self.trace_figures(config), *named)
 
     def _carry_out(self, order: Order, ledger: Ledger, writer: RunWriter) -> None:
         config = order.config

@@ -51,10 +51,10 @@ def draw_filmstrips(run: Run, count: int = STRIPS, progress: Progress = lambda d
         return []
     from roadworthy.evaluation.recorded import take_up
     from roadworthy.render.filmstrip import filmstrip
-    from roadworthy.render.run_videos import Studio
+    from roadworthy.render.run_videos import VideoRecorder
 
     recorded = take_up(run)
-    studio = Studio(run, recorded.env)
+    recorder = VideoRecorder(run, recorded.env)
     folder = run.place(f"{FOLDER}/filmstrips")
     folder.mkdir(parents=True, exist_ok=True)
     drawn = []
@@ -62,7 +62,7 @@ def draw_filmstrips(run: Run, count: int = STRIPS, progress: Progress = lambda d
         progress(done, len(wanted))
         path = folder / f"{safe_name(id)}.png"
         try:
-            write_whole(path, filmstrip(studio.story(id, recorded.evaluator.followed(run, id))))
+            write_whole(path, filmstrip(recorder.scene(id, recorded.evaluator.followed(run, id))))
             drawn.append(path)
             run.add_artifact(id, FILMSTRIP, path)
         except Exception as error:

@@ -13,7 +13,7 @@ from roadworthy.evaluation.ledger import Ledger
 from roadworthy.evaluation.policy_ref import recorded_policy
 from roadworthy.evaluation.sections import evaluator_class
 from roadworthy.evaluation.task import Task
-from roadworthy.evaluation.trust import recorded_specs, require_trust
+from roadworthy.evaluation.trust import recorded_specs, require_trust, require_trusted_metrics
 from roadworthy.record import Run
 from roadworthy.sim.config import SimConfig
 
@@ -42,6 +42,7 @@ class Recorded:
         """
         if not self.trust:
             require_trust(self.run.folder, recorded_specs(self.run.header, self.config.coplayers, checkpoint))
+            require_trusted_metrics(self.run.folder, self.config.metrics)
         policy = recorded_policy(self.run.header, checkpoint)
         task = self.evaluator.task(self.name, self.run.pack, policy, self.config)
         return task if worlds is None else replace(task, worlds=worlds)

@@ -13,6 +13,7 @@ from roadworthy.evaluation.capture import EXTRA, MOTION
 from roadworthy.evaluation.ledger import EpisodeSpec
 from roadworthy.evaluation.recorded import Recorded
 from roadworthy.evaluation.results import are_rows_equal, ego_rows, mean_figures, track_id_of
+from roadworthy.evaluation.trust import require_trusted_metrics
 from roadworthy.metrics.trace_figures import with_trace_figures
 from roadworthy.record import AgentRow, EpisodeResult, Run, RunWriter, Trace, TrialRow
 from roadworthy.sim.config import SimConfig
@@ -64,6 +65,8 @@ class Rescored:
 def rescore(recorded: Recorded, progress: Callable[[int, int], None] = lambda done, total: None) -> Rescored:
     """Judge every traced episode of a run anew and compare rows and figures with the recorded ones."""
     run = recorded.run
+    if not recorded.trust:
+        require_trusted_metrics(run.folder, recorded.config.metrics)
     judge = Judge(recorded)
     header = {key: run.header.get(key) for key in ("config", "checkpoint")}
     untraced, differing, moved, count = [], [], [], 0
@@ -92,7 +95,7 @@ class Judge:
 
     def __init__(self, recorded: Recorded) -> None:
         config: SimConfig = recorded.env
-        self._trace_figures = recorded.evaluator.trace_figures(recorded.config)
+        self._trace_figures = recorded.evaluator.all_trace_figures(recorded.config)
         self._names = DriveEnv(recorded.run.pack, 1, config, sampling=False).figure_names
         unseen = replace(config, observe=replace(config.observe, final=False))
         self._env = DriveEnv(recorded.run.pack, 1, unseen, sampling=False, threads=1)

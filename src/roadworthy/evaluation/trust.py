@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from roadworthy.errors import UsageError
+from roadworthy.plugins import is_code
 from roadworthy.policy.spec import Kind, kind_of
 
 
@@ -35,6 +36,16 @@ def require_trust(folder: object, specs: Iterable[str]) -> None:
         raise UsageError(
             f"{folder}: run.json names code or an address: {words}. Roadworthy does not run code or contact "
             "addresses named in a run folder; if you trust its source, add --trust"
+        )
+
+
+def require_trusted_metrics(folder: object, names: Iterable[str]) -> None:
+    """Raise UsageError if any of these metrics, which a run names, is code and not one of an installed package."""
+    code = [name for name in names if is_code(name)]
+    if code:
+        raise UsageError(
+            f"{folder}: run.json names code: metric {code[0]!r}. Roadworthy does not run code named in a run folder; "
+            "if you trust its source, add --trust"
         )
 
 

@@ -101,7 +101,9 @@ class Errand:
 
     def play(self, owed: Sequence[EpisodeSpec]) -> None:
         """Carry out every episode that is owed and has not ended; the envs are built again for each rebuild."""
-        self.metrics = {name.rpartition(":")[2]: plugins.load_code(name, "metric") for name in self.job.metrics}
+        self.metrics = {
+            name.rpartition(":")[2]: plugins.load("roadworthy.metrics", name, "metric") for name in self.job.metrics
+        }
         if self.job.videos is not None:
             known = owed if self.job.steps is None else None
             self.crew = Crew(self.job.videos, self.writer.folder, known, job_seed(self.job), self.render_fault)

@@ -1,6 +1,6 @@
-"""The figures of episodes with several trials: how each trial went, and what later ones gain over the first.
+"""Figures of episodes with several trials: the score of each trial, and the gain of later trials over the first.
 
-A gain is of the same ego in the same episode, so its interval is of pairs: what differs between scenarios falls out.
+A gain compares the same ego in the same episode, so its interval is paired and excludes differences between scenarios.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from roadworthy.metrics.metric import Kind, Metric, figure, told
+from roadworthy.metrics.metric import Kind, Metric, as_figure, figure
 from roadworthy.metrics.run_rows import RunRows
 from roadworthy.statistics import Clusters, paired_rate
 
-# Of the score. Since version 2 the collisions that count are those that the agent is at fault for, unless
-# score.collisions says otherwise, and agents that start at their goal have none.
+# The version of the score. Since version 2, only at-fault collisions count, unless score.collisions says otherwise, and
+# agents that start at their goal have no score.
 SCORE_VERSION = 2
 REACH_RATE = Metric(
     "trial_goal_reach_rate", Kind.RATE, "goal_reached", "share", "trial", "reached all its goals", version=2
@@ -32,7 +32,7 @@ COUNTS = tuple(
 
 
 def adaptation_figures(rows: RunRows) -> list[dict[str, Any]]:
-    """Counts of trials, the score of each, and the gain of each over the first."""
+    """Return counts of trials, the score of each trial, and the gain of each over the first."""
     trials = rows.trials
     figures = [figure(metric, rows.agents) for metric in COUNTS]
     figures += [figure(MEAN_LENGTH, trials), figure(REACH_RATE, trials)]
@@ -46,7 +46,7 @@ def adaptation_figures(rows: RunRows) -> list[dict[str, Any]]:
 
 
 def by_trial(rows: RunRows, metrics: Sequence[Metric]) -> list[dict[str, Any]]:
-    """The rates and the length of each trial, for a curve over trials."""
+    """Return the rates and the length of each trial, for curves over trials."""
     numbers = rows.trials.numbers("trial")
     parts = [rows.trials.where(numbers == k) for k in range(rows.trial_count)]
     return [
@@ -56,7 +56,7 @@ def by_trial(rows: RunRows, metrics: Sequence[Metric]) -> list[dict[str, Any]]:
 
 
 def _gains(rows: RunRows) -> list[dict[str, Any]]:
-    """Score in trial k minus score in trial 0, of every ego that has both."""
+    """Return the score in trial k minus the score in trial 0, over egos that have both."""
     trials = rows.trials
     egos, numbers = rows.pairs(trials)
     count = int(egos.max(initial=-1)) + 1
@@ -69,5 +69,5 @@ def _gains(rows: RunRows) -> list[dict[str, Any]]:
     for k in range(1, rows.trial_count):
         name = f"ada_delta_trial_{k}_minus_0"
         metric = Metric(name, Kind.RATE, "score", "share", "agent", "gain over the first", version=SCORE_VERSION)
-        figures.append(told(paired_rate(scores[k], scores[0], clusters), metric.name, metric.per, metric))
+        figures.append(as_figure(paired_rate(scores[k], scores[0], clusters), metric.name, metric.per, metric))
     return figures

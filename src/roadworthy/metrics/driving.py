@@ -1,16 +1,16 @@
-"""The figures of a driving run: how egos drove, per trial, per agent, per kilometre and per scenario, and by class.
+"""Figures of a driving run: how the egos drove, per trial, per agent, per kilometer, per scenario and per class.
 
-Rates are of trials (with one trial per episode: of egos). Shares and means are of egos, each counting once, however
-long it drove. What happens per kilometre is a sum over a sum. All but these are told a second time per scenario, so
-that one with many egos weighs no more than one with few. Failed episodes are counted, outside of every denominator.
+Rates count trials, or egos where an episode has one trial. Shares and means count each ego once, however long it drove.
+Figures per kilometer are a sum over a sum. All others are reported a second time per scenario, so that a scenario with
+many egos weighs no more than one with few. Failed episodes are counted, but are in no denominator.
 
 Egos that start at their goal (free successes) are counted, and left out of score, completion_rate, goal_rate and
-timed_out_rate. Pedestrians and cyclists are in no figure that is not for their kind (see docs/simulator.md).
+timed_out_rate. Pedestrians and cyclists are left out of figures that do not apply to them (see docs/simulator.md).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -22,45 +22,37 @@ from roadworthy.metrics.metric import Kind, Metric, Rows, figure
 from roadworthy.metrics.run_rows import RunRows
 from roadworthy.record import Run
 
-_SUCCESS = "reached the share of its goals that is asked for, without a collision that counts and never off the road"
-TRIAL_METRICS = (
-    Metric("score", Kind.RATE, "score", "share", "trial", _SUCCESS, version=SCORE_VERSION),
-    Metric("completion_rate", Kind.RATE, "goal_reached", "share", "trial", "reached all its goals", version=2),
-    Metric(
-        "at_fault_collision_rate",
-        Kind.RATE,
-        "at_fault_collisions",
-        "share",
-        "trial",
-        "touched another agent and was at fault for it",
-    ),
-    Metric("collision_rate", Kind.RATE, "collisions", "share", "trial", "touched another agent, whoever was at fault"),
-    Metric("off_road_rate", Kind.RATE, "departures", "share", "trial", "left the road", version=2),
-    Metric("red_light_rate", Kind.RATE, "red_lights", "share", "trial", "ran a red light", version=2),
-    Metric(
-        "stop_sign_rate", Kind.RATE, "stop_signs", "share", "trial", "passed a stop sign without stopping", version=2
-    ),
-    Metric(
-        "timed_out_rate", Kind.RATE, "timed_out", "share", "trial", "had a goal left when the time was up", version=2
-    ),
+_SUCCESS = "reached the required share of its goals, without a counted collision and without leaving the road"
+
+
+def _shares(kind: Kind, per: str, *rows: tuple[str, str, int, str]) -> tuple[Metric, ...]:
+    """Return metrics from 0 to 1, declared as (name, column, version, what)."""
+    return tuple(
+        Metric(name, kind, column, "share", per, what, version=version) for name, column, version, what in rows
+    )
+
+
+TRIAL_METRICS = _shares(
+    Kind.RATE,
+    "trial",
+    ("score", "score", SCORE_VERSION, _SUCCESS),
+    ("completion_rate", "goal_reached", 2, "reached all its goals"),
+    ("at_fault_collision_rate", "at_fault_collisions", 1, "touched another agent and was at fault for it"),
+    ("collision_rate", "collisions", 1, "touched another agent, at fault or not"),
+    ("off_road_rate", "departures", 2, "left the road"),
+    ("red_light_rate", "red_lights", 2, "ran a red light"),
+    ("stop_sign_rate", "stop_signs", 2, "passed a stop sign without stopping"),
+    ("timed_out_rate", "timed_out", 2, "had a goal left when the time was up"),
 )
 AGENT_METRICS = (
-    Metric("goal_rate", Kind.SHARE, "goal_rate", "share", "agent", "share of its goals that it reached", version=2),
-    Metric("comfort", Kind.SHARE, "comfort", "share", "agent", "share of its steps within the limits of comfort"),
-    Metric(
-        "lane_aligned", Kind.SHARE, "lane_aligned", "share", "agent", "share of its steps on a lane along it", version=2
-    ),
-    Metric(
-        "lane_centred",
+    *_shares(
         Kind.SHARE,
-        "lane_centred",
-        "share",
         "agent",
-        "share of its steps near a lane's centre",
-        version=2,
-    ),
-    Metric(
-        "wrong_way", Kind.SHARE, "wrong_way", "share", "agent", "share of its steps on a lane against it", version=2
+        ("goal_rate", "goal_rate", 2, "share of its goals that it reached"),
+        ("comfort", "comfort", 1, "share of its steps within the limits of comfort"),
+        ("lane_aligned", "lane_aligned", 2, "share of its steps on a lane and along it"),
+        ("lane_centred", "lane_centred", 2, "share of its steps near the center of a lane"),
+        ("wrong_way", "wrong_way", 2, "share of its steps on a lane and against it"),
     ),
     Metric("distance_m", Kind.MEAN, "distance_m", "m", "agent", "distance driven"),
     Metric("length", Kind.MEAN, "length", "steps", "agent", "steps driven"),
@@ -82,37 +74,51 @@ RATIO_METRICS = (
         version=2,
     ),
     *(
-        Metric(name, Kind.RATIO, column, "1/km", "kilometre", what, "distance_m", _KM, version=version)
-        for name, column, what, version in (
-            (
-                "infractions_per_km",
-                "infractions",
-                "at-fault collisions, departures from the road and red lights run",
-                2,
-            ),
-            ("at_fault_collisions_per_km", "at_fault_collisions", "other agents touched, at fault for it", 1),
-            ("collisions_per_km", "collisions", "contacts with another agent that began, whoever was at fault", 1),
-            ("departures_per_km", "departures", "departures from the road", 2),
-            ("red_lights_per_km", "red_lights", "red lights run", 2),
-            ("stop_signs_per_km", "stop_signs", "stop signs passed without stopping", 2),
+        Metric(f"{column}_per_km", Kind.RATIO, column, "1/km", "kilometre", what, "distance_m", _KM, version=version)
+        for column, version, what in (
+            ("infractions", 2, "at-fault collisions, departures from the road and red lights run"),
+            ("at_fault_collisions", 1, "other agents touched, at fault for it"),
+            ("collisions", 1, "contacts with another agent that started, at fault or not"),
+            ("departures", 2, "departures from the road"),
+            ("red_lights", 2, "red lights run"),
+            ("stop_signs", 2, "stop signs passed without stopping"),
         )
     ),
 )
 
 
-def driving_metrics(run: Run) -> dict[str, Any]:
-    """What metrics.json holds of a run whose episodes have all ended."""
+def driving_metrics(run: Run, more: Sequence[Metric] = ()) -> dict[str, Any]:
+    """Return the content of metrics.json for a run whose episodes have all ended.
+
+    Args:
+        run: The run; its tables must be complete.
+        more: Metrics beyond the built-in ones, over columns of trials (`per="trial"`) or of agents (any other).
+    """
     rows = RunRows(run)
-    per_trial = [*rate_metrics(rows.trial_count), *trace_metrics(rows)]
-    main = _figures(per_trial, rows.trials, rows.agents)
+    names = {metric.name for metric in TRACE_METRICS}
+    more = [metric for metric in more if metric.name not in names]
+    trial_metrics = [
+        *rate_metrics(rows.trial_count),
+        *trace_metrics(rows),
+        *(_per_ego(metric, rows.trial_count) for metric in more if metric.per == "trial"),
+    ]
+    agent_metrics = [*AGENT_METRICS, *RATIO_METRICS, *(metric for metric in more if metric.per != "trial")]
+    main = _figures(trial_metrics, rows.trials) + _figures(agent_metrics, rows.agents)
     figures = main + [
         figure(metric, part, per_scenario=True)
-        for metrics, part in ((per_trial, rows.trials), (AGENT_METRICS, rows.agents))
+        for metrics, part in ((trial_metrics, rows.trials), (agent_metrics, rows.agents))
         for metric in metrics
-        if not metric.is_per_scenario
+        if not metric.is_per_scenario and metric.kind is not Kind.RATIO
     ]
     if rows.trial_count > 1:
         figures += adaptation_figures(rows)
+
+    def of_class(name: str) -> dict[str, Any]:
+        trials, agents = rows.of_class(name)
+        is_whole_run = trials is rows.trials and agents is rows.agents
+        own = main if is_whole_run else _figures(trial_metrics, trials) + _figures(agent_metrics, agents)
+        return {**rows.counts_of_class(name), "figures": own}
+
     return {
         "num_episodes": rows.episode_count,
         "num_failed_episodes": rows.episode_count - int(rows.is_completed.sum()),
@@ -124,41 +130,33 @@ def driving_metrics(run: Run) -> dict[str, Any]:
         "gaps": rows.gaps(),
         "figures": figures,
         "closed_loop": closed_loop_counts(rows.trials),
-        "by_class": {name: _of_class(rows, name, per_trial, main) for name in rows.classes},
-        "by_trial": by_trial(rows, per_trial) if rows.trial_count > 1 else [],
-        "by_scenario": rows.by_scenario(per_trial, AGENT_METRICS[:1]),
+        "by_class": {name: of_class(name) for name in rows.classes},
+        "by_trial": by_trial(rows, trial_metrics) if rows.trial_count > 1 else [],
+        "by_scenario": rows.by_scenario(trial_metrics, AGENT_METRICS[:1]),
     }
 
 
 def rate_metrics(trial_count: int) -> Sequence[Metric]:
-    """The rates, and whether they count trials or, with one trial per episode, egos."""
-    return TRIAL_METRICS if trial_count > 1 else [replace(metric, per="agent") for metric in TRIAL_METRICS]
+    """Return the rates, which count trials, or egos where an episode has one trial."""
+    return [_per_ego(metric, trial_count) for metric in TRIAL_METRICS]
 
 
 def trace_metrics(rows: RunRows) -> Sequence[Metric]:
     """Return the metrics of figures from traces that the rows have."""
-    per = "trial" if rows.trial_count > 1 else "agent"
-    known = [metric for metric in TRACE_METRICS if rows.trials.has(metric.column)]
-    return [metric if metric.is_per_scenario else replace(metric, per=per) for metric in known]
+    return [_per_ego(metric, rows.trial_count) for metric in TRACE_METRICS if rows.trials.has(metric.column)]
 
 
-def _figures(per_trial: Sequence[Metric], trials: Rows, agents: Rows) -> list[dict[str, Any]]:
-    """The figures that whole runs and classes both have."""
-    parts = ((per_trial, trials), (AGENT_METRICS, agents), (RATIO_METRICS, agents))
-    return [figure(metric, rows) for metrics, rows in parts for metric in metrics]
+def _per_ego(metric: Metric, trial_count: int) -> Metric:
+    """Return a metric of trials as one of egos where an episode has one trial, so that both are the same."""
+    return replace(metric, per="agent") if metric.per == "trial" and trial_count <= 1 else metric
 
 
-def _of_class(
-    rows: RunRows, name: str, per_trial: Sequence[Metric], of_all: Sequence[Mapping[str, Any]]
-) -> dict[str, Any]:
-    """The figures of the scenarios of a behaviour class; of_all: those of the run, which may be of one class alone."""
-    trials, agents = rows.of_class(name)
-    is_all = trials is rows.trials and agents is rows.agents
-    return {**rows.counts_of_class(name), "figures": of_all if is_all else _figures(per_trial, trials, agents)}
+def _figures(metrics: Sequence[Metric], rows: Rows) -> list[dict[str, Any]]:
+    return [figure(metric, rows) for metric in metrics]
 
 
 def eval_seconds(run: Run) -> float:
-    """How long processes have worked on a run, one after another; the one that is still at it, until now."""
+    """Return the seconds that the sessions of a run took together; a session that still runs counts until now."""
     seconds = 0.0
     for session in run.header["sessions"]:
         ended = datetime.now(UTC) if session["ended"] is None else datetime.fromisoformat(session["ended"])

@@ -1,8 +1,8 @@
-"""Whether an ego passed the exam of its behavior class, and which of the exam's conditions it met.
+"""Whether an ego passed the exam of its behavior class, and which conditions of the exam it met.
 
-The maneuver is judged by scenario/exams, on the motion in the trace. What holds in every class is added here: no
-at-fault collision, no departure from the road, no red light or stop sign run, and not 6 m against a lane's direction
-within a second (the bound below which nuPlan's driving direction is not 0).
+scenario/exams judges the maneuver from the motion in the trace. This module adds the conditions of every class: no
+at-fault collision, no departure from the road, no red light or stop sign run, and less than 6 m against a lane's
+direction within a second (the bound at which nuPlan's driving direction becomes 0).
 """
 
 from __future__ import annotations
@@ -18,15 +18,19 @@ from roadworthy.metrics.closed_loop.lane_map import LaneMap
 from roadworthy.metrics.closed_loop.lane_places import LanePlaces
 from roadworthy.metrics.closed_loop.motion import EgoTrial, ego_trial, start_step
 from roadworthy.metrics.closed_loop.route import driven_lanes
+from roadworthy.metrics.extensions import TraceMetrics
 from roadworthy.metrics.metric import Kind, Metric
-from roadworthy.record.traces import Trace
+from roadworthy.record.traces import Trace, TraceEvent
 from roadworthy.scenario.exams import EXAMS, Attempt, Motion, Situation, conditions, disqualification, situation_of
 from roadworthy.scenario.schema import Scenario
 
 PASSED = "passed"
 PREFIX = "exam_"
-# Bits of Trace.events, as in sim.state; a test compares them.
-EVENTS = {"stays_on_road": 4, "no_red_light": 8, "no_stop_sign": 16}
+EVENTS = {
+    "stays_on_road": TraceEvent.OFF_ROAD,
+    "no_red_light": TraceEvent.RED_LIGHT,
+    "no_stop_sign": TraceEvent.STOP_SIGN,
+}
 
 CONDITIONS = {
     "no_at_fault_collision": "no collision that is the ego's fault",
@@ -35,22 +39,22 @@ CONDITIONS = {
     "no_stop_sign": "passed no stop sign without stopping",
     "right_direction": "never drove 6 m against a lane's direction within a second",
     "progress": "made at least 20% of the recorded car's progress",
-    "in_lane": "was within a lane and along it in the end",
-    "drives_on": "did not stand in the end, unless somebody or a junction was within 20 m ahead",
+    "in_lane": "was within a lane and aligned with it at the end",
+    "drives_on": "did not stand still at the end, unless a road user or a junction was within 20 m ahead",
     "avoids_leader": "hard_stop: never touched the car ahead that brakes hard",
-    "drives_up": "hard_stop: got as far as 20 m behind the place where the car ahead stopped, or beyond",
-    "follows": "stop_and_go: a car was within 20 m ahead for 70% of the time, and in the end",
+    "drives_up": "hard_stop: came within 20 m of the place where the car ahead stopped, or passed it",
+    "follows": "stop_and_go: a car was within 20 m ahead for 70% of the time, and at the end",
     "keeps_lane": "highway_straight: the middle of the car never left its lane",
     "keeps_speed": "highway_straight: above 15 m/s always, 20 m/s on average",
-    "reaches_lane": "lane_change, merge: was settled on the new lane in the end",
-    "joins": "merge: changed lanes before its own ended",
-    "safe_gap": "cut_in: kept 0.9 s or more to the vehicle that cut in, in the end",
-    "completes_turn": "turns: was on the recorded exit lane, or beyond, in the end",
-    "yields": "passed nobody with the right of way less than 1 s in front of them",
+    "reaches_lane": "lane_change, merge: was settled on the new lane at the end",
+    "joins": "merge: changed lanes before its own lane ended",
+    "safe_gap": "cut_in: kept a gap of 0.9 s or more to the vehicle that cut in, at the end",
+    "completes_turn": "turns: was on the recorded exit lane, or beyond it, at the end",
+    "yields": "never passed less than 1 s in front of a road user with the right of way",
     "enters": "roundabout: drove on the ring",
-    "leaves_by_exit": "roundabout: was beyond the ring on the recorded exit in the end",
-    "gets_across": "pedestrian_crossing: was beyond the pedestrians' way in the end",
-    "passes": "nudge_parked: was beyond the parked vehicle in the end",
+    "leaves_by_exit": "roundabout: was beyond the ring on the recorded exit at the end",
+    "gets_across": "pedestrian_crossing: was beyond the pedestrians' path at the end",
+    "passes": "nudge_parked: was beyond the parked vehicle at the end",
 }
 EXAM_METRICS = (
     Metric(PASSED, Kind.RATE, PASSED, "share", "trial", "met every condition of its behavior class's exam"),
@@ -92,13 +96,13 @@ def exam_figures(
     if motion.frames >= frames:
         found |= conditions(classes[0], _attempt(trace, situation, agent, trial, frames))
         passed = float(all(found.values()))
-    else:  # cut short: a fault remains one
+    else:  # cut short: failed conditions still count
         passed = math.nan if all(found.values()) else 0.0
     return {PASSED: passed, **{f"{PREFIX}{name}": float(is_met) for name, is_met in found.items()}}
 
 
 def _conduct(trace: Trace, scenario: Scenario, agent: int, trial: int, motion: EgoTrial) -> dict[str, bool]:
-    """What every exam asks of a car's conduct."""
+    """Return the conditions of every exam."""
     lane_map = LaneMap.of(scenario.map)
     places = LanePlaces.of(lane_map, motion.ego)
     events = np.bitwise_or.reduce(trace.events[trace.trial(trial), agent])
@@ -111,7 +115,7 @@ def _conduct(trace: Trace, scenario: Scenario, agent: int, trial: int, motion: E
 
 
 def _attempt(trace: Trace, situation: Situation, agent: int, trial: int, frames: int) -> Attempt:
-    """The traced motion as an attempt at the exam."""
+    """Return the traced motion as an attempt at the exam."""
     first = trace.trial(trial).start
     span = slice(first, first + frames)
     columns = {int(source): column for column, source in enumerate(trace.sources) if source >= 0}
@@ -130,3 +134,6 @@ def _motion(trace: Trace, column: int, span: slice) -> Motion:
     )
     present = trace.present[span, column]
     return Motion(x, y, heading, speed, present, float(trace.length[column]), float(trace.width[column]))
+
+
+EXAM = TraceMetrics(EXAM_METRICS, exam_figures)

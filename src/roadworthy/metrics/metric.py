@@ -1,7 +1,7 @@
-"""Metrics as declarations: what is taken from which rows, its unit, what it counts per, and its version.
+"""Declarations of metrics: column, kind, unit, what they count per, and version.
 
-A metric reads one column of a table of rows (agents, or trials), some a second one. Rows are clustered by scenario.
-The version of a metric goes up whenever the same rows would give another figure.
+A metric reads one column of a table of rows (agents or trials), or two columns for a ratio. Rows are clustered by
+scenario. The version of a metric increases whenever the same rows would give another figure.
 """
 
 from __future__ import annotations
@@ -22,44 +22,44 @@ Flags = NDArray[np.bool_]
 
 
 class Kind(Enum):
-    """What kind of figure a metric is, which decides its interval."""
+    """The kind of figure, which decides its interval."""
 
-    RATE = "rate"  # the share of rows in which something happened: above 0
-    SHARE = "share"  # the mean of shares, from 0 to 1
+    RATE = "rate"  # the share of rows with a value above 0
+    SHARE = "share"  # the mean of values from 0 to 1
     MEAN = "mean"
-    RATIO = "ratio"  # the sum of one column over that of another
+    RATIO = "ratio"  # the sum of one column over the sum of another
 
 
 @dataclass(frozen=True)
 class Metric:
-    """One figure, declared."""
+    """The declaration of one figure."""
 
     name: str
     kind: Kind
-    column: str  # figure of a row
+    column: str  # a figure of rows
     unit: str
-    per: str
-    what: str
-    over: str = ""  # the denominator of a ratio
-    scale: float = 1.0  # of a ratio's denominator, as in metres to kilometres
-    is_inverse: bool = False  # of a ratio: how much per one, not how many per so much
-    is_per_scenario: bool = False  # the figure is the mean over scenarios, each of which counts once
+    per: str  # what it counts: "trial" reads rows of trials, anything else rows of agents
+    what: str  # a description for reports
+    over: str = ""  # the column in the denominator of a ratio
+    scale: float = 1.0  # of the denominator of a ratio, as for meters to kilometers
+    is_inverse: bool = False  # whether a ratio is inverted: distance per event instead of events per distance
+    is_per_scenario: bool = False  # whether the figure is the mean over scenarios, each of which counts once
     version: int = 1
 
 
 class Rows:
-    """Rows of a table that figures are made of: n rows, clustered by scenario."""
+    """The input of figures: n rows of a table, clustered by scenario."""
 
     def __init__(self, table: pa.Table, clusters: Clusters) -> None:
         self.clusters = clusters
         self._columns = dict(zip(table.column_names, table.columns, strict=True))
-        self._chosen: Flags | None = None  # which rows of the table; None: all of them
+        self._chosen: Flags | None = None  # the selected rows of the table; None: all
 
     def __len__(self) -> int:
         return len(self.clusters.codes)
 
     def column(self, figure: str) -> Array:
-        """(n,) a figure, NaN for no data; all NaN where no row has it."""
+        """Return a figure, (n,), NaN for no data; all NaN if no row has it."""
         name = f"figures.{figure}"
         return self._values(name) if name in self._columns else np.full(len(self), np.nan)
 
@@ -68,11 +68,11 @@ class Rows:
         return f"figures.{figure}" in self._columns
 
     def numbers(self, column: str) -> NDArray[np.int64]:
-        """(n,) a column of whole numbers, such as the trial."""
+        """Return a column of whole numbers, such as the trial, (n,)."""
         return self._values(column).astype(np.int64)
 
     def where(self, rows: Flags) -> Rows:
-        """Some of these rows; where that is all of them, these themselves."""
+        """Return some of these rows; all of them return this object."""
         if rows.all():
             return self
         some = copy(self)
@@ -90,34 +90,34 @@ class Rows:
 
 
 def figure(metric: Metric, rows: Rows, *, per_scenario: bool = False) -> dict[str, Any]:
-    """A figure as metrics.json has it; per_scenario: the mean over scenarios, each of which counts once."""
+    """Return a figure for metrics.json; per_scenario: the mean over scenarios, each of which counts once."""
     each_once = per_scenario or metric.is_per_scenario
     values = row_values(metric, rows)
     if metric.kind is Kind.RATIO:
-        return told(_ratio(metric, values, rows), metric.name, metric.per, metric)
+        return as_figure(_ratio(metric, values, rows), metric.name, metric.per, metric)
     if metric.kind is Kind.RATE:
         found = rate(values, rows.clusters, each_once=each_once)
     else:
         found = mean(values, rows.clusters, is_share=metric.kind is Kind.SHARE, each_once=each_once)
     if each_once:
         name = metric.name if metric.is_per_scenario else f"{metric.name}_per_scenario"
-        return told(replace(found, n=found.clusters), name, "scenario", metric)
-    return told(found, metric.name, metric.per, metric)
+        return as_figure(replace(found, n=found.clusters), name, "scenario", metric)
+    return as_figure(found, metric.name, metric.per, metric)
 
 
 def row_values(metric: Metric, rows: Rows) -> Array:
-    """(n,) what each row adds to a metric: for rates 1 where it happened, else 0; NaN for no data."""
+    """Return the value of each row, (n,): for rates 1 where it happened, else 0; NaN for no data."""
     values = rows.column(metric.column)
     return np.where(np.isnan(values), np.nan, values > 0.0) if metric.kind is Kind.RATE else values
 
 
-def told(found: Interval, name: str, per: str, metric: Metric) -> dict[str, Any]:
-    """An interval as metrics.json has it."""
+def as_figure(found: Interval, name: str, per: str, metric: Metric) -> dict[str, Any]:
+    """Return an interval as a figure for metrics.json."""
     return {"name": name, **vars(found), "per": per, "unit": metric.unit, "version": metric.version}
 
 
 def _ratio(metric: Metric, values: Array, rows: Rows) -> Interval:
-    """A sum over a sum, or the other way round; n is the sum of what it counts per."""
+    """Return a sum over a sum, or its inverse; n is the sum of what it counts per."""
     over = np.where(np.isnan(values), np.nan, rows.column(metric.over) * metric.scale)
     found = ratio(values, over, rows.clusters)
     if not metric.is_inverse:
@@ -128,6 +128,6 @@ def _ratio(metric: Metric, values: Array, rows: Rows) -> Interval:
     if found.low is None or found.high is None:
         return replace(found, value=1.0 / found.value)
     if found.low <= 0.0:
-        note = "not enough data: it may be that it never happens"
+        note = "not enough data: the rate may be zero"
         return replace(found, value=1.0 / found.value, low=None, high=None, level=None, method=None, note=note)
     return replace(found, value=1.0 / found.value, low=1.0 / found.high, high=1.0 / found.low)

@@ -1,4 +1,4 @@
-"""The rows of a run, joined: which scenario and which classes each ego and each trial belongs to."""
+"""The rows of a run, joined with the scenario and the classes of each ego and each trial."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class RunRows:
         self._episodes = run.episodes(["scenario_id", "status", "tags"])
         self.is_completed: Flags = pc.equal(self._episodes["status"], "completed").to_numpy()
         names = self._episodes["scenario_id"].combine_chunks().dictionary_encode()
-        # Numbered in the order of their names: the order of a ledger has no influence on what is drawn.
+        # Numbered by sorted name, so that the order of the ledger has no influence on bootstrap draws.
         order = pc.sort_indices(names.dictionary).to_numpy()
         ranks = np.empty(len(order), np.int64)
         ranks[order] = np.arange(len(order))
@@ -38,22 +38,22 @@ class RunRows:
 
     @property
     def episode_count(self) -> int:
-        """Episodes that ended, failed ones too."""
+        """The number of episodes that ended, including failed ones."""
         return len(self.is_completed)
 
     @property
     def scenario_count(self) -> int:
-        """Scenarios with a completed episode."""
+        """The number of scenarios with a completed episode."""
         return int(np.count_nonzero(self._count(self.is_completed)))
 
     @cached_property
     def trial_count(self) -> int:
-        """How many trials an episode has."""
+        """The number of trials of an episode."""
         return int(self.trials.numbers("trial").max(initial=-1)) + 1
 
     @property
     def failed_spawns(self) -> int | None:
-        """Agents that found no place in completed episodes; None where nobody counted."""
+        """The number of agents that could not be placed in completed episodes; None if it was not recorded."""
         name = "outcomes.failed_spawns"
         if name not in self._run.column_names("episodes"):
             return None
@@ -61,35 +61,35 @@ class RunRows:
 
     @property
     def free_successes(self) -> int | None:
-        """Egos that started at their goal, in completed episodes; None where nobody counted."""
+        """The number of egos that started at their goal in completed episodes; None if it was not recorded."""
         if "figures.starts_at_goal" not in self._run.column_names("agents"):
             return None
         return int((self.agents.column("starts_at_goal") > 0.0).sum())
 
     @cached_property
     def classes(self) -> tuple[str, ...]:
-        """The tags of the scenarios, in alphabetical order."""
+        """The tags of the scenarios in alphabetical order."""
         return tuple(sorted(pc.unique(self._tags[0]).to_pylist()))
 
     def of_class(self, name: str) -> tuple[Rows, Rows]:
-        """The trials and the egos of a class."""
+        """Return the trials and the egos of a class."""
         has_tag = self._has_tag(name)
         return self.trials.where(has_tag[self._trial_episodes]), self.agents.where(has_tag[self._agent_episodes])
 
     def counts_of_class(self, name: str) -> dict[str, int]:
-        """How many completed episodes and scenarios a class has."""
+        """Return the number of completed episodes and scenarios of a class."""
         counts = self._count(self._has_tag(name) & self.is_completed)
         return {"episodes": int(counts.sum()), "scenarios": int(np.count_nonzero(counts))}
 
     def pairs(self, rows: Rows) -> tuple[Numbers, Numbers]:
-        """Of trial rows: the number of the ego's episode that each belongs to, and the number of its trial."""
+        """Return the index of the ego's episode of each trial row, and the number of its trial."""
         agents, attempts = rows.numbers("agent"), rows.numbers("attempt")
         keys = self._trial_episodes * (int(agents.max(initial=0)) + 1) + agents
         keys = keys * (int(attempts.max(initial=0)) + 1) + attempts
         return np.unique(keys, return_inverse=True)[1].reshape(-1).astype(np.int64), rows.numbers("trial")
 
     def gaps(self) -> list[dict[str, Any]]:
-        """Scenarios with fewer completed episodes than are owed."""
+        """Return the scenarios with fewer completed episodes than planned."""
         owed = pc.value_counts(self._run.ledger["scenario_id"])
         names, wanted = owed.field("values"), owed.field("counts").to_numpy()
         places = pc.index_in(names, self._scenario_names)
@@ -107,7 +107,7 @@ class RunRows:
         ]
 
     def by_scenario(self, per_trial: Sequence[Metric], per_agent: Sequence[Metric]) -> dict[str, Any]:
-        """Columns with one entry per scenario: counts, and the means of some metrics over its rows."""
+        """Return columns with one entry per scenario: counts, and the means of some metrics over its rows."""
         count = len(self._scenario_names)
         egos = np.bincount(self._scenarios[self._agent_episodes], minlength=count)
         columns: dict[str, list[float | None]] = {}
@@ -134,14 +134,14 @@ class RunRows:
         }
 
     def _needed(self, table: str) -> list[str]:
-        """All columns but names, of which there are as many as rows."""
+        """Return all columns except ids, which are different in every row."""
         return [name for name in self._run.column_names(table) if name not in ("episode_id", "scenario_id")]
 
     def _count(self, episodes: Flags) -> Numbers:
         return np.bincount(self._scenarios[episodes], minlength=len(self._scenario_names))
 
     def _has_tag(self, name: str) -> Flags:
-        """(episodes,) whether the scenario has a tag."""
+        """Return whether the scenario of each episode has a tag, (episodes,)."""
         tags, episodes = self._tags
         flags = np.zeros(self.episode_count, np.bool_)
         flags[episodes[pc.equal(tags, name).to_numpy(zero_copy_only=False)]] = True
@@ -149,12 +149,12 @@ class RunRows:
 
     @cached_property
     def _tags(self) -> tuple[pa.Array, Numbers]:
-        """All tags of all episodes, and the episode of each."""
+        """All tags of all episodes, with the episode of each."""
         lists = self._episodes["tags"].combine_chunks()
         return pc.list_flatten(lists), pc.list_parent_indices(lists).to_numpy()
 
     def _joined(self, table: pa.Table) -> tuple[Rows, Numbers]:
-        """The rows of completed episodes, and the episode of each."""
+        """Return the rows of completed episodes, with the episode of each."""
         table = table.combine_chunks()
         places: Numbers = table["episode"].to_numpy()
         is_kept = self.is_completed[places]

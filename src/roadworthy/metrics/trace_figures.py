@@ -1,8 +1,7 @@
 """Figures of an episode that are computed from its trace and its scenario.
 
-A function of this kind sees the motion of all agents and the scenario, never the simulator or the policy. It runs when
-an episode ends, in the process that ran the episode, and again when a run is re-scored. So a figure that is new is
-also a figure of runs that were recorded before.
+Such a function gets the motion of all agents and the scenario, never the simulator or the policy. It runs when an
+episode ends, in the process that ran it, and when a run is re-scored, so new figures also apply to old runs.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from roadworthy.record.episodes import EpisodeResult, Figures
 from roadworthy.record.traces import Trace
 from roadworthy.scenario.schema import Scenario
 
-# Returns the figures of one ego in one trial: (trace, scenario, the ego's column in the trace, trial). NaN is no data.
+# (trace, scenario, the ego's column in the trace, trial) -> figures of one ego in one trial; NaN is no data.
 TraceFigures = Callable[[Trace, Scenario, int, int], Mapping[str, float]]
 
 
@@ -24,9 +23,9 @@ def with_trace_figures(
 ) -> EpisodeResult:
     """Add the figures of these functions to a result.
 
-    A trial's row gets the figures themselves, the ego's row their mean over its trials, and the episode's outcomes the
-    mean over its egos. Egos that started more than once in a trial (`respawn`) get none: their trace does not separate
-    one attempt from the next.
+    The row of a trial gets the figures, the row of an ego their mean over its trials, and the outcomes of the episode
+    the mean over its egos. Egos that started more than once in a trial (`respawn`) get none, because their trace does
+    not separate attempts.
     """
     respawned = {row.agent for row in result.agents if row.attempt > 0}
     by_trial: dict[tuple[int, int], Figures] = {
@@ -50,7 +49,7 @@ def with_trace_figures(
 
 
 def _means(rows: Iterable[Figures]) -> Figures:
-    """The mean of each figure over the rows that have it; None where none has."""
+    """Return the mean of each figure over the rows that have it; None if no row has it."""
     values: dict[str, list[float]] = {}
     for row in rows:
         for name, value in row.items():

@@ -1,4 +1,4 @@
-"""Run folders: what an evaluation writes and everything else reads."""
+"""Run folders: an evaluation writes them, everything else reads them."""
 
 from roadworthy.record.episodes import AgentRow, EpisodeResult, EpisodeRow, TrialRow
 from roadworthy.record.run import Run

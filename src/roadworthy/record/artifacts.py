@@ -1,7 +1,7 @@
-"""`artifacts.jsonl`: files that belong to a run or to one of its episodes, and why others are missing.
+"""`artifacts.jsonl`: files that belong to a run or to one of its episodes, and the reasons why others are missing.
 
-Videos, reports and sinks come after an episode has ended, some after the run was sealed. They never change a result, so
-they are listed beside it: one line each, of which the last one for an episode and name counts.
+Videos, reports and sinks are made after an episode has ended, some after the run was sealed. They never change a
+result, so they are listed separately, one line each. The last line for an episode and name counts.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ LEADS_OUT = "leads out of the run folder, so it is not read"
 
 @dataclass(frozen=True)
 class Artifact:
-    """A file, or why it is missing."""
+    """A file, or the reason why it is missing."""
 
-    episode_id: str | None  # None: of the run as a whole
+    episode_id: str | None  # None: belongs to the whole run
     name: str
     path: str | None  # relative to the run folder, with slashes
     error: str | None
@@ -32,33 +32,33 @@ class Artifact:
 def add_artifact(
     folder: Path, episode_id: str | None, name: str, path: str | Path | None = None, error: str | None = None
 ) -> Artifact:
-    """List a file of a run folder, or the error that it is missing for. Needs no lock: a line is one write."""
+    """List a file of a run folder, or the reason why it is missing. Needs no lock, because a line is one write."""
     if (path is None) == (error is None):
         raise UsageError(f"artifact {name!r} has path {path!r} and error {error!r}; give one of the two")
     relative = None
     if path is not None:
         place = Path(os.path.normpath(folder / path))
         if not place.is_relative_to(folder):
-            raise UsageError(f"artifact {name!r} lies at {path}, outside of its run folder {folder}; write it there")
+            raise UsageError(f"artifact {name!r} is at {path}, outside of its run folder {folder}; write it there")
         relative = place.relative_to(folder).as_posix()
         if file_inside(folder, relative) is None:
             raise UsageError(
-                f"artifact {name!r} lies at {path}, which a link leads out of the run folder; remove the link"
+                f"artifact {name!r} is at {path}, which a link leads out of the run folder; remove the link"
             )
         if not place.exists():
             relative, error = None, f"{relative} was not written"
-    if file_inside(folder, FILE) is None:  # to append to it would write into somebody's file elsewhere
+    if file_inside(folder, FILE) is None:  # appending would write to a file outside of the run folder
         raise UsageError(f"{folder / FILE} is a link that leads out of the run folder; remove it")
     artifact = Artifact(episode_id, name, relative, error)
     line = json.dumps({"schema_version": VERSION, **asdict(artifact)}, ensure_ascii=False)
     with naming(folder / FILE), open(folder / FILE, "ab", buffering=0) as file:
-        # A newline before it as well: what a killed writer left of its line then spoils nothing.
+        # The newline before it keeps the line intact after an incomplete line of a killed writer.
         file.write(f"\n{line}\n".encode())
     return artifact
 
 
 def read_artifacts(folder: Path) -> list[Artifact]:
-    """All that are listed, the last one for each episode and name; half a line of a killed writer is passed over."""
+    """Return the last artifact for each episode and name; incomplete lines of a killed writer are skipped."""
     found: dict[tuple[str | None, str], Artifact] = {}
     path = folder / FILE
     lines = path.read_bytes().splitlines() if path.exists() else []

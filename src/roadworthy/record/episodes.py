@@ -1,9 +1,9 @@
-"""Rows of a run: what became of each episode, of each ego in it, and of each of its trials.
+"""Rows of a run: the result of each episode, of each ego in it, and of each trial.
 
-In memory a result is a tree: an episode with its agents and trials. On disk it is one line of `episodes.jsonl`, in
-which the agents' and trials' figures stand column by column, each name once. A number that is no number (NaN) is no
-data: null in files, None in rows. Whole numbers are written without a point, which halves the time of writing and
-reading them. Fields that a later minor version adds are kept under `more`.
+In memory a result is a tree: an episode with its agents and trials. On disk it is one line of `episodes.jsonl`, which
+holds the figures of agents and trials column by column, each name once. NaN means no data: null in files, None in rows.
+Whole numbers are written without a decimal point, which halves the time to write and read them. Fields that a later
+minor version adds are kept under `more`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from roadworthy.record.traces import Trace
 Status = Literal["completed", "failed"]
 Figures = Mapping[str, float | None]
 
-# Fields that tell where and when an episode ran. All others are the same whichever engine carried it out.
+# Fields that say where and when an episode ran. All others are the same for every engine.
 PLACE_FIELDS = ("world", "slot", "first_step", "last_step", "wall_s")
 
 
@@ -35,34 +35,34 @@ class EpisodeRow:
     seed: int  # uint64, of all draws in the episode
     replicate: int
     world: int  # of the batch that it ran in
-    slot: int  # of the engine that carried it out: which process
+    slot: int  # the process of the engine
     first_step: int  # of that batch, counted from its reset
     last_step: int  # inclusive
-    steps: int  # made in the episode, all trials together
-    trials: int  # that have ended
+    steps: int  # in all trials of the episode together
+    trials: int  # trials that have ended
     status: Status
-    wall_s: float  # from its first step to its end; worlds side by side share that time
+    wall_s: float  # from its first step to its end; worlds of one batch share that time
     error: str | None = None  # why it failed
-    tags: tuple[str, ...] = ()  # of the scenario: its behaviour classes
-    factors: Mapping[str, float | str] = field(default_factory=dict)  # asked for and hidden ones
+    tags: tuple[str, ...] = ()  # the behavior classes of the scenario
+    factors: Mapping[str, float | str] = field(default_factory=dict)  # requested and hidden ones
     outcomes: Figures = field(default_factory=dict)  # means over its egos
     artifacts: Mapping[str, str] = field(default_factory=dict)  # name: path relative to the run folder
-    artifact_errors: Mapping[str, str] = field(default_factory=dict)  # name: why it is missing
+    artifact_errors: Mapping[str, str] = field(default_factory=dict)  # name: reason why it is missing
     more: Mapping[str, Any] = field(default_factory=dict)  # fields of a later minor version
 
 
 @dataclass(frozen=True)
 class AgentRow:
-    """One ego and its own episode, which may end before the world's; with `respawn` each further one is an attempt."""
+    """One ego in its own episode, which may end before the world's; with `respawn`, each further one is an attempt."""
 
     episode_id: str
     agent: int  # its slot in the world
-    attempt: int  # 0, and more with respawn
+    attempt: int  # 0, or higher with respawn
     first_step: int  # of the world's episode
     last_step: int  # inclusive
-    figures: Figures  # sim.logs.figure_names
-    # The source's number of the recorded agent in whose place it is, None for a spawned one. Runs of schema 1.0 don't
-    # have it, so rows are equal without it.
+    figures: Figures  # sim.rules.logs.figure_names
+    # The source's id of the recorded agent that it replaces, None for a spawned agent. Runs of schema 1.0 lack it, so
+    # it does not count when rows are compared.
     track_id: int | None = field(default=None, compare=False)
 
 
@@ -76,12 +76,12 @@ class TrialRow:
     trial: int
     first_step: int  # of the world's episode
     last_step: int  # inclusive
-    figures: Figures  # sim.logs.TRIAL_FIGURES
+    figures: Figures  # sim.rules.logs.TRIAL_FIGURES
 
 
 @dataclass(frozen=True)
 class EpisodeResult:
-    """All that an engine hands over when an episode has ended."""
+    """The result of an ended episode, as engines return it."""
 
     episode: EpisodeRow
     agents: tuple[AgentRow, ...] = ()
@@ -98,7 +98,7 @@ _KNOWN_FIELDS = frozenset((*EPISODE_FIELDS, "schema_version", "agent_rows", "tri
 
 
 def line_values(result: EpisodeResult, artifacts: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """What a line of `episodes.jsonl` holds of a result, with further artifacts; its trace is not part of it."""
+    """Return the values of a result's line in `episodes.jsonl`, without the trace; `artifacts` are added."""
     row = result.episode
     strangers = {agent.episode_id for agent in result.agents} | {trial.episode_id for trial in result.trials}
     strangers -= {row.episode_id}
@@ -118,18 +118,18 @@ def line_values(result: EpisodeResult, artifacts: Mapping[str, str] | None = Non
 
 
 def encode_line(values: Mapping[str, Any]) -> bytes:
-    """A line of `episodes.jsonl`."""
+    """Return a line of `episodes.jsonl`."""
     try:
         text = json.dumps(values, separators=(",", ":"), ensure_ascii=False, allow_nan=False, default=_plain)
     except ValueError:
         raise UsageError(
-            f"episode {values['episode_id']!r} has {_infinite(values)}; expected a finite number, or none"
+            f"episode {values['episode_id']!r} has {_infinite(values)}; expected finite numbers or None"
         ) from None
     return f"{text}\n".encode()
 
 
 def parse_line(line: bytes, where: str) -> dict[str, Any] | None:
-    """The values of a line of `episodes.jsonl`; None where it is no episode, or half of one."""
+    """Return the values of a line of `episodes.jsonl`; None if the line is incomplete or not an episode."""
     try:
         values: dict[str, Any] = json.loads(line)
         version, _ = values["schema_version"], values["episode_id"]
@@ -140,7 +140,7 @@ def parse_line(line: bytes, where: str) -> dict[str, Any] | None:
 
 
 def decode_line(values: Mapping[str, Any]) -> EpisodeResult:
-    """The result that the values of a line hold, without its trace."""
+    """Return the result that a line holds, without its trace."""
     known = {name: values[name] for name in EPISODE_FIELDS if name in values}
     known["tags"] = tuple(known.get("tags", ()))
     known["outcomes"] = {name: _float(value) for name, value in known.get("outcomes", {}).items()}
@@ -155,7 +155,7 @@ def decode_line(values: Mapping[str, Any]) -> EpisodeResult:
 
 
 def more_fields(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a line that this version does not know."""
+    """Return the fields of a line that this version does not know."""
     return {name: value for name, value in values.items() if name not in _KNOWN_FIELDS}
 
 
@@ -186,19 +186,19 @@ def _rows(columns: Mapping[str, Any] | None, numbers: Sequence[str]) -> list[dic
 
 
 def _number(value: Any) -> int | float | None:
-    """A figure for a file, also of NumPy's types; none where there is no data."""
+    """Return a figure as files hold it, also for NumPy numbers; None for no data."""
     if value is None or value != value:
         return None
     return int(value) if value % 1 == 0 and abs(value) < _EXACT else float(value)
 
 
 def _float(value: Any) -> float | None:
-    """A figure as rows have it."""
+    """Return a figure as rows hold it."""
     return None if value is None or value != value else float(value)
 
 
 def _plain(value: Any) -> Any:
-    """What JSON does not know: numbers of NumPy, tuples of words, mappings."""
+    """Convert values that JSON does not know: mappings and NumPy numbers."""
     if isinstance(value, Mapping):
         return dict(value)
     if hasattr(value, "item"):
@@ -207,7 +207,7 @@ def _plain(value: Any) -> Any:
 
 
 def _infinite(values: Any, name: str = "") -> str:
-    """The first number in a tree that is not finite, with its name."""
+    """Return the name and value of the first number in a tree that is not finite."""
     if isinstance(values, float) and not math.isfinite(values):
         return f"{name} = {values}"
     if isinstance(values, list):

@@ -1,4 +1,4 @@
-"""Files of a run folder: written whole or not at all, with names that every system takes and errors that help."""
+"""Write files of a run folder atomically, under names that every system accepts, with errors that say what to do."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LONGEST_NAME = 160  # of 255 bytes that systems allow; an ending and more words
 
 
 def safe_name(text: str) -> str:
-    """A file's name for an id: the id itself if it is plain, else quoted; different ids get different names."""
+    """Return a file name for an id: the id itself if it is plain, else quoted; different ids get different names."""
     name = quote(text, safe=" +,=@").replace(" ", "%20")
     if name.startswith((".", "~", "-")):
         name = f"%{ord(name[0]):02X}{name[1:]}"
@@ -30,21 +30,21 @@ def safe_name(text: str) -> str:
 
 
 def file_inside(folder: Path, path: str | Path) -> Path | None:
-    """Return the place that a relative path of a record names; None where it leads out of the folder.
+    """Return the location of a relative path of a record; None if it is outside of the folder.
 
-    Absolute paths, `..` and links lead out. What a run folder names outside of itself is neither read nor written.
+    Absolute paths, `..` and links can lead out. Nothing outside of a run folder is read or written because it names it.
     """
     if Path(path).is_absolute():
         return None
     try:
-        whole = folder.resolve()
-        return folder / path if (whole / path).resolve().is_relative_to(whole) else None
-    except (OSError, RuntimeError, ValueError):  # links in a circle, a null byte
+        root = folder.resolve()
+        return folder / path if (root / path).resolve().is_relative_to(root) else None
+    except (OSError, RuntimeError, ValueError):  # circular links, a null byte
         return None
 
 
 def write_whole(path: Path, block: bytes) -> None:
-    """Write a file under another name and let it take its own when it is complete."""
+    """Write a file atomically: under a temporary name, then rename it."""
     name = str(path)
     folder, slash, base = name.rpartition(os.sep)
     temporary = f"{folder}{slash}{TEMPORARY_PREFIX}{base}.{secrets.token_hex(4)}{TEMPORARY_SUFFIX}"
@@ -62,9 +62,9 @@ def write_whole(path: Path, block: bytes) -> None:
 
 
 def write_unannounced(path: Path, block: bytes) -> None:
-    """Write a file that nobody looks for before another one names it; what a failure leaves of it is removed.
+    """Write a file that is not read before another file names it; remove it on failure.
 
-    With half as many calls to the system as `write_whole`.
+    Takes half as many system calls as `write_whole`.
     """
     name = str(path)
     try:
@@ -83,27 +83,27 @@ def write_unannounced(path: Path, block: bytes) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write a JSON file for people and programs, whole or not at all, and have it outlast a power failure."""
+    """Write an indented JSON file atomically and flush it to disk."""
     text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
     write_whole(path, f"{text}\n".encode())
     sync(path)
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """A JSON file that holds an object."""
+    """Read a JSON file that holds an object."""
     try:
         value = json.loads(path.read_bytes())
     except OSError as error:
         raise RecordError(f"{path}: can't be read: {error.strerror}") from error
     except ValueError as error:
-        raise RecordError(f"{path}: is damaged: it is no JSON ({error})") from error
+        raise RecordError(f"{path}: is damaged: it is not JSON ({error})") from error
     if not isinstance(value, dict):
-        raise RecordError(f"{path}: is damaged: it holds no JSON object")
+        raise RecordError(f"{path}: is damaged: it does not hold a JSON object")
     return value
 
 
 def sync(*paths: Path) -> None:
-    """Have files and folders outlast a power failure, where the system knows how."""
+    """Flush files and folders to disk, where the system supports it."""
     for path in paths:
         with suppress(OSError):
             descriptor = os.open(path, os.O_RDONLY)
@@ -114,7 +114,7 @@ def sync(*paths: Path) -> None:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove what a killed writer left half-written; only for the one who holds the folder's lock."""
+    """Remove incomplete files of a killed writer; the caller must hold the folder's lock."""
     for path in folder.glob(f"{TEMPORARY_PREFIX}*{TEMPORARY_SUFFIX}"):
         with suppress(OSError):
             path.unlink()
@@ -122,7 +122,7 @@ def remove_leftovers(folder: Path) -> None:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Turn a system's error while writing into one that names the file and says what to do."""
+    """Turn an OSError into an error that names the file and says what to do."""
     try:
         yield
     except OSError as error:
@@ -130,8 +130,8 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def writing_error(path: Path, error: OSError) -> RoadworthyError:
-    """What to tell when a file of a run can't be written."""
-    advice = "mend that and give the same command again: it goes on where it stopped"
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        advice = "make room and give the same command again: it goes on where it stopped"
-    return RoadworthyError(f"{path}: can't be written: {error.strerror or error}; {advice}")
+    """Return the error for a file of a run that can't be written."""
+    remedy = "free some space" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "fix this"
+    return RoadworthyError(
+        f"{path}: can't be written: {error.strerror or error}; {remedy} and rerun the command; it will resume"
+    )

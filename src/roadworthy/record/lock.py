@@ -1,13 +1,13 @@
-"""The lock of a run folder: one writer at a time, and a dead one never in the way.
+"""The lock of a run folder: one writer at a time, and a dead writer never blocks another.
 
-Whoever wants to write puts a file `.lock-<token>` of its own into the folder and then looks whether another one is
-there whose owner lives. If so it takes its own back; two who come at the same moment see each other, both step back and
-try again. Nobody ever takes a lock over, so there is no moment at which two could do that.
+A writer first creates its own file `.lock-<token>` in the folder, then looks for locks of other living owners. If there
+is one, it removes its own lock. Two writers that start at the same moment see each other, both withdraw and try again.
+Locks are never taken over, so two processes can't take over the same one.
 
-An owner is known by its process number, the moment at which the process started, the boot of the machine and the
-namespace of process numbers. Where the last two are ours we can see whether the process lives. Where they are not (a
-shared folder, another container) an owner lives as long as it renews its lock, by the clock of the file system: it does
-so every 15 s and counts as dead after 120 s. One that was only asleep finds its lock gone before it writes again.
+An owner is identified by its process id, the start time of the process, the boot of the machine and the namespace of
+process ids. If the last two are ours, we can check whether the process lives. Otherwise (a shared folder, another
+container) an owner counts as alive as long as it renews its lock, by the clock of the file system: it does so every
+15 s and counts as dead after 120 s. A process that was only suspended finds its lock gone before it writes again.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class Owner:
     """A process that holds a lock."""
 
     pid: int
-    started: str | None  # when the process started, as the kernel counts; None where it does not tell
-    boot: str | None  # which boot of which machine and which namespace of processes; None where unknown
+    started: str | None  # start time of the process in the kernel's ticks; None where unknown
+    boot: str | None  # the boot of the machine and the namespace of process ids; None where unknown
     host: str
 
     def is_alive(self, age_s: float) -> bool:
-        """Whether the process lives, or may live; age_s: how long ago it renewed its lock."""
+        """Return whether the process lives, or may live; age_s: seconds since it renewed its lock."""
         if self.boot is not None and self.boot == _boot():
             return self.started is not None and _started(self.pid) == self.started
         return age_s < LEASE_S
@@ -55,11 +55,11 @@ class Owner:
 
 
 class Lock:
-    """Holds a folder from `Lock(folder)` until `release()`; raises if a living process holds it."""
+    """Holds a folder from construction until `release()`; raises if another living process holds it."""
 
     def __init__(self, folder: Path) -> None:
         self._token = secrets.token_hex(8)
-        self.follow(folder)
+        self.move_to(folder)
         self._stop = threading.Event()
         for attempt in range(_ATTEMPTS):
             self._write()
@@ -74,26 +74,27 @@ class Lock:
         self._thread.start()
 
     def require_held(self) -> None:
-        """Raise if somebody found this process dead, which it was not, and removed its lock."""
+        """Raise if another process considered this one dead and removed its lock."""
         if not self._path.exists():
             raise RoadworthyError(
-                f"{self.folder}: this process was taken for dead and may no longer write there; another one goes on"
+                f"{self.folder}: another process considered this one dead and has taken over the run; this process "
+                "may no longer write there"
             )
 
-    def follow(self, folder: Path) -> None:
-        """The folder was renamed."""
+    def move_to(self, folder: Path) -> None:
+        """Continue with a folder that was renamed."""
         self.folder = folder
         self._path = folder / f"{_PREFIX}{self._token}"
 
     def release(self) -> None:
-        """Let others write."""
+        """Allow others to write."""
         self._stop.set()
         with suppress(OSError):
             self._path.unlink(missing_ok=True)
 
     @contextmanager
     def released_on_error(self) -> Iterator[None]:
-        """Let others write if what is done here fails."""
+        """Release the lock if the body of the with statement fails."""
         try:
             yield
         except BaseException:
@@ -101,7 +102,7 @@ class Lock:
             raise
 
     def _write(self) -> None:
-        """The file appears with its content: a lock that can't be read would be one nobody can judge."""
+        """Write the file atomically, because others must be able to read its owner."""
         temporary = self.folder / f".{self._token}.tmp"
         with naming(self._path):
             temporary.write_text(json.dumps(vars(_self())), encoding="utf-8")
@@ -113,7 +114,7 @@ class Lock:
                 os.utime(self._path)
 
     def _living_other(self) -> tuple[Owner, float] | None:
-        """Another owner that lives, and the age of its lock; the locks of dead ones are removed."""
+        """Return another living owner and the age of its lock; remove the locks of dead owners."""
         now = self._path.stat().st_mtime
         for path, owner, age in _locks(self.folder, now):
             if path == self._path:
@@ -125,26 +126,26 @@ class Lock:
 
     def _refusal(self, owner: Owner, age_s: float) -> RoadworthyError:
         away = owner.boot != _boot()
-        advice = f"; if it is dead, try again in {LEASE_S - age_s:.0f} s" if away else ""
+        remedy = f"; if it is dead, try again in {LEASE_S - age_s:.0f} s" if away else ""
         return RoadworthyError(
-            f"{self.folder}: {owner} is writing to this run; wait for it, stop it, or begin another run (--new){advice}"
+            f"{self.folder}: {owner} is writing to this run; wait for it, stop it, or start another run (--new){remedy}"
         )
 
 
 def living_owner(folder: Path) -> Owner | None:
-    """Who writes to a folder, as far as a reader can tell."""
+    """Return the process that writes to a folder, as far as a reader can tell."""
     now = time.time()
     return next((owner for _, owner, age in _locks(folder, now) if owner.is_alive(age)), None)
 
 
 def is_abandoned(folder: Path) -> bool:
-    """Whether a folder was locked by processes that are all dead."""
+    """Return whether a folder was locked by processes that are all dead."""
     found = _locks(folder, time.time())
     return bool(found) and not any(owner.is_alive(age) for _, owner, age in found)
 
 
 def _locks(folder: Path, now: float) -> list[tuple[Path, Owner, float]]:
-    """The locks in a folder with their owners and ages; none in one that was renamed or removed meanwhile."""
+    """Return the locks in a folder with owners and ages; none if the folder was renamed or removed meanwhile."""
     try:
         paths = list(folder.glob(f"{_PREFIX}*"))
     except FileNotFoundError:
@@ -156,7 +157,7 @@ def _locks(folder: Path, now: float) -> list[tuple[Path, Owner, float]]:
             values: dict[str, Any] = json.loads(path.read_bytes())
             owner = Owner(values["pid"], values["started"], values["boot"], values["host"])
         except OSError:
-            continue  # it was released a moment ago
+            continue  # it has just been released
         except (ValueError, KeyError, TypeError):
             owner = Owner(0, None, None, "an unknown machine")  # damaged: judged by its age alone
         found.append((path, owner, age))
@@ -170,7 +171,7 @@ def _self() -> Owner:
 
 @cache
 def _boot() -> str | None:
-    """This boot of this machine, and the namespace in which process numbers mean something."""
+    """Return the boot of this machine and the namespace of process ids."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot} {os.readlink('/proc/self/ns/pid')}"
@@ -179,10 +180,10 @@ def _boot() -> str | None:
 
 
 def _started(pid: int) -> str | None:
-    """When a living process started, in ticks since the boot; None for one that is gone or waits to be buried."""
+    """Return the start time of a living process in ticks since the boot; None for one that is gone or a zombie."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return None
-    fields = stat[stat.rindex(")") + 2 :].split()  # the name before it may hold anything
+    fields = stat[stat.rindex(")") + 2 :].split()  # the process name before it may hold any character
     return None if fields[0] in "ZX" else fields[19]

@@ -1,4 +1,4 @@
-"""Where a run comes from: moment, machine, versions, and the scenarios that it uses."""
+"""Provenance of a run: time, machine, versions, and the scenarios that it uses."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _PACKAGES = ("roadworthy", "numpy", "numba", "torch", "pyarrow", "scipy")
 
 
 def now() -> str:
-    """The time, as records write it."""
+    """Return the current time as records hold it."""
     return _text(datetime.now(UTC))
 
 
 def when(path: Path) -> str:
-    """The time at which a file was last written."""
+    """Return the time at which a file was last written."""
     return _text(datetime.fromtimestamp(path.stat().st_mtime, UTC))
 
 
 def origin() -> dict[str, Any]:
-    """Which code runs on which machine."""
+    """Describe the code and the machine of this process."""
     return {
         "host": socket.gethostname(),
         "pid": os.getpid(),
@@ -49,32 +49,31 @@ def origin() -> dict[str, Any]:
 
 
 def hash_values(values: Any) -> str:
-    """A hash of plain values: equal for equal ones, whatever the order of their keys."""
+    """Return a hash of plain values that does not depend on the order of keys."""
     text = json.dumps(values, sort_keys=True, separators=(",", ":"), default=str)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def hash_table(table: pa.Table) -> str:
-    """A hash of a table's columns and rows."""
+    """Return a hash of a table's columns and rows."""
     return hash_values([table.column_names, table.to_pydict()])
 
 
 def copy_scenarios(source: str | Path, numbers: Sequence[int], target: Path) -> None:
-    """Write these scenarios of a pack to another one, in this order, with their maps and the maps' tables."""
-    # Imported here: whoever only reads records needs no compiler.
+    """Write scenarios of a pack to another pack, in this order, with their maps and the tables of the maps."""
     from roadworthy.scenario.pack import Pack, PackWriter
     from roadworthy.scenario.pack.layout import Index
     from roadworthy.scenario.pack.reader import map_file
 
     with Pack(source) as pack:
         if list(numbers) == list(range(len(pack))):
-            _copy(Path(source), target)  # a tenth of the work
+            _copy(Path(source), target)  # ten times as fast
             return
         buffer, header = map_file(pack.path)
         index = Index.decode(buffer, header)
         map_blocks = list(zip(index.map_offsets.tolist(), index.map_sizes.tolist(), strict=True))
         blocks = list(zip(index.scenario_offsets.tolist(), index.scenario_sizes.tolist(), strict=True))
-        # Blocks go over as they are stored: to take them apart and put them together again takes twice as long.
+        # Copy the encoded blocks: decoding and encoding them takes twice as long.
         with PackWriter(target) as writer:
             maps: dict[int, int] = {}
             for number in numbers:
@@ -89,7 +88,7 @@ def copy_scenarios(source: str | Path, numbers: Sequence[int], target: Path) -> 
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copy a file, whole or not at all."""
+    """Copy a file atomically."""
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
     try:
         with naming(target):

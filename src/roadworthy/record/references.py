@@ -1,7 +1,7 @@
-"""Reference runs: what a floor (it must fail) and a ceiling (it must pass) reach on the episodes of another run.
+"""Reference runs: a floor policy, which must fail, and a ceiling policy, which must pass, on the episodes of a run.
 
-They lie beside the runs that they belong to, in `OUT/references/<evaluator>/`, and are ordinary run folders. A
-reference belongs to a run if evaluator, ledger, scenarios, co-players and settings are equal, but for the policy's own.
+They are ordinary run folders in `OUT/references/<evaluator>/`, beside the runs that they belong to. A reference belongs
+to a run if evaluator, ledger, scenarios, co-players and settings are equal, except for those of the policy.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from roadworthy.record.run import RUN, Run
 FOLDER = "references"
 FLOOR, CEILING = "floor", "ceiling"
 ROLES = (FLOOR, CEILING)
-# Settings that concern the policy alone: a reference run has values of its own for them.
+# Settings of the policy, which differ between a run and its references.
 POLICY_KEYS = frozenset(("policy", "conditioning", "traits", "actions", "memory", "remembers"))
 
 
 def reference_runs(run: Run) -> list[Run]:
-    """Return the complete reference runs of a run: the newest of each policy, floors first, in the order of names."""
+    """Return the completed reference runs of a run: the newest for each policy, floors first, sorted by policy."""
     home = run.folder.parent.parent / FOLDER / safe_name(str(run.header["evaluator"]))
     found: dict[str, Run] = {}
     for path in sorted(home.glob(f"*/{RUN}")):
@@ -40,7 +40,7 @@ def reference_runs(run: Run) -> list[Run]:
 
 
 def belongs_to(reference: Run, run: Run) -> bool:
-    """Return whether a run has the evaluator, the episodes and the settings of another, with any policy."""
+    """Return whether two runs have the same evaluator, episodes and settings, whatever their policies."""
     same = ("evaluator", "ledger_hash", "coplayers")
     if any(reference.header.get(key) != run.header.get(key) for key in same):
         return False
@@ -60,7 +60,7 @@ def best(references: Sequence[Run], role: str, figure: str) -> Run | None:
 
 
 def _digest(pack: Path) -> str | None:
-    """Return a hash of a run's scenarios; None where it has none. Their ids are in the ledger, their content is not."""
+    """Return a hash of a run's scenarios, None if it has none. The ledger holds their ids, not their content."""
     if not pack.is_file():
         return None
     found = pack.stat()
@@ -69,7 +69,7 @@ def _digest(pack: Path) -> str | None:
 
 @lru_cache(maxsize=256)
 def _hash_file(path: str, size: int, changed_ns: int) -> str:
-    """Return the sha256 of a file; size and time of its last change are there for the cache."""
+    """Return the sha256 of a file; its size and the time of its last change are part of the cache key."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

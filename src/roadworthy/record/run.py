@@ -1,4 +1,4 @@
-"""Run folders, read: what was owed, what became of it, and the figures."""
+"""Read run folders: the planned episodes, their results, and the figures."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ STATUSES = ("running", "completed", "failed", "interrupted")
 class Run:
     """A run folder opened for reading, sealed or not.
 
-    The tables have one row per episode, per ego and per ego and trial. Tables within rows are columns with a prefix:
-    `factors.NAME` and `outcomes.NAME` of episodes, `figures.NAME` of agents and trials. Files are read when they are
-    asked for; what a running run appends later shows in a new Run.
+    The tables have one row per episode, per ego, and per ego and trial. Nested values are columns with a prefix:
+    `factors.NAME` and `outcomes.NAME` of episodes, `figures.NAME` of agents and trials. Files are read when needed;
+    rows that a running run appends later appear in a new Run.
     """
 
     def __init__(self, folder: str | Path, tables: Mapping[str, pa.Table] | None = None) -> None:
-        """tables: whole ones that the caller has at hand, `ledger` too; they are not read from the folder."""
+        """Open a run folder; `tables` that the caller has in memory are not read from the folder."""
         self._tables = tables or {}
         self.folder = Path(folder).absolute()
         if not (self.folder / RUN).is_file():
-            there = "there is no such folder" if not self.folder.is_dir() else f"it holds no {RUN}"
-            raise UsageError(f"{self.folder}: is no run folder: {there}")
+            reason = f"it holds no {RUN}" if self.folder.is_dir() else "there is no such folder"
+            raise UsageError(f"{self.folder}: is not a run folder: {reason}")
         self.header: dict[str, Any] = read_json(self.folder / RUN)  # what run.json holds
         require_readable(self.header.get("schema_version"), self.folder / RUN)
 
@@ -55,22 +55,22 @@ class Run:
 
     @property
     def is_sealed(self) -> bool:
-        """Whether the tables are complete and final."""
+        """Return whether the tables are complete and final."""
         return self.header.get("status") == "completed"
 
     @cached_property
     def ledger(self) -> pa.Table:
-        """The episodes owed."""
+        """The planned episodes."""
         return self._tables["ledger"] if "ledger" in self._tables else read_table(self.folder / LEDGER)
 
     @cached_property
     def missing(self) -> tuple[str, ...]:
-        """Episodes that are owed and have not ended."""
+        """The ids of planned episodes that have not ended."""
         ended = set(self.episodes(["episode_id"])["episode_id"].to_pylist())
         return tuple(id for id in self.ledger["episode_id"].to_pylist() if id not in ended)
 
     def column_names(self, table: str) -> tuple[str, ...]:
-        """The columns of `episodes`, `agents` or `trials`."""
+        """Return the columns of `episodes`, `agents` or `trials`."""
         if table in self._tables:
             return tuple(self._tables[table].column_names)
         path = self.folder / f"{table}.parquet"
@@ -78,26 +78,26 @@ class Run:
         return tuple(schema.names)
 
     def episodes(self, columns: list[str] | None = None) -> pa.Table:
-        """One row per ended episode, or some columns of it."""
+        """Return one row per ended episode, optionally only some columns."""
         table = self._table("episodes", columns)
         return self._with_artifacts(table) if "artifacts" in table.column_names else table
 
     def agents(self, columns: list[str] | None = None) -> pa.Table:
-        """One row per ego and attempt, or some columns of it."""
+        """Return one row per ego and attempt, optionally only some columns."""
         return self._table("agents", columns)
 
     def trials(self, columns: list[str] | None = None) -> pa.Table:
-        """One row per ego, attempt and trial, or some columns of it."""
+        """Return one row per ego, attempt and trial, optionally only some columns."""
         return self._table("trials", columns)
 
     def results(self) -> Iterator[EpisodeResult]:
-        """All ended episodes one by one with their agents and trials, without traces, in the order of the ledger."""
+        """Yield the ended episodes with their agents and trials, without traces, in the order of the ledger."""
         for line in self._journal.lines(self._order):
             yield decode_line(line)
 
     @property
     def metrics(self) -> dict[str, Any] | None:
-        """What `metrics.json` holds; None before the run is sealed."""
+        """The content of `metrics.json`; None before the run is sealed."""
         path = self.folder / METRICS
         if not path.exists():
             return None
@@ -107,13 +107,13 @@ class Run:
 
     @property
     def artifacts(self) -> list[Artifact]:
-        """Files beside the results, of episodes and of the run, and why others are missing."""
+        """The files beside the results, of episodes and of the run, and the reasons why others are missing."""
         return read_artifacts(self.folder)
 
     def add_artifact(
         self, episode_id: str | None, name: str, path: str | Path | None = None, error: str | None = None
     ) -> None:
-        """List a file that was made afterwards, or why it is missing."""
+        """List a file that was made afterwards, or the reason why it is missing."""
         add_artifact(self.folder, episode_id, name, path, error)
 
     @property
@@ -122,14 +122,14 @@ class Run:
         return self.place(PACK)
 
     def trace(self, episode_id: str) -> Trace:
-        """The motion of an episode."""
+        """Return the motion of an episode."""
         path = self.place(trace_path(episode_id))
         if not path.exists():
-            known = episode_id in self.ledger["episode_id"].to_pylist()
+            is_planned = episode_id in self.ledger["episode_id"].to_pylist()
             raise UsageError(
                 f"{self.folder}: episode {episode_id!r} has no trace; it did not end, failed, or the run kept no traces"
-                if known
-                else f"{self.folder}: the run owes no episode {episode_id!r}"
+                if is_planned
+                else f"{self.folder}: the run has no episode {episode_id!r}"
             )
         trace = read_trace(path)
         if trace.episode_id != episode_id:
@@ -137,12 +137,12 @@ class Run:
         return trace
 
     def place(self, path: str) -> Path:
-        """Return where a file of the run is or goes; raise RecordError where a link leads out of the run folder."""
+        """Return the location of a file of the run; raise RecordError if a link leads out of the run folder."""
         place = file_inside(self.folder, path)
         if place is None:
             raise RecordError(
-                f"{self.folder / path}: is or lies in a link that leads out of the run folder, so it is not used; "
-                "put the file itself there"
+                f"{self.folder / path}: is, or is inside of, a link that leads out of the run folder, so it is not "
+                "used; put the file itself there"
             )
         return place
 
@@ -167,7 +167,7 @@ class Run:
         return whole if columns is None else whole.select(columns)
 
     def _with_artifacts(self, table: pa.Table) -> pa.Table:
-        """The table with the artifacts that were listed beside it."""
+        """Return the table with the artifacts that are listed in `artifacts.jsonl`."""
         places = {id: place for place, id in enumerate(table["episode_id"].to_pylist())} if self.artifacts else {}
         if not places:
             return table
@@ -190,12 +190,12 @@ class Run:
 
 
 def trace_path(episode_id: str) -> str:
-    """Where the trace of an episode lies in its run folder."""
+    """Return the path of an episode's trace in its run folder."""
     return f"{TRACES}/{safe_name(episode_id)}.trace"
 
 
 def run_folders(root: str | Path) -> list[Path]:
-    """The run folders below a folder, `<evaluator>/<run>`, in the order of their names; not those being begun."""
+    """Return the run folders `<evaluator>/<run>` below a folder, sorted by name, without incomplete ones."""
     return sorted(path.parent for path in Path(root).glob(f"*/*/{RUN}") if not path.parent.name.startswith("."))
 
 

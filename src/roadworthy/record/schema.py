@@ -1,8 +1,8 @@
 """The version of run folders, and the JSON Schemas of their files.
 
-A minor version adds fields: readers keep those that they don't know. A major version changes what is there: readers
-refuse one that is newer than theirs. `schema("run")` is a file of the folder `schemas`, for people, other programs and
-tests; Roadworthy itself reads without it.
+A minor version adds fields: readers keep fields that they do not know. A major version changes existing fields: readers
+refuse a newer one than theirs. `schema("run")` is a file of the folder `schemas`, for people, other programs and tests;
+Roadworthy itself does not need it to read.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _FOLDER = files("roadworthy.record") / "schemas"
 
 
 def schema_names() -> tuple[str, ...]:
-    """Every schema that there is."""
+    """Return the names of all schemas."""
     return tuple(sorted(file.name.removesuffix(".json") for file in _FOLDER.iterdir() if file.name.endswith(".json")))
 
 
 @cache
 def schema(name: str) -> dict[str, Any]:
-    """A JSON Schema: of `run.json`, of a line of `episodes.jsonl`, of a row of a table, and so on."""
+    """Return a JSON Schema, such as that of `run.json` or of a line of `episodes.jsonl`."""
     if name not in schema_names():
         raise UsageError(f"there is no schema {name!r}; known: {', '.join(schema_names())}")
     value: dict[str, Any] = json.loads((_FOLDER / f"{name}.json").read_text(encoding="utf-8"))
@@ -35,11 +35,13 @@ def schema(name: str) -> dict[str, Any]:
 
 
 def require_readable(version: Any, where: str | Path) -> None:
-    """Raise unless this Roadworthy can read what has this version."""
+    """Raise RecordError unless this Roadworthy can read files of this version."""
     major = version.partition(".")[0] if isinstance(version, str) else ""
     if not major.isdecimal():
-        raise RecordError(f"{where}: schema_version is {version!r}, expected one such as {VERSION!r}: no run folder?")
+        raise RecordError(
+            f"{where}: schema_version is {version!r}, expected one such as {VERSION!r}; is it a run folder?"
+        )
     if int(major) > MAJOR:
         raise RecordError(
-            f"{where}: is of version {version}, but this Roadworthy reads up to {MAJOR}.x; update Roadworthy"
+            f"{where}: has version {version}, but this Roadworthy reads up to {MAJOR}.x; update Roadworthy"
         )

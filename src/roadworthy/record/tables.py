@@ -1,9 +1,9 @@
 """Tables of a run: episodes, agents and trials as columns, in memory and as parquet files.
 
-Tables within rows become columns with a prefix: `factors.grip`, `outcomes.score` of episodes, `figures.score` of agents
-and trials. Every table has `episode_id` and `scenario_id`; in those of agents and trials `episode` is the row of their
-episode in its table. Rows stand in the order of the ledger, agents and trials in that of their episodes, so that equal
-results give equal tables in whatever order they came in.
+Nested values become columns with a prefix: `factors.grip` and `outcomes.score` of episodes, `figures.score` of agents
+and trials. Every table has `episode_id` and `scenario_id`. In the tables of agents and trials, `episode` is the row
+number of their episode in its table. Rows are in the order of the ledger, so equal results give equal tables whatever
+the order in which episodes ended.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from roadworthy.record.schema import VERSION, require_readable
 
 TABLES = ("episodes", "agents", "trials")
 _VERSION_KEY = b"roadworthy.schema_version"
-_ROWS = {"agents": "agent_rows", "trials": "trial_rows"}  # where a line of the journal has them
+_ROWS = {"agents": "agent_rows", "trials": "trial_rows"}  # the keys in a line of the journal
 _EPISODES_AT_ONCE = 1024
 _WORDS = pa.map_(pa.string(), pa.string())
 _EPISODE_COLUMNS: dict[str, pa.DataType] = {
@@ -55,7 +55,7 @@ _PART_COLUMNS = {name: pa.int32() for name in ("agent", "attempt", "trial")} | {
 
 
 def table_schema(table: str, names: ColumnNames) -> pa.Schema:
-    """The columns of a table with these names in it."""
+    """Return the columns of a table that holds these names."""
     if table == "episodes":
         columns = list(_EPISODE_COLUMNS.items())
         columns += [(f"factors.{n}", pa.string() if names.factors[n] else pa.float64()) for n in sorted(names.factors)]
@@ -70,24 +70,24 @@ def table_schema(table: str, names: ColumnNames) -> pa.Schema:
 def batches(
     lines: Iterable[dict[str, Any]], names: ColumnNames, tables: Sequence[str] = TABLES
 ) -> Iterator[tuple[pa.RecordBatch, ...]]:
-    """Tables in parts, a part of each at a time, from one reading of the journal's lines.
+    """Yield tables in batches, one batch of each table at a time, from one pass over the journal's lines.
 
-    What a line holds goes into long columns at once: thousands of lines taken apart would keep the garbage collector
-    busier than their reading is.
+    Each line is appended to long columns at once: keeping thousands of parsed lines would cost more time in the garbage
+    collector than reading them does.
     """
-    growing = [_Episodes(names) if table == "episodes" else _Parts(table, names) for table in tables]
+    builders = [_EpisodeBuilder(names) if table == "episodes" else _PartBuilder(table, names) for table in tables]
     number = -1
     for number, line in enumerate(lines):
         if number and number % _EPISODES_AT_ONCE == 0:
-            yield tuple(table.take() for table in growing)
-        for table in growing:
-            table.add(number, line)
+            yield tuple(builder.take() for builder in builders)
+        for builder in builders:
+            builder.add(number, line)
     if number >= 0:
-        yield tuple(table.take() for table in growing)
+        yield tuple(builder.take() for builder in builders)
 
 
 def write_tables(folder: Path, lines: Iterable[dict[str, Any]], names: ColumnNames) -> dict[str, pa.Table]:
-    """Write all tables of a run folder, each whole or not at all; returns them, unless they are too long to keep."""
+    """Write all tables of a run folder, each atomically; return them unless they are too long to keep in memory."""
     whole: dict[str, pa.Table] = {}
     paths = [folder / f"{table}.parquet" for table in TABLES]
     with ExitStack() as stack:
@@ -95,15 +95,15 @@ def write_tables(folder: Path, lines: Iterable[dict[str, Any]], names: ColumnNam
         files = [stack.enter_context(_writing(path, schema)) for path, schema in zip(paths, schemas, strict=True)]
         for number, parts in enumerate(batches(lines, names)):
             for path, file, part in zip(paths, files, parts, strict=True):
-                with naming(path):  # this one of the three
+                with naming(path):
                     file.write(part)
-            # Kept while it is the only part: all parts of a long run would fill the memory.
+            # Keep a single part only: all parts of a long run could fill the memory.
             whole = {} if number else dict(zip(TABLES, (pa.Table.from_batches([part]) for part in parts), strict=True))
     return whole
 
 
 def write_table(path: Path, schema: pa.Schema, parts: Iterable[pa.RecordBatch | pa.Table]) -> None:
-    """Write a parquet file from parts, whole or not at all."""
+    """Write a parquet file from parts, atomically."""
     with _writing(path, schema) as file:
         for part in parts:
             file.write(part)
@@ -111,7 +111,7 @@ def write_table(path: Path, schema: pa.Schema, parts: Iterable[pa.RecordBatch | 
 
 @contextmanager
 def _writing(path: Path, schema: pa.Schema) -> Iterator[pq.ParquetWriter]:
-    """A parquet file under another name, which takes its own when it is complete."""
+    """Open a parquet file under a temporary name and rename it when it is complete."""
     temporary = path.with_name(f".{path.name}.tmp")
     try:
         with naming(path):
@@ -123,13 +123,13 @@ def _writing(path: Path, schema: pa.Schema) -> Iterator[pq.ParquetWriter]:
 
 
 def read_table(path: Path, columns: list[str] | None = None) -> pa.Table:
-    """Read a parquet file of a run folder, or some of its columns."""
+    """Read a parquet file of a run folder, optionally only some columns."""
     with _opened(path) as file:
         return file.read(columns)
 
 
 def read_schema(path: Path) -> pa.Schema:
-    """The columns of a parquet file of a run folder."""
+    """Return the columns of a parquet file of a run folder."""
     with _opened(path) as file:
         return file.schema_arrow
 
@@ -148,7 +148,7 @@ def _opened(path: Path) -> Iterator[pq.ParquetFile]:
 
 
 def with_version(table: pa.Table) -> pa.Table:
-    """A table that names its version, for writing."""
+    """Return a table with the schema version in its metadata, for writing."""
     return table.replace_schema_metadata({**(table.schema.metadata or {}), _VERSION_KEY: VERSION.encode()})
 
 
@@ -156,28 +156,28 @@ def _numbers(table: str) -> tuple[str, ...]:
     return (*AGENT_NUMBERS, TRACK_ID) if table == "agents" else TRIAL_NUMBERS
 
 
-class _Growing(ABC):
-    """The columns of a table, to which the rows of one line after another are added."""
+class _Builder(ABC):
+    """Collects the columns of a table line by line."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
         self._columns: dict[str, list[Any]] = {f.name: [] for f in schema}
-        # Tables within rows: the column, the table's name and the key in it.
+        # Nested values: the column, the name of the table in a line, and the key in it.
         self._inner = [(column, *name.partition(".")[::2]) for name, column in self._columns.items() if "." in name]
 
     @abstractmethod
     def add(self, number: int, line: dict[str, Any]) -> None:
-        """Add the rows of a line, which is number so and so of all."""
+        """Add the rows of a line; `number` counts all lines from 0."""
 
     def take(self) -> pa.RecordBatch:
-        """What was added since the last time."""
+        """Return the rows added since the last call."""
         arrays = [pa.array(self._columns[f.name], f.type) for f in self._schema]
         for column in self._columns.values():
             column.clear()
         return pa.record_batch(arrays, schema=self._schema)
 
 
-class _Episodes(_Growing):
+class _EpisodeBuilder(_Builder):
     """A row for each line."""
 
     def __init__(self, names: ColumnNames) -> None:
@@ -199,8 +199,8 @@ class _Episodes(_Growing):
         self._columns["more"].append(json.dumps(more) if more else None)
 
 
-class _Parts(_Growing):
-    """A row for each agent, or trial, of a line."""
+class _PartBuilder(_Builder):
+    """A row for each agent, or for each trial, of a line."""
 
     def __init__(self, table: str, names: ColumnNames) -> None:
         super().__init__(table_schema(table, names))

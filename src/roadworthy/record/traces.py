@@ -1,15 +1,14 @@
-"""Traces: the motion of all agents in one episode, exact to the bit, in a small compressed file.
+"""Traces: the motion of all agents in one episode, bit-exact, in a small compressed file.
 
     8 bytes     b"RWTRACE" and a zero
-    uint32 x 3  version (major * 65536 + minor), bytes of the directory, CRC-32 of all that follows
+    uint32 x 3  version (major * 65536 + minor), bytes of the directory, CRC-32 of the rest of the file
     directory   JSON: {"values": {...}, "columns": [[name, dtype, shape, coding], ...]}
     columns     one after another, compressed together (zstd)
 
-The coding of a column is `plain`, or has its frames agent by agent, so that equal and smoothly changing numbers stand
-side by side: `bits` stores eight flags in a byte; `bytes` puts the first bytes of all numbers first, then all second
-ones, and so on; `steps` before that replaces the bits of each number by their difference, as whole numbers, from those
-a frame before. All of it is exact, for NaN as well. A reader takes the columns that it knows by name; others may be
-there.
+The coding of a column is `plain`, or stores the frames agent by agent, so that equal and smoothly changing numbers are
+adjacent: `bits` stores eight flags in a byte; `bytes` stores the first bytes of all numbers, then all second bytes, and
+so on; `steps bytes` first replaces the bits of each number, as a whole number, by the difference from the previous
+frame. All codings are exact, for NaN too. Readers take the columns that they know by name and ignore others.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ import struct
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import IntFlag
 from functools import cache
 from itertools import pairwise
 from math import prod
@@ -37,14 +37,14 @@ Floats = NDArray[np.float32]
 _MAGIC = b"RWTRACE\0"
 _START = struct.Struct("<III")
 _MAJOR, _MINOR = 1, 1
-_LEVEL = -3  # of zstd: 1 takes half as long again and saves 5 to 12%, higher ones are worse
+_LEVEL = -3  # of zstd: level 1 takes 50% longer and saves 5 to 12%, higher levels are worse
 _EXTRA = "extra."
 _DIRECTORY = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 
 _F4, _I4, _I1, _U2, _FLAG = (np.dtype(text) for text in ("<f4", "<i4", "|i1", "<u2", "|b1"))
 _STEPS = "steps bytes"
-_SMOOTH = ("x", "y", "heading", "speed")  # and all extra ones, float32: what changes little from frame to frame
-# The other columns: the dtypes that they may have, and their coding. Plain ones are of agents, the rest of every frame.
+_SMOOTH = ("x", "y", "heading", "speed")  # and all extra columns, float32: these change little between frames
+# The other columns with their allowed dtypes and their coding. Plain columns have no frames.
 _OTHERS = {
     "present": ((_FLAG,), "bits"),
     "active": ((_FLAG,), "bits"),
@@ -61,34 +61,53 @@ _OTHERS = {
 }
 
 
+ROLES = ("ego", "coplayer", "replay", "idm", "static")  # the codes of Trace.roles
+
+
+class TraceEvent(IntFlag):
+    """The bits of Trace.events."""
+
+    GOAL = 1
+    COLLISION = 2
+    OFF_ROAD = 4
+    RED_LIGHT = 8
+    STOP_SIGN = 16
+    UNCOMFORTABLE = 32
+    ON_LANE = 64
+    ALIGNED = 128
+    CENTERED = 256
+    WRONG_WAY = 512
+    AT_FAULT = 1024  # for its first contact with another agent, see at_fault.py
+
+
 @dataclass(frozen=True)
 class Trace:
-    """One episode: F frames of all its trials one after another, A agents of its world.
+    """One episode: F frames of all its trials in a row, and A agents of its world.
 
-    Frame 0 of a trial is its start state, the last one the state in which it ended.
+    The first frame of a trial is its start state, the last frame the state in which it ended.
     """
 
     episode_id: str
     scenario_id: str
     dt: float  # s
-    trial_starts: NDArray[np.int32]  # (trials + 1,) trial k has the frames trial_starts[k]:trial_starts[k + 1]
+    trial_starts: NDArray[np.int32]  # (trials + 1,) the frames of trial k are trial_starts[k]:trial_starts[k + 1]
     x: Floats  # (F, A) m
     y: Floats
     heading: Floats  # rad
     speed: Floats  # m/s
-    present: NDArray[np.bool_]  # (F, A) in the world
-    active: NDArray[np.bool_]  # (F, A) driven by a policy at that moment
-    events: NDArray[np.uint16]  # (F, A) sim.state EVENT_ bits of the step that led to the frame; 0 if not active
-    actions: NDArray[Any]  # (F, A, 2) float32 or int8, of the step that led to the frame; 0 in a trial's frame 0
+    present: NDArray[np.bool_]  # (F, A) whether the agent is in the world
+    active: NDArray[np.bool_]  # (F, A) whether a policy drives the agent
+    events: NDArray[np.uint16]  # (F, A) TraceEvent bits of the step that led to the frame; 0 if not active
+    actions: NDArray[Any]  # (F, A, 2) float32 or int8, of the step that led to the frame; 0 in a trial's first frame
     length: Floats  # (A,) m
     width: Floats  # (A,) m
     kinds: NDArray[np.int8]  # (A,) AgentType
-    roles: NDArray[np.int8]  # (A,) sim.state ROLES
-    sources: NDArray[np.int32]  # (A,) number in the scenario's recording, -1 for none
+    roles: NDArray[np.int8]  # (A,) index into ROLES
+    sources: NDArray[np.int32]  # (A,) index of the agent in the scenario's recording, -1 for none
     goals: Floats  # (A, goals, 2) m
-    goal_counts: NDArray[np.int32]  # (A,) how many of them are meant
-    extra: Mapping[str, Floats] = field(default_factory=dict)  # (F, A) further state that re-scoring needs
-    judges_fault: bool = True  # whether events say who was at fault for collisions; traces before 1.1 do not
+    goal_counts: NDArray[np.int32]  # (A,) how many of the goals are used
+    extra: Mapping[str, Floats] = field(default_factory=dict)  # name: (F, A) further state that re-scoring needs
+    judges_fault: bool = True  # whether events hold AT_FAULT; traces before version 1.1 do not
 
     @property
     def frame_count(self) -> int:
@@ -103,18 +122,18 @@ class Trace:
         return len(self.trial_starts) - 1
 
     def trial(self, number: int) -> slice:
-        """The frames of a trial."""
+        """Return the frames of a trial."""
         return slice(int(self.trial_starts[number]), int(self.trial_starts[number + 1]))
 
     def columns(self) -> list[tuple[str, NDArray[Any], tuple[np.dtype[Any], ...], str]]:
-        """All columns: names in a file, arrays, dtypes that they may have, codings."""
+        """Return all columns: names in a file, arrays, allowed dtypes, codings."""
         smooth = [(name, getattr(self, name)) for name in _SMOOTH]
         smooth += [(f"{_EXTRA}{name}", array) for name, array in self.extra.items()]
         others = [(name, getattr(self, name), *form) for name, form in _OTHERS.items()]
         return [(name, array, (_F4,), _STEPS) for name, array in smooth] + others
 
-    def fault(self) -> str | None:
-        """What does not fit together, if anything."""
+    def inconsistency(self) -> str | None:
+        """Return a description of the first inconsistency, None if there is none."""
         moving = self.x.shape
         if len(moving) != 2:
             return f"x has shape {moving}, expected (frames, agents)"
@@ -131,19 +150,19 @@ class Trace:
         starts = self.trial_starts.tolist()  # few of them
         is_row = self.trial_starts.ndim == 1 and len(starts) > 1
         if not is_row or (starts[0], starts[-1]) != (0, frames) or any(b <= a for a, b in pairwise(starts)):
-            return f"trial_starts is {starts}, expected frames that rise from 0 to {frames}"
+            return f"trial_starts is {starts}, expected frames that increase from 0 to {frames}"
         return None
 
 
 def write_trace(path: str | Path, trace: Trace) -> int:
-    """Write a trace; returns the bytes of its file. A kill may leave half a file, which no line names yet."""
+    """Write a trace and return the size of its file. A kill may leave an incomplete file, which no row names yet."""
     block = encode_trace(trace)
     write_unannounced(Path(path), block)
     return len(block)
 
 
 def read_trace(path: str | Path) -> Trace:
-    """Read a trace; a file that is damaged, foreign or of a newer version is an error that names it."""
+    """Read a trace; raise RecordError, with the file's name, if it is damaged, not a trace, or of a newer version."""
     path = Path(path)
     try:
         return decode_trace(path.read_bytes())
@@ -154,12 +173,11 @@ def read_trace(path: str | Path) -> Trace:
 
 
 def encode_trace(trace: Trace) -> bytes:
-    """A trace as the bytes of its file; equal traces give equal bytes."""
-    fault = trace.fault()
-    if fault:
-        raise UsageError(f"the trace of episode {trace.episode_id!r} can't be written: {fault}")
+    """Return the bytes of a trace's file; equal traces give equal bytes."""
+    if problem := trace.inconsistency():
+        raise UsageError(f"the trace of episode {trace.episode_id!r} can't be written: {problem}")
     columns = trace.columns()
-    smooth = np.stack([array for _, array, _, coding in columns if coding == _STEPS])  # all of them in one pass
+    smooth = np.stack([array for _, array, _, coding in columns if coding == _STEPS])  # to encode them in one pass
     others = [_encode(array, coding) for _, array, _, coding in columns if coding != _STEPS]
     plain = b"".join([_encode_smooth(smooth), *others])
     entries = [[name, array.dtype.str, array.shape, coding] for name, array, _, coding in columns]
@@ -175,7 +193,7 @@ def encode_trace(trace: Trace) -> bytes:
 
 
 def decode_trace(block: bytes) -> Trace:
-    """The trace that the bytes of a file hold; whatever doesn't fit is an error."""
+    """Return the trace in the bytes of a file; raise RecordError if they are damaged."""
     values, columns = _columns(block)
     missing = [name for name in (*_SMOOTH, *_OTHERS) if name not in columns]
     if missing:
@@ -187,30 +205,29 @@ def decode_trace(block: bytes) -> Trace:
         trace = Trace(values["episode_id"], values["scenario_id"], float(values["dt"]), **known)
     except (KeyError, TypeError, ValueError):
         raise RecordError("the trace is damaged: its directory lacks the ids or dt") from None
-    fault = trace.fault()
-    if fault:
-        raise RecordError(f"the trace is damaged: {fault}")
+    if problem := trace.inconsistency():
+        raise RecordError(f"the trace is damaged: {problem}")
     return trace
 
 
 def _columns(block: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """The values and the columns of a file."""
-    begin = len(_MAGIC) + _START.size
+    """Return the values and the columns of a file."""
+    start = len(_MAGIC) + _START.size
     if not block.startswith(_MAGIC):
-        raise RecordError("this is no trace of Roadworthy (it begins otherwise)")
-    if len(block) < begin:
-        raise RecordError(f"the trace is cut off: {len(block)} bytes are there")
+        raise RecordError("this is not a trace of Roadworthy (bad magic bytes)")
+    if len(block) < start:
+        raise RecordError(f"the trace is truncated after {len(block)} bytes")
     version, length, crc = _START.unpack_from(block, len(_MAGIC))
     if version >> 16 > _MAJOR:
         raise RecordError(
-            f"the trace is of version {version >> 16}.{version & 0xFFFF}; this Roadworthy reads up to {_MAJOR}.x: "
-            "update it"
+            f"the trace has version {version >> 16}.{version & 0xFFFF}, but this Roadworthy reads up to {_MAJOR}.x; "
+            "update Roadworthy"
         )
-    if zlib.crc32(memoryview(block)[begin:]) != crc:
-        raise RecordError("the trace is cut off or damaged (its checksum is wrong)")
-    directory = json.loads(block[begin : begin + length])
-    (size,) = struct.unpack_from("<Q", block, begin + length)
-    plain = _codec().decompress(block[begin + length + 8 :], decompressed_size=size, asbytes=True)
+    if zlib.crc32(memoryview(block)[start:]) != crc:
+        raise RecordError("the trace is truncated or damaged (wrong checksum)")
+    directory = json.loads(block[start : start + length])
+    (size,) = struct.unpack_from("<Q", block, start + length)
+    plain = _codec().decompress(block[start + length + 8 :], decompressed_size=size, asbytes=True)
     columns: dict[str, NDArray[Any]] = {}
     offset = 0
     for name, dtype, shape, coding in directory["columns"]:
@@ -220,7 +237,7 @@ def _columns(block: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
 
 
 def _encode(array: NDArray[Any], coding: str) -> bytes:
-    """The bytes of a column; one that is not plain has frames, (frames, agents, ...)."""
+    """Return the bytes of a column; columns that are not plain have the shape (frames, agents, ...)."""
     if coding == "plain":
         return array.tobytes()
     by_agent = array.transpose(*range(1, array.ndim), 0)
@@ -231,7 +248,7 @@ def _encode(array: NDArray[Any], coding: str) -> bytes:
 
 
 def _encode_smooth(columns: Floats) -> bytes:
-    """The bytes of columns one after another, (columns, frames, agents), which are overwritten."""
+    """Return the bytes of consecutive columns, (columns, frames, agents), which are overwritten."""
     whole = columns.view("<u4")
     whole[:, 1:] -= whole[:, :-1].copy()
     return whole[..., None].view(np.uint8).transpose(0, 3, 2, 1).tobytes()
@@ -240,7 +257,7 @@ def _encode_smooth(columns: Floats) -> bytes:
 def _decode(
     plain: bytes, offset: int, dtype: np.dtype[Any], shape: tuple[int, ...], coding: str
 ) -> tuple[NDArray[Any], int]:
-    """A column, and where the next one begins."""
+    """Return a column, and the offset of the next one."""
     count, by_agent = prod(shape), (*shape[1:], shape[0])
     size = -(-count // 8) if coding == "bits" else count * dtype.itemsize
     if coding == "plain":
@@ -254,7 +271,7 @@ def _decode(
             whole = np.cumsum(whole.reshape(by_agent), axis=-1, dtype=whole.dtype)
         array = whole.view(dtype).reshape(by_agent)
     else:
-        raise RecordError(f"a column of the trace is coded as {coding!r}, which is unknown; update Roadworthy")
+        raise RecordError(f"a column of the trace has the unknown coding {coding!r}; update Roadworthy")
     return np.ascontiguousarray(array.transpose(-1, *range(array.ndim - 1))), offset + size
 
 

@@ -1,18 +1,18 @@
-"""Which of two episodes went worse: one order for reports, filmstrips and videos, by outcomes alone."""
+"""The order of episodes from worst to best, by their outcomes, shared by reports, filmstrips and videos."""
 
 from __future__ import annotations
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-# What tells episodes apart whose main outcome is equal, most or least first.
+# How to order episodes whose main outcome is equal.
 TIE_BREAKERS = {"infractions": "descending", "goal_rate": "ascending"}
 
 
 def sorted_worst_first(episodes: pa.Table, outcome: str | None) -> pa.Table:
-    """Rows of episodes: the lowest outcome first, of equal ones by TIE_BREAKERS, then by id.
+    """Sort rows of episodes by the outcome, lowest first, then by TIE_BREAKERS, then by id.
 
-    An outcome that the table lacks tells nothing apart; rows without a value of it come last.
+    An outcome that the table lacks is ignored; rows without a value come last.
     """
     ways = {**({outcome: "ascending"} if outcome is not None else {}), **TIE_BREAKERS}
     keys = [(f"outcomes.{name}", way) for name, way in ways.items() if f"outcomes.{name}" in episodes.column_names]

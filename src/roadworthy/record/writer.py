@@ -1,8 +1,8 @@
-"""Run folders, written: begun whole, appended to episode by episode, sealed at the end.
+"""Write run folders: create them atomically, append episode by episode, seal them at the end.
 
-A folder is made under another name with all that is known beforehand and then takes its own name, which no other run
-ever has: whatever is named like a run is one. After that only `run.json` changes (whole, each time), lines are appended
-to `episodes.jsonl` and files are added.
+A folder is created under a temporary name with everything that is known in advance, then renamed to its unique name, so
+each folder with a run's name is a valid run. Afterwards `run.json` is replaced atomically, lines are appended to
+`episodes.jsonl`, and files are added.
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ from roadworthy.record.traces import write_trace
 
 _logger = logging.getLogger(__name__)
 
-# What must be equal for a run to be gone on with.
+# The keys that must be equal for a run to be resumed.
 _IDENTITY = ("evaluator", "policy", "config_hash", "checkpoint_hash", "ledger_hash")
 _OWN_KEYS = (*_IDENTITY, "schema_version", "run_id", "status", "created", "ended", "owed", "sessions", "errors")
-_BEGINNING = ".beginning-"
+_TEMPORARY = ".beginning-"
 
 
 class RunWriter:
-    """The one writer of a run folder; it holds the folder's lock until the run is sealed, failed or interrupted.
+    """The only writer of a run folder; it holds the folder's lock until the run is sealed, failed or interrupted.
 
-    As a context manager it marks a run that ends with an exception as failed, or interrupted by Ctrl-C.
+    As a context manager, it marks the run as failed after an exception and as interrupted after Ctrl-C.
     """
 
     def __init__(self, folder: Path, lock: Lock, header: dict[str, Any], ledger: pa.Table) -> None:
-        """For `start` and `resume`; header, ledger: as they stand in the folder."""
+        """Open the journal; called by `start` and `resume` with the header and the ledger in the folder."""
         self.folder = folder
         self._lock = lock
         self._is_open = True
         self._header = header
         self._ledger = ledger
-        self._owed: frozenset[str] = frozenset(ledger["episode_id"].to_pylist())
+        self._planned: frozenset[str] = frozenset(ledger["episode_id"].to_pylist())
         self._journal = Journal(folder / JOURNAL)
         self._journal.open()
 
@@ -69,13 +69,18 @@ class RunWriter:
         scenarios: Sequence[int] = (),
         new: bool = False,
     ) -> RunWriter:
-        """Go on with the unfinished run of equal config, checkpoint and ledger, or begin one.
+        """Resume the unfinished run with the same config, checkpoint and ledger, or start a new run.
 
-        header: at least `config` (plain values) and `checkpoint` ({"path", "sha256", ...} or None); what else it holds
-        is kept in run.json.
-        pack, scenarios: `scenarios.pack` gets these scenarios of the pack, in this order; the ledger's `scenario` is
-        the number there.
-        new: begin another run whatever is there.
+        Args:
+            root: The folder that holds `<evaluator>/<run>`.
+            evaluator: The name of the evaluator.
+            policy_name: The display name of the policy.
+            header: At least `config` (plain values) and `checkpoint` ({"path", "sha256", ...} or None); all of it is
+                kept in run.json.
+            ledger_table: The planned episodes.
+            pack: The pack that `scenarios.pack` is copied from; None: the run has no pack.
+            scenarios: The scenarios to copy, in this order; the ledger's `scenario` is an index into this list.
+            new: Start a new run even if there is an unfinished one.
         """
         identity = _identity(evaluator, policy_name, header, ledger_table)
         home = Path(root).absolute() / safe_name(evaluator)
@@ -85,8 +90,8 @@ class RunWriter:
                 return cls.resume(unfinished)
         with naming(home):
             home.mkdir(parents=True, exist_ok=True)
-        _sweep(home)
-        folder = home / f"{_BEGINNING}{secrets.token_hex(4)}"
+        _remove_abandoned(home)
+        folder = home / f"{_TEMPORARY}{secrets.token_hex(4)}"
         with naming(folder):
             folder.mkdir()
         lock: Lock | None = None
@@ -121,14 +126,14 @@ class RunWriter:
                 lock.release()
             shutil.rmtree(folder, ignore_errors=True)
             raise
-        lock.follow(home / name)
+        lock.move_to(home / name)
         with lock.released_on_error():
             sync(home)
             return cls(home / name, lock, values, ledger)
 
     @classmethod
     def resume(cls, folder: str | Path) -> RunWriter:
-        """Go on with a run that is not completed."""
+        """Resume a run that is not completed."""
         run = Run(folder)
         if run.is_sealed:
             raise UsageError(f"{run.folder}: the run is completed; start a new one")
@@ -136,12 +141,12 @@ class RunWriter:
         with lock.released_on_error():
             remove_leftovers(folder)
             writer = cls(folder, lock, read_json(folder / RUN), read_table(folder / LEDGER))
-            writer._take_up()
+            writer._start_session()
         return writer
 
     @property
     def done(self) -> frozenset[str]:
-        """The ids of the episodes that have ended, failed ones too."""
+        """The ids of the episodes that have ended, including failed ones."""
         return self._journal.ids
 
     @property
@@ -150,11 +155,11 @@ class RunWriter:
         return self.folder / PACK
 
     def append(self, result: EpisodeResult) -> None:
-        """Write down an ended episode, its trace first; a kill at any moment leaves it whole or not there."""
+        """Append an ended episode, its trace first; a kill at any moment leaves either all of it or nothing."""
         self._require_open()
         id = result.episode.episode_id
-        if id not in self._owed:
-            raise UsageError(f"{self.folder}: the run owes no episode {id!r}; it owes {len(self._owed)}")
+        if id not in self._planned:
+            raise UsageError(f"{self.folder}: episode {id!r} is not one of the {len(self._planned)} in the ledger")
         self._lock.require_held()
         artifacts = {}
         if result.trace is not None:
@@ -165,18 +170,18 @@ class RunWriter:
     def add_artifact(
         self, episode_id: str | None, name: str, path: str | Path | None = None, error: str | None = None
     ) -> None:
-        """List a file of an episode, or of the run (None), or why it is missing."""
+        """List a file of an episode, or of the run (None), or the reason why it is missing."""
         add_artifact(self.folder, episode_id, name, path, error)
 
     def seal(self, metrics: Mapping[str, Any] | Callable[[Run], Mapping[str, Any]]) -> None:
-        """Write the tables, then metrics.json (a function gets the run with its tables), and call it completed."""
+        """Write the tables and metrics.json and mark the run as completed; a function gets the run with its tables."""
         self._require_open()
         self._lock.require_held()
-        missing = sorted(self._owed - self.done)
+        missing = sorted(self._planned - self.done)
         if missing:
             raise UsageError(
-                f"{self.folder}: {len(missing)} of {len(self._owed)} owed episodes have not ended, such as "
-                f"{missing[0]!r}; carry them out, or call fail() or interrupt()"
+                f"{self.folder}: {len(missing)} of {len(self._planned)} planned episodes have not ended, such as "
+                f"{missing[0]!r}; run them, or call fail() or interrupt()"
             )
         order = self._ledger["episode_id"].to_pylist()
         tables = write_tables(self.folder, self._journal.lines(order), self._journal.names)
@@ -187,7 +192,7 @@ class RunWriter:
         self._end("completed")
 
     def fail(self, error: BaseException | str) -> None:
-        """Call the run failed, with the reason; the same command goes on with it."""
+        """Mark the run as failed, with the reason; the same command resumes it."""
         self._require_open()
         trace = "".join(traceback.format_exception(error)) if isinstance(error, BaseException) else None
         text = f"{type(error).__name__}: {error}" if isinstance(error, BaseException) else error
@@ -195,7 +200,7 @@ class RunWriter:
         self._end("failed")
 
     def interrupt(self) -> None:
-        """Call the run interrupted; the same command goes on with it."""
+        """Mark the run as interrupted; the same command resumes it."""
         self._require_open()
         self._end("interrupted")
 
@@ -212,9 +217,9 @@ class RunWriter:
         else:
             self.fail(error)
 
-    def _take_up(self) -> None:
-        """Begin another session, after one that ended or was killed."""
-        # What a killed writer left of traces whose line it did not come to write.
+    def _start_session(self) -> None:
+        """Start another session, after one that ended or was killed."""
+        # Remove traces of episodes whose line a killed writer did not write.
         named = {trace_path(id) for id in self.done}
         for path in (self.folder / TRACES).iterdir():
             if f"{TRACES}/{path.name}" not in named:
@@ -227,7 +232,7 @@ class RunWriter:
         write_json(self.folder / RUN, self._header)
 
     def _end(self, status: str) -> None:
-        """Write the status and let go. A disk that is full must not hide why a run failed."""
+        """Write the status and release the lock. A full disk must not hide why a run failed."""
         self._journal.close()
         self._header |= {"status": status, "ended": now()}
         self._header["sessions"][-1] |= {"status": status, "ended": now()}
@@ -242,19 +247,19 @@ class RunWriter:
 
     def _require_open(self) -> None:
         if not self._is_open:
-            raise UsageError(f"{self.folder}: this writer has ended the run; start or resume it with another")
+            raise UsageError(f"{self.folder}: this writer is closed; start or resume the run with a new one")
 
 
 def _session() -> dict[str, Any]:
-    """What run.json tells of a process that begins to write."""
+    """Return the entry of run.json for a process that starts to write."""
     return {"started": now(), "ended": None, "status": "running", **origin()}
 
 
 def _identity(evaluator: str, policy: str, header: Mapping[str, Any], ledger: pa.Table) -> dict[str, Any]:
-    """What makes two runs the same."""
+    """Return the values that identify a run."""
     for key in ("config", "checkpoint"):
         if key not in header:
-            raise UsageError(f"the header of a run lacks {key!r}; it has {', '.join(header) or 'nothing'}")
+            raise UsageError(f"the header of a run lacks {key!r}; it has {', '.join(header) or 'no keys'}")
     reserved = [key for key in header if key in _OWN_KEYS]
     if reserved:
         raise UsageError(f"the header of a run holds {reserved[0]!r}, which the writer fills in; leave it out")
@@ -271,22 +276,22 @@ def _identity(evaluator: str, policy: str, header: Mapping[str, Any], ledger: pa
 
 
 def _unfinished(home: Path, identity: Mapping[str, Any]) -> Path | None:
-    """The newest run of this identity that is not completed."""
+    """Return the newest run with this identity that is not completed."""
     for path in sorted(home.glob(f"*/{RUN}"), reverse=True):
         if path.parent.name.startswith("."):
             continue
         try:
             values = read_json(path)
         except RoadworthyError:
-            continue  # not ours to judge: another run is begun
+            continue  # it can't be read, so it is not resumed
         is_readable = str(values.get("schema_version", "")).startswith(f"{MAJOR}.")
         if is_readable and values.get("status") != "completed" and all(values.get(k) == identity[k] for k in _IDENTITY):
             return path.parent
     return None
 
 
-def _sweep(home: Path) -> None:
-    """Remove what processes that were killed while they began a run have left."""
-    for folder in home.glob(f"{_BEGINNING}*"):
+def _remove_abandoned(home: Path) -> None:
+    """Remove incomplete folders of processes that were killed while they started a run."""
+    for folder in home.glob(f"{_TEMPORARY}*"):
         if is_abandoned(folder):
             shutil.rmtree(folder, ignore_errors=True)

@@ -1,6 +1,6 @@
-"""Pictures and videos of scenarios, drawn by a rasteriser of our own: no display or graphics library needed."""
+"""Pictures and videos of scenarios, drawn by a built-in rasterizer that needs no display or graphics library."""
 
-from roadworthy.render.birdview import BirdView, Show, View, draw, play, save_png, whole_map_camera
+from roadworthy.render.birdview import BirdView, Show, View, animate, draw, save_png, whole_map_camera
 from roadworthy.render.camera import Camera
 from roadworthy.render.map_layer import MapLayer
 from roadworthy.render.sheet import Tile, contact_sheet
@@ -19,9 +19,9 @@ __all__ = [
     "Theme",
     "Tile",
     "View",
+    "animate",
     "contact_sheet",
     "draw",
-    "play",
     "save_png",
     "whole_map_camera",
     "write_gif",

@@ -1,4 +1,4 @@
-"""Pictures of scenarios from above: `draw` makes one, `play` one for every step, `BirdView` any of them."""
+"""Pictures of recorded scenarios from above: `draw` makes one, `animate` one for every step, `BirdView` any of them."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from roadworthy.render.style import LIGHT, Theme
 from roadworthy.scenario.schema import Scenario
 
 View = Literal["bev", "ego"]
-VIEWS: tuple[View, ...] = ("bev", "ego")  # of recordings; of traces there is one more, see render.config
+VIEWS: tuple[View, ...] = ("bev", "ego")  # of recordings; traces have one more, see render.config
 
 
 @dataclass(frozen=True)
 class Show:
-    """What is shown besides the map, the lights and the agents."""
+    """What is shown beside the map, the lights and the agents."""
 
-    trail_seconds: float = 2.5  # how far back trails reach; 0 for none
+    trail_seconds: float = 2.5  # the duration of trails; 0: none
     future: bool = True
     caption: bool = True
     legend: bool = True
@@ -42,7 +42,7 @@ EVERYTHING = Show()
 
 
 class BirdView:
-    """Draws one scenario. Backgrounds, lettering and scratch memory are kept from picture to picture."""
+    """Draws one scenario. Backgrounds, text and buffers are reused between pictures."""
 
     def __init__(self, scenario: Scenario, theme: Theme = LIGHT, show: Show = EVERYTHING) -> None:
         self.scenario = scenario
@@ -58,7 +58,7 @@ class BirdView:
     def camera(
         self, view: View, step: int, size: Size = (1280, 960), width_m: float = 90.0, agent: int | None = None
     ) -> Camera:
-        """The camera of a view: 'bev' sees the whole map, 'ego' follows an agent (the self-driving car by default)."""
+        """Return the camera of a view: 'bev' shows the whole map, 'ego' follows an agent, by default the SDC."""
         if view == "bev":
             return whole_map_camera(self.scenario, size)
         if view != "ego":
@@ -76,10 +76,10 @@ class BirdView:
         return Camera((x, y), width_m / size[0], size)
 
     def frame(self, step: int, camera: Camera) -> Image:
-        """(h, w, 3) the scenario at a step. The camera is moved by less than a pixel (see Camera.snapped)."""
+        """Return the scenario at a step, (h, w, 3). The camera moves by less than a pixel (see Camera.snapped)."""
         scenario, show = self.scenario, self.show
         if not 0 <= step < scenario.steps:
-            raise UsageError(f"step {step} of scenario {scenario.id!r} was asked for; it has 0..{scenario.steps - 1}")
+            raise UsageError(f"scenario {scenario.id!r} has no step {step}; expected 0 to {scenario.steps - 1}")
         camera = camera.snapped()
         scale = camera.meters_per_pixel
         if self._map_layer is None or self._map_layer.meters_per_pixel != scale:
@@ -114,12 +114,12 @@ def draw(
     theme: Theme = LIGHT,
     show: Show = EVERYTHING,
 ) -> Image:
-    """(h, w, 3) a scenario at a step, by default the last of its history; by default the whole map is seen."""
+    """Return a scenario at a step, (h, w, 3); by default the last step of its history, and the whole map."""
     camera = whole_map_camera(scenario, size) if camera is None else camera
     return BirdView(scenario, theme, show).frame(scenario.current_step if step is None else step, camera)
 
 
-def play(
+def animate(
     scenario: Scenario,
     view: View = "bev",
     size: Size = (1280, 960),
@@ -128,19 +128,19 @@ def play(
     theme: Theme = LIGHT,
     show: Show = EVERYTHING,
 ) -> Iterator[Image]:
-    """A picture of every step in order, one at a time; show them at 1 / scenario.dt a second."""
+    """Yield a picture of every step in order; show 1 / scenario.dt of them per second."""
     bird = BirdView(scenario, theme, show)
     for step in range(scenario.steps):
         yield bird.frame(step, bird.camera(view, step, size, width_m, agent))
 
 
 def whole_map_camera(scenario: Scenario, size: Size = (1280, 960)) -> Camera:
-    """The camera that sees the whole map, and every agent that is on it or near it."""
+    """Return the camera that shows the whole map, and every agent on it or near it."""
     return Camera.of_map(scenario.map.points, scenario.positions[scenario.valid], size)
 
 
 def save_png(path: str | os.PathLike[str], image: Image) -> None:
-    """Write a picture as PNG, whole or not at all."""
+    """Write a picture as PNG, atomically."""
     target = Path(path)
     partial = target.with_name(f".{target.name}.partial")
     try:

@@ -1,4 +1,4 @@
-"""Where a picture is taken from: the part of the map that is seen, its scale and its rotation."""
+"""Cameras: the part of the map that a picture shows, its scale and its rotation."""
 
 from __future__ import annotations
 
@@ -11,52 +11,51 @@ from roadworthy.errors import UsageError
 
 Size = tuple[int, int]
 
-NEAR_MAP_M = 50.0  # agents that are farther from the map's box than this are not looked for
+NEAR_MAP_M = 50.0  # agents farther than this from the bounding box of the map are ignored
 
 
 @dataclass(frozen=True)
 class Camera:
-    """Looks straight down. Pixel (0, 0) is the upper left one and covers the square from (0, 0) to (1, 1)."""
+    """Looks straight down. Pixel (0, 0) is at the upper left and covers the square from (0, 0) to (1, 1)."""
 
-    center: tuple[float, float]  # the map's point in the middle of the picture, m
+    center: tuple[float, float]  # the point of the map in the middle of the picture, m
     meters_per_pixel: float
     size: Size = (1280, 960)  # width and height in pixels
-    rotation_rad: float = 0.0  # how far the map is turned counter-clockwise; 0 has north up
+    rotation_rad: float = 0.0  # rotation of the map, counterclockwise; at 0 north is up
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.meters_per_pixel) and self.meters_per_pixel > 0):
             raise UsageError(f"meters_per_pixel is {self.meters_per_pixel}; it must be above 0")
         if not np.isfinite([*self.center, self.rotation_rad]).all():
             raise UsageError(
-                f"a camera at {self.center}, rotated by {self.rotation_rad}, can't see: give finite numbers"
+                f"the camera's center is {self.center} and its rotation {self.rotation_rad}; expected finite numbers"
             )
         if min(self.size) < 1:
-            raise UsageError(
-                f"a picture of {self.size[0]} x {self.size[1]} pixels was asked for; both must be at least 1"
-            )
+            raise UsageError(f"the picture's size is {self.size[0]} x {self.size[1]} pixels; expected at least 1 x 1")
 
     @classmethod
     def fitting(
         cls, points: ArrayLike, size: Size = (1280, 960), margin: float = 0.04, rotation_rad: float = 0.0
     ) -> Camera:
-        """The camera that sees all points (n, 2 or more), with a margin as a share of the picture."""
+        """Return the camera that shows all points (n, 2 or more), with a margin as a share of the picture."""
         found = np.asarray(points, np.float64).reshape(-1, np.asarray(points).shape[-1])[:, :2]
         if len(found) == 0:
             found = np.zeros((1, 2))
         turned = found @ _turn(rotation_rad).T
         low, high = turned.min(axis=0), turned.max(axis=0)
-        extent = np.maximum(high - low, 40.0)  # a lone point is shown with its surroundings
+        extent = np.maximum(high - low, 40.0)  # a single point is shown with its surroundings
         scale = float((extent / np.array(size)).max() / (1.0 - 2.0 * margin))
         middle = _turn(-rotation_rad) @ (0.5 * (low + high))
         return cls((float(middle[0]), float(middle[1])), scale, size, rotation_rad)
 
     @classmethod
     def of_map(cls, points: ArrayLike, places: ArrayLike, size: Size = (1280, 960)) -> Camera:
-        """The camera that sees a map and the agents on it.
+        """Return the camera that shows a map and the agents on it.
 
-        points: (n, 2 or more) of the map.
-        places: (m, 2 or more) where agents are. Those far away from the map are left out: a tracker may see a ghost
-            kilometers away, and the map would be a dot.
+        Args:
+            points: Points of the map, (n, 2 or more).
+            places: Positions of agents, (m, 2 or more). Positions far from the map are ignored, because trackers
+                report false detections kilometers away.
         """
         ground, seen = _flat(points), _flat(places)
         middle = ground if len(ground) else np.median(seen, axis=0, keepdims=True) if len(seen) else np.zeros((1, 2))
@@ -66,27 +65,27 @@ class Camera:
 
     @property
     def transform(self) -> NDArray[np.float64]:
-        """(2, 3) takes a point of the map to pixels."""
+        """The affine transform from the map to pixels, (2, 3)."""
         turn = _turn(self.rotation_rad) / self.meters_per_pixel
         turn[1] *= -1.0  # rows count downwards
         shift = 0.5 * np.array(self.size) - turn @ np.array(self.center)
         return np.concatenate([turn, shift[:, None]], axis=1)
 
     def to_pixels(self, points: ArrayLike) -> NDArray[np.float64]:
-        """(..., 2) where points of the map (..., 2 or more) are in the picture."""
+        """Return the pixels of points of the map: (..., 2 or more) to (..., 2)."""
         transform = self.transform
         return np.asarray(points, np.float64)[..., :2] @ transform[:, :2].T + transform[:, 2]
 
     def to_map(self, pixels: ArrayLike) -> NDArray[np.float64]:
-        """(..., 2) which points of the map are at these pixels."""
+        """Return the points of the map at pixels: (..., 2) to (..., 2)."""
         transform = self.transform
         offsets = np.asarray(pixels, np.float64) - transform[:, 2]
         return offsets @ np.linalg.inv(transform[:, :2]).T
 
     def snapped(self, pixels: int = 1) -> Camera:
-        """The camera moved a little, so that the map's origin is at a corner of pixels, or of squares of so many.
+        """Return the camera moved slightly, so that the map's origin is at the corner of a square of some pixels.
 
-        Pictures of all snapped cameras of one scale and rotation share their pixel grid, and so can share a background.
+        Pictures of snapped cameras with the same scale and rotation share their pixel grid, and so their backgrounds.
         """
         shift = self.transform[:, 2]
         center = self.to_map(0.5 * np.array(self.size) + shift - pixels * np.round(shift / pixels))
@@ -94,7 +93,7 @@ class Camera:
 
 
 def _flat(points: ArrayLike) -> NDArray[np.float64]:
-    """(n, 2) the first two coordinates."""
+    """Return the first two coordinates, (n, 2)."""
     found = np.asarray(points, np.float64)
     return found.reshape(-1, found.shape[-1])[:, :2] if found.size else np.zeros((0, 2))
 

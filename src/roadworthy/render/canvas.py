@@ -1,8 +1,8 @@
-"""What films are drawn on: pictures of which only the parts that something was drawn on are painted and converted.
+"""Frames of videos: only the squares of a frame that shapes touch are painted and converted.
 
-Most of a frame is background, which is kept as the planes that an encoder takes. So a frame's shapes and patches are
-collected first; the squares that they touch are painted in RGB and converted, all others are copied, and with a camera
-that stands still not even that.
+Most of a frame is background, which is stored as the planes that an encoder takes. So a frame's shapes and patches are
+collected first; the squares that they touch are painted in RGB and converted, and all others are copied, or left as
+they are if the camera does not move.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from roadworthy.errors import UsageError
 from roadworthy.kernels import kernel
 from roadworthy.render.camera import Camera, Size
 from roadworthy.render.lettering import Align, text_left, text_patch
-from roadworthy.render.map_layer import TILE_PX, Ground
+from roadworthy.render.map_layer import TILE_PX, Background
 from roadworthy.render.overlay import Placed
 from roadworthy.render.raster import IDENTITY, Image, Painter
 from roadworthy.render.shapes import Shapes
@@ -26,12 +26,12 @@ _SQUARE = SQUARE_PX
 
 
 class Canvas:
-    """Draws one picture after another, all of one size with even sides; each call of `finish` overwrites the last."""
+    """Draws pictures of one size with even sides; each call of `finish` overwrites the previous picture."""
 
     def __init__(self, size: Size) -> None:
         width, height = size
         if width % 2 or height % 2:
-            raise UsageError(f"a film of {width} x {height} pixels was asked for; both must be even")
+            raise UsageError(f"the video's size is {width} x {height} pixels; expected even numbers")
         self.size = size
         self.planes = Planes(*(np.empty((height // n, width // n), np.uint8) for n in (1, 2, 2)))
         self._image = np.zeros((height, width, 3), np.uint8)
@@ -39,24 +39,24 @@ class Canvas:
         shape = (-(-height // SQUARE_PX), -(-width // SQUARE_PX))
         self._touched, self._was_touched = np.zeros(shape, np.bool_), np.ones(shape, np.bool_)
         self._items: list[tuple[Shapes, NDArray[np.float64]] | Placed] = []
-        self._shown: tuple[Ground, Camera] | None = None
+        self._shown: tuple[Background, Camera] | None = None
 
     def paint(self, shapes: Shapes, transform: NDArray[np.float64] = IDENTITY) -> None:
-        """Paint shapes over what is there; transform (2, 3) takes their points to pixels."""
+        """Paint shapes on top; transform (2, 3) maps their points to pixels."""
         self._items.append((shapes, transform))
 
     def lay(self, placed: Placed) -> None:
-        """Lay a patch over what is there."""
+        """Put a patch on top."""
         self._items.append(placed)
 
     def write(self, text: str, x: float, y: float, size_px: int, color: Color, align: Align = "left") -> None:
-        """Write a line of text; (x, y) is its upper left, upper middle or upper right point."""
+        """Write a line of text; (x, y) is its upper left, upper middle or upper right corner."""
         if text:
             patch = text_patch(text, size_px, color)
             self._items.append(Placed(patch, text_left(text, x, size_px, align), round(y)))
 
-    def finish(self, ground: Ground, camera: Camera) -> Planes:
-        """Draw all that was asked for since the last picture on a ground, seen by a camera snapped to two pixels."""
+    def finish(self, ground: Background, camera: Camera) -> Planes:
+        """Draw everything added since the last picture on a background, for a camera snapped to two pixels."""
         touched, is_same = self._touched, self._shown == (ground, camera)
         touched[:] = False
         for item in self._items:
@@ -82,8 +82,8 @@ class Canvas:
         self._shown = (ground, camera)
         return planes
 
-    def picture(self, ground: Ground, camera: Camera) -> Image:
-        """The same as `finish`, as (h, w, 3) of its own."""
+    def picture(self, ground: Background, camera: Camera) -> Image:
+        """Draw like `finish`, and return a new RGB picture, (h, w, 3)."""
         everywhere = np.ones_like(self._touched)
         for left, top, tile in ground.tiles(camera):
             _copy_pixels(tile.image, left, top, self._image, everywhere)
@@ -122,7 +122,7 @@ def _mark_shapes(touched, points, ring_starts, shape_rings, transform):
             top, bottom = min(top, y), max(bottom, y)
         if not (left < columns * _SQUARE and right > 0.0 and top < rows * _SQUARE and bottom > 0.0):
             continue
-        # One pixel more: an edge on a pixel's border leaves rounding errors in the next one.
+        # One pixel more, because an edge on a pixel's border leaves rounding errors in the next pixel.
         x0, x1 = int(max(left - 1.0, 0.0)), int(min(right + 1.0, columns * _SQUARE - 1.0))
         y0, y1 = int(max(top - 1.0, 0.0)), int(min(bottom + 1.0, rows * _SQUARE - 1.0))
         _mark_box(touched, x0, y0, x1 - x0 + 1, y1 - y0 + 1)
@@ -130,14 +130,14 @@ def _mark_shapes(touched, points, ring_starts, shape_rings, transform):
 
 @kernel
 def _copy_pixels(tile, left, top, image, touched):
-    """Copy the part of a tile that lies in marked squares of a picture; its corner (left, top) may be outside."""
+    """Copy the part of a tile in marked squares of a picture; its corner (left, top) may be outside."""
     height, width = image.shape[0], image.shape[1]
     _copy_squares(tile.reshape(TILE_PX, 3 * TILE_PX), left, top, 3, 1, image.reshape(height, 3 * width), touched)
 
 
 @kernel
 def _copy_planes(tile, left, top, planes, touched):
-    """The same, for the planes of a tile and of a picture, if the corner is at even pixels."""
+    """Do the same for the planes of a tile and a picture; the corner must be at even pixels."""
     _copy_squares(tile[0], left, top, 1, 1, planes[0], touched)
     _copy_squares(tile[1], left, top, 1, 2, planes[1], touched)
     _copy_squares(tile[2], left, top, 1, 2, planes[2], touched)
@@ -145,7 +145,7 @@ def _copy_planes(tile, left, top, planes, touched):
 
 @kernel
 def _copy_squares(tile, left, top, size, shrunk, out, touched):
-    """Copy rows of numbers: `size` of them for each pixel, or one for each `shrunk` pixels, both ways."""
+    """Copy rows of numbers: `size` per pixel, or one per `shrunk` pixels, in both directions."""
     height, width = out.shape[0] * shrunk, out.shape[1] * shrunk // size
     last = (min(left + TILE_PX, width) - 1) // _SQUARE
     for row in range(max(top, 0) // _SQUARE, (min(top + TILE_PX, height) - 1) // _SQUARE + 1):
@@ -163,7 +163,7 @@ def _copy_squares(tile, left, top, size, shrunk, out, touched):
             shift = left * size // shrunk
             for y in range(y0, y1):
                 source, target = tile[y - top // shrunk, x0 - shift : x1 - shift], out[y, x0:x1]
-                for x in range(len(target)):  # an index from 0 on needs no test for negative ones
+                for x in range(len(target)):  # an index that starts at 0 needs no check for negative values
                     target[x] = source[x]
 
 

@@ -1,4 +1,4 @@
-"""Which episodes of a run get videos."""
+"""Choose the episodes of a run that get videos."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 def choose_episodes(
     results: Iterable[EpisodeResult], config: RenderConfig, epoch: int, outcome: str = "score"
 ) -> list[str]:
-    """The ids of the episodes that `config` asks for, in the order in which they were chosen.
+    """Return the ids of the episodes that `config` selects, in the order of selection.
 
-    results: in the order of the ledger. Those that did not complete have nothing to show, and those without the outcome
-    are neither bad nor good: the former are never chosen, the latter only as `first` and `random`.
+    results: in the order of the ledger. Episodes that did not complete are never chosen; episodes without the outcome
+    only with `first` and `random`.
     """
     if isinstance(config.choose, tuple):
         return list(config.choose)
     rows = [result for result in results if result.episode.status == "completed"]
     if config.choose == "random":
-        rows.sort(key=lambda result: _lot(config.seed, epoch, result.episode.episode_id))
+        rows.sort(key=lambda result: _random_key(config.seed, epoch, result.episode.episode_id))
     elif config.choose != "first":
         rows = [result for result in rows if result.episode.outcomes.get(outcome) is not None]
         if config.choose == "failed":
@@ -37,7 +37,7 @@ def choose_episodes(
 
 
 def has_failed(result: EpisodeResult, outcome: str = "score") -> bool:
-    """Whether any ego of an episode failed; where there are no rows of egos, whether the episode's mean says so."""
+    """Return whether any ego of an episode failed; without rows of egos, the episode's mean decides."""
     scores = [agent.figures.get(outcome) for agent in result.agents]
     return any(score < 1.0 for score in (scores or [result.episode.outcomes.get(outcome)]) if score is not None)
 
@@ -53,7 +53,7 @@ def _worst_first(rows: Sequence[EpisodeResult], outcome: str) -> list[EpisodeRes
 
 
 def _taken(rows: Sequence[EpisodeResult], config: RenderConfig) -> list[str]:
-    """As many as are asked for, from the front; with `scenarios`, the first of each scenario."""
+    """Return the first episodes, or the first of each scenario, up to the configured number."""
     if config.scenarios is None:
         return [result.episode.episode_id for result in rows[: config.episodes]]
     first: dict[str, str] = {}
@@ -62,6 +62,6 @@ def _taken(rows: Sequence[EpisodeResult], config: RenderConfig) -> list[str]:
     return list(first.values())[: config.scenarios]
 
 
-def _lot(seed: int, epoch: int, episode_id: str) -> bytes:
-    """An episode's place in a random order, which does not depend on what other episodes there are."""
+def _random_key(seed: int, epoch: int, episode_id: str) -> bytes:
+    """Return the sort key of a random order that does not depend on the other episodes."""
     return hashlib.blake2b(f"{seed}/{epoch}/{episode_id}".encode(), digest_size=16).digest()

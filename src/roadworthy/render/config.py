@@ -1,4 +1,4 @@
-"""Which episodes of a run get videos, and what these show: the keys `render.*` of an evaluator's section."""
+"""Settings of videos: which episodes of a run get one, and what it shows (the keys `render.*` of a section)."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ FASTEST = 100.0
 
 @dataclass(frozen=True)
 class RenderConfig:
-    """Videos of some episodes. How many and how long has no default: a thousand films should surprise nobody."""
+    """Videos of some episodes. Their number and length have no default, because videos of a whole run take hours."""
 
     max_steps: int
-    # At most so many steps of an episode are shown, all its trials together.
+    # The number of steps of an episode that a video shows at most, over all its trials together.
     episodes: int | None = None
-    # At most so many episodes get videos, 0 for none ...
+    # The number of episodes that get videos at most; 0: none. Give this, `scenarios`, or a list of ids in `choose`.
     scenarios: int | None = None
-    # ... or so many scenarios, one episode of each. Give one of the two, or ids in `choose`.
+    # The number of scenarios that get a video of one episode at most; an alternative to `episodes`.
     choose: Choice | tuple[str, ...] = "first"
-    # Which: the first of the ledger; a random sample, another one each epoch; those with the lowest score, of equal
-    # ones those with most infractions; those in which an ego failed, worst first; or a list of episode ids.
-    views: tuple[View, ...] = ("bev",)
-    # bev: the whole map; ego: around one agent; obs: what that agent's policy is given. One file each.
+    # Which episodes get videos. first: in the order of the ledger; random: a sample that differs by epoch; worst: the
+    # lowest score first, then most infractions; failed: those in which an ego failed, worst first; or a list of ids.
+    views: tuple[View, ...] = ("ego",)
+    # The views, one file each. ego: the surroundings of one agent; bev: the whole map; obs: that agent's observations.
     agent: int | None = None
-    # Which agent `ego` and `obs` follow, by its number in the world; "none" takes the ego that did worst.
+    # The agent that the views ego and obs follow, by its index in the world; "none": the ego that did worst.
     size: tuple[int, int] = (1280, 720)
-    # Width and height in pixels.
+    # The width and height of videos in pixels.
     speed_up: float = 1.0
-    # How much faster than life it plays; 1 shows 1 / dt frames a second.
+    # The playback speed; 1 is real time, with 1 / dt frames per second.
     seed: int = 0
-    # Of the random sample.
+    # The seed of the random sample of episodes.
 
     def __post_init__(self) -> None:
         if self.max_steps < 1:
@@ -46,7 +46,7 @@ class RenderConfig:
         if not self.views or len(set(self.views)) < len(self.views) or not set(self.views) <= set(VIEWS):
             raise ConfigError(f"views is {list(self.views)}, expected some of {', '.join(VIEWS)}, each once")
         if self.agent is not None and self.agent < 0:
-            raise ConfigError(f'agent is {self.agent}, expected a number from 0 on, or "none"')
+            raise ConfigError(f'agent is {self.agent}, expected 0 or more, or "none"')
         if not all(SIDE_PX[0] <= side <= SIDE_PX[1] and side % 2 == 0 for side in self.size):
             raise ConfigError(f"size is {list(self.size)}, expected two even numbers from {SIDE_PX[0]} to {SIDE_PX[1]}")
         if not 0.0 < self.speed_up <= FASTEST:
@@ -59,8 +59,8 @@ class RenderConfig:
                 raise ConfigError(f"{name} is {number}, expected a number of videos, or 0 for none")
         if isinstance(self.choose, tuple):
             if not self.choose or given:
-                also = f", and {' and '.join(given)} is given" if given else ""
-                raise ConfigError(f"choose lists {len(self.choose)} episodes{also}; ids, one or more, say how many too")
+                also = f" and {' and '.join(given)} is given" if given else ""
+                raise ConfigError(f"choose lists {len(self.choose)} episodes{also}; expected one or more ids alone")
         elif len(given) != 1:
-            told = "both are given" if given else "both are missing"
-            raise ConfigError(f"episodes or scenarios says how many videos are wanted, and {told}; give one of them")
+            which = "both are given" if given else "neither is given"
+            raise ConfigError(f"expected either episodes or scenarios as the number of videos; {which}")

@@ -1,4 +1,4 @@
-"""What a trace tells beside motion: goals, infractions that flash, and the ways of earlier trials."""
+"""Draw what a trace holds beside motion: goals, infractions that flash, and paths of earlier trials."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from roadworthy.render.counts import egos, infractions_of
 from roadworthy.render.motion import LEAP_MPS
 from roadworthy.render.shapes import Sketch
 from roadworthy.render.strokes import disc, stroke_outline, without_repeats
 from roadworthy.render.style import Color, Theme
-from roadworthy.render.tally import egos, infractions_of
 from roadworthy.sim.state import EVENT_GOAL
 
 if TYPE_CHECKING:
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 FLASH_S = 1.2  # how long an event is shown
 PULSES = 3
 CIRCLE = disc(1.0, 28)
-GHOST_PIECE = 12  # points of a ghost's line in one shape: a canvas repaints the box around each
+PAST_PATH_PIECE = 12  # points of a path per shape; a canvas repaints the bounding box of each shape
 
 
 @dataclass(frozen=True)
 class Label:
-    """A word beside an agent."""
+    """Text beside an agent."""
 
     text: str
     position: tuple[float, float]  # on the map
@@ -46,26 +46,26 @@ class Effects:
             [np.cumsum((self._events[trace.trial(k)] & EVENT_GOAL) != 0, axis=0) for k in range(trace.trial_count)]
         )
         self._knows_goals = _knows_goals(trace)
-        self._ghosts: dict[tuple[int, float], list[NDArray[np.float64]]] = {}
+        self._past_paths: dict[tuple[int, float], list[NDArray[np.float64]]] = {}
 
-    def draw_ghosts(self, sketch: Sketch, trial: int, meters_per_pixel: float) -> None:
-        """The ways that the followed agent took in earlier trials."""
+    def draw_past_paths(self, sketch: Sketch, trial: int, meters_per_pixel: float) -> None:
+        """Draw the paths of the followed agent in earlier trials."""
         for earlier in range(trial):
             key = (earlier, meters_per_pixel)
-            if key not in self._ghosts:
+            if key not in self._past_paths:
                 frames = self._trace.trial(earlier)
                 way = np.stack([self._trace.x[frames, self._followed], self._trace.y[frames, self._followed]], axis=1)
                 line = without_repeats(way[self._trace.present[frames, self._followed]])
-                self._ghosts[key] = [
+                self._past_paths[key] = [
                     ring
-                    for start in range(0, len(line) - 1, GHOST_PIECE)
-                    for ring in stroke_outline(line[start : start + GHOST_PIECE + 1], 2.2 * meters_per_pixel)
+                    for start in range(0, len(line) - 1, PAST_PATH_PIECE)
+                    for ring in stroke_outline(line[start : start + PAST_PATH_PIECE + 1], 2.2 * meters_per_pixel)
                 ]
-            for ring in self._ghosts[key]:
+            for ring in self._past_paths[key]:
                 sketch.polygon([ring], self._theme.sdc, 0.45)
 
     def draw_goals(self, sketch: Sketch, frame: int, meters_per_pixel: float) -> None:
-        """The next goal of every ego, and all goals of the one that is followed."""
+        """Draw the next goal of every ego, and all goals of the followed one."""
         trace, theme, followed = self._trace, self._theme, self._followed
         radius = max(self._radius, 5.0 * meters_per_pixel)
         reached, knows = self._next_goal[frame], self._knows_goals[frame]
@@ -83,7 +83,7 @@ class Effects:
         _discs(sketch, goals, inner, colors, np.where(is_next, 0.85, 0.5))
 
     def draw_flashes(self, sketch: Sketch, frame: int, first: int, meters_per_pixel: float) -> None:
-        """Rings around agents to whom something has just happened, from the trial's first frame on."""
+        """Draw rings around agents with recent events; `first` is the first frame of the trial."""
         width = max(0.25, 3.0 * meters_per_pixel)
         for _, age, place, color, size in self._recent(frame, first):
             wave = (age * PULSES) % 1.0
@@ -93,7 +93,7 @@ class Effects:
             _rings(sketch, place[None], radius * (1.0 + 0.7 * wave), width, color, alpha)
 
     def labels(self, frame: int, first: int) -> Iterator[Label]:
-        """The infractions that have just happened, in a word beside each agent."""
+        """Yield labels for recent infractions."""
         for text, _, place, color, _ in self._recent(frame, first):
             if text:
                 yield Label(text, (float(place[0]), float(place[1])), color)
@@ -116,7 +116,7 @@ class Effects:
 
 
 def _knows_goals(trace: Trace) -> NDArray[np.bool_]:
-    """(F, A) whether the trace's goals are still the agent's: one that starts anew elsewhere has others."""
+    """Return whether the trace's goals are valid for the agent, (F, A): an agent that respawns has other goals."""
     known = np.ones(trace.x.shape, np.bool_)
     for trial in range(trace.trial_count):
         frames = trace.trial(trial)
@@ -130,7 +130,7 @@ def _knows_goals(trace: Trace) -> NDArray[np.bool_]:
 def _rings(
     sketch: Sketch, places: ArrayLike, radii: ArrayLike, width: float, colors: ArrayLike, alphas: ArrayLike
 ) -> None:
-    """Circles of a line's width around n places: out along one side of the line and back along the other."""
+    """Draw circles around n places, each as one outline: along the outer side and back along the inner side."""
     outer, inner = np.asarray(radii) + 0.5 * width, np.maximum(np.asarray(radii) - 0.5 * width, 0.0)
     closed = np.concatenate([CIRCLE, CIRCLE[:1]])
     both = [closed * outer[..., None, None], closed[::-1] * inner[..., None, None]]

@@ -1,4 +1,4 @@
-"""Small pictures for reports: some moments of an episode side by side, as the bytes of a PNG."""
+"""Filmstrips for reports: moments of an episode side by side, as the bytes of a PNG."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from PIL import Image as Pillow
 from roadworthy.errors import UsageError
 from roadworthy.render.camera import Size
 from roadworthy.render.canvas import Canvas
+from roadworthy.render.counts import COUNTED_BITS
 from roadworthy.render.lettering import text_size, write
 from roadworthy.render.raster import Image, Painter
 from roadworthy.render.shapes import Sketch
 from roadworthy.render.strokes import rounded_boxes
 from roadworthy.render.style import LIGHT
-from roadworthy.render.tally import COUNTED_BITS
-from roadworthy.render.views import MapView, Story
+from roadworthy.render.views import EpisodeScene, MapView
 
 WIDTH_M = 56.0
 GAP_PX = 4
@@ -24,13 +24,13 @@ LETTER_PX = 12
 COLORS = 96
 
 
-def filmstrip(story: Story, count: int = 5, size: Size = (208, 132)) -> bytes:
-    """A PNG of `count` moments around the followed agent: the first, the last, its first infraction, and between."""
+def filmstrip(scene: EpisodeScene, count: int = 5, size: Size = (208, 132)) -> bytes:
+    """Return a PNG with `count` moments around the followed agent: first, last, its first infraction, and others."""
     if count < 1 or min(size) < 32:
-        raise UsageError(f"a strip of {count} pictures of {size[0]} x {size[1]} was asked for; at least 1 of 32 x 32")
+        raise UsageError(f"a strip needs at least 1 picture of 32 x 32; given {count} of {size[0]} x {size[1]}")
     size = (size[0] - size[0] % 2, size[1] - size[1] % 2)
-    frames, trace = telling_frames(story, count), story.trace
-    view = MapView(story, size, LIGHT, trace.frame_count, is_following=True, width_m=WIDTH_M, is_bare=True)
+    frames, trace = key_frames(scene, count), scene.trace
+    view = MapView(scene, size, LIGHT, trace.frame_count, is_following=True, width_m=WIDTH_M, is_bare=True)
     canvas = Canvas(size)
     strip = np.full((size[1], len(frames) * (size[0] + GAP_PX) - GAP_PX, 3), 255, np.uint8)
     for number, frame in enumerate(frames):
@@ -45,11 +45,11 @@ def filmstrip(story: Story, count: int = 5, size: Size = (208, 132)) -> bytes:
     return out.getvalue()
 
 
-def telling_frames(story: Story, count: int) -> list[int]:
-    """So many frames in order, evenly spread; the one nearest to the first infraction gives way to it."""
-    trace = story.trace
+def key_frames(scene: EpisodeScene, count: int) -> list[int]:
+    """Return evenly spaced frames; the one nearest to the first infraction is replaced by it."""
+    trace = scene.trace
     frames = np.unique(np.linspace(0, trace.frame_count - 1, count).round().astype(int))
-    bad = np.flatnonzero((trace.events[:, story.followed] & COUNTED_BITS) != 0)
+    bad = np.flatnonzero((trace.events[:, scene.followed] & COUNTED_BITS) != 0)
     if len(bad) and len(frames) > 2:
         frames[1 + int(np.argmin(np.abs(frames[1:-1] - bad[0])))] = bad[0]
     return [int(frame) for frame in np.unique(frames)]

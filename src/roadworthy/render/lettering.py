@@ -15,7 +15,7 @@ from roadworthy.render.style import Color
 
 Align = Literal["left", "center", "right"]
 
-FINE = 4  # letters are placed to this part of a pixel
+FINE = 4  # letters are placed on a grid of 1 / FINE pixels
 
 
 @lru_cache(maxsize=32)
@@ -27,10 +27,10 @@ def _font(size_px: int) -> ImageFont.FreeTypeFont:
 
 @lru_cache(maxsize=512)
 def _mask(text: str, size_px: int) -> NDArray[np.float32]:
-    """(height, width) opacity; the height is the font's, whatever the letters, so that lines of text align.
+    """Return the opacity of a text, (height, width); all texts have the font's height, so that lines align.
 
-    Numbers change with every frame of a film, so a line is put together from letters that are kept. They stand at
-    quarters of a pixel: at whole ones, small print would be spaced unevenly.
+    Numbers change in every frame of a video, so a line is assembled from cached letters. They are placed at quarters of
+    a pixel, because small print at whole pixels would be spaced unevenly.
     """
     places = [FINE]
     for k, letter in enumerate(text):
@@ -46,7 +46,7 @@ def _mask(text: str, size_px: int) -> NDArray[np.float32]:
 
 @lru_cache(maxsize=4096)
 def _letter(letter: str, size_px: int, shift: int) -> NDArray[np.float32]:
-    """(height, width) opacity of one letter, a pixel and `shift` quarters from the left border."""
+    """Return the opacity of a letter, (height, width), one pixel and `shift` quarters from the left border."""
     font = _font(FINE * size_px)
     ascent, descent = font.getmetrics()
     width = 3 * FINE + round(font.getlength(letter))
@@ -57,19 +57,19 @@ def _letter(letter: str, size_px: int, shift: int) -> NDArray[np.float32]:
 
 @lru_cache(maxsize=4096)
 def _advance(letter: str, following: str, size_px: int) -> int:
-    """Quarters of a pixel from a letter to the one that follows it; some pairs stand closer than others."""
+    """Return the advance from a letter to the following one, with kerning, in quarters of a pixel."""
     font = _font(FINE * size_px)
     return round(font.getlength(letter + following) - (font.getlength(following) if following else 0.0))
 
 
 def text_size(text: str, size_px: int) -> tuple[int, int]:
-    """Width and height in pixels of a line of text."""
+    """Return the width and height of a line of text in pixels."""
     height, width = _mask(text, size_px).shape
     return width, height
 
 
 def shortened(text: str, size_px: int, width_px: float) -> str:
-    """The text if it fits a width, else as much as fits and an ellipsis."""
+    """Return the text, shortened with an ellipsis if it does not fit the width."""
     if text_size(text, size_px)[0] <= width_px:
         return text
     while text and text_size(text + "...", size_px)[0] > width_px:
@@ -78,20 +78,20 @@ def shortened(text: str, size_px: int, width_px: float) -> str:
 
 
 def write(image: Image, text: str, x: float, y: float, size_px: int, color: Color, align: Align = "left") -> None:
-    """Write a line of text; (x, y) is its upper left, upper middle or upper right point. The rest is cut off."""
+    """Write a line of text, clipped at the border; (x, y) is its upper left, middle or right corner."""
     if text:
         patch = text_patch(text, size_px, color)
         blend_patch(image, patch, text_left(text, x, size_px, align), round(y))
 
 
 def text_left(text: str, x: float, size_px: int, align: Align) -> int:
-    """The column at which a line of text begins."""
+    """Return the column at which a line of text starts."""
     return round(x - {"left": 0.0, "center": 0.5, "right": 1.0}[align] * _mask(text, size_px).shape[1])
 
 
 @lru_cache(maxsize=512)
 def text_patch(text: str, size_px: int, color: Color) -> NDArray[np.uint8]:
-    """(height, width, 4) a line of text for `blend_patch`: its colour times its opacity, and what shines through."""
+    """Return a line of text for `blend_patch`, (height, width, 4): color times opacity, and transparency."""
     mask = _mask(text, size_px)[..., None]
     patch = np.concatenate([mask * np.array(color, np.float32), 255.0 * (1.0 - mask)], axis=2)
     return (patch + 0.5).astype(np.uint8)

@@ -1,4 +1,4 @@
-"""Traffic lights from above: a lamp at each stop point, coloured by state; arrows as arrows, flashing ones as rings."""
+"""Draw traffic lights from above: a lamp at each stop point, colored by state; flashing lights are rings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FLASHING = (LightState.FLASHING_STOP, LightState.FLASHING_CAUTION)
 REDS = (LightState.STOP, LightState.ARROW_STOP, LightState.FLASHING_STOP)
 AMBERS = (LightState.CAUTION, LightState.ARROW_CAUTION, LightState.FLASHING_CAUTION)
 
-BEYOND_STOP_M = 1.3  # lamps stand this far behind the stop point, where a waiting car doesn't hide them
+BEYOND_STOP_M = 1.3  # lamps are drawn this far beyond the stop point, where a waiting car does not cover them
 SAME_PLACE_M = 1.0
 TURN_RAD = 0.5
 
@@ -29,13 +29,13 @@ class _Place:
     position: Polyline  # (2,)
     heading: float
     lights: tuple[int, ...]
-    turns: tuple[float, ...]  # where each one's arrow points, rad from the heading
+    turns: tuple[float, ...]  # the direction of each arrow, rad from the heading
 
 
 class LightLayer:
-    """The lights of a scenario, ready to be drawn at any step.
+    """Draws the lights of a scenario at any step.
 
-    states: (L, T) what they show, if it is something else than what was recorded.
+    states: their states, (L, T), if they differ from the recording.
     """
 
     def __init__(self, scenario: Scenario, theme: Theme, states: NDArray[np.uint8] | None = None) -> None:
@@ -45,7 +45,7 @@ class LightLayer:
         self._kept: tuple[tuple[bytes, float], Shapes] | None = None
 
     def shapes(self, step: int, meters_per_pixel: float) -> Shapes:
-        """One lamp per place, or one beside another where its lights differ. Kept for as long as nothing changes."""
+        """Return one lamp per place, or several side by side where its lights differ. Cached until a state changes."""
         key = (self._states[:, step].tobytes(), meters_per_pixel)
         if self._kept is None or self._kept[0] != key:
             sketch = Sketch()
@@ -79,7 +79,7 @@ class LightLayer:
 
 
 def lamp_color(state: LightState, theme: Theme) -> Color:
-    """The colour of a lamp in a state."""
+    """Return the color of a lamp."""
     if state == LightState.UNKNOWN:
         return theme.dark_lamp
     if state in REDS:
@@ -109,7 +109,7 @@ def _places(scenario: Scenario) -> list[_Place]:
 
 
 def _heading_and_turn(line: Polyline) -> tuple[float, float]:
-    """The heading at which a lane begins, and whether it leads left (a quarter turn), straight on (0) or right."""
+    """Return the heading at the start of a lane, and its turn: a quarter turn left, 0 or a quarter turn right."""
     if len(line) < 2:
         return 0.0, 0.0
     ahead = np.diff(line, axis=0)

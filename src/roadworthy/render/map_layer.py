@@ -1,4 +1,4 @@
-"""The background of pictures: a map painted once, in tiles, and reused by every camera of the same scale."""
+"""Backgrounds of pictures: a map is painted once, in tiles, and reused by every camera with the same scale."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from roadworthy.render.yuv import Plane, to_yuv420
 from roadworthy.scenario.schema import RoadMap
 
 TILE_PX = 512
-KEPT_TILES = 80  # of 1.1 MB; more are forgotten, the least recently seen first
+KEPT_TILES = 80  # of 1.1 MB each, in an LRU cache
 
 
 @dataclass(frozen=True, eq=False)
 class Tile:
-    """A square of a background, as a picture and as the planes of a video's frame."""
+    """A square of a background, as a picture and as the planes of a video frame."""
 
     image: Image  # (TILE_PX, TILE_PX, 3)
     luma: Plane  # (TILE_PX, TILE_PX)
@@ -38,15 +38,15 @@ class Tile:
         return cls(image, *planes)
 
 
-class Ground(Protocol):
-    """Anything that pictures can be drawn on, in tiles."""
+class Background(Protocol):
+    """A background that pictures are drawn on, in tiles."""
 
     def tiles(self, camera: Camera) -> Iterator[tuple[int, int, Tile]]:
-        """The tiles that a snapped camera sees: column and row of their upper left corner in the picture, and they."""
+        """Yield the tiles that a snapped camera shows, with the column and row of their upper left corner."""
 
 
-class PictureGround:
-    """A picture that stays as it is, for cameras of its size."""
+class StillBackground:
+    """A picture that does not move, for cameras of its size."""
 
     def __init__(self, image: Image) -> None:
         height, width = image.shape[:2]
@@ -59,12 +59,12 @@ class PictureGround:
                 self._tiles.append((left, top, Tile.of(tile)))
 
     def tiles(self, camera: Camera) -> Iterator[tuple[int, int, Tile]]:
-        """All of them, wherever the camera is."""
+        """Yield all tiles, whatever the camera."""
         return iter(self._tiles)
 
 
 class MapLayer:
-    """A map at one scale. A camera that moves finds most tiles painted; one that turns has them painted anew."""
+    """A map at one scale. A moving camera reuses most tiles; a rotating camera needs new ones."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class MapLayer:
         self._tiles: OrderedDict[tuple[float, int, int], Tile] = OrderedDict()
 
     def background(self, camera: Camera) -> Image:
-        """(h, w, 3) a fresh picture of the map alone, as this snapped camera sees it."""
+        """Return a new picture of the map for a snapped camera, (h, w, 3)."""
         width, height = camera.size
         image = np.empty((height, width, 3), np.uint8)
         for x, y, tile in self.tiles(camera):
@@ -90,13 +90,15 @@ class MapLayer:
         return image
 
     def tiles(self, camera: Camera) -> Iterator[tuple[int, int, Tile]]:
-        """The tiles that a snapped camera sees: column and row of their upper left corner in the picture, and they."""
+        """Yield the tiles that a snapped camera shows, with the column and row of their upper left corner."""
         if camera.meters_per_pixel != self.meters_per_pixel:
             raise UsageError(
                 f"this layer was made for {self.meters_per_pixel} m per pixel, the camera has {camera.meters_per_pixel}"
             )
         width, height = camera.size
-        left, top = np.round(-camera.transform[:, 2]).astype(int).tolist()  # of the picture, seen from the map's origin
+        left, top = (
+            np.round(-camera.transform[:, 2]).astype(int).tolist()
+        )  # of the picture, relative to the map's origin
         for row in range(top // TILE_PX, (top + height - 1) // TILE_PX + 1):
             for column in range(left // TILE_PX, (left + width - 1) // TILE_PX + 1):
                 yield column * TILE_PX - left, row * TILE_PX - top, self._tile(camera, column, row)

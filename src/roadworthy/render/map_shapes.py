@@ -1,4 +1,4 @@
-"""What a road map looks like from above: its features as shapes, in metres, for one scale."""
+"""Turn a road map into shapes, in meters, for one scale."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ YELLOW_LINES = {
     LineType.SOLID_DOUBLE_YELLOW,
     LineType.PASSING_DOUBLE_YELLOW,
 }
-# For each line of a type, from the left: whether it is broken.
+# Whether each line of a type is broken, from left to right.
 LINES_OF_TYPE: dict[int, tuple[bool, ...]] = {
     LineType.UNKNOWN: (False,),
     LineType.BROKEN_SINGLE_WHITE: (True,),
@@ -42,7 +42,7 @@ LINES_OF_TYPE: dict[int, tuple[bool, ...]] = {
 
 
 def map_shapes(road_map: RoadMap, meters_per_pixel: float, theme: Theme, paint: RoadPaint) -> Shapes:
-    """All that is to be painted of a map, lowest first. The scale matters only where lines would get too thin."""
+    """Return the shapes of a map, lowest first. The scale matters only where lines would get too thin."""
     sketch = Sketch()
     thinnest = paint.thinnest_line_px * meters_per_pixel
     _draw_ground(sketch, road_map, theme, paint, thinnest)
@@ -61,7 +61,7 @@ def map_shapes(road_map: RoadMap, meters_per_pixel: float, theme: Theme, paint: 
 
 
 def is_closed(line: NDArray[np.float32]) -> bool:
-    """Whether a road edge returns to its first point."""
+    """Return whether a road edge ends at its first point."""
     return len(line) >= 4 and bool(np.abs(line[0, :2] - line[-1, :2]).max() < 1e-3)
 
 
@@ -85,15 +85,15 @@ def _draw_ground(sketch: Sketch, road_map: RoadMap, theme: Theme, paint: RoadPai
     if any(_signed_area(loop) > 0 for loop in loops):
         # The road is on the port side of its edges: inside counter-clockwise loops, outside clockwise ones.
         sketch.polygon(loops, theme.road, rule=FillRule.COUNTERCLOCKWISE)
-    else:  # a piece cut out of a larger map: no edge encloses the road, so its lanes have to show where it is
+    else:  # the map is cut out of a larger one: no edge encloses the road, so lanes show where it is
         for lane in road_map.features(FeatureKind.LANE):
             width = float(road_map.lane_widths[lane])
             if not np.isfinite(width):
                 width = 1.5 if road_map.types[lane] == LaneType.BIKE_LANE else paint.unknown_lane_width
             sketch.stroke(road_map.polyline(lane).astype(np.float64), width + 0.1, theme.road)
     for line, edge_type in lines:
-        color = theme.median if edge_type == EdgeType.MEDIAN else theme.kerb
-        sketch.stroke(line.astype(np.float64), max(paint.kerb_width, thinnest), color, is_closed=is_closed(line))
+        color = theme.median if edge_type == EdgeType.MEDIAN else theme.curb
+        sketch.stroke(line.astype(np.float64), max(paint.curb_width, thinnest), color, is_closed=is_closed(line))
 
 
 def _draw_lane_arrows(
@@ -119,7 +119,7 @@ def _draw_lane_arrows(
 
 
 def _is_crossed(positions: Polyline, headings: NDArray[np.float64], lanes: list[Polyline]) -> NDArray[np.bool_]:
-    """(n,) whether a lane of another direction passes close by: arrows inside a crossing would only clutter it."""
+    """Return whether a lane of another direction passes close by, (n,): arrows inside a crossing would clutter it."""
     points = np.concatenate([0.5 * (lane[1:] + lane[:-1]) for lane in lanes])
     directions = np.concatenate([np.arctan2(*np.diff(lane, axis=0).T[::-1]) for lane in lanes])
     distances, neighbors = cKDTree(points).query(positions, k=min(16, len(points)), distance_upper_bound=2.2)
@@ -146,7 +146,7 @@ def _draw_line(
 
 
 def _draw_zebra(sketch: Sketch, outline: Polyline, theme: Theme, paint: RoadPaint) -> None:
-    """Bars along the traffic: across the longest side, which is the way that people walk."""
+    """Draw bars along the traffic, which is across the longest side, the direction in which people walk."""
     if len(outline) < 3:
         return
     sides = np.roll(outline, -1, axis=0) - outline
@@ -164,7 +164,7 @@ def _draw_zebra(sketch: Sketch, outline: Polyline, theme: Theme, paint: RoadPain
 
 
 def _clipped(outline: Polyline, axis: Polyline, at_least: float) -> Polyline:
-    """The part of a convex outline whose component along an axis is at least some number."""
+    """Return the part of a convex outline whose component along an axis is at least a number."""
     height = outline @ axis - at_least
     kept = []
     for i in range(len(outline)):

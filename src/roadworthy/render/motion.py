@@ -1,4 +1,4 @@
-"""What moves in a picture: agents with sizes, colours and places, from a recording or from one trial of a trace."""
+"""Agents in a picture with sizes, colors and positions, from a recording or from one trial of a trace."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from roadworthy.sim.state import COPLAYER, EGO, IDM, REPLAYED, STATIC
 if TYPE_CHECKING:
     from roadworthy.record.traces import Trace
 
-PARKED_BELOW_M = 0.5  # an agent that never gets further than this from where it first was is parked
-LEAP_MPS = 70.0  # nobody drives so fast: who seems to has been put elsewhere
+PARKED_BELOW_M = 0.5  # an agent that never moves farther than this from its first position is parked
+LEAP_MPS = 70.0  # an agent that seems to move faster was moved by the simulator
 
-Entries = tuple[tuple[str, Color], ...]  # names and colours of a legend
+Entries = tuple[tuple[str, Color], ...]  # names and colors of a legend
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,8 +28,8 @@ class Motion:
     dt: float
     positions: NDArray[np.float64]  # (A, T, 2)
     headings: NDArray[np.float64]  # (A, T)
-    valid: NDArray[np.bool_]  # (A, T) whether it is there
-    is_faded: NDArray[np.bool_]  # (A, T) whether it is there and has nothing left to do
+    valid: NDArray[np.bool_]  # (A, T) whether it is present
+    is_faded: NDArray[np.bool_]  # (A, T) whether it is present and has finished
     sizes: NDArray[np.float64]  # (A, 2) length and width
     is_vehicle: NDArray[np.bool_]  # (A,)
     is_parked: NDArray[np.bool_]  # (A,)
@@ -47,7 +47,7 @@ class Motion:
 
 
 def recorded_motion(scenario: Scenario, theme: Theme) -> Motion:
-    """The agents of a scenario as they were recorded, in the colours of their kinds."""
+    """Return the recorded agents of a scenario, colored by kind."""
     parked, sdc = parked_agents(scenario), np.arange(scenario.agent_count) == scenario.sdc
     kinds = scenario.agent_types
     vehicle = (kinds == AgentType.VEHICLE) & ~sdc
@@ -75,7 +75,7 @@ def recorded_motion(scenario: Scenario, theme: Theme) -> Motion:
 
 
 def traced_motion(trace: Trace, trial: int, theme: Theme, followed: int) -> Motion:
-    """The agents of one trial, in the colours of their roles; cyclists and pedestrians without a policy keep theirs."""
+    """Return the agents of one trial, colored by role; cyclists and pedestrians without a policy by kind."""
     frames = trace.trial(trial)
     roles, kinds = trace.roles, trace.kinds
     has_policy = (roles == EGO) | (roles == COPLAYER)
@@ -106,7 +106,7 @@ def traced_motion(trace: Trace, trial: int, theme: Theme, followed: int) -> Moti
 
 
 def parked_agents(scenario: Scenario) -> NDArray[np.bool_]:
-    """(A,) vehicles other than the self-driving car that stay where they are for as long as they are there."""
+    """Return the vehicles, except the self-driving car, that never move while they are present, (A,)."""
     first = np.argmax(scenario.valid, axis=1)
     start = np.take_along_axis(scenario.positions, first[:, None, None], axis=1)
     distance = np.hypot(*np.moveaxis((scenario.positions - start)[..., :2], -1, 0))

@@ -1,7 +1,7 @@
-"""The view `obs`: what an agent's policy is given, and nothing else, drawn in the agent's own frame (ahead is up).
+"""The view `obs`: the observation of an agent's policy, and nothing else, in the agent's own frame (ahead is up).
 
-Every shape is one entry of the observation, at the place and with the size that its numbers say. Entries whose place is
-outside the picture are marked at its border. What the policy is not given, such as the rest of the map, is not drawn.
+Every shape is one entry of the observation, with the position and size in its numbers. Entries outside of the picture
+are marked at its border. Anything that the policy does not observe, such as the rest of the map, is not drawn.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from roadworthy.render.camera import Camera, Size
 from roadworthy.render.canvas import Canvas
 from roadworthy.render.lettering import text_size, write
-from roadworthy.render.map_layer import Ground, PictureGround
+from roadworthy.render.map_layer import Background, StillBackground
 from roadworthy.render.overlay import Overlay, Placed
 from roadworthy.render.raster import Image, Painter
 from roadworthy.render.scoreboard import Heading, Scoreboard
@@ -24,41 +24,43 @@ from roadworthy.render.style import DARK, Color, Theme
 from roadworthy.sim.layout import COUNTED, Block, ObservationLayout
 
 if TYPE_CHECKING:
-    from roadworthy.render.reenact import Seen
-    from roadworthy.render.views import Story
+    from roadworthy.render.resimulate import ObservedFrame
+    from roadworthy.render.views import EpisodeScene
 
-HEIGHT_M = 100.0  # of the map from the lower to the upper border
-AHEAD_M = 14.0  # the middle of the picture is so far ahead of the agent
+HEIGHT_M = 100.0  # the height of the picture
+AHEAD_M = 14.0  # the distance from the agent to the middle of the picture
 RINGS_M = (20.0, 40.0, 60.0, 80.0, 100.0)
 
 
 class ObsView:
     """The observations of one agent."""
 
-    def __init__(self, story: Story, layout: ObservationLayout, size: Size, frames: int, theme: Theme = DARK) -> None:
-        self._story, self._layout, self._theme = story, layout, theme
+    def __init__(
+        self, scene: EpisodeScene, layout: ObservationLayout, size: Size, frames: int, theme: Theme = DARK
+    ) -> None:
+        self._scene, self._layout, self._theme = scene, layout, theme
         self._camera = Camera((AHEAD_M, 0.0), HEIGHT_M / size[1], size, 0.5 * np.pi)
         self._overlay = overlay = Overlay(size, theme)
-        self.ground: Ground = PictureGround(self._range_rings())
+        self.ground: Background = StillBackground(self._range_rings())
         heading = Heading(
-            story.trace.episode_id, f"what the policy of agent {story.followed} is given", story.own_scores
+            scene.trace.episode_id, f"what the policy of agent {scene.followed} is given", scene.own_scores
         )
-        agents = np.array([story.followed])
-        self._board = Scoreboard(overlay, story.trace, agents, heading, frames, f"agent {story.followed}")
+        agents = np.array([scene.followed])
+        self._board = Scoreboard(overlay, scene.trace, agents, heading, frames, f"agent {scene.followed}")
         self._table = self._make_table()
 
-    def draw(self, canvas: Canvas, frame: int, seen: Seen | None) -> Camera:
+    def draw(self, canvas: Canvas, frame: int, seen: ObservedFrame | None) -> Camera:
         camera = self._camera
         transform, scale = camera.transform, camera.meters_per_pixel
-        row = None if seen is None or not self._has_seen(seen) else seen.observations[self._story.followed]
+        row = None if seen is None or not self._has_seen(seen) else seen.observations[self._scene.followed]
         if row is None:
-            text = "sees nothing: it is not driving"
+            text = "no observation: the agent is not driving"
             x, y = (0.5 * side for side in camera.size)
             canvas.write(text, x, y, self._overlay.large, self._theme.faint_ink, "center")
         else:
             sketch, border = Sketch(), []
             self._draw_pieces(sketch, "lanes", row, self._theme.white_paint, 0.30, scale)
-            self._draw_pieces(sketch, "edges", row, self._theme.kerb, 1.0, scale)
+            self._draw_pieces(sketch, "edges", row, self._theme.curb, 1.0, scale)
             border += self._draw_goals(sketch, row, scale)
             border += self._draw_lights(sketch, row, scale)
             border += self._draw_partners(sketch, row, scale)
@@ -71,7 +73,7 @@ class ObsView:
         return camera
 
     def _range_rings(self) -> Image:
-        """Circles around the agent, every so many metres."""
+        """Draw circles around the agent at fixed distances."""
         camera, theme, sketch = self._camera, self._theme, Sketch()
         image = np.empty((camera.size[1], camera.size[0], 3), np.uint8)
         image[:] = theme.land
@@ -84,11 +86,11 @@ class ObsView:
             write(image, f"{radius:g} m", x + 5, y + 2, self._overlay.tiny, theme.faint_ink)
         return image
 
-    def _has_seen(self, seen: Seen) -> bool:
-        return self._story.followed < len(seen.has_seen) and bool(seen.has_seen[self._story.followed])
+    def _has_seen(self, seen: ObservedFrame) -> bool:
+        return self._scene.followed < len(seen.has_seen) and bool(seen.has_seen[self._scene.followed])
 
     def _entries(self, name: str, row: NDArray[np.float32]) -> dict[str, NDArray[np.float64]]:
-        """The filled entries of a block in their units, by feature; those that dropout hides are left out."""
+        """Return the filled entries of a block in their units, by feature, without those hidden by dropout."""
         block = self._layout[name]
         values = block.of(row).astype(np.float64) * np.array([f.scale for f in block.features])[:, None]
         values = values[:, : self._count(name, row)]
@@ -102,7 +104,7 @@ class ObsView:
     def _draw_pieces(
         self, sketch: Sketch, name: str, row: NDArray[np.float32], color: Color, alpha: float, scale: float
     ) -> None:
-        """Lanes or edges: each piece a bar of its true length, and for lanes a dart that points along."""
+        """Draw lanes or edges: each segment is a bar to scale; lanes have a dart that shows the direction."""
         pieces = self._entries(name, row)
         if not len(pieces["x"]):
             return
@@ -131,7 +133,7 @@ class ObsView:
         nose = np.array([(0.42, 0.0), (0.12, 0.36), (0.12, -0.36)])
         sizes = np.stack([lengths, widths], axis=1)[:, None]
         sketch.polygons(placed(nose * sizes, at, headings), theme.casing, 0.8)
-        # A line from the nose, as long as the way of a second.
+        # A line from the front with the length of one second of motion.
         ahead = np.array([(0.0, -0.5), (1.0, -0.5), (1.0, 0.5), (0.0, 0.5)])
         reach = np.stack([seen["speed"], np.full_like(lengths, 1.5 * scale)], axis=1)[:, None]
         front = np.stack([0.5 * lengths, np.zeros_like(lengths)], axis=1)[:, None]
@@ -176,7 +178,7 @@ class ObsView:
         sketch.polygons(nose, self._theme.casing, 0.8)
 
     def _mark_border(self, canvas: Canvas, entries: list[tuple[float, float, Color]]) -> None:
-        """Triangles at the border, for entries outside the picture, that point to where they are."""
+        """Draw triangles at the border that point to entries outside of the picture."""
         if not entries:
             return
         inset = 14.0 * self._overlay.unit
@@ -194,7 +196,7 @@ class ObsView:
         canvas.paint(sketch.shapes())
 
     def _write_table(self, canvas: Canvas, row: NDArray[np.float32]) -> None:
-        """How many entries each block has, and the agent's own numbers, in the upper right corner."""
+        """Write the number of entries of each block, and the agent's own values, in the upper right corner."""
         overlay, layout = self._overlay, self._layout
         own = {name: float(values[0]) for name, values in _single(layout["ego"], row).items()}
         values = [f"{self._count(name, row)} of {layout[name].entries}" for name in COUNTED]
@@ -213,7 +215,7 @@ class ObsView:
 
     def _make_table(self) -> Placed:
         overlay = self._overlay
-        names = [*COUNTED, "speed", "speed limit", "acceleration", "steering", "left of the lane's centre"]
+        names = [*COUNTED, "speed", "speed limit", "acceleration", "steering", "left of the lane's center"]
         self._table_line = text_size("Ag", overlay.small)[1] + overlay.leading
 
         def fill(panel: Image) -> None:

@@ -1,4 +1,4 @@
-"""What is written over a picture: caption, legend and scale bar, on translucent panels that are made once."""
+"""Captions, legends and scale bars over a picture, on translucent panels that are made once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Patch = NDArray[np.uint8]
 
 @dataclass(frozen=True, eq=False)
 class Placed:
-    """A patch for `blend_patch`, and the pixel where its upper left corner goes."""
+    """A patch for `blend_patch`, and the pixel of its upper left corner."""
 
     patch: Patch
     left: int
@@ -33,7 +33,7 @@ class Placed:
 
 
 class Overlay:
-    """Writes over pictures of one size; letters and margins grow with it."""
+    """Writes on pictures of one size; text and margins scale with it."""
 
     def __init__(self, size: Size, theme: Theme) -> None:
         self.width, self.height = size
@@ -44,7 +44,7 @@ class Overlay:
         self.large, self.small, self.tiny, self.leading = (round(size * unit) for size in (19, 14, 12, 3))
 
     def caption(self, image: Image, scenario: Scenario, step: int) -> None:
-        """Id, tags and time, in the upper left corner."""
+        """Write id, tags and time in the upper left corner."""
         theme, pad = self.theme, self.pad
         room = self.width - 2 * (self.margin + pad)
         tags = ",  ".join(tag.replace("_", " ") for tag in scenario.tags)
@@ -70,11 +70,11 @@ class Overlay:
         write(image, time, self.margin + pad, self.margin + time_top, self.small, theme.ink)
 
     def legend(self, entries: Entries, lift: int = 0) -> Placed:
-        """What the colours of agents mean, in the lower left corner, or so many pixels above it."""
+        """Return the legend of agent colors, in the lower left corner, raised by `lift` pixels."""
         return self._placed(entries, lambda: self._make_legend(entries), is_bottom=True, lift=lift)
 
     def scale_bar(self, meters_per_pixel: float, lift: int = 0) -> Placed:
-        """A bar of a round number of metres, in the lower right corner, or so many pixels above it."""
+        """Return a scale bar with a round length, in the lower right corner, raised by `lift` pixels."""
         return self._placed(
             meters_per_pixel, lambda: self._make_scale_bar(meters_per_pixel), is_right=True, is_bottom=True, lift=lift
         )
@@ -119,7 +119,7 @@ class Overlay:
         return self.panel(width, height, fill)
 
     def chip(self, text: str, color: Color, ink: Color) -> Patch:
-        """A word on a small panel."""
+        """Return text on a small panel."""
         key = ("chip", text, color, ink)
         if key not in self._patches:
             width, height = text_size(text, self.tiny)
@@ -139,9 +139,9 @@ class Overlay:
         color: Color | None = None,
         alpha: float | None = None,
     ) -> Patch:
-        """A panel with what `fill` draws on it, as a patch for `blend_patch`; in the theme's colours if none are given.
+        """Return a panel with the content that `fill` draws, as a patch for `blend_patch`, by default in theme colors.
 
-        It is drawn on black and on white: black gives colour times opacity, the difference what shines through.
+        It is drawn on black and on white: black gives color times opacity, the difference gives the transparency.
         """
         columns, rows = int(np.ceil(width)), int(np.ceil(height))
         box = rounded_boxes(width, height, 7.0 * self.unit) + 0.5 * np.array([width, height])
@@ -170,6 +170,6 @@ class Overlay:
 
 
 def round_length(at_most_m: float) -> float:
-    """The largest of 1, 2, 5, 10, 20, 50... metres (or fractions of one) that is not above a length."""
+    """Return the largest of ..., 0.5, 1, 2, 5, 10, 20, ... meters that does not exceed a length."""
     power = 10.0 ** np.floor(np.log10(at_most_m))
     return float(max(step * power for step in (1.0, 2.0, 5.0) if step * power <= at_most_m * (1 + 1e-9)))

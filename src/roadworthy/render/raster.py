@@ -1,8 +1,8 @@
-"""The rasteriser: fills polygons with exact-area anti-aliasing, straight into an RGB picture.
+"""The rasterizer: fill polygons with exact-area anti-aliasing in an RGB picture.
 
-Each edge adds, to the pixels it crosses, the signed area that it uncovers to its right; a running sum along a row is
-then the winding number averaged over each pixel (the method of font rasterisers: no samples, no staircase, no noise).
-Only the part of each row that a shape touches is visited, so a thin diagonal line costs no more than its own pixels.
+Each edge adds the signed area to its right to the pixels that it crosses; a running sum along a row is then the winding
+number averaged over each pixel, as in font rasterizers. Only the part of each row that a shape touches is visited, so a
+thin diagonal line costs no more than its own pixels.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _COUNTERCLOCKWISE = int(FillRule.COUNTERCLOCKWISE)
 
 
 class Painter:
-    """Paints shapes into pictures of one size. It keeps the scratch memory, which is all zeros between calls."""
+    """Paints shapes into pictures of one size. It keeps its buffers, which are all zeros between calls."""
 
     def __init__(self, width: int, height: int) -> None:
         if width < 1 or height < 1:
-            raise UsageError(f"a picture of {width} x {height} pixels was asked for; both must be at least 1")
+            raise UsageError(f"the picture's size is {width} x {height} pixels; expected at least 1 x 1")
         self.width, self.height = width, height
         self._winding = np.zeros((height, width + 1), np.float32)
         self._first = np.full(height, width, np.int32)
@@ -104,7 +104,7 @@ def _add_edge(winding, first, last, x0, y0, x1, y1):
 
 @kernel
 def _blend_row(pixels, winding, start, stop, rule, sign, red, green, blue, alpha):
-    """Turn one row's winding numbers into coverage and blend; leaves zeros behind."""
+    """Turn the winding numbers of a row into coverage, blend, and reset them to zero."""
     width = pixels.shape[0]
     total = 0.0
     for column in range(start, width):
@@ -173,7 +173,7 @@ def _paint(image, winding, first, last, points, ring_starts, shape_rings, colors
 
 @kernel
 def blend_patch(image, patch, left, top):
-    """Lay a patch (h, w, 4) over an image: red, green, blue times opacity, and what it lets through (0 to 255)."""
+    """Blend a patch (h, w, 4) into an image: red, green, blue times opacity, and transparency (0 to 255)."""
     first, last = max(left, 0), min(left + patch.shape[1], image.shape[1])
     if last <= first:
         return

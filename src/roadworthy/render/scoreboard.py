@@ -1,4 +1,4 @@
-"""What is written over films: a card with the episode, the trial, the step and the figures so far, and a time line."""
+"""Overlays of videos: a card with the episode, the trial, the step and the figures so far, and a timeline."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roadworthy.render.canvas import Canvas
+from roadworthy.render.counts import COUNTED_BITS, count_events, infractions_of
 from roadworthy.render.effects import FLASH_S
 from roadworthy.render.lettering import shortened, text_size, write
 from roadworthy.render.overlay import Overlay, Placed
@@ -16,34 +17,33 @@ from roadworthy.render.raster import Image
 from roadworthy.render.shapes import Shapes, Sketch
 from roadworthy.render.strokes import rounded_boxes
 from roadworthy.render.style import BLACK, WHITE, Color, Theme
-from roadworthy.render.tally import COUNTED_BITS, infractions_of, tally
 from roadworthy.sim.state import EVENT_GOAL
 
 if TYPE_CHECKING:
     from roadworthy.record.traces import Trace
 
-LINE_PX = 7  # the time line's height, in units of the overlay
+LINE_PX = 7  # the height of the timeline, in units of the overlay
 
-Scores = tuple[float | None, ...]  # of each trial; None where there is none
+Scores = tuple[float | None, ...]  # by trial; None: no score
 
 
 @dataclass(frozen=True)
 class Heading:
-    """What a card says about the whole film."""
+    """The text of a card that is the same in the whole video."""
 
     title: str
     subtitle: str
-    trial_scores: Scores = ()  # of those whom the card is about
+    trial_scores: Scores = ()  # of the agents on the card
 
 
 class Scoreboard:
-    """The card and the time line of one view. They are about some agents: the one that is followed, or all egos."""
+    """The card and the timeline of one view, for the followed agent or for all egos."""
 
     def __init__(
         self, overlay: Overlay, trace: Trace, agents: NDArray[np.int64], heading: Heading, frames: int, what: str
     ) -> None:
         self._overlay, self._trace, self._agents, self._what = overlay, trace, agents, what
-        self._tally = tally(trace, agents)
+        self._counts = count_events(trace, agents)
         self._trials = np.searchsorted(trace.trial_starts, np.arange(trace.frame_count), side="right") - 1
         self._flash_frames = max(1, round(FLASH_S / trace.dt))
         self._make_card(heading)
@@ -51,11 +51,11 @@ class Scoreboard:
 
     @property
     def lift(self) -> int:
-        """How much room the time line takes above the lower margin, in pixels."""
+        """The height of the timeline above the lower margin, in pixels."""
         return round((LINE_PX + 12) * self._overlay.unit)
 
     def draw(self, canvas: Canvas, frame: int) -> None:
-        """Write what is true of a frame."""
+        """Write the values of a frame."""
         overlay, theme = self._overlay, self._overlay.theme
         canvas.lay(self._card)
         left, y = overlay.margin + overlay.pad, float(self._lines_top)
@@ -72,7 +72,7 @@ class Scoreboard:
         canvas.paint(self._marks)
 
     def _texts(self, frame: int) -> tuple[str, ...]:
-        trace, so_far = self._trace, self._tally
+        trace, so_far = self._trace, self._counts
         trial = int(self._trials[frame])
         step = frame - int(trace.trial_starts[trial])
         when = f"trial {trial + 1} of {trace.trial_count}    " if trace.trial_count > 1 else ""
@@ -93,13 +93,13 @@ class Scoreboard:
         )
 
     def _chips(self, frame: int) -> list[NDArray[np.uint8]]:
-        """A chip for each kind of infraction: pale at none, then red, blinking while it is fresh.
+        """Return a chip for each kind of infraction: pale for none, else red, blinking while it is recent.
 
-        Contacts that the agent is not at fault for are amber.
+        Contacts that are not the agent's fault are amber.
         """
         theme, chips = self._overlay.theme, []
-        counts, since = self._tally.infractions[frame].tolist(), self._tally.since[frame].tolist()
-        for kind, count, ago in zip(self._tally.kinds, counts, since, strict=True):
+        counts, since = self._counts.infractions[frame].tolist(), self._counts.since[frame].tolist()
+        for kind, count, ago in zip(self._counts.kinds, counts, since, strict=True):
             is_bright = ago < self._flash_frames and (ago * 6 // self._flash_frames) % 2 == 0
             if count == 0:
                 look = (theme.land, theme.faint_ink)
@@ -134,13 +134,13 @@ class Scoreboard:
         self._card = Placed(overlay.panel(widest + 2 * pad, height, fill), overlay.margin, overlay.margin)
 
     def _make_line(self, heading: Heading, frames: int) -> None:
-        """The time line: a stretch for each trial, with marks where goals were reached and infractions happened."""
+        """Prepare the timeline: a section for each trial, with marks for goals and infractions."""
         overlay, theme, trace = self._overlay, self._overlay.theme, self._trace
         left, right = overlay.margin, overlay.width - overlay.margin
         self._line_y = overlay.height - overlay.margin - LINE_PX * overlay.unit
         gap, count = 4 * overlay.unit, int(self._trials[frames - 1]) + 1
         per_frame = (right - left - gap * (count - 1)) / frames
-        self._columns = left + per_frame * np.arange(frames) + gap * self._trials[:frames]  # where a frame begins
+        self._columns = left + per_frame * np.arange(frames) + gap * self._trials[:frames]  # where a frame starts
         sketch = Sketch()
         self._stretches: list[tuple[float, float, Color]] = []
         for trial in range(count):
@@ -170,7 +170,7 @@ class Scoreboard:
         return sketch.shapes()
 
     def _played(self, frame: int) -> Shapes:
-        """The part of the line that was played; trials that are over have the colour of what they came to."""
+        """Return the elapsed part of the timeline; completed trials have the color of their result."""
         theme, sketch = self._overlay.theme, Sketch()
         trial = int(self._trials[frame])
         for number, (x0, x1, verdict) in enumerate(self._stretches[: trial + 1]):
@@ -187,7 +187,7 @@ class Scoreboard:
 
 
 def _verdict(score: float | None, theme: Theme) -> Color:
-    """Green for a success, red for a failure, amber where some of the agents failed."""
+    """Return green for a success, red for a failure, and amber if some agents failed."""
     if score is None:
         return theme.ink
     return theme.green if score >= 1.0 else theme.red if score <= 0.0 else theme.amber

@@ -1,4 +1,4 @@
-"""Shapes to be painted: coloured polygons with holes in flat arrays, and the sketch that collects them."""
+"""Shapes to paint: colored polygons with holes in flat arrays, and the sketch that collects them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from roadworthy.render.style import Color
 
 
 class FillRule(IntEnum):
-    """Which winding numbers are inside."""
+    """The winding numbers that count as inside."""
 
     NONZERO = 0
     EVEN_ODD = 1
-    COUNTERCLOCKWISE = 2  # inside rings that run counter-clockwise in the shape's own frame (y up), less clockwise ones
+    COUNTERCLOCKWISE = 2  # inside counterclockwise rings (in the shape's own frame, y up), minus clockwise rings
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,14 +26,14 @@ class Shapes:
     """S shapes of R rings of P points, painted in order. A ring is closed without repeating its first point."""
 
     points: NDArray[np.float64]  # (P, 2)
-    ring_starts: NDArray[np.int64]  # (R + 1,) ring r owns points[ring_starts[r]:ring_starts[r + 1]]
-    shape_rings: NDArray[np.int64]  # (S + 1,) shape s owns rings shape_rings[s]:shape_rings[s + 1]
+    ring_starts: NDArray[np.int64]  # (R + 1,) ring r has points[ring_starts[r]:ring_starts[r + 1]]
+    shape_rings: NDArray[np.int64]  # (S + 1,) shape s has rings shape_rings[s]:shape_rings[s + 1]
     colors: NDArray[np.float32]  # (S, 4) red, green, blue in 0..255, opacity in 0..1
     rules: NDArray[np.uint8]  # (S,) FillRule
 
 
 class Sketch:
-    """Collects shapes in any frame of coordinates; `shapes()` hands them over for painting."""
+    """Collects shapes in any coordinate frame; `shapes()` returns them for painting."""
 
     def __init__(self) -> None:
         self._points: list[NDArray[np.float64]] = []
@@ -45,7 +45,7 @@ class Sketch:
     def polygon(
         self, rings: Sequence[Polyline], color: Color, alpha: float = 1.0, rule: FillRule = FillRule.NONZERO
     ) -> None:
-        """One shape made of rings (n, 2): an outline and its holes, or several outlines."""
+        """Add a shape made of rings (n, 2): an outline and its holes, or several outlines."""
         rings = [ring for ring in rings if len(ring) >= 3]
         if not rings:
             return
@@ -56,7 +56,7 @@ class Sketch:
         self._rules.append(np.array([rule], np.uint8))
 
     def polygons(self, points: NDArray[np.float64], colors: ArrayLike, alphas: ArrayLike = 1.0) -> None:
-        """n shapes of k points each, (n, k, 2); colors (3,) or (n, 3) and alphas one number or (n,)."""
+        """Add n shapes of k points, (n, k, 2); colors are (3,) or (n, 3), alphas a number or (n,)."""
         count, corners = points.shape[:2]
         if count == 0:
             return
@@ -78,7 +78,7 @@ class Sketch:
         dashes: tuple[float, float] | None = None,
         is_closed: bool = False,
     ) -> None:
-        """A line of a width, whole or in dashes (length painted, length left out)."""
+        """Add a line, solid or dashed (length of dash, length of gap)."""
         if dashes is None:
             self.polygon(stroke_outline(line, width, is_closed), color, alpha)
             return

@@ -27,17 +27,17 @@ class Tile:
 
     title: str
     scenario: Scenario
-    step: int | None = None  # which step is shown; None chooses one
+    step: int | None = None  # the step to show; None: a characteristic one
 
 
 def contact_sheet(
     tiles: Sequence[Tile], columns: int = 4, width: int = 1600, tile_width_m: float = 90.0, theme: Theme = LIGHT
 ) -> Image:
-    """(h, width, 3) the tiles row by row."""
+    """Return the tiles row by row, (h, width, 3)."""
     if not tiles or columns < 1 or width < columns * (GAP_PX + 40):
         raise UsageError(
-            f"a sheet of {len(tiles)} tiles in {columns} columns, {width} pixels wide, was asked for; "
-            f"it needs a tile, a column, and {GAP_PX + 40} pixels for each column"
+            f"the sheet has {len(tiles)} tiles in {columns} columns and is {width} pixels wide; expected at least one "
+            f"tile, one column, and {GAP_PX + 40} pixels per column"
         )
     tile_width = (width - (columns + 1) * GAP_PX) // columns
     size = (tile_width, round(0.75 * tile_width))
@@ -57,9 +57,9 @@ def contact_sheet(
 
 
 def _tile_picture(tile: Tile, size: Size, width_m: float, theme: Theme) -> Image:
-    step = telling_step(tile.scenario) if tile.step is None else tile.step
+    step = key_step(tile.scenario) if tile.step is None else tile.step
     image = BirdView(tile.scenario, theme, TILE_SHOW).frame(step, tile_camera(tile.scenario, step, size, width_m))
-    corners = Sketch()  # all of the tile but a rounded box, in the colour of the sheet
+    corners = Sketch()  # covers the tile outside of a rounded box in the color of the sheet
     width, height = size
     outside = np.array([(0, 0), (width, 0), (width, height), (0, height)], np.float64)
     box = rounded_boxes(width, height, 9.0)[0] + 0.5 * np.array([width, height])
@@ -68,8 +68,8 @@ def _tile_picture(tile: Tile, size: Size, width_m: float, theme: Theme) -> Image
     return image
 
 
-def telling_step(scenario: Scenario) -> int:
-    """The step that says most about a scenario: where the self-driving car's velocity changes most within a second."""
+def key_step(scenario: Scenario) -> int:
+    """Return the most characteristic step: where the self-driving car's velocity changes most within a second."""
     if scenario.sdc < 0:
         return scenario.current_step
     there = np.flatnonzero(scenario.valid[scenario.sdc])
@@ -78,13 +78,13 @@ def telling_step(scenario: Scenario) -> int:
         return scenario.current_step
     velocity = scenario.velocities[scenario.sdc, there].astype(np.float64)
     change = np.hypot(*(velocity[span:] - velocity[:-span]).T)
-    if change.max() < 0.5:  # nothing happens to the car: the middle shows as much as any
+    if change.max() < 0.5:  # the velocity is constant, so all steps are equally good
         return int(there[len(there) // 2])
     return int(there[int(np.argmax(change)) + span // 2])
 
 
 def tile_camera(scenario: Scenario, step: int, size: Size, width_m: float) -> Camera:
-    """A camera of a width around the self-driving car, shifted towards where it comes from and goes to nearby."""
+    """Return a camera around the self-driving car, shifted so that its path nearby is visible."""
     if scenario.sdc < 0 or not scenario.valid[scenario.sdc].any():
         return whole_map_camera(scenario, size)
     there = scenario.valid[scenario.sdc]

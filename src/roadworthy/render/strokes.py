@@ -1,4 +1,4 @@
-"""The geometry of lines: outlines with mitred joins, dashes, parallels, and the outlines of boxes, discs and arrows."""
+"""Geometry of lines: outlines with mitered joins, dashes, parallels, and outlines of boxes, discs and arrows."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from numpy.typing import ArrayLike, NDArray
 
 Polyline = NDArray[np.float64]
 
-MITRE_LIMIT = 2.0  # a join reaches at most this many half widths out, so that a hairpin grows no spike
+MITER_LIMIT = 2.0  # the maximum length of a join in half widths, so that hairpins have no spikes
 
 
 def without_repeats(line: ArrayLike, is_closed: bool = False) -> Polyline:
-    """The points (n, 2) of a line, less those that repeat the one before (and, if closed, the first)."""
+    """Return the points of a line, (n, 2), without repetitions (if it is closed, of the first point too)."""
     points = np.asarray(line, np.float64)[:, :2]
     if len(points) < 2:
         return points
@@ -26,7 +26,7 @@ def without_repeats(line: ArrayLike, is_closed: bool = False) -> Polyline:
 
 
 def side_vectors(points: Polyline, is_closed: bool = False) -> Polyline:
-    """(n, 2) at each point, the step to the left that keeps a parallel line at distance 1 (mitred joins)."""
+    """Return the offset to the left at each point that gives a parallel line at distance 1, (n, 2) (mitered)."""
     ahead = np.roll(points, -1, axis=0) - points if is_closed else np.diff(points, axis=0)
     normals = np.stack([-ahead[:, 1], ahead[:, 0]], axis=1) / np.hypot(ahead[:, 0], ahead[:, 1])[:, None]
     if is_closed:
@@ -34,20 +34,20 @@ def side_vectors(points: Polyline, is_closed: bool = False) -> Polyline:
     else:
         before = np.concatenate([normals[:1], normals])
         after = np.concatenate([normals, normals[-1:]])
-    mitre = (before + after) / np.maximum(1.0 + np.sum(before * after, axis=1), 1e-3)[:, None]
-    length = np.hypot(mitre[:, 0], mitre[:, 1])
-    mitre *= np.minimum(1.0, MITRE_LIMIT / np.maximum(length, 1e-9))[:, None]
-    return mitre
+    miter = (before + after) / np.maximum(1.0 + np.sum(before * after, axis=1), 1e-3)[:, None]
+    length = np.hypot(miter[:, 0], miter[:, 1])
+    miter *= np.minimum(1.0, MITER_LIMIT / np.maximum(length, 1e-9))[:, None]
+    return miter
 
 
 def parallel(line: ArrayLike, distance: float, is_closed: bool = False) -> Polyline:
-    """The line beside a line, at a distance to its left (negative: to its right)."""
+    """Return the parallel line at a distance to the left (negative: to the right)."""
     points = without_repeats(line, is_closed)
     return points + distance * side_vectors(points, is_closed) if len(points) > 1 else points
 
 
 def stroke_outline(line: ArrayLike, width: float, is_closed: bool = False) -> list[Polyline]:
-    """The rings around a line of a width; a closed line has an outer and an inner one. Ends are cut square."""
+    """Return the outline of a line as rings; a closed line has an outer and an inner ring. Ends are square."""
     points = without_repeats(line, is_closed)
     if len(points) < 2:
         return []
@@ -57,23 +57,23 @@ def stroke_outline(line: ArrayLike, width: float, is_closed: bool = False) -> li
 
 
 def distances_along(points: Polyline) -> NDArray[np.float64]:
-    """(n,) the way from the first point to each point."""
+    """Return the arc length from the first point to each point, (n,)."""
     steps = np.hypot(*np.diff(points, axis=0).T)
     return np.concatenate([[0.0], np.cumsum(steps)])
 
 
 def cut_out(points: Polyline, along: NDArray[np.float64], start: float, stop: float) -> Polyline:
-    """The part of a line between two distances along it."""
+    """Return the part of a line between two arc lengths."""
     inner = (along > start) & (along < stop)
     ends = np.stack([np.interp([start, stop], along, points[:, axis]) for axis in (0, 1)], axis=1)
     return np.concatenate([ends[:1], points[inner], ends[1:]])
 
 
 def dash(line: ArrayLike, on: float, off: float) -> list[Polyline]:
-    """The painted pieces of a dashed line.
+    """Return the dashes of a line.
 
-    Half a gap comes first, so that dashes of consecutive lines keep apart; a stub of under half a dash at the end is
-    left out.
+    The line starts with half a gap, so that dashes of consecutive lines stay apart; a dash of less than half its length
+    at the end is omitted.
     """
     points = without_repeats(line)
     if len(points) < 2:
@@ -84,7 +84,7 @@ def dash(line: ArrayLike, on: float, off: float) -> list[Polyline]:
 
 
 def pose_along(points: Polyline, along: NDArray[np.float64], distance: float) -> tuple[Polyline, float]:
-    """Position (2,) and heading at a distance along a line."""
+    """Return the position (2,) and the heading at an arc length."""
     segment = int(np.clip(np.searchsorted(along, distance, side="right") - 1, 0, len(points) - 2))
     ahead = points[segment + 1] - points[segment]
     fraction = (distance - along[segment]) / (along[segment + 1] - along[segment])
@@ -92,7 +92,7 @@ def pose_along(points: Polyline, along: NDArray[np.float64], distance: float) ->
 
 
 def placed(outline: ArrayLike, positions: ArrayLike, headings: ArrayLike) -> Polyline:
-    """Outlines (n, k, 2) or one (k, 2), given in frames with x ahead, moved to n positions with n headings."""
+    """Transform outlines (n, k, 2), or one outline (k, 2), with x ahead, to n positions and headings."""
     points = np.asarray(outline, np.float64)
     heading = np.atleast_1d(np.asarray(headings, np.float64))
     cos, sin = np.cos(heading)[:, None], np.sin(heading)[:, None]
@@ -104,7 +104,7 @@ def placed(outline: ArrayLike, positions: ArrayLike, headings: ArrayLike) -> Pol
 def rounded_boxes(
     lengths: ArrayLike, widths: ArrayLike, radii: ArrayLike, corner_points: int = 5
 ) -> NDArray[np.float64]:
-    """(n, 4 * corner_points, 2) outlines of boxes with round corners, centred, length along x."""
+    """Return the outlines of centered boxes with round corners and the length along x, (n, 4 * corner_points, 2)."""
     half = 0.5 * np.stack(np.broadcast_arrays(np.asarray(lengths, np.float64), np.asarray(widths, np.float64)), axis=-1)
     half = np.atleast_2d(half)
     radius = np.minimum(np.broadcast_to(np.asarray(radii, np.float64), half.shape[:1]), half.min(axis=1))
@@ -114,7 +114,7 @@ def rounded_boxes(
 
 @lru_cache(maxsize=8)
 def _corners(points: int) -> tuple[Polyline, Polyline]:
-    """(4 * points, 2) the quadrant of each point of four round corners, and its place on a circle."""
+    """Return the quadrant of each point of four round corners, and its place on a circle, (4 * points, 2) each."""
     quarter = np.linspace(0.0, 0.5 * np.pi, points)
     angles = (quarter[None, :] + np.arange(4)[:, None] * 0.5 * np.pi).reshape(-1)
     signs = np.repeat([[1.0, 1.0], [-1.0, 1.0], [-1.0, -1.0], [1.0, -1.0]], points, axis=0)
@@ -122,13 +122,13 @@ def _corners(points: int) -> tuple[Polyline, Polyline]:
 
 
 def disc(radius: float, points: int = 24) -> Polyline:
-    """(points, 2) a circle around the origin."""
+    """Return a circle around the origin, (points, 2)."""
     angles = np.arange(points) * (2 * np.pi / points)
     return radius * np.stack([np.cos(angles), np.sin(angles)], axis=1)
 
 
 def arrow(length: float, thickness: float, head: float) -> Polyline:
-    """(7, 2) an arrow along x, centred: its shaft's thickness, its head's length and half width."""
+    """Return a centered arrow along x, (7, 2); `head` is the length and half the width of its head."""
     tip, neck, half = 0.5 * length, 0.5 * length - head, 0.5 * thickness
     return np.array(
         [(-tip, -half), (neck, -half), (neck, -head), (tip, 0.0), (neck, head), (neck, half), (-tip, half)], np.float64

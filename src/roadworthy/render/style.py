@@ -1,4 +1,4 @@
-"""How pictures look: the colours of a theme, and the sizes of what is painted on a road."""
+"""The style of pictures: the colors of a theme, and the sizes of road markings."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ BLACK: Color = (24, 28, 34)
 
 
 def rgb(code: str) -> Color:
-    """A colour from its web code, such as '#1f6fb5'."""
+    """Return a color from its web code, such as '#1f6fb5'."""
     number = int(code.lstrip("#"), 16)
     return number >> 16, number >> 8 & 255, number & 255
 
 
 @dataclass(frozen=True)
 class Theme:
-    """The colours of a picture. Those of agents can be told apart with any kind of colour vision (Okabe and Ito)."""
+    """The colors of a picture. Those of agents suit all kinds of color vision (Okabe and Ito)."""
 
     land: Color
     sidewalk: Color
     road: Color
     driveway: Color
-    kerb: Color
+    curb: Color
     median: Color
     white_paint: Color
     yellow_paint: Color
@@ -39,7 +39,7 @@ class Theme:
     cyclist: Color
     pedestrian: Color
     other: Color
-    casing: Color  # the thin rim that sets an agent off from what lies below
+    casing: Color  # the thin rim around agents
     glass: Color
     glass_alpha: float
     shadow_alpha: float
@@ -60,7 +60,7 @@ LIGHT = Theme(
     sidewalk=rgb("#f6f4ef"),
     road=rgb("#b4bac3"),
     driveway=rgb("#c5cad1"),
-    kerb=rgb("#8b929d"),
+    curb=rgb("#8b929d"),
     median=rgb("#98a08f"),
     white_paint=rgb("#ffffff"),
     yellow_paint=rgb("#f4c542"),
@@ -91,7 +91,7 @@ DARK = Theme(
     sidewalk=rgb("#20262d"),
     road=rgb("#343b45"),
     driveway=rgb("#3b434e"),
-    kerb=rgb("#5b6572"),
+    curb=rgb("#5b6572"),
     median=rgb("#4b5a48"),
     white_paint=rgb("#c9d0d8"),
     yellow_paint=rgb("#c9a13a"),
@@ -122,14 +122,14 @@ THEMES = {"light": LIGHT, "dark": DARK}
 
 @dataclass(frozen=True)
 class RoadPaint:
-    """Sizes in metres of what is painted on roads (US practice), and in pixels how thin it may get."""
+    """Sizes of road markings in meters (US practice), and their minimum sizes in pixels."""
 
     line_width: float = 0.15
     thinnest_line_px: float = 1.0
-    double_gap: float = 0.32  # from middle to middle of a double line
+    double_gap: float = 0.32  # between the middles of a double line
     closest_double_px: float = 2.6  # double lines closer than this are drawn as one
     dash: tuple[float, float] = (3.0, 9.0)
-    kerb_width: float = 0.2
+    curb_width: float = 0.2
     sidewalk_width: float = 2.2
     stop_line_width: float = 0.45
     zebra_bar: float = 0.55

@@ -1,4 +1,4 @@
-"""Moving pictures: H.264 in MP4, and GIF. Frames are streamed to the disk and not kept."""
+"""Write videos as H.264 in MP4, and as GIF. Frames are streamed to disk."""
 
 from __future__ import annotations
 
@@ -19,26 +19,25 @@ from roadworthy.errors import RoadworthyError, UsageError
 from roadworthy.render.raster import Image
 from roadworthy.render.yuv import Planes, to_yuv420
 
-# Drawn pictures are easy to predict: looking ahead, frames predicted from the future and motion finer than a pixel take
-# three times as long as all the rest, and save no more than half of files that are small anyway.
+# Drawn pictures are easy to predict: lookahead, B-frames and subpixel motion take three times as long as everything
+# else, and save at most half of files that are small anyway.
 X264_SETTINGS = "rc-lookahead=0:mbtree=0:bframes=0:scenecut=0:weightp=0:subme=0"
-PALETTE_FRAMES = 12  # a GIF's colours are chosen from this many frames
+PALETTE_FRAMES = 12  # a GIF's colors are chosen from this many frames
 
 
 class Mp4Writer:
-    """An H.264 video that plays everywhere, written frame by frame: `with Mp4Writer(path, fps) as video: video.add(f)`.
+    """Writes an H.264 video frame by frame: `with Mp4Writer(path, fps) as video: video.add(frame)`.
 
-    Frames (h, w, 3) go to the disk as they come, so any number of writers may be open side by side; what stays in
-    memory is the file's index, 0.2 kB a frame. The file appears, whole, when the block ends; if it ends with an error,
-    there is none.
+    Frames (h, w, 3) are streamed to disk, so many writers can be open at once; only the file's index stays in memory,
+    0.2 kB per frame. The file appears when the block ends; after an error there is no file.
 
-    quality: x264's constant rate factor: 18 can't be told from the original, 28 is small. An odd width or height loses
-    its last column or row, since the format halves its colour planes.
+    quality: x264's constant rate factor: 18 is visually lossless, 28 is small. An odd width or height loses its last
+    column or row, because the format halves the color planes.
     """
 
     def __init__(self, path: str | os.PathLike[str], fps: float, quality: int = 20, threads: int = 1) -> None:
         self.path = Path(path)
-        self.count = 0  # of the frames so far
+        self.count = 0  # the number of frames so far
         self._rate = _rate(fps)
         self._partial = self.path.with_name(f".{self.path.name}.{os.getpid()}.partial.mp4")
         self._is_open = True
@@ -57,18 +56,18 @@ class Mp4Writer:
         context.color_primaries = context.color_trc = 1  # BT.709
 
     def add(self, picture: Image | Planes) -> None:
-        """Append a frame: (h, w, 3), or what a canvas has made."""
+        """Append a frame: (h, w, 3), or the planes of a canvas."""
         shape = picture.luma.shape if isinstance(picture, Planes) else picture.shape
         height, width = (side - side % 2 for side in shape[:2])
         if self.count == 0:
             self._stream.width, self._stream.height = width, height
-            # One frame for all: the encoder copies it, and a fresh one each time would be paged in each time.
+            # Reuse one frame: the encoder copies it, and a new one each time would cause page faults.
             self._frame = av.VideoFrame(width, height, "yuv420p")
             self._frame.colorspace, self._frame.color_range = Colorspace.ITU709, ColorRange.MPEG
         elif (self._stream.width, self._stream.height) != (width, height):
             raise UsageError(
                 f"frame {self.count} of {self.path} is {width} x {height} pixels, the first one was "
-                f"{self._stream.width} x {self._stream.height}; all frames of a video must have one size"
+                f"{self._stream.width} x {self._stream.height}; all frames of a video must have the same size"
             )
         with _errors_named(self.path):
             _fill(self._frame, picture)
@@ -77,7 +76,7 @@ class Mp4Writer:
         self.count += 1
 
     def close(self) -> None:
-        """Write what is left and put the file in its place."""
+        """Write the rest and move the file to its place."""
         if not self._is_open:
             return
         try:
@@ -90,11 +89,11 @@ class Mp4Writer:
             self.discard()
 
     def discard(self) -> None:
-        """Leave nothing behind, unless the file is in its place already."""
+        """Remove the partial file, if there is one."""
         self._is_open = False
         container = getattr(self, "_container", None)
         if container is not None:
-            with suppress(OSError, av.FFmpegError, ValueError):  # a disk that is full is so when the end is written too
+            with suppress(OSError, av.FFmpegError, ValueError):  # on a full disk, closing fails too
                 container.close()
         self._partial.unlink(missing_ok=True)
 
@@ -111,7 +110,7 @@ class Mp4Writer:
 def write_mp4(
     path: str | os.PathLike[str], frames: Iterable[Image], fps: float, quality: int = 20, threads: int = 1
 ) -> int:
-    """Write frames (h, w, 3) as an H.264 video, see Mp4Writer; returns how many there were."""
+    """Write frames (h, w, 3) as an H.264 video and return their number; see Mp4Writer."""
     with Mp4Writer(path, fps, quality, threads) as video:
         for image in frames:
             video.add(image)
@@ -130,10 +129,10 @@ def _fill(frame: av.VideoFrame, picture: Image | Planes) -> None:
 
 
 def write_gif(path: str | os.PathLike[str], frames: Iterable[Image], fps: float) -> int:
-    """Write frames (h, w, 3) as a GIF that repeats for ever; returns how many there were.
+    """Write frames (h, w, 3) as a GIF that repeats forever and return their number.
 
-    One palette serves all frames, so that what stands still stays the same and costs nothing. It has to be chosen from
-    the whole film, so frames wait in a temporary file, not in memory. GIF counts time in hundredths of a second.
+    All frames share a palette, so that still parts stay the same and cost nothing. The palette depends on all frames,
+    so they are kept in a temporary file. GIF counts time in hundredths of a second.
     """
     delay_ms = 10 * max(2, round(100 / float(_rate(fps))))
     with tempfile.TemporaryFile() as spool, _appearing_whole(path, ".gif") as partial, _errors_named(path):
@@ -164,19 +163,19 @@ def write_gif(path: str | os.PathLike[str], frames: Iterable[Image], fps: float)
 
 
 def _palette(samples: list[Image]) -> Pillow.Image:
-    """256 colours: those of large areas, and rare ones (a lamp, a pedestrian), which mere counting would drop."""
+    """Return 256 colors: those of large areas, and rare ones (a lamp, a pedestrian), which counting would drop."""
     pixels = np.concatenate([sample.reshape(-1, 3) for sample in samples])
     codes = (pixels >> 2).astype(np.int64) @ np.array([1 << 12, 1 << 6, 1])
     found, counts = np.unique(codes, return_counts=True)
     colors = np.stack([found >> 12 & 63, found >> 6 & 63, found & 63], axis=1) * 4 + 2
-    # Each colour stands in the mosaic as often as the fourth root of its count: large areas lead, small ones survive.
+    # Weight each color by the fourth root of its count: large areas dominate, small ones survive.
     mosaic = np.repeat(colors, np.ceil(counts**0.25).astype(int), axis=0).astype(np.uint8)
     return Pillow.fromarray(mosaic[None]).quantize(256, method=Pillow.Quantize.MEDIANCUT)
 
 
 def _rate(fps: float) -> Fraction:
     if not (np.isfinite(fps) and 0 < fps <= 1000):
-        raise UsageError(f"{fps} frames a second were asked for; give a number above 0 and up to 1000")
+        raise UsageError(f"fps is {fps}; expected a number above 0 and up to 1000")
     return Fraction(fps).limit_denominator(1000)
 
 
@@ -187,7 +186,7 @@ def _require_frames(count: int, path: str | os.PathLike[str]) -> None:
 
 @contextmanager
 def _appearing_whole(path: str | os.PathLike[str], suffix: str) -> Iterator[Path]:
-    """A path beside the wanted one to write to; it takes its place if all goes well and vanishes if not."""
+    """Yield a temporary path that is renamed on success and removed on failure."""
     target = Path(path)
     partial = target.with_name(f".{target.name}.{os.getpid()}.partial{suffix}")
     try:

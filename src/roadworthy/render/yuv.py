@@ -1,4 +1,4 @@
-"""From RGB pictures to the planes that video encoders take: BT.709, limited range, colour at half resolution."""
+"""Convert RGB pictures to the planes of video encoders: BT.709, limited range, chroma at half resolution."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class Planes:
     red: Plane
 
 
-# Luma and chroma of BT.709 scaled to 219 and 224 steps, in 1/65536: integers give the same bytes on every machine. They
-# are of 32 bits, or the compiler would work with half as many at a time.
+# Luma and chroma of BT.709 scaled to 219 and 224 steps, in 1/65536: integers give the same bytes on every machine. With
+# 32 bits, the compiler vectorizes twice as many at a time as with 64.
 _Y_RED, _Y_GREEN, _Y_BLUE = np.int32(11966), np.int32(40254), np.int32(4064)
 _U_RED, _U_GREEN, _U_BLUE = np.int32(-6596), np.int32(-22189), np.int32(28784)
 _V_RED, _V_GREEN, _V_BLUE = np.int32(28784), np.int32(-26145), np.int32(-2639)
 _BLACK, _NO_COLOR = np.int32(16), np.int32(128)
-# Half of what is shifted out, so that results are rounded. For chroma four pixels are added up, hence two bits more.
+# Half of the bits that are shifted out, to round results. Chroma adds up four pixels, hence two more bits.
 _HALF, _BITS = np.int32(32768), np.int32(16)
 _HALF_OF_FOUR, _BITS_OF_FOUR = np.int32(131072), np.int32(18)
 
@@ -50,7 +50,7 @@ def to_yuv420(image, luma, blue_chroma, red_chroma):
 
 @kernel
 def two_rows_to_yuv420(upper, lower, upper_luma, lower_luma, blue_chroma, red_chroma):
-    """The same for two rows (3 w,) of red, green, blue, red and so on."""
+    """Do the same for two rows (3 w,) of red, green, blue, red and so on."""
     _fill_luma(upper, upper_luma)
     _fill_luma(lower, lower_luma)
     _fill_chroma(upper, lower, blue_chroma, red_chroma)

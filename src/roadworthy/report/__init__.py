@@ -1,4 +1,4 @@
-"""Reports: what a finished run tells, on one page. They read run folders; neither simulator nor torch is needed."""
+"""Reports: the results of runs on one HTML page, read from run folders alone."""
 
 from roadworthy.report.facts import worst_first
 from roadworthy.report.page import FILE, FOLDER, write_report

@@ -1,4 +1,4 @@
-"""Charts of a report as inline SVG. Colours are the page's, so that they follow it into the dark and onto paper."""
+"""Charts of a report as inline SVG. They use the page's colors, so they adapt to dark mode and to print."""
 
 from __future__ import annotations
 
@@ -10,17 +10,19 @@ from roadworthy.report.markup import Html, join, tag
 from roadworthy.report.words import LIKELIHOOD, NONE, Figure, interval_of, number, plain_name, value_of
 
 BAR_PX = (280.0, 20.0)
-SMALL_BAR_PX = 150.0  # its width in tables with several figures on a line
-TICK_PX = 48.0  # between ticks, about
-MARGIN_PX = 17.0  # room for half of a number below the ends
+SMALL_BAR_PX = 150.0  # the width in tables with several figures per row
+_TABLE_PX = 830.0  # the width for bars and values in such a table
+_VALUE_PX = 88.0  # the width of a value beside its bar
+TICK_PX = 48.0  # about, between ticks
+MARGIN_PX = 17.0  # space for half a number at both ends of an axis
 LEVELS = 6  # shades between the worst and the best
 CELL_PX = (1080.0, 21.0)  # the width of a strip, and the height of a row
 MOST_CELLS = 400
 COLORS = 5  # classes c0 to c4 of the page's style
 HISTOGRAM_PX = (338.0, 168.0)
-_LINE_PX = 28.0  # between numbers above each other
+_LINE_PX = 28.0  # between numbers on a vertical axis
 _FILLED_PX = 11.0  # the height of a filled bar
-_LETTER_PX = 6.3  # the width of a letter, about
+_LETTER_PX = 6.3  # about, the width of a letter
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class Scale:
         return self.start_px + (self.end_px - self.start_px) * min(max(share, 0.0), 1.0)
 
     def ticks(self, apart_px: float = TICK_PX) -> list[float]:
-        """Round values within the scale, about so far apart: as many as their numbers have room for."""
+        """Return round values within the scale, about `apart_px` apart."""
         rough = (self.high - self.low) / max(abs(self.end_px - self.start_px) / apart_px, 1.0)
         power = 10.0 ** math.floor(math.log10(rough))
         step = next(power * step for step in (1.0, 2.0, 5.0, 10.0) if power * step >= rough * 0.999)
@@ -47,7 +49,7 @@ class Scale:
 
 
 def bar_scale(figures: Sequence[Figure], width_px: float = BAR_PX[0]) -> Scale:
-    """The scale that figures of one unit share: shares go from 0 to 1, gains lie around 0, others start at 0."""
+    """Return the scale that figures of one unit share: 0 to 1 for shares, around 0 for gains, from 0 for others."""
     values = [v for f in figures for v in (f["value"], f.get("low"), f.get("high")) if v is not None]
     low, high = min(values, default=0.0), max(values, default=1.0)
     if figures and all(figure["unit"] in ("share", LIKELIHOOD) for figure in figures):
@@ -58,8 +60,13 @@ def bar_scale(figures: Sequence[Figure], width_px: float = BAR_PX[0]) -> Scale:
     return Scale(low, high, MARGIN_PX, width_px - MARGIN_PX)
 
 
+def small_bar_px(columns: int) -> float:
+    """Return the width of bars in a table with this many columns of figures, so that it fits a page."""
+    return min(SMALL_BAR_PX, max(_TABLE_PX / max(columns, 1) - _VALUE_PX, 2.0 * MARGIN_PX + 20.0))
+
+
 def interval_bar(figure: Figure, scale: Scale) -> Html:
-    """A figure as a dot on its interval; hollow where there is no interval."""
+    """Draw a figure as a dot on its interval; the dot is hollow where there is no interval."""
     width, height = scale.end_px + MARGIN_PX, BAR_PX[1]
     middle = height / 2.0
     parts = [
@@ -73,33 +80,33 @@ def interval_bar(figure: Figure, scale: Scale) -> Html:
         ]
     if value is not None:
         parts.append(tag("circle", cx=scale(value), cy=middle, r=4.5, class_="dot" if low is not None else "hollow"))
-    told = f"{plain_name(figure['name'])}: {value_of(figure)}, {interval_of(figure)}"
-    return _svg(width, height, *parts, told=told, class_="bar")
+    label = f"{plain_name(figure['name'])}: {value_of(figure)}, {interval_of(figure)}"
+    return _svg(width, height, *parts, label=label, class_="bar")
 
 
 def filled_bars(figures: Mapping[str, Figure | None], scale: Scale) -> Html:
-    """The same figure of several runs as bars below each other, each with its interval. figures: by the run's name."""
+    """Draw the same figure of several runs, by name, as bars with intervals."""
     width, height = scale.end_px + MARGIN_PX, _FILLED_PX * len(figures) + 4.0
     parts = [tag("line", x1=scale(t), x2=scale(t), y1=0, y2=height, class_="grid") for t in scale.ticks()]
-    told = []
+    labels = []
     for place, (name, figure) in enumerate(figures.items()):
-        told.append(f"{name} {value_of(figure)}, {interval_of(figure)}" if figure else f"{name} {NONE}")
+        labels.append(f"{name} {value_of(figure)}, {interval_of(figure)}" if figure else f"{name} {NONE}")
         if figure is None or figure["value"] is None:
             continue
         top, start = 2.0 + _FILLED_PX * place, scale(0.0)
         middle = top + (_FILLED_PX - 2.0) / 2.0
         at = {"x": start, "y": top, "width": scale(figure["value"]) - start, "height": _FILLED_PX - 2.0}
-        bar = [tag("title", told[-1]), tag("rect", **at, class_="filled")]
+        bar = [tag("title", labels[-1]), tag("rect", **at, class_="filled")]
         if figure.get("low") is not None:
             bar.append(
                 tag("line", x1=scale(figure["low"]), x2=scale(figure["high"]), y1=middle, y2=middle, class_="whisker")
             )
         parts.append(tag("g", *bar, class_=f"c{place % COLORS}"))
-    return _svg(width, height, *parts, told="; ".join(told), class_="bar")
+    return _svg(width, height, *parts, label="; ".join(labels), class_="bar")
 
 
 def histogram(title: str, edges: Sequence[float], log: Sequence[float], simulated: Sequence[float]) -> Html:
-    """How often values fell into bins: simulated as filled bars, recorded as a line over them, as shares of each."""
+    """Draw two histograms as shares: simulated values as filled bars, recorded values as a line."""
     width, height = HISTOGRAM_PX
     shares = [[count / total if (total := sum(counts)) else 0.0 for count in counts] for counts in (log, simulated)]
     across = Scale(edges[0], edges[-1], 38.0, width - 12.0)
@@ -113,26 +120,26 @@ def histogram(title: str, edges: Sequence[float], log: Sequence[float], simulate
     outline = []
     for low, high, recorded, rolled in zip(edges, edges[1:], *shares, strict=False):
         left, right = across(low), across(high)
-        told = f"{low:.3g} to {high:.3g}: recorded {recorded:.1%}, simulated {rolled:.1%}"
+        label = f"{low:.3g} to {high:.3g}: recorded {recorded:.1%}, simulated {rolled:.1%}"
         at = {"x": left + 1.0, "y": up(rolled), "width": right - left - 2.0, "height": up(0.0) - up(rolled)}
         whole = {"x": left, "y": up.end_px, "width": right - left, "height": up(0.0) - up.end_px}
         parts.append(
-            tag("g", tag("title", told), tag("rect", **whole, class_="air"), tag("rect", **at, class_="filled"))
+            tag("g", tag("title", label), tag("rect", **whole, class_="air"), tag("rect", **at, class_="filled"))
         )
         outline += [f"{left:.1f},{up(recorded):.1f}", f"{right:.1f},{up(recorded):.1f}"]
     parts.append(tag("polyline", points=" ".join(outline), class_="recorded"))
-    told = f"{title}: recorded {_listed(shares[0])}; simulated {_listed(shares[1])}"
-    return _svg(width, height, *parts, told=told, class_="chart")
+    label = f"{title}: recorded {_listed(shares[0])}; simulated {_listed(shares[1])}"
+    return _svg(width, height, *parts, label=label, class_="chart")
 
 
 def bar_axis(scale: Scale, unit: str, *, signed: bool = False) -> Html:
-    """The numbers below a column of bars."""
+    """Draw the axis below a column of bars."""
     width, height = scale.end_px + MARGIN_PX, BAR_PX[1]
     labels = [
         tag("text", _short(t, unit, signed), x=scale(t), y=13, class_="axis", text_anchor="middle")
         for t in scale.ticks()
     ]
-    return _svg(width, height, *labels, told="axis", class_="bar")
+    return _svg(width, height, *labels, label="axis", class_="bar")
 
 
 @dataclass(frozen=True)
@@ -145,7 +152,7 @@ class Line:
 
 
 def trial_chart(lines: Sequence[Line], title: str) -> Html:
-    """Shares over trials, each point with its interval."""
+    """Draw shares over trials, each point with its interval."""
     width, height = 430.0, 250.0
     count = max(len(line.figures) for line in lines)
     across = Scale(0.0, max(count - 1.0, 1.0), 52.0, width - 24.0)
@@ -165,8 +172,8 @@ def trial_chart(lines: Sequence[Line], title: str) -> Html:
         parts.append(tag("circle", cx=legend, cy=11, r=4.5, class_=f"dot {line.color}"))
         parts.append(tag("text", line.label, x=legend + 9, y=15, class_="axis"))
         legend += 22.0 + 6.6 * len(line.label)
-    told = f"{title}: " + "; ".join(f"{line.label} {', '.join(map(value_of, line.figures))}" for line in lines)
-    return _svg(width, height, *parts, told=told, class_="chart")
+    label = f"{title}: " + "; ".join(f"{line.label} {', '.join(map(value_of, line.figures))}" for line in lines)
+    return _svg(width, height, *parts, label=label, class_="chart")
 
 
 def _trial_line(line: Line, across: Scale, up: Scale, shift_px: float) -> Iterator[Html]:
@@ -185,13 +192,13 @@ def _trial_line(line: Line, across: Scale, up: Scale, shift_px: float) -> Iterat
 class Cell:
     """One scenario in a strip."""
 
-    told: str
-    link: str | None  # an anchor in the page
+    text: str
+    link: str | None  # to an anchor in the page
     badness: Mapping[str, float | None]  # by row, from 0 (good) to 1 (bad)
 
 
 def scenario_strip(cells: Sequence[Cell], rows: Mapping[str, str]) -> Html:
-    """Scenarios side by side, a row for each figure, dark where it is bad. rows: names and what to call them."""
+    """Draw scenarios side by side with a row for each figure, darker where it is worse; rows: figures with labels."""
     width, height = CELL_PX
     label_px = max(120.0, *(12.0 + _LETTER_PX * len(label) for label in rows.values()))
     step = min((width - label_px) / max(len(cells), 1), 26.0)
@@ -206,14 +213,14 @@ def scenario_strip(cells: Sequence[Cell], rows: Mapping[str, str]) -> Html:
             shade = "none" if value is None else f"b{round(min(max(value, 0.0), 1.0) * (LEVELS - 1))}"
             at = {"x": label_px + column * step, "y": place * height + 1.0}
             boxes.append(tag("rect", **at, width=step - gap, height=height - 3.0, class_=shade))
-        drawn = join((tag("title", cell.told), *boxes))
+        drawn = join((tag("title", cell.text), *boxes))
         parts.append(tag("a", drawn, href=cell.link) if cell.link else tag("g", drawn))
-    return _svg(width, height * len(rows), *parts, told=f"{len(cells)} scenarios, worst first", class_="strip")
+    return _svg(width, height * len(rows), *parts, label=f"{len(cells)} scenarios, worst first", class_="strip")
 
 
-def _svg(width: float, height: float, *parts: Html, told: str, class_: str) -> Html:
+def _svg(width: float, height: float, *parts: Html, label: str, class_: str) -> Html:
     size: dict[str, float | str] = {"width": width, "height": height, "viewBox": f"0 0 {width:g} {height:g}"}
-    return tag("svg", *parts, **size, class_=class_, role="img", aria_label=told)
+    return tag("svg", *parts, **size, class_=class_, role="img", aria_label=label)
 
 
 def _listed(shares: Sequence[float]) -> str:

@@ -1,4 +1,4 @@
-"""The closed-loop score in a report: its parts as bars, of one run or of several side by side, and its substitutes."""
+"""The closed-loop score in a report: its parts as bars, for one run or several side by side, and its substitutes."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from roadworthy.report.words import Figure, counted, interval_of, many, plain_na
 
 COMPARED_PX = 230.0  # the width of bars where several runs have their columns beside them
 NOTE = (
-    "The score of a scenario is the product of the multipliers times the weighted mean of the graded parts, by the "
-    "definitions of nuPlan. Every figure is the mean over scenarios. Scores on different scenarios or maps are not "
-    "comparable, and not with nuPlan's leaderboard."
+    "The score of a scenario is the product of the multipliers times the weighted mean of the graded parts, as nuPlan "
+    "defines them. Every figure is the mean over scenarios. Scores on different scenarios or maps are not comparable, "
+    "nor are they comparable with nuPlan's leaderboard."
 )
 _MEANINGS = {metric.name: metric.what for metric in CLOSED_LOOP_METRICS}
 
@@ -71,7 +71,7 @@ def _parts(runs: Sequence[RunFacts]) -> Html:
 
 
 def _labels(runs: Sequence[RunFacts]) -> list[str]:
-    """Return what tells the runs apart: their evaluators, their policies, or both."""
+    """Return labels that tell runs apart: evaluators, policies, or both."""
     names, policies = [facts.name for facts in runs], [facts.policy for facts in runs]
     if len(set(policies)) == 1:
         labels = names
@@ -83,10 +83,10 @@ def _labels(runs: Sequence[RunFacts]) -> list[str]:
 
 
 def _substitutes(facts: RunFacts) -> Html | None:
-    """Return how often something took the place of what the maps lack."""
+    """Return how often a substitute for missing map data was used."""
     counts = facts.metrics.get("closed_loop") or {}
     found = [f"{what}: {counts[name]}" for name, what in SUBSTITUTES.items() if counts.get(name)]
     if not counts:
         return None
-    told = "; ".join(found) if found else "no substitute decided anything that is counted"
-    return tag("p", f"Of {many(counts['num_trials'], 'trial')}: {told}.", class_="note")
+    text = "; ".join(found) if found else "no counted substitute affected a part"
+    return tag("p", f"Of {many(counts['num_trials'], 'trial')}: {text}.", class_="note")

@@ -1,4 +1,4 @@
-"""Episodes in a report: the worst ones with pictures, all of them as a table, and those that have no result."""
+"""Episodes in a report: the worst ones with pictures, a table of all, and those without a result."""
 
 from __future__ import annotations
 
@@ -10,29 +10,38 @@ from roadworthy.report.pictures import Pictures
 from roadworthy.report.realism import REALISM, losses
 from roadworthy.report.words import LIKELIHOOD, NONE, digits, many, number, plain_name
 
-UNITS = {"_m": "m", "_rate": "share"}  # by the ends of names
+UNITS = {"_m": "m", "_rate": "share"}  # by the suffix of the name
 SHARES = ("score", "success", "goal_rate", "comfort")
 COLUMNS = ("realism", "passed", "score", "success", "goal_rate", "distance_m", "comfort", "return")
 FOLDED_AFTER = 25  # rows of the table
 
 
 def draw(facts: RunFacts, pictures: Pictures) -> dict[str, Html]:
-    """The pictures of episodes by id, worst first, as far as there are any and the page has room."""
+    """Return the pictures of episodes by id, worst first, as far as they exist and the page has space."""
     drawn = ((episode.id, pictures.of(facts, episode)) for episode in facts.episodes)
     return {id: picture for id, picture in drawn if picture is not None}
 
 
 def cards(facts: RunFacts, drawn: Mapping[str, Html]) -> Html | None:
-    """A card for each episode with pictures, worst first."""
+    """Return a card for each episode with pictures, worst first."""
     found = [_card(facts, episode, drawn[episode.id]) for episode in facts.episodes if episode.id in drawn]
     return tag("div", *found, class_="cards") if found else None
 
 
 def episode_table(facts: RunFacts, drawn: Mapping[str, Html]) -> Html:
-    """All completed episodes, worst first; links to those without a card lead here."""
+    """Return a table of all completed episodes, worst first; links to episodes without a card point to its rows."""
     columns = [name for name in COLUMNS if any(episode.outcomes.get(name) is not None for episode in facts.episodes)]
-    head = ["episode", "what happened", *(tag("th", plain_name(name), class_="number") for name in (*columns, "steps"))]
-    rows = [_row(episode, columns, has_card=episode.id in drawn) for episode in facts.episodes]
+    chips = {episode.id: _chips(episode, facts.is_driving) for episode in facts.episodes}
+    has_chips = any(chips.values())
+    head = [
+        "episode",
+        *(["what happened"] if has_chips else []),
+        *(tag("th", plain_name(name), class_="number") for name in (*columns, "steps")),
+    ]
+    rows = [
+        _row(episode, columns, chips[episode.id] if has_chips else None, has_card=episode.id in drawn)
+        for episode in facts.episodes
+    ]
     ended = facts.episode_count - facts.failed_count
     note = f"The {MOST_EPISODES:,} worst of {ended:,} are listed." if len(rows) == MOST_EPISODES < ended else None
     title = f"All {many(ended, 'episode')}, worst first"
@@ -43,10 +52,10 @@ def episode_table(facts: RunFacts, drawn: Mapping[str, Html]) -> Html:
 
 
 def failed_episodes(facts: RunFacts) -> Html | None:
-    """Episodes without a result: reasons with how often, then each with its whole error."""
+    """Return the episodes without a result: reasons with counts, then each episode with its error."""
     if not facts.failed_count:
         return None
-    note = f"{many(facts.failed_count, 'episode')} of {facts.header['owed']:,} have no result. They are in no figure."
+    note = f"{many(facts.failed_count, 'episode')} of {facts.header['owed']:,} have no result and are in no figure."
     reasons = [row(reason, number_cell(f"{count:,}")) for reason, count in facts.reasons]
     each = [
         folded(episode.id, tag("pre", episode.error or "no reason given"), tag("p", _origin(episode), class_="note"))
@@ -70,23 +79,24 @@ def _card(facts: RunFacts, episode: Episode, picture: Html) -> Html:
         "div",
         tag("span", value, class_=f"verdict {_shade(episode, outcome)}", title=plain_name(outcome or "")),
         tag("b", episode.id),
-        _chips(episode),
+        _chips(episode, facts.is_driving),
         class_="card-head",
     )
-    told = losses(facts, episode.scenario_id)
-    lines = (tag("div", line, class_="meaning") for line in (told, _origin(episode)) if line)
+    least_likely = losses(facts, episode.scenario_id)
+    lines = (tag("div", line, class_="meaning") for line in (least_likely, _origin(episode)) if line)
     return tag("article", head, picture, *lines, class_="card", id=episode.anchor)
 
 
-def _row(episode: Episode, columns: Sequence[str], has_card: bool) -> Html:
+def _row(episode: Episode, columns: Sequence[str], chips: Html | None, has_card: bool) -> Html:
     name = tag("a", episode.id, href=f"#{episode.anchor}") if has_card else episode.id
     cells = [number_cell(_value(episode, column), episode.outcomes.get(column)) for column in columns]
     steps = number_cell(f"{episode.steps:,}", episode.steps)
-    return row(tag("td", name), tag("td", _chips(episode)), *cells, steps, id=None if has_card else episode.anchor)
+    happened = [] if chips is None else [tag("td", chips)]
+    return row(tag("td", name), *happened, *cells, steps, id=None if has_card else episode.anchor)
 
 
-def _chips(episode: Episode) -> Html:
-    """What egos did wrong and what happened to them, or that nothing did."""
+def _chips(episode: Episode, is_driving: bool) -> Html:
+    """Return labels for the infractions of egos, or `clean`."""
     chips = []
     for name, words in FAULTS.items():
         found = episode.faults.get(name, 0)
@@ -96,13 +106,13 @@ def _chips(episode: Episode) -> Html:
             chips.append(tag("span", f"{words}{of}", class_=f"chip {shade}"))
     if episode.outcomes.get("starts_at_goal"):
         chips.append(tag("span", "starts at its goal", class_="chip"))
-    if not chips and episode.outcomes.get("score") == 1.0:
+    if is_driving and not chips and episode.outcomes.get("score") == 1.0:
         chips.append(tag("span", "clean", class_="chip good"))
     return join(chips, " ")
 
 
 def _origin(episode: Episode) -> str:
-    """Which episode it was, in enough detail to find it again."""
+    """Return the details that identify an episode."""
     parts = [name.replace("_", " ") for name in episode.tags]
     parts += [many(episode.egos, "ego")] if episode.egos else []
     parts += [many(episode.trials, "trial")] if episode.trials > 1 else []

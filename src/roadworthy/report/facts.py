@@ -1,4 +1,4 @@
-"""What a report tells of a run, read once: its header, its figures, and its episodes in the order of their outcome."""
+"""The content of a report, read once per run: header, figures, and episodes ordered by their outcome."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from roadworthy.record.references import reference_runs
 from roadworthy.record.worst import sorted_worst_first
 from roadworthy.report.words import Figure
 
-# Which outcome says how good an episode was: the first that a run has.
+# The outcome that says how good an episode was: the first of these that a run has.
 MAIN_OUTCOMES = ("realism", "passed", "score", "success", "return")
-# What happens to egos that is bad: the figure of an ego that counts it, and what people call it. An ego with collisions
-# counts once: as at fault, as not at fault, or, in runs of earlier versions, as neither.
+# Infractions of egos: the figure that counts them, and their name in reports. An ego with collisions counts once: as at
+# fault, as not at fault, or, in runs of earlier versions, as neither.
 OTHER_COLLISIONS = "other_collisions"
 FAULTS = {
     "at_fault_collisions": "at-fault collision",
@@ -32,7 +32,7 @@ FAULTS = {
     "stop_signs": "stop sign",
     "timed_out_rate": "out of time",
 }
-# Of rollouts, what says something only where goals can be reached.
+# Outcomes that mean nothing in rollouts, where goals can't be reached.
 OF_GOALS = ("score", "success", "goal_rate", "return", "timed_out_rate")
 MOST_EPISODES = 1000
 MOST_FAILED = 200
@@ -42,7 +42,7 @@ MOST_FAILED = 200
 class Episode:
     """An ended episode."""
 
-    anchor: str  # what links within a page call it
+    anchor: str  # its id for links within a page
     id: str
     scenario_id: str
     seed: int
@@ -59,14 +59,14 @@ class Episode:
 
 
 class RunFacts:
-    """A run as a report tells it; also one that failed or was cut short, of which there are no figures."""
+    """A run as a report shows it; a run that failed or was interrupted has no figures."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
         self.header = run.header
         self.status = run.status
         self.metrics: dict[str, Any] = run.metrics or {} if run.is_sealed else {}
-        self.figures: dict[str, Figure] = {figure["name"]: figure for figure in self.metrics.get("figures", ())}
+        self.figures: dict[str, Figure] = {f["name"]: self._worded(f) for f in self.metrics.get("figures", ())}
         self.artifacts: list[Artifact] = run.artifacts
 
     @property
@@ -77,14 +77,35 @@ class RunFacts:
     def policy(self) -> str:
         return str(self.header["policy"])
 
+    @cached_property
+    def is_driving(self) -> bool:
+        """Whether egos drove scenarios; False for episodes of other environments."""
+        return "job" not in self.header
+
+    @property
+    def unit(self) -> str:
+        """The independent unit that intervals count."""
+        return "scenario" if self.is_driving else "episode"
+
+    def _worded(self, figure: Figure) -> Figure:
+        """Return a figure with words for episodes instead of scenarios if the run did not drive."""
+        if self.is_driving:
+            return figure
+        note = figure.get("note")
+        return {
+            **figure,
+            "note": note and note.replace("scenario", self.unit),
+            "per": "environment" if figure["per"] == "scenario" else figure["per"],
+        }
+
     @property
     def anchor(self) -> str:
-        """What links within a page call the run; no two runs have the same."""
+        """The id of the run for links within a page."""
         return f"run-{self.header['run_id']}"
 
     @property
     def settings(self) -> dict[str, Any]:
-        """All settings, whether they decide what happens or only how it is carried out."""
+        """All settings: those that decide what happens, and those of the execution."""
         return {**self.header.get("config", {}), **self.header.get("carried_out", {})}
 
     @property
@@ -98,18 +119,18 @@ class RunFacts:
 
     @property
     def realism(self) -> Mapping[str, Any]:
-        """What a run of rollouts has beside its figures; empty for others."""
+        """The realism results of a run of rollouts beside its figures; empty for other runs."""
         found: Mapping[str, Any] = self.metrics.get("realism") or {}
         return found
 
     @cached_property
     def references(self) -> list[Run]:
-        """The floors and ceilings that lie beside the run."""
+        """The floor and ceiling runs beside the run's folder."""
         return reference_runs(self.run)
 
     @cached_property
     def scenario_figures(self) -> dict[str, dict[str, float | None]]:
-        """The figures of each scenario, by its id."""
+        """The figures of each scenario by its id."""
         columns = self.metrics.get("by_scenario") or {"scenario_id": (), "figures": {}}
         figures: Mapping[str, list[float | None]] = columns["figures"]
         return {
@@ -119,14 +140,14 @@ class RunFacts:
 
     @cached_property
     def main_outcome(self) -> str | None:
-        """The outcome that episodes are ordered by; None where no episode has any that is known."""
+        """The outcome that episodes are ordered by; None if no episode has a known one."""
         columns = set(self._table.column_names)
         known = (name for name in MAIN_OUTCOMES if f"outcomes.{name}" in columns)
         return next((name for name in known if self._table[f"outcomes.{name}"].null_count < len(self._table)), None)
 
     @cached_property
     def episode_count(self) -> int:
-        """How many have ended."""
+        """The number of episodes that ended."""
         return len(self._table)
 
     @cached_property
@@ -135,7 +156,7 @@ class RunFacts:
 
     @cached_property
     def episodes(self) -> list[Episode]:
-        """Completed episodes, worst first, at most MOST_EPISODES; of rollouts the first of each scenario."""
+        """Completed episodes, worst first, at most MOST_EPISODES; of rollouts, the first of each scenario."""
         table = self._table.filter(pc.equal(self._table["status"], "completed"))
         if self.realism:
             table = table.filter(pc.equal(table["replicate"], 0))
@@ -148,13 +169,13 @@ class RunFacts:
 
     @cached_property
     def reasons(self) -> list[tuple[str, int]]:
-        """Why episodes failed: the first line of each error and how often, most frequent first."""
+        """The first line of each error with its count, most frequent first."""
         lines = ((error or "no reason given").strip().partition("\n")[0] for error in self._failed["error"].to_pylist())
         return Counter(lines).most_common()
 
     @cached_property
     def artifact_errors(self) -> list[tuple[str | None, str, str]]:
-        """What could not be written, and why: episode or None for the run, artifact, error."""
+        """Missing artifacts: the episode, or None for the run, the artifact and the error."""
         found = {(a.episode_id, a.name): a.error for a in self.artifacts}
         has_errors = pc.greater(pc.list_value_length(_entries(self._table["artifact_errors"])), 0)
         for row in self._table.select(["episode_id", "artifact_errors"]).filter(has_errors).to_pylist():
@@ -171,11 +192,10 @@ class RunFacts:
         table = self.run.episodes()
         if not self.realism:
             return table
-        # Rollouts are as realistic as their scenario is.
+        # All rollouts of a scenario share its realism.
         figures = [self.scenario_figures.get(id, {}) for id in table["scenario_id"].to_pylist()]
         values = pa.array([figure.get("realism") for figure in figures], pa.float64())
-        told_by_goals = {f"outcomes.{name}" for name in OF_GOALS} & set(table.column_names)
-        table = table.drop_columns(sorted(told_by_goals))
+        table = table.drop_columns(sorted({f"outcomes.{name}" for name in OF_GOALS} & set(table.column_names)))
         return table.append_column("outcomes.realism", values)
 
     @cached_property
@@ -183,7 +203,7 @@ class RunFacts:
         return self._table.filter(pc.equal(self._table["status"], "failed"))
 
     def _episodes(self, table: pa.Table, letter: str) -> list[Episode]:
-        """Rows of the table of episodes, with what their egos did."""
+        """Return rows of the table of episodes, with the infractions of their egos."""
         rows = table.to_pylist()
         egos, faults = self._egos([row["episode_id"] for row in rows])
         return [
@@ -207,7 +227,7 @@ class RunFacts:
         ]
 
     def _egos(self, ids: list[str]) -> tuple[Counter[str], dict[str, Counter[str]]]:
-        """How many egos these episodes had, and how many of them did each wrong."""
+        """Return the number of egos of these episodes, and the number of egos with each infraction."""
         faults_known = [name for name in FAULTS if not (self.realism and name in OF_GOALS)]
         columns = [f"figures.{name}" for name in faults_known if f"figures.{name}" in self.run.column_names("agents")]
         agents = self.run.agents(["episode_id", *columns])
@@ -225,12 +245,12 @@ class RunFacts:
 
 
 def worst_first(run: Run) -> list[str]:
-    """The ids of completed episodes as a report orders them: the lowest outcome first, then most infractions."""
+    """Return the ids of completed episodes in the order of reports: lowest outcome first, then most infractions."""
     return [episode.id for episode in RunFacts(run).episodes]
 
 
 def leaves(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    """Settings with dotted keys."""
+    """Return settings with dotted keys."""
     found: list[tuple[str, Any]] = []
     for name, value in values.items():
         if isinstance(value, Mapping) and value:
@@ -245,6 +265,6 @@ def _group(row: Mapping[str, Any], prefix: str) -> dict[str, Any]:
 
 
 def _entries(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A column of maps as lists of their entries, of which Arrow knows the length."""
+    """Return a column of maps as lists of entries, whose length Arrow can compute."""
     entry = pa.struct([pa.field("key", pa.string(), nullable=False), pa.field("value", pa.string())])
     return column.cast(pa.list_(entry))

@@ -1,4 +1,4 @@
-"""The figures of a run in a report: headlines, all of them on their intervals, by trial, by class and by scenario."""
+"""The figures of a run in a report: headlines, all figures with intervals, by trial, by class and by scenario."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from typing import Any
 
 from roadworthy.metrics.adaptation import COUNTS, MEAN_LENGTH, REACH_RATE
 from roadworthy.metrics.driving import AGENT_METRICS, RATIO_METRICS, TRACE_METRICS, TRIAL_METRICS
+from roadworthy.metrics.headlines import COLUMNS, GAIN, HEADLINES
 from roadworthy.report.charts import (
     MOST_CELLS,
-    SMALL_BAR_PX,
     Cell,
     Line,
     bar_axis,
     bar_scale,
     interval_bar,
     scenario_strip,
+    small_bar_px,
     trial_chart,
 )
 from roadworthy.report.closed_loop import is_of_closed_loop
@@ -23,7 +24,6 @@ from roadworthy.report.facts import RunFacts
 from roadworthy.report.markup import Html, folded, join, number_cell, row, table, tag
 from roadworthy.report.realism import REALISM, is_of_realism, likelihoods
 from roadworthy.report.words import (
-    GAIN,
     Figure,
     counted,
     interval_of,
@@ -32,26 +32,14 @@ from roadworthy.report.words import (
     number,
     plain_name,
     value_of,
+    why_of,
 )
 
 _DECLARED = (*TRIAL_METRICS, *TRACE_METRICS, *AGENT_METRICS, *RATIO_METRICS, *COUNTS, MEAN_LENGTH, REACH_RATE)
 MEANINGS = {metric.name: metric.what for metric in _DECLARED}
-HEADLINES = (
-    "realism",
-    "min_average_displacement_error",
-    "passed",
-    "score",
-    "success",
-    "closed_loop_score",
-    "at_fault_collision_rate",
-    "off_road_rate",
-    "goal_rate",
-    "red_light_rate",
-    "collision_rate",
-)
 MOST_HEADLINES = 4
-CLASS_COLUMNS = ("realism", "passed", "score", "at_fault_collision_rate", "collision_rate", "off_road_rate", "comfort")
-# Rows of the strip of scenarios, and whether much of it is good; the first says in which order they stand.
+CLASS_COLUMNS = (*COLUMNS, "comfort")
+# Rows of the strip of scenarios, and whether high values are good; the first one orders the scenarios.
 STRIP_ROWS = {
     "passed": True,
     "score": True,
@@ -66,14 +54,14 @@ STRIP_ROWS = {
 
 
 def headlines(facts: RunFacts) -> Html:
-    """The figures that most people ask for first."""
+    """Return the most important figures as tiles."""
     chosen = [facts.figures[name] for name in HEADLINES if name in facts.figures] or list(facts.figures.values())
     tiles = [
         tag(
             "div",
             tag("div", plain_name(figure["name"]), class_="tile-name"),
             tag("div", value_of(figure), class_="tile-value"),
-            tag("div", interval_of(figure), class_="tile-range"),
+            tag("div", interval_of(figure), class_="tile-range", title=why_of(figure)),
             tag("div", counted(figure), class_="tile-count"),
             class_="tile",
         )
@@ -83,22 +71,23 @@ def headlines(facts: RunFacts) -> Html:
 
 
 def all_figures(facts: RunFacts) -> Html:
-    """Every figure of the run but those of trials, realism and the closed-loop score, which have their own sections."""
+    """Return every figure, except those of trials, realism and the closed-loop score, which have their own sections."""
     others = [f for f in facts.figures.values() if not (is_of_realism(f) or is_of_closed_loop(f))]
     plain = [f for f in others if f["per"] != "scenario" and not _is_of_trials(f)]
-    if not plain:  # a run may count scenarios alone
+    if not plain:  # some runs only count scenarios
         plain, each_once = others, []
     else:
         each_once = [f for f in others if f["per"] == "scenario"]
-    parts: list[object] = [_forest(plain)]
+    parts: list[object] = [_forest(plain, facts.unit)]
     if each_once:
         note = "The same figures with every scenario counted once, however many egos or replicates it had."
-        parts.append(folded("With every scenario counted once", tag("p", note, class_="note"), _forest(each_once)))
+        table_of_them = _forest(each_once, facts.unit)
+        parts.append(folded("With every scenario counted once", tag("p", note, class_="note"), table_of_them))
     return join(parts)
 
 
 def by_trial(facts: RunFacts) -> Html | None:
-    """Curves over the trials of an episode, and the gains over the first, pair by pair."""
+    """Return curves over the trials of an episode, and the paired gains over the first trial."""
     trials: Sequence[Mapping[str, Any]] = facts.metrics.get("by_trial") or ()
     if len(trials) < 2:
         return None
@@ -117,27 +106,28 @@ def by_trial(facts: RunFacts) -> Html | None:
     others = [f for f in facts.figures.values() if _is_of_trials(f) and not is_gain(f)]
     note = (
         "The trials of an episode start from the same state, and the policy keeps its memory between them. A gain is "
-        "of the same ego in the same episode, so what differs between scenarios falls out of its interval."
+        "of the same ego in the same episode, so differences between scenarios do not widen its interval."
     )
     return join(
         (
             tag("p", note, class_="note"),
             tag("div", *charts, class_="charts"),
             tag("p", tag("b", _verdict(gains[-1]))) if gains else None,
-            _forest(gains) if gains else None,
-            folded("Figures of single trials", _forest(others)),
+            _forest(gains, facts.unit) if gains else None,
+            folded("Figures of single trials", _forest(others, facts.unit)),
         )
     )
 
 
 def by_class(facts: RunFacts) -> Html | None:
-    """The main figures of each behaviour class; a run of one class has them above."""
+    """Return the main figures of each behavior class; None for a run of one class."""
     classes: Mapping[str, Any] = facts.metrics.get("by_class") or {}
     if len(classes) < 2:
         return None
     named = {name: {f["name"]: f for f in part["figures"]} for name, part in classes.items()}
     columns = [c for c in CLASS_COLUMNS if any(c in figures for figures in named.values())]
-    scales = {c: bar_scale([figures[c] for figures in named.values() if c in figures], SMALL_BAR_PX) for c in columns}
+    width_px = small_bar_px(len(columns))
+    scales = {c: bar_scale([figures[c] for figures in named.values() if c in figures], width_px) for c in columns}
     head: list[object] = ["class", tag("th", "episodes", class_="number")]
     for column in columns:
         head += [tag("th", plain_name(column), colspan=2, data_sort_column=2 + 2 * columns.index(column) + 1)]
@@ -154,15 +144,15 @@ def by_class(facts: RunFacts) -> Html | None:
 
 
 def figure_cells(figure: Figure | None, scale: Any) -> tuple[Html, Html]:
-    """A bar and a value, for tables with several figures on a line."""
+    """Return a bar and a value, for tables with several figures per row."""
     if figure is None:
         return tag("td", ""), number_cell("–")
-    told = tag("span", value_of(figure), title=f"{interval_of(figure)}; {counted(figure)}")
-    return tag("td", interval_bar(figure, scale), class_="plot"), number_cell(told, figure["value"])
+    text = tag("span", value_of(figure), title=f"{interval_of(figure)}; {counted(figure)}")
+    return tag("td", interval_bar(figure, scale), class_="plot"), number_cell(text, figure["value"])
 
 
 def by_scenario(facts: RunFacts) -> Html | None:
-    """A strip with every scenario, worst first; each leads to its worst episode."""
+    """Return a strip with every scenario, worst first, each with a link to its worst episode."""
     columns: Mapping[str, Any] = facts.metrics.get("by_scenario") or {}
     ids: list[str] = columns.get("scenario_id") or []
     rows = {REALISM: True, **dict.fromkeys(likelihoods(facts), True)} if facts.realism else STRIP_ROWS
@@ -180,9 +170,9 @@ def by_scenario(facts: RunFacts) -> Html | None:
     cells = []
     for k, id in enumerate(ids):
         values = {name: figures[name][k] for name in shown}
-        told = ", ".join(f"{plain_name(name)} {number(value, unit)}" for name, value in values.items())
+        text = ", ".join(f"{plain_name(name)} {number(value, unit)}" for name, value in values.items())
         bad = {name: None if v is None else 1.0 - v if shown[name] else v for name, v in values.items()}
-        cells.append(Cell(f"{id}: {told}; {many(columns['episodes'][k], 'episode')}", links.get(id), bad))
+        cells.append(Cell(f"{id}: {text}; {many(columns['episodes'][k], 'episode')}", links.get(id), bad))
     cells.sort(key=lambda cell: tuple(-(v if (v := cell.badness[name]) is not None else -1.0) for name in shown))
     note = "Each column is a scenario, worst first"
     perfect = sum(score == 1.0 for score in figures[main])
@@ -202,8 +192,11 @@ def _legend() -> Html:
     return tag("span", "good ", *(tag("i", class_=f"b{k}") for k in range(6)), " bad", class_="legend")
 
 
-def _forest(figures: Sequence[Figure]) -> Html:
-    """Figures with their intervals: those of a unit share a scale; those that are alone in their unit have no bar."""
+def _forest(figures: Sequence[Figure], unit: str) -> Html:
+    """Return figures with their intervals; shares and rates per kilometer have bars, on one scale each.
+
+    unit: what intervals count, "scenario" or "episode".
+    """
     units: dict[tuple[str, bool], list[Figure]] = {}
     for figure in figures:
         units.setdefault((figure["unit"], is_gain(figure)), []).append(figure)
@@ -211,39 +204,37 @@ def _forest(figures: Sequence[Figure]) -> Html:
     level = next((f"{f['level']:.0%} interval" for f in figures if f.get("level")), "interval")
     head = [tag("th", "figure"), tag("th", ""), *(tag("th", word, class_="number") for word in ("value", level, "n"))]
     rows: list[Html] = []
-    for (unit, is_signed), part in drawn.items():
+    for (measure, is_signed), part in drawn.items():
         scale = bar_scale(part)
-        rows += [_forest_row(figure, interval_bar(figure, scale)) for figure in part]
-        axis = tag("td", bar_axis(scale, unit, signed=is_signed), class_="plot")
+        rows += [_forest_row(figure, interval_bar(figure, scale), unit) for figure in part]
+        axis = tag("td", bar_axis(scale, measure, signed=is_signed), class_="plot")
         rows.append(row("", axis, "", "", "", class_="axis-row"))
-    rows += [_forest_row(f, None) for key, part in units.items() if key not in drawn for f in part]
+    rows += [_forest_row(f, None, unit) for key, part in units.items() if key not in drawn for f in part]
     return table(head, rows, class_="forest")
 
 
-def _forest_row(figure: Figure, bar: Html | None) -> Html:
-    meaning = MEANINGS.get(figure["name"].removesuffix("_per_scenario"), "")
+def _forest_row(figure: Figure, bar: Html | None, unit: str) -> Html:
+    meaning = MEANINGS.get(figure["name"].removesuffix("_per_scenario"), "") if unit == "scenario" else ""
     meaning = "" if meaning in plain_name(figure["name"]) else meaning
     name = tag("td", tag("b", plain_name(figure["name"])), tag("div", meaning, class_="meaning") if meaning else None)
     has_interval = figure.get("low") is not None
-    interval = tag(
-        "td", interval_of(figure), class_="number" if has_interval else "number muted", title=figure.get("method")
-    )
-    of = f" of {many(figure['clusters'], 'scenario')}" if figure["per"] not in ("scenario", "infraction") else ""
+    interval = tag("td", interval_of(figure), class_="number" if has_interval else "number muted", title=why_of(figure))
+    of = f" of {many(figure['clusters'], unit)}" if figure["per"] not in (unit, "environment", "infraction") else ""
     n = tag("td", counted(figure), tag("div", of.strip(), class_="meaning") if of else None, class_="number")
     return row(name, tag("td", bar, class_="plot"), number_cell(tag("b", value_of(figure))), interval, n)
 
 
 def _verdict(gain: Figure) -> str:
-    """What the gain of the last trial says, in words."""
+    """Return a sentence about the gain of the last trial."""
     low, high = gain.get("low"), gain.get("high")
-    told = f"{plain_name(gain['name'])}: {value_of(gain)}"
+    text = f"{plain_name(gain['name'])}: {value_of(gain)}"
     if low is None or high is None:
-        return f"There are not enough data to tell whether later trials go better ({told})."
+        return f"There are not enough data to say whether later trials go better ({text})."
     if low > 0.0:
-        return f"Later trials go better ({told}, {interval_of(gain)})."
+        return f"Later trials go better ({text}, {interval_of(gain)})."
     if high < 0.0:
-        return f"Later trials go worse ({told}, {interval_of(gain)})."
-    return f"These data show no difference between the last trial and the first ({told}, {interval_of(gain)})."
+        return f"Later trials go worse ({text}, {interval_of(gain)})."
+    return f"These data show no difference between the last trial and the first ({text}, {interval_of(gain)})."
 
 
 def _is_of_trials(figure: Figure) -> bool:

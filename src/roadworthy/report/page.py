@@ -1,4 +1,4 @@
-"""The report of one run or of several: one HTML file with everything in it."""
+"""The report of one or several runs: one HTML file that needs no other file."""
 
 from __future__ import annotations
 
@@ -8,34 +8,39 @@ from typing import Any
 
 from roadworthy import __version__
 from roadworthy.errors import UsageError
+from roadworthy.metrics.headlines import GAIN, headline, main_columns
 from roadworthy.metrics.roll_up import Part, roll_up
 from roadworthy.record import Run
 from roadworthy.record.files import write_whole
 from roadworthy.report import closed_loop, figures, provenance, realism, references
-from roadworthy.report.charts import SMALL_BAR_PX, bar_axis, bar_scale
+from roadworthy.report.charts import bar_axis, bar_scale, small_bar_px
 from roadworthy.report.episodes import cards, draw, episode_table, failed_episodes
 from roadworthy.report.facts import RunFacts
 from roadworthy.report.markup import Html, folded, join, number_cell, row, table, tag, void
 from roadworthy.report.pictures import STRIP_BYTES, VIDEO_BYTES, Pictures
 from roadworthy.report.style import SCRIPT, STYLE
-from roadworthy.report.words import GAIN, duration, many, moment, plain_name
+from roadworthy.report.words import duration, many, moment, plain_name
 
 FOLDER, FILE = "report", "report.html"
 FOLDED = ("config", "origin", "commands")  # sections that are folded where there are several runs
-SUMMARY_COLUMNS = ("realism", "passed", "score", "at_fault_collision_rate", "collision_rate", "off_road_rate")
+BESIDE_GAIN = 3  # columns of the summary before the gain of the last trial
 
-Section = tuple[str, str, Html | None]  # its id within the run, its title, and what it holds
+Section = tuple[str, str, Html | None]  # id within the run, title, content
 
 
 def write_report(
     runs: Sequence[Run], path: str | Path, *, strip_bytes: int = STRIP_BYTES, video_bytes: int = VIDEO_BYTES
 ) -> Path:
-    """Write the report of some runs, whole or not at all.
+    """Write the report of some runs, atomically, and return its path.
 
-    strip_bytes, video_bytes: how much room pictures may take in the file; videos beyond it are linked.
+    Args:
+        runs: One or more runs.
+        path: The HTML file to write.
+        strip_bytes: The total size of filmstrips in the page; further ones are left out.
+        video_bytes: The total size of videos in the page; further ones are linked.
     """
     if not runs:
-        raise UsageError("a report of no run was asked for; name at least one run folder")
+        raise UsageError("a report needs at least one run; name a run folder")
     path = Path(path)
     text = report_page([RunFacts(run) for run in runs], Pictures(path, strip_bytes, video_bytes))
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -44,7 +49,7 @@ def write_report(
 
 
 def report_page(runs: Sequence[RunFacts], pictures: Pictures) -> Html:
-    """The whole page."""
+    """Return the whole page."""
     if len(runs) == 1:
         title, body = f"{runs[0].name}, {runs[0].policy}", _one_run(runs[0], pictures)
     else:
@@ -55,15 +60,19 @@ def report_page(runs: Sequence[RunFacts], pictures: Pictures) -> Html:
         tag("title", f"{title}: evaluation report"),
         tag("style", Html(STYLE)),
     )
-    foot = tag("footer", f"Written by Roadworthy {__version__} from run folders alone. ", HOW_TO_READ, class_="note")
+    how_to_read = HOW_TO_READ_DRIVING if any(facts.is_driving for facts in runs) else HOW_TO_READ
+    foot = tag("footer", f"Written by Roadworthy {__version__} from run folders alone. ", how_to_read, class_="note")
     whole = tag("html", tag("head", *head), tag("body", *body, foot, tag("script", Html(SCRIPT))), lang="en")
     return Html(f"<!doctype html>\n{whole}\n")
 
 
 HOW_TO_READ = (
-    "A dot is the estimate, the line its interval; a hollow dot has none, because there are not enough data for one "
-    "that holds what it promises. Intervals take account of scenarios: egos and replicates of one scenario are alike "
-    "and count for less than as many from different ones. n says how many of what the figure counts."
+    "A dot is the estimate, the line its interval; a hollow dot has no interval, because there are not enough data for "
+    "one that holds its level. n is how many things the figure counts."
+)
+HOW_TO_READ_DRIVING = (
+    f"{HOW_TO_READ} Intervals take account of scenarios: egos and replicates of one scenario are alike, so they count "
+    "for less than the same number from different scenarios."
 )
 
 
@@ -97,7 +106,7 @@ def _several_runs(runs: Sequence[RunFacts], pictures: Pictures) -> list[Html]:
 
 
 def _sections(facts: RunFacts, pictures: Pictures) -> list[Section]:
-    """All parts of a run's report in their order; those that have nothing to tell are None."""
+    """Return the sections of a run's report in their order; empty ones are None."""
     return [
         ("errors", "What ended the run", provenance.errors(facts)),
         ("realism", "Realism", realism.section(facts)),
@@ -109,10 +118,10 @@ def _sections(facts: RunFacts, pictures: Pictures) -> list[Section]:
         ("scenarios", "By scenario", figures.by_scenario(facts)),
         ("failed", "Episodes without a result", failed_episodes(facts)),
         ("episodes", _episodes_title(facts), _episodes(facts, pictures)),
-        ("artifacts", "What could not be made", provenance.artifact_errors(facts)),
+        ("artifacts", "Missing files", provenance.artifact_errors(facts)),
         ("config", "Settings", provenance.config(facts)),
-        ("origin", "Where it comes from", provenance.origin(facts)),
-        ("commands", "Look closer", provenance.commands(facts) if facts.episodes and facts.run.pack.exists() else None),
+        ("origin", "Provenance", provenance.origin(facts)),
+        ("commands", "Next steps", provenance.commands(facts) if facts.episodes and facts.run.pack.exists() else None),
     ]
 
 
@@ -121,13 +130,13 @@ def _episodes_title(facts: RunFacts) -> str:
 
 
 def _compared_realism(runs: Sequence[RunFacts]) -> list[Html]:
-    """Realism side by side, where several runs have it."""
+    """Return realism side by side if several runs have it."""
     compared = realism.side_by_side(runs)
     return [] if compared is None else [tag("h2", "Realism side by side"), compared]
 
 
 def _compared_closed_loop(runs: Sequence[RunFacts]) -> list[Html]:
-    """Closed-loop scores side by side, where several runs have one."""
+    """Return closed-loop scores side by side if several runs have one."""
     compared = closed_loop.side_by_side(runs)
     return [] if compared is None else [tag("h2", "Closed-loop scores side by side"), compared]
 
@@ -152,7 +161,7 @@ def _contents(facts: RunFacts, sections: Sequence[Section], heading: str, folds:
 
 
 def _opening(facts: RunFacts) -> list[Html]:
-    """What one sees first: the main figures and what to know before believing them."""
+    """Return the top of a run's report: the main figures and what to know before believing them."""
     found = provenance.warnings(facts)
     items = tag("ul", *(tag("li", line) for line in found))
     return [
@@ -169,17 +178,19 @@ def _lead(facts: RunFacts) -> Html:
     step = facts.header.get("step")
     parts = [f"policy {facts.policy}"] + ([f"step {step:,}"] if step else [])
     if facts.metrics:
-        parts.append(
-            f"{many(facts.metrics['num_episodes'], 'episode')} of {many(facts.metrics['num_scenarios'], 'scenario')}"
-        )
-        parts.append(many(facts.metrics["num_agents_evaluated"], "ego"))
+        episodes = many(facts.metrics["num_episodes"], "episode")
+        if facts.is_driving:
+            parts.append(f"{episodes} of {many(facts.metrics['num_scenarios'], 'scenario')}")
+            parts.append(many(facts.metrics["num_agents_evaluated"], "ego"))
+        else:
+            parts.append(episodes)
     parts.append(moment(facts.header.get("created")))
     parts += [] if facts.seconds is None else [f"took {duration(facts.seconds)}"]
     return tag("p", " · ".join(parts), class_="lead")
 
 
 def _title(runs: Sequence[RunFacts]) -> str:
-    """What several runs have in common."""
+    """Return a title for several runs: what they have in common."""
     policies = list(dict.fromkeys(facts.policy for facts in runs))
     evaluators = list(dict.fromkeys(facts.name for facts in runs))
     what = evaluators[0] if len(evaluators) == 1 else f"{len(evaluators)} evaluators"
@@ -188,18 +199,19 @@ def _title(runs: Sequence[RunFacts]) -> str:
 
 def _counts(runs: Sequence[RunFacts]) -> str:
     statuses = [facts.status for facts in runs]
-    told = [f"{statuses.count(s)} {s}" for s in dict.fromkeys(("completed", *statuses)) if s in statuses]
-    return f"{many(len(runs), 'run')}: {', '.join(told)}; {many(sum(f.episode_count for f in runs), 'episode')}"
+    counts = [f"{statuses.count(s)} {s}" for s in dict.fromkeys(("completed", *statuses)) if s in statuses]
+    return f"{many(len(runs), 'run')}: {', '.join(counts)}; {many(sum(f.episode_count for f in runs), 'episode')}"
 
 
 def _summary_table(runs: Sequence[RunFacts]) -> Html:
-    """A line per run, in the order in which they were given."""
-    columns = _summary_columns(runs)
-    scales = {name: bar_scale([f.figures[name] for f in runs if name in f.figures], SMALL_BAR_PX) for name in columns}
+    """Return a row per run, in the given order."""
+    columns = main_columns((name for facts in runs for name in facts.figures), BESIDE_GAIN)
+    width_px = small_bar_px(len(columns) + 1)
+    scales = {name: bar_scale([f.figures[name] for f in runs if name in f.figures], width_px) for name in columns}
     has_policies = len({facts.policy for facts in runs}) > 1
     head: list[object] = ["evaluator", *(["policy"] if has_policies else []), tag("th", "episodes", class_="number")]
     has_references = bool(columns) and any(facts.references for facts in runs)
-    headlines = {facts.anchor: _headline(facts, columns) for facts in runs}
+    headlines = {facts.anchor: headline(facts.figures, columns) for facts in runs}
     for name in columns:
         words = dict.fromkeys(headlines.values()) if name == columns[0] else [name]
         head.append(tag("th", " or ".join(map(plain_name, words)), colspan=2))
@@ -225,42 +237,21 @@ def _summary_table(runs: Sequence[RunFacts]) -> Html:
     return table(head, rows, foot if columns else None, class_="compact")
 
 
-def _summary_columns(runs: Sequence[RunFacts]) -> list[str]:
-    """The figures that say most; where episodes have several trials, what the last one gains is one of them."""
-    names = list(dict.fromkeys(name for facts in runs for name in facts.figures))
-    known = [name for name in SUMMARY_COLUMNS if name in names]
-    if "passed" in known:  # where there are exams, goals are only the ends of recordings
-        known = [name for name in known if name != "score"]
-    if "at_fault_collision_rate" in known:  # runs of earlier versions have all collisions alone
-        known = [name for name in known if name != "collision_rate"]
-    gains = [name for name in names if name.startswith(GAIN)]
-    if gains:
-        return [*known[:3], gains[-1]]
-    return known or names[: len(SUMMARY_COLUMNS)]
-
-
-def _headline(facts: RunFacts, columns: Sequence[str]) -> str:
-    """Return the figure of a run in the first column: `score` where others have exams to pass and it has none."""
-    if columns and columns[0] == "passed" and "passed" not in facts.figures and "score" in facts.figures:
-        return "score"
-    return columns[0] if columns else ""
-
-
 def _unit(runs: Sequence[RunFacts], name: str) -> str:
     return next(str(facts.figures[name]["unit"]) for facts in runs if name in facts.figures)
 
 
 def _roll_up(runs: Sequence[RunFacts]) -> Html | None:
-    """The one figure over all evaluators, where those that count are of one policy and each of its own evaluator."""
+    """Return the summary over all evaluators, if the runs that count are of one policy and of different evaluators."""
     parts = [_part(facts) for facts in runs]
     counting = [facts for facts, part in zip(runs, parts, strict=True) if part.weight > 0.0]
     if len({facts.policy for facts in counting}) > 1 or len({facts.name for facts in counting}) < len(counting):
         return None
-    told = roll_up(parts)
-    missing = ", ".join(told["missing"])
-    value = f"none, because of {missing}" if told["value"] is None else f"{told['value']:.4f}"
-    what = ", ".join(dict.fromkeys(plain_name(part["figure"]) for part in told["parts"]))
-    return tag("p", "eval_summary ", tag("b", value), f", the weighted mean of: {what}") if told["parts"] else None
+    summary = roll_up(parts)
+    missing = ", ".join(summary["missing"])
+    value = f"no value, because these have none: {missing}" if summary["value"] is None else f"{summary['value']:.4f}"
+    what = ", ".join(dict.fromkeys(plain_name(part["figure"]) for part in summary["parts"]))
+    return tag("p", "eval_summary ", tag("b", value), f", the weighted mean of: {what}") if summary["parts"] else None
 
 
 def _part(facts: RunFacts) -> Part:

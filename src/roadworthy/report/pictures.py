@@ -1,4 +1,4 @@
-"""Filmstrips and videos of episodes inside a page, as many as its size allows."""
+"""Filmstrips and videos of episodes in a page, as many as its size allows."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from roadworthy.report.facts import Episode, RunFacts
 from roadworthy.report.markup import Html, data_uri, join, tag, void
 
 FILMSTRIP = "filmstrip"  # the artifact's name
-VIDEO = "video_"  # how the names of videos begin; the rest is the view
-STRIP_BYTES = 1_800_000  # of all strips of a page, as they stand in it
+VIDEO = "video_"  # prefix of the artifact names of videos; the rest is the view
+STRIP_BYTES = 1_800_000  # of all strips of a page, encoded
 VIDEO_BYTES = 8_000_000
 
 
 @dataclass
 class Pictures:
-    """What a page may still hold; worst episodes are asked for first, and get theirs."""
+    """The remaining space for pictures in a page; the worst episodes are served first."""
 
-    page: Path  # the file that links start from
+    page: Path  # links are relative to this file
     strip_bytes: int
     video_bytes: int
 
     def shared(self, parts: int) -> Pictures:
-        """The even share of one of several runs."""
+        """Return an equal share of the space for each of several runs."""
         return Pictures(self.page, self.strip_bytes // parts, self.video_bytes // parts)
 
     def of(self, facts: RunFacts, episode: Episode) -> Html | None:
-        """The videos and the strip of an episode; None where it has neither, or there is no room."""
-        # A record may name any path: only what lies in the run folder gets into the page.
+        """Return the strip and the videos of an episode; None if it has neither, or there is no space."""
+        # A record may name any path: only files in the run folder are put into the page.
         found = {name: file_inside(facts.run.folder, path) for name, path in sorted(episode.artifacts.items())}
         files = {name: path for name, path in found.items() if path is not None and path.is_file()}
         videos = [
@@ -49,11 +49,13 @@ class Pictures:
         self.strip_bytes -= len(uri)
         return void("img", src=uri, alt=f"moments of episode {episode.id}", class_="filmstrip")
 
-    def _video(self, path: Path, told: str) -> Html:
-        """A video in the page, or a link to it where it is too large."""
+    def _video(self, path: Path, title: str) -> Html:
+        """Return a video in the page, or a link to it if it is too large."""
         size = path.stat().st_size * 4 // 3
         link = quote(Path(os.path.relpath(path, self.page.absolute().parent)).as_posix())
         if size > self.video_bytes:
-            return tag("a", f"▶ video, {told} ({path.stat().st_size / 1e6:.1f} MB)", href=link, class_="video-link")
+            return tag("a", f"▶ video, {title} ({path.stat().st_size / 1e6:.1f} MB)", href=link, class_="video-link")
         self.video_bytes -= size
-        return tag("video", src=data_uri("video/mp4", path.read_bytes()), controls=True, preload="metadata", title=told)
+        return tag(
+            "video", src=data_uri("video/mp4", path.read_bytes()), controls=True, preload="metadata", title=title
+        )

@@ -1,11 +1,11 @@
-"""Where a run comes from and what to doubt in it: warnings, errors, settings and their sources, policy, machine."""
+"""Provenance of a run in a report: warnings, errors, settings and their sources, policy, code and machine."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from roadworthy.record.references import FLOOR, best
+from roadworthy.record.references import FLOOR, FOLDER, best
 from roadworthy.report.facts import RunFacts, leaves
 from roadworthy.report.markup import Html, folded, join, number_cell, row, table, tag
 from roadworthy.report.words import NONE, duration, many, moment, plain_name, setting, value_of
@@ -16,14 +16,14 @@ MOST_ARTIFACT_ERRORS = 100
 
 
 def warnings(facts: RunFacts) -> list[str]:
-    """What a reader should know before believing the figures, in sentences."""
+    """Return sentences that a reader should know before believing the figures."""
     found, metrics, owed = [], facts.metrics, int(facts.header["owed"])
     if facts.status != "completed" and not owed:
-        found.append(f"The run is {facts.status}: it ended before it was known which episodes it owes.")
+        found.append(f"The run is {facts.status}: it ended before its episodes were planned.")
     elif facts.status != "completed":
         found.append(
             f"The run is {facts.status}: {facts.episode_count:,} of {many(owed, 'episode')} have ended. It has no "
-            "figures, because a mean over whatever finished is no estimate of anything."
+            "figures, because a mean over the episodes that happened to finish is not an estimate."
         )
     if facts.failed_count:
         found.append(f"{many(facts.failed_count, 'episode')} failed and are in no figure; the reasons are below.")
@@ -31,39 +31,52 @@ def warnings(facts: RunFacts) -> list[str]:
     if gaps:
         names = ", ".join(gap["scenario_id"] for gap in gaps[:MOST_GAPS])
         more = f" and {len(gaps) - MOST_GAPS} more" if len(gaps) > MOST_GAPS else ""
-        found.append(f"{many(len(gaps), 'scenario')} have fewer completed episodes than were owed: {names}{more}.")
+        found.append(f"{many(len(gaps), facts.unit)} have fewer completed episodes than planned: {names}{more}.")
     unscored = facts.realism.get("unscored") or []
     if unscored:
         found.append(f"{many(len(unscored), 'scenario')} could not be scored; the reasons are below.")
     spawns = metrics.get("num_failed_spawns")
     if spawns:
-        found.append(f"{many(spawns, 'agent')} found no place to start at; they are in no figure.")
+        found.append(f"{many(spawns, 'agent')} could not be placed at the start; they are in no figure.")
     free = metrics.get("num_free_successes")
     if free:
         found.append(
-            f"{many(free, 'ego')} started at the goal, where any policy succeeds; they are left out of score, "
-            "completion, goal and time-out rates."
+            f"{many(free, 'ego')} started at the goal, where every policy succeeds; they are left out of the score and "
+            "of completion, goal and time-out rates."
         )
     bare = [figure for figure in facts.figures.values() if figure["value"] is not None and figure["low"] is None]
     if bare:
+        reasons = "; ".join(dict.fromkeys(reason for f in bare if (reason := (f.get("note") or "").partition(": ")[2])))
         found.append(
-            f"{len(bare)} of {len(facts.figures)} figures stand without an interval: there are not enough data for "
-            "an honest one."
+            f"{len(bare)} of {len(facts.figures)} figures have no interval, because there are not enough data"
+            f"{f' ({reasons})' if reasons else ''}."
         )
     found += _of_floors(facts)
+    if facts.metrics and not facts.references and _expects_references(facts):
+        found.append(
+            "There are no reference runs (floor and ceiling) beside this run: it was evaluated without them, or copied "
+            f"without the folder {FOLDER}/{facts.name}. They show whether these episodes tell good policies from bad."
+        )
     sessions = facts.header.get("sessions", ())
     commits = {(session["revision"]["commit"], session["revision"]["is_dirty"]) for session in sessions}
     if len(commits) > 1:
-        found.append(f"The run was made in {len(sessions)} sittings, with different code.")
+        found.append(f"The run was made in {len(sessions)} sessions, with different code.")
     if any(is_dirty for _, is_dirty in commits):
-        found.append("The code had changes that are in no commit.")
+        found.append("The code had uncommitted changes.")
     if facts.artifact_errors:
-        found.append(f"{many(len(facts.artifact_errors), 'picture or other file')} could not be made; results stand.")
+        count = many(len(facts.artifact_errors), "picture or other file")
+        found.append(f"{count} could not be made; this does not affect the results.")
     return found
 
 
+def _expects_references(facts: RunFacts) -> bool:
+    """Return whether the evaluator of a run has floors and ceilings that its settings do not switch off."""
+    is_reference = facts.header.get("role") is not None
+    return facts.is_driving and not is_reference and facts.settings.get("references", []) not in ([], ())
+
+
 def _of_floors(facts: RunFacts) -> list[str]:
-    """Say so where a policy that must fail does as well as the policy of the run, as far as the data show."""
+    """Return a warning if a policy that must fail does as well as the policy of the run, as far as the data show."""
     summary = facts.settings.get("summary") or {}
     name = str(summary.get("figure", "score"))
     others = [r for r in facts.references if r.header["policy_spec"] != facts.header.get("policy_spec")]
@@ -75,12 +88,12 @@ def _of_floors(facts: RunFacts) -> list[str]:
         return []
     return [
         f"The floor {floor.header['policy_spec']!r} reaches {value_of(figure)} in {plain_name(name)}: these episodes "
-        "do not show that the policy does better."
+        "do not show that the policy is better."
     ]
 
 
 def errors(facts: RunFacts) -> Html | None:
-    """What ended a run, with its traceback."""
+    """Return the errors that ended a run, with tracebacks."""
     parts = []
     for error in facts.errors:
         first, _, rest = str(error["error"]).strip().partition("\n")
@@ -91,35 +104,36 @@ def errors(facts: RunFacts) -> Html | None:
 
 
 def artifact_errors(facts: RunFacts) -> Html | None:
-    """Videos, pictures and sinks that went wrong. None of them changes a result."""
+    """Return the videos, pictures and publications that failed."""
     found = facts.artifact_errors
     if not found:
         return None
     rows = [row(id or "the run", name.replace("_", " "), error) for id, name, error in found[:MOST_ARTIFACT_ERRORS]]
     shown = f" {MOST_ARTIFACT_ERRORS} of {len(found):,} are listed." if len(found) > MOST_ARTIFACT_ERRORS else ""
-    note = f"These could not be made or handed over. The results do not depend on them.{shown}"
-    return join((tag("p", note, class_="note"), table(["episode", "what", "why"], rows)))
+    note = f"These files could not be made or published. The results do not depend on them.{shown}"
+    return join((tag("p", note, class_="note"), table(["episode", "file", "reason"], rows)))
 
 
 def config(facts: RunFacts) -> Html:
-    """Every setting with where it came from; those that somebody set come first, defaults are folded."""
+    """Return every setting with its source: first those that were set, then the defaults, folded."""
     origins: Mapping[str, str] = facts.header.get("origins") or {}
     given: list[Html] = []
     defaults: list[Html] = []
     for key, value in leaves(facts.settings):
         source = _source(origins, key)
-        line = row(tag("td", key, class_="key"), tag("td", setting(value), class_="key"), source or DEFAULT)
+        cells = [tag("td", text, class_="key") for text in (key, setting(value))]
+        line = row(*cells, source or DEFAULT) if origins else row(*cells)
         (given if source else defaults).append(line)
-    head = ["setting", "value", "where it came from"]
-    if not origins:  # of a run that failed before its settings were resolved
-        return table(head, [*given, *defaults])
+    head = ["setting", "value", "source"]
+    if not origins:  # sources were not recorded
+        return table(head[:2], defaults)
     return join(
         (table(head, given), folded(f"{many(len(defaults), 'setting')} left at the default", table(head, defaults)))
     )
 
 
 def origin(facts: RunFacts) -> Html:
-    """Policy, code, machine, times and hashes."""
+    """Return policy, code, machine, times and hashes."""
     header, metrics = facts.header, facts.metrics
     checkpoint = header.get("checkpoint") or {}
     sessions = header.get("sessions") or [{}]
@@ -132,11 +146,11 @@ def origin(facts: RunFacts) -> Html:
         ("trained for", _training(header)),
         ("co-players", ", ".join(_coplayer(one) for one in header.get("coplayers", ())) or None),
         ("scenarios", facts.settings.get("scenarios")),
-        ("episodes", f"{facts.episode_count:,} ended of {header['owed']:,} owed"),
-        ("egos", f"{metrics['num_agents_evaluated']:,}" if metrics else None),
-        ("began", moment(header.get("created"))),
+        ("episodes", f"{facts.episode_count:,} ended of {header['owed']:,} planned"),
+        ("egos", f"{metrics['num_agents_evaluated']:,}" if metrics and facts.is_driving else None),
+        ("started", moment(header.get("created"))),
         ("ended", moment(header.get("ended"))),
-        ("time at work", None if facts.seconds is None else duration(facts.seconds)),
+        ("run time", None if facts.seconds is None else duration(facts.seconds)),
         ("code", _revision(last)),
         ("versions", ", ".join(f"{name} {version}" for name, version in versions.items() if version) or None),
         ("machine", _machine(last)),
@@ -144,7 +158,7 @@ def origin(facts: RunFacts) -> Html:
         ("hash of the config", header.get("config_hash")),
         ("hash of the ledger", header.get("ledger_hash")),
     ]
-    rows = [row(tag("th", name), tag("td", told, class_="key")) for name, told in lines if told is not None]
+    rows = [row(tag("th", name), tag("td", value, class_="key")) for name, value in lines if value is not None]
     parts: list[object] = [table((), rows, class_="origin")]
     if len(sessions) > 1:
         parts.append(_sessions(sessions))
@@ -152,14 +166,17 @@ def origin(facts: RunFacts) -> Html:
 
 
 def commands(facts: RunFacts) -> Html:
-    """How to look closer, in commands."""
+    """Return commands for a closer look."""
     run = f"{facts.run.folder.parent.name}/{facts.run.folder.name}"
     worst = facts.episodes[0].id if facts.episodes else "EPISODE"
     lines = (
         (f"roadworthy replay {run} {worst} --verify", "run an episode again and compare its motion bit by bit"),
-        (f"roadworthy rescore {run}", "judge all motion anew and compare every figure"),
-        (f"roadworthy audit {run} --episodes 50", "run a sample in other batches and orders and count what flips"),
-        (f"roadworthy render {run} --failed --view bev,ego,obs", "make videos of the episodes that went wrong"),
+        (f"roadworthy rescore {run}", "compute every figure again from the traces and compare"),
+        (
+            f"roadworthy audit {run} --episodes 50",
+            "run a sample in other batches and orders and count changed outcomes",
+        ),
+        (f"roadworthy render {run} --failed --view ego,bev,obs", "make videos of the episodes that went wrong"),
     )
     return table((), [row(tag("td", command, class_="key"), what) for command, what in lines], class_="origin")
 
@@ -176,12 +193,12 @@ def _sessions(sessions: list[Mapping[str, Any]]) -> Html:
         )
         for session in sessions
     ]
-    head = ["began", "ended", "how", "machine", tag("th", "cores", class_="number"), "code"]
-    return folded(f"Made in {len(sessions)} sittings", table(head, rows))
+    head = ["started", "ended", "status", "machine", tag("th", "cores", class_="number"), "code"]
+    return folded(f"{len(sessions)} sessions", table(head, rows))
 
 
 def _source(origins: Mapping[str, str], key: str) -> str | None:
-    """Where a setting came from: its own entry, or that of a table around it."""
+    """Return the source of a setting: its own, or that of a table that contains it."""
     while key:
         if key in origins:
             return origins[key]

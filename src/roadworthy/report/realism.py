@@ -1,4 +1,4 @@
-"""Realism in a report: likelihoods as bars, of one run or of several side by side, and what they are made of."""
+"""Realism in a report: likelihoods as bars, for one run or several side by side, and the histograms behind them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ UNITS = {
     "time_to_collision": "s",
     "distance_to_road_edge": "m, off road above 0",
 }
-BUCKETS = ("kinematic_metrics", "interactive_metrics", "map_based_metrics")  # the leaderboard's groups
+BUCKETS = ("kinematic_metrics", "interactive_metrics", "map_based_metrics")  # the groups of the leaderboard
 OTHERS = (
     "average_displacement_error",
     "min_average_displacement_error",
@@ -32,29 +32,29 @@ MOST_NAMED = 3  # features that made a scenario unlikely
 COMPARED_PX = 230.0  # the width of bars where several runs have their columns beside them
 
 NOTE = (
-    "How likely what was recorded is, if the rollouts are samples of what might have happened: 1 would be certain. "
-    "Realism is the weighted sum; figures are plain means over scenarios, as in the Sim Agents challenge of {}. Not "
-    "comparable with its leaderboard: goals, which policies see here, are where the recordings end."
+    "The likelihood of the recording under the distribution of the rollouts: 1 means certain. Realism is the weighted "
+    "sum; figures are plain means over scenarios, as in the Sim Agents challenge of {}. They are not comparable with "
+    "its leaderboard, because policies see goals here, which are where the recordings end."
 )
 HISTOGRAM_NOTE = (
-    "How often a quantity was in each bin, at the steps of the evaluated agents that count: {} the rollouts, the line "
-    "the recordings. What lies outside is in the first or the last bin."
+    "The share of values in each bin, over the valid steps of the evaluated agents: {} the rollouts, the line the "
+    "recordings. Values outside of the range are in the first or the last bin."
 )
 
 
 def likelihoods(facts: RunFacts) -> list[str]:
-    """The names of the likelihoods that realism is made of, those that weigh most first."""
+    """Return the names of the likelihoods in realism, highest weight first."""
     parts = sorted(facts.realism.get("parts", ()), key=lambda part: -part["weight"])
     return [f"{part['name']}_{LIKELIHOOD}" for part in parts]
 
 
 def is_of_realism(figure: Figure) -> bool:
-    """Whether a figure is told in the section about realism."""
+    """Return whether a figure is shown in the section about realism."""
     return figure["name"] in (REALISM, *OTHERS) or figure["unit"] == LIKELIHOOD
 
 
 def section(facts: RunFacts) -> Html | None:
-    """The realism of one run."""
+    """Return the realism of one run; None where it has none."""
     if not facts.realism:
         return None
     parts: Sequence[Mapping[str, Any]] = facts.realism["parts"]
@@ -76,13 +76,13 @@ def section(facts: RunFacts) -> Html | None:
 
 
 def side_by_side(runs: Sequence[RunFacts]) -> Html | None:
-    """The realism of several runs, feature by feature; None where fewer than two have any."""
+    """Return the realism of several runs, feature by feature; None if fewer than two have any."""
     runs = [facts for facts in runs if facts.realism]
     return _likelihoods(runs) if len(runs) > 1 else None
 
 
 def losses(facts: RunFacts, scenario_id: str) -> str | None:
-    """Which likelihoods of a scenario cost it most against the run's mean, in words."""
+    """Return the likelihoods of a scenario that lower its realism most, compared with the run's mean."""
     own = facts.scenario_figures.get(scenario_id, {})
     lost = []
     for part in facts.realism.get("parts", ()):
@@ -95,7 +95,7 @@ def losses(facts: RunFacts, scenario_id: str) -> str | None:
 
 
 def _likelihoods(runs: Sequence[RunFacts]) -> Html:
-    """A line for each feature with a bar for each run, and the other figures below."""
+    """Return a table with a row per feature and a bar per run, and the other figures below."""
     scale = bar_scale([{"unit": LIKELIHOOD, "value": 1.0}], BAR_PX[0] if len(runs) == 1 else COMPARED_PX)
     labels = _labels(runs)
     head: list[object] = ["", tag("th", "weight", class_="number"), tag("th", "")]
@@ -136,7 +136,7 @@ def _line(
 
 
 def _labels(runs: Sequence[RunFacts]) -> list[str]:
-    """What tells runs apart: their policies, where these differ, or else their evaluators, or their places."""
+    """Return labels that tell runs apart: policies if they differ, else evaluators, else numbers."""
     for names in ([facts.policy for facts in runs], [facts.name.replace("_", " ") for facts in runs]):
         if len(set(names)) == len(runs):
             return names
@@ -144,13 +144,13 @@ def _labels(runs: Sequence[RunFacts]) -> list[str]:
 
 
 def _rates(part: Mapping[str, Any]) -> str:
-    """How often an event happens in the recordings and in the rollouts."""
-    told = []
+    """Return how often an event happens in the recordings and in the rollouts."""
+    shares = []
     for what in ("log", "simulated"):
         without, with_it = part[what]
         share = with_it / (without + with_it) if without + with_it else None
-        told.append(NONE if share is None else number(share, "share"))
-    return f"of evaluated agents: recorded {told[0]}, in rollouts {told[1]}"
+        shares.append(NONE if share is None else number(share, "share"))
+    return f"of evaluated agents: recorded {shares[0]}, in rollouts {shares[1]}"
 
 
 def _unscored(facts: RunFacts) -> Html | None:
@@ -158,4 +158,6 @@ def _unscored(facts: RunFacts) -> Html | None:
     if not found:
         return None
     rows = [row(entry["scenario_id"], entry["reason"]) for entry in found]
-    return folded(f"{many(len(found), 'scenario')} could not be scored", table(["scenario", "why"], rows), is_open=True)
+    return folded(
+        f"{many(len(found), 'scenario')} could not be scored", table(["scenario", "reason"], rows), is_open=True
+    )

@@ -1,36 +1,38 @@
-"""The floor and the ceiling of a run in a report: what policies that must fail and must pass reach on its episodes."""
+"""The floor and the ceiling of a run in a report: policies that must fail and policies that must pass its episodes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from roadworthy.metrics.headlines import HEADLINES
 from roadworthy.record import Run
 from roadworthy.record.references import CEILING, FLOOR, best
-from roadworthy.report.charts import SMALL_BAR_PX, bar_axis, bar_scale
+from roadworthy.report.charts import bar_axis, bar_scale, small_bar_px
 from roadworthy.report.facts import RunFacts
 from roadworthy.report.figures import figure_cells
 from roadworthy.report.markup import Html, join, number_cell, row, table, tag
 from roadworthy.report.words import Figure, plain_name, value_of
 
-COLUMNS = ("passed", "closed_loop_score", "score", "at_fault_collision_rate", "collision_rate", "off_road_rate")
 MOST_COLUMNS = 3
+_OWN_SECTION = ("realism", "min_average_displacement_error")  # figures of runs that are compared elsewhere
 NOTE = (
     "The same episodes with policies that must fail (floor) and policies that must pass (ceiling). A benchmark that a "
-    "floor passes, or that the ceiling fails, says little about the policy between them."
+    "floor passes, or that a ceiling fails, says little about the policy between them."
 )
 
 
 def section(facts: RunFacts) -> Html | None:
-    """Return a line per policy: floors, the policy of the run, ceilings."""
+    """Return a row per policy: floors, the policy of the run, ceilings."""
     if not facts.references or not facts.figures:
         return None
     named = [(run.header["role"], str(run.header["policy_spec"]), _figures(run)) for run in facts.references]
     lines = [line for line in named if line[0] == FLOOR]
     lines += [("", facts.policy, facts.figures)]
     lines += [line for line in named if line[0] == CEILING]
-    columns = [name for name in COLUMNS if name in facts.figures][:MOST_COLUMNS]
-    scales = {name: bar_scale([f[name] for _, _, f in lines if name in f], SMALL_BAR_PX) for name in columns}
+    columns = [name for name in HEADLINES if name in facts.figures and name not in _OWN_SECTION][:MOST_COLUMNS]
+    width_px = small_bar_px(len(columns))
+    scales = {name: bar_scale([f[name] for _, _, f in lines if name in f], width_px) for name in columns}
     head: list[object] = ["", "policy", *(tag("th", plain_name(name), colspan=2) for name in columns)]
     rows = []
     for role, policy, figures in lines:
@@ -40,7 +42,7 @@ def section(facts: RunFacts) -> Html | None:
         rows.append(row(*cells))
     axes = [bar_axis(scales[name], str(facts.figures[name]["unit"])) for name in columns]
     foot = row("", "", *(tag("td", axis, colspan=2, class_="plot") for axis in axes))
-    return join((tag("p", NOTE, class_="note"), tag("div", table(head, rows, foot, class_="compact"), class_="scroll")))
+    return join((tag("p", NOTE, class_="note"), table(head, rows, foot, class_="compact")))
 
 
 def cells(facts: RunFacts, figure: str) -> list[Html]:

@@ -1,4 +1,4 @@
-"""The look of reports: light, dark and on paper; and the few lines of script that sort tables."""
+"""The style of reports in light mode, dark mode and print, and the script that sorts tables."""
 
 _LIGHT = """--page: #ffffff; --panel: #f4f6f5; --line: #d9dddb; --ink: #1b2226; --soft: #5f6a71; --accent: #1f5f8b;
   --fine: #d3e3dd; --good: #2f7d65; --middling: #93690a; --bad: #c13f2a; --second: #7a5ea8;"""
@@ -60,7 +60,9 @@ td.muted { white-space: normal; max-width: 15rem; }
 .forest .axis-row, .forest tr:has(+ .axis-row) { border-bottom: 0; }
 .compact td { vertical-align: middle; }
 .compact td:first-child { white-space: nowrap; }
-.compact td + .number { padding-right: 1.6rem; }
+.compact td:first-child:has(a) { white-space: normal; overflow-wrap: anywhere; min-width: 7rem; }
+.compact td + .number { padding-right: 1.1rem; }
+:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
 .likelihoods td:first-child { min-width: 11rem; }
 .likelihoods th.number { white-space: normal; max-width: 8rem; }
 .origin th { width: 15rem; font-size: 0.9rem; }
@@ -119,8 +121,18 @@ video { max-width: min(100%, 40rem); border-radius: 4px; }
     + f"""
 @media (max-width: 44rem) {{
   body {{ padding: 1.2rem 0.9rem; }}
-  .forest .plot {{ display: none; }}
-  .forest td:first-child {{ min-width: 9rem; }}
+  table {{ font-size: 0.84rem; }}
+  th, td {{ padding-right: 0.4rem; }}
+  .plot {{ padding: 0; }}
+  .plot svg, .axis-row, .compact tfoot {{ display: none; }}
+  .forest td:first-child, .likelihoods td:first-child {{ min-width: 7rem; }}
+  .forest .number {{ white-space: normal; }}
+  .compact td + .number {{ padding-right: 0.4rem; }}
+  .compact td:first-child:has(a) {{ min-width: 3.5rem; }}
+  .compact td {{ overflow-wrap: break-word; }}
+  .compact thead th {{ text-align: right; }}
+  .compact thead th:first-child {{ text-align: left; }}
+  .origin th {{ width: 6.5rem; }}
 }}
 @media print {{
   :root {{ color-scheme: light; {_LIGHT} }}
@@ -134,19 +146,26 @@ video { max-width: min(100%, 40rem); border-radius: 4px; }
 """
 )
 
-# Everything can be read without it.
+# Pages work without it.
 SCRIPT = """
 for (const table of document.querySelectorAll("table.sortable")) {
   const heads = [...table.tHead.rows[0].cells], body = table.tBodies[0];
   const key = cell => cell.dataset.sort === undefined ? cell.textContent : Number(cell.dataset.sort);
-  heads.forEach((head, k) => head.addEventListener("click", () => {
+  const sort = (head, k) => {
     const order = head.getAttribute("aria-sort") === "ascending" ? -1 : 1;
     heads.forEach(other => other.removeAttribute("aria-sort"));
     head.setAttribute("aria-sort", order === 1 ? "ascending" : "descending");
     const rows = [...body.rows].map(row => [key(row.cells[k]), row]);
     rows.sort(([a], [b]) => order * (a < b ? -1 : a > b ? 1 : 0));
     body.append(...rows.map(([, row]) => row));
-  }));
+  };
+  heads.forEach((head, k) => {
+    head.tabIndex = 0;
+    head.addEventListener("click", () => sort(head, k));
+    head.addEventListener("keydown", event => {
+      if (event.key === "Enter" || event.key === " ") { event.preventDefault(); sort(head, k); }
+    });
+  });
 }
 addEventListener("beforeprint", () => document.querySelectorAll("details").forEach(part => part.open = true));
 """

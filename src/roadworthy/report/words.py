@@ -1,4 +1,4 @@
-"""How a report writes things: figures with their units and intervals, counts, times, and names in plain words."""
+"""The text of reports: figures with units and intervals, counts, times, and names in plain words."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from roadworthy.metrics.headlines import GAIN
+
 Figure = Mapping[str, Any]  # as metrics.json has it
 
 NONE = "–"
+UNIT_SUFFIXES = ("_s", "_m", "_mps", "_rad")  # of names; values show their unit
 PLURALS = {"infraction": "infractions", "kilometre": "km"}
 PLAIN = {
     "length": "steps driven",
@@ -16,7 +19,8 @@ PLAIN = {
     "collision_rate": "all collisions",
     "at_fault_collisions_per_km": "at-fault collisions per km",
     "return": "return (sum of rewards)",
-    "distance_m": "distance driven",
+    "distance_m": "distance",
+    "lane_centred": "lane centered",
     "distance_per_infraction_m": "distance per infraction",
     "trial_goal_reach_rate": "goals reached, all trials",
     "trial_mean_length": "steps driven per trial",
@@ -31,12 +35,11 @@ PLAIN = {
     "simulated_offroad_rate": "off road in rollouts",
     "simulated_traffic_light_violation_rate": "red light in rollouts",
 }
-LIKELIHOOD = "likelihood"  # the unit of likelihoods, and how their names end
-GAIN = "ada_delta_trial_"  # how the names of gains over the first trial begin
+LIKELIHOOD = "likelihood"  # the unit of likelihoods, and the suffix of their names
 
 
 def plain_name(name: str) -> str:
-    """A figure's name in words. Trials are counted from 1 for people, from 0 in files."""
+    """Return a figure's name in words. Trials are counted from 1 here, from 0 in files."""
     name = name.removesuffix("_per_scenario").removesuffix(f"_{LIKELIHOOD}")
     if name in PLAIN:
         return PLAIN[name]
@@ -48,11 +51,13 @@ def plain_name(name: str) -> str:
         number = name.removeprefix("trial_").removesuffix("_score")
         if number.isdigit():
             return f"score in trial {int(number) + 1}"
+    for suffix in UNIT_SUFFIXES:
+        name = name.removesuffix(suffix)
     return name.replace("_per_km", " per km").replace("_", " ").strip()
 
 
 def number(value: float | None, unit: str = "1", *, signed: bool = False) -> str:
-    """A value with its unit and as many digits as it deserves; shares are per cent, gains of shares are points."""
+    """Return a value with its unit; shares are in percent, gains of shares in percentage points."""
     if value is None:
         return NONE
     sign = "+" if signed else ""
@@ -64,53 +69,58 @@ def number(value: float | None, unit: str = "1", *, signed: bool = False) -> str
 
 
 def digits(value: float, sign: str = "") -> str:
-    """A number alone, with about three digits."""
+    """Return a number with about three digits."""
     size = abs(value)
     places = 0 if size >= 1000.0 or (size >= 100.0 and value == round(value)) else 1 if size >= 100.0 else 2
     return f"{value:{sign},.{places}f}" if size >= 0.01 or value == 0.0 else f"{value:{sign}.2g}"
 
 
 def is_gain(figure: Figure) -> bool:
-    """Whether a figure is a difference, which may be below zero."""
+    """Return whether a figure is a difference, which may be negative."""
     return str(figure["name"]).startswith(GAIN)
 
 
 def value_of(figure: Figure | None) -> str:
-    """The value of a figure with its unit."""
+    """Return the value of a figure with its unit."""
     return NONE if figure is None else number(figure["value"], figure["unit"], signed=is_gain(figure))
 
 
 def interval_of(figure: Figure | None) -> str:
-    """The interval of a figure, or why there is none."""
+    """Return the interval of a figure, or in brief why there is none; `why_of` has the details."""
     if figure is None:
         return NONE
     low, high = figure.get("low"), figure.get("high")
     if low is None or high is None:
-        return str(figure.get("note") or NONE)
+        return (figure.get("note") or NONE).partition(":")[0]
     unit, signed = figure["unit"], is_gain(figure)
     low_text = number(low, unit, signed=signed).removesuffix("%").removesuffix(" pts").removesuffix(f" {unit}")
     return f"{low_text} to {number(high, unit, signed=signed)}"
 
 
+def why_of(figure: Figure | None) -> str | None:
+    """Return the method of a figure's interval, or the reason why it has none."""
+    return None if figure is None else figure.get("method") or figure.get("note")
+
+
 def count(n: float) -> str:
-    """How many, whole or with fractions."""
+    """Return a number of things, without decimals where it is whole."""
     return f"{n:,.0f}" if n == round(n) else f"{n:,.1f}" if n >= 10.0 else f"{n:,.2f}"
 
 
 def many(n: float, one: str) -> str:
-    """A number of things."""
+    """Return a number with its noun, in the plural where needed."""
     words = one if n == 1 else PLURALS.get(one, f"{one}s")
     return f"{count(n)} {words}"
 
 
 def counted(figure: Figure) -> str:
-    """What a figure counts, and how many of them there were."""
+    """Return how many things a figure counts."""
     per = str(figure["per"])
     return many(float(figure["n"]), "ego" if per == "agent" else per)
 
 
 def duration(seconds: float) -> str:
-    """A time span for people."""
+    """Return a time span in words."""
     if seconds < 60.0:
         return f"{seconds:.1f} s"
     if seconds < 3600.0:
@@ -119,7 +129,7 @@ def duration(seconds: float) -> str:
 
 
 def moment(text: str | None) -> str:
-    """A moment of a record, to the second."""
+    """Return a time of a record, to the second."""
     if not text:
         return NONE
     try:
@@ -129,7 +139,7 @@ def moment(text: str | None) -> str:
 
 
 def setting(value: Any) -> str:
-    """A value of the config, as a file would have it."""
+    """Return a value of the config as in a config file."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list):

@@ -1,1 +1,1 @@
-"""Which factors decide an outcome: surfaces with bands, importance, checks and what to run next, from records."""
+"""Sensitivity analysis: which factors decide an outcome, with bands, checks, and suggestions for further episodes."""

@@ -1,4 +1,4 @@
-"""How far the neural posterior and the surface are apart: two estimates of the same distributions."""
+"""The distance between the neural posterior and the surface, which estimate the same distributions."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from roadworthy.sensitivity.factors import Categorical
 from roadworthy.sensitivity.posterior import NeuralPosterior
 from roadworthy.sensitivity.surface import Surface
 
-# Mean error of a neural posterior's marginals where the truth is known and sampling was even: see docs/sensitivity.md.
+# Mean error of a neural posterior's marginals with a known truth and even sampling: see docs/sensitivity.md.
 USUAL_ERROR = 0.04
 
 
 @dataclass(frozen=True)
 class Distance:
-    """The total variation between the two for one factor: 0 where they are equal, 1 where nothing is in common."""
+    """The total variation distance for one factor: 0 if the two are equal, 1 if they are disjoint."""
 
     factor: str
     given_success: float
@@ -29,7 +29,7 @@ class Distance:
 
 
 def distances(surface: Surface, neural: NeuralPosterior) -> tuple[Distance, ...]:
-    """In the order of the factors; none of a continuous outcome, of which the surface has no such distributions."""
+    """Return the distances in the order of the factors; none for a continuous outcome."""
     if not surface.is_binary:
         return ()
     return tuple(
@@ -47,7 +47,7 @@ def _apart(surface: Surface, neural: NeuralPosterior, number: int, is_success: b
 
 
 def _in_bins(curve: NDArray[np.float64], bins: int) -> NDArray[np.float64]:
-    """The mean of a curve over 0 to 1 in each bin; straight between its points."""
+    """Return the mean of a piecewise linear curve over 0 to 1 in each bin."""
     places = np.linspace(0.0, 1.0, len(curve))
     edges = np.linspace(0.0, 1.0, bins + 1)
     every = np.union1d(places, edges)

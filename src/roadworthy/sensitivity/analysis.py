@@ -1,4 +1,4 @@
-"""The whole analysis of one outcome: surface, importance, checks, warnings and suggestions, as one result."""
+"""The complete analysis of one outcome: surface, importance, checks, warnings and suggestions."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ from roadworthy.sensitivity.surface import Surface, SurfaceConfig, fit
 
 SCHEMA_VERSION = 1
 
-Report = Callable[[int, int], None]  # how many fits are done, of how many
+Report = Callable[[int, int], None]  # called with the number of fits done, and of all
 
 
 @dataclass(frozen=True)
 class AnalysisConfig:
-    """What is worked out beside the surface."""
+    """Settings of an analysis."""
 
     surface: SurfaceConfig = field(default_factory=SurfaceConfig)
-    """How the surface is fitted."""
+    """The settings of the surface."""
     shuffles: int = 99
-    """How often each factor is shuffled to see what chance alone would give."""
+    """The number of shuffles of each factor, which show the effect of chance alone."""
     twins: int = 20
-    """Experiments with known truth that the bands are tried on."""
+    """The number of simulated experiments with a known truth, which test the bands."""
     next_episodes: int = 16
-    """How many episodes to suggest."""
+    """The number of episodes to suggest."""
     has_neural_posterior: bool = False
-    """Whether the factors' distributions are learned by a network too (needs sbi)."""
+    """Whether to learn the distributions of the factors by a network too (needs sbi)."""
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """Everything that a report tells."""
+    """The results of an analysis."""
 
     rows: Rows
     config: AnalysisConfig
@@ -55,16 +55,16 @@ class Analysis:
     warnings: tuple[DesignWarning, ...]
     suggestions: tuple[dict[str, Any], ...]
     neural: NeuralPosterior | None
-    neural_distances: tuple[Distance, ...] = ()  # between it and the surface
+    neural_distances: tuple[Distance, ...] = ()  # between the neural posterior and the surface
 
     @property
     def ranking(self) -> list[int]:
-        """Numbers of the factors, the most important first."""
+        """The indices of the factors, most important first."""
         return sorted(range(len(self.importance)), key=lambda number: -self.importance[number].total.mean)
 
 
-def analyse(rows: Rows, config: AnalysisConfig | None = None, report: Report | None = None) -> Analysis:
-    """Fit the surface and work out everything that a report tells."""
+def analyze(rows: Rows, config: AnalysisConfig | None = None, report: Report | None = None) -> Analysis:
+    """Fit the surface and compute all results."""
     config = config or AnalysisConfig()
     shuffles = config.shuffles * len(rows.factors)
 
@@ -89,7 +89,7 @@ def analyse(rows: Rows, config: AnalysisConfig | None = None, report: Report | N
 
 
 def as_json(analysis: Analysis) -> dict[str, Any]:
-    """The figures of an analysis as plain values."""
+    """Return the results of an analysis as plain values."""
     rows, surface = analysis.rows, analysis.surface
     rate = surface.rate()
     return {
@@ -115,7 +115,7 @@ def as_json(analysis: Analysis) -> dict[str, Any]:
 def _factor(analysis: Analysis, number: int) -> dict[str, Any]:
     surface, found = analysis.surface, analysis.importance[number]
     factor, curve = surface.factors[number], surface.marginal(number)
-    told: dict[str, Any] = {
+    values: dict[str, Any] = {
         "name": factor.name,
         "type": "categorical" if isinstance(factor, Categorical) else "continuous",
         "verdict": found.verdict.value,
@@ -131,12 +131,12 @@ def _factor(analysis: Analysis, number: int) -> dict[str, Any]:
     if surface.is_binary:
         for name, is_success in (("given_success", True), ("given_failure", False)):
             band = surface.given(number, is_success)
-            told[name] = _lists(band.mean, band.low, band.high)
-    return told
+            values[name] = _lists(band.mean, band.low, band.high)
+    return values
 
 
 def _neural(analysis: Analysis) -> dict[str, Any] | None:
-    """The neural posterior's distributions of every factor, and how far they are from the surface's."""
+    """Return the neural posterior's distributions of every factor, and their distance from the surface's."""
     neural = analysis.neural
     if neural is None:
         return None

@@ -71,7 +71,7 @@ def analyze_sensitivity(
     settings = analysis.AnalysisConfig(
         SurfaceConfig(model=model, seed=seed), next_episodes=next_episodes, has_neural_posterior=neural
     )
-    found = analysis.analyse(rows, settings, progress)
+    found = analysis.analyze(rows, settings, progress)
     if report is not None:
         write_files(found, Path(report))
     return found

@@ -1,8 +1,8 @@
-"""The functions that a spline surface is made of: main effects of every factor and products of two of them.
+"""The basis functions of a spline surface: main effects of every factor, and products of pairs.
 
-A continuous factor brings a straight line and cubic splines, sorted from smooth to wiggly; a categorical one brings
-contrasts between its choices. All are orthonormal where units are uniform, so that main effects and interactions are
-told apart as in an analysis of variance. Functions come in blocks; the scale of a block is what the fit finds out.
+A continuous factor has a straight line and cubic splines, sorted from smooth to wiggly; a categorical factor has
+contrasts between its choices. All are orthonormal for uniform units, so that main effects and interactions separate as
+in an analysis of variance. Functions come in blocks; the fit estimates the scale of each block.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from roadworthy.sensitivity.factors import Categorical, Factor
 Array = NDArray[np.float64]
 
 SPLINE_PIECES = 8
-CURVE_SHARE = 0.5  # how strong the first curve is beside the line, within an interaction
-PAIR_ORDERS = ((10, 4), (15, 3), (45, 2))  # with so many pairs or fewer, so many functions of each continuous factor
+CURVE_SHARE = 0.5  # the strength of the first curve relative to the line, within an interaction
+PAIR_ORDERS = ((10, 4), (15, 3), (45, 2))  # (number of pairs at most, functions of each continuous factor)
 
-# Half of all scales are below these a priori, on the logit scale, for functions of variance 1. A line of scale 1 is a
-# chance that goes from 15% to 85% over the range. Curves are often weaker, and most interactions are next to nothing.
+# The prior medians of scales, on the logit scale, for functions of variance 1. A line of scale 1 is a probability that
+# goes from 15% to 85% over the range. Curves are often weaker, and most interactions are close to zero.
 LINE_SPREAD, CURVE_SPREAD, CHOICE_SPREAD, PAIR_SPREAD = 1.0, 0.5, 0.5, 0.15
 
 
 @dataclass(frozen=True)
 class Block:
-    """Columns that share a scale, and the factors that they belong to."""
+    """Columns that share a scale, and their factors."""
 
     factors: tuple[int, ...]
     columns: slice
@@ -41,19 +41,19 @@ class Block:
 
 
 class Basis(Protocol):
-    """Features of units: column 0 is constant, the others come in blocks."""
+    """Features of units: column 0 is constant, the other columns form blocks."""
 
     @property
     def blocks(self) -> tuple[Block, ...]:
-        """In the order of their columns."""
+        """The blocks in the order of their columns."""
 
     def features(self, units: Array) -> Array:
-        """(n, columns) of units (n, factors)."""
+        """Return the features of units: (n, factors) to (n, columns)."""
 
 
 @dataclass(frozen=True)
 class SplineBasis:
-    """Main effects of factors and products of two."""
+    """Main effects of factors and products of pairs."""
 
     factors: tuple[Factor, ...]
     pairs: tuple[tuple[int, int], ...]
@@ -63,7 +63,7 @@ class SplineBasis:
 
     @classmethod
     def of(cls, factors: Sequence[Factor], has_pairs: bool = True) -> SplineBasis:
-        """Lay out the columns; more pairs get fewer functions each."""
+        """Lay out the columns; with more pairs, each pair has fewer functions."""
         pairs = tuple(combinations(range(len(factors)), 2)) if has_pairs else ()
         order = next((order for most, order in PAIR_ORDERS if len(pairs) <= most), 1)
         blocks: list[Block] = []
@@ -85,7 +85,7 @@ class SplineBasis:
         return cls(tuple(factors), pairs, order, tuple(blocks), column)
 
     def features(self, units: Array) -> Array:
-        """(n, columns) of units (n, factors)."""
+        """Return the features of units: (n, factors) to (n, columns)."""
         out = np.empty((len(units), self.column_count))
         out[:, 0] = 1.0
         partial = []
@@ -104,7 +104,7 @@ class SplineBasis:
 
 
 def main_functions(factor: Factor, units: Array) -> Array:
-    """(n, functions) of one factor alone, each with mean 0 over uniform units."""
+    """Return the functions of one factor, (n, functions), each with mean 0 over uniform units."""
     if isinstance(factor, Categorical):
         return contrasts(len(factor.choices))[units.astype(np.intp)]
     splines = _splines()
@@ -114,14 +114,14 @@ def main_functions(factor: Factor, units: Array) -> Array:
 
 @lru_cache
 def contrasts(choices: int) -> Array:
-    """(choices, choices - 1) orthonormal over equally frequent choices; any two choices are equally far apart."""
+    """Return contrasts that are orthonormal over equally frequent choices, (choices, choices - 1)."""
     matrix: Array = helmert(choices).T * np.sqrt(choices / max(choices - 1, 1))
     return matrix
 
 
 @dataclass(frozen=True)
 class _Splines:
-    """Cubic splines on 0 to 1 without constant and line, and how strong each is beside the smoothest."""
+    """Cubic splines on 0 to 1 without constant and line, and their strengths relative to the smoothest."""
 
     curves: BSpline
     strengths: Array
@@ -129,7 +129,7 @@ class _Splines:
 
 @lru_cache
 def _splines() -> _Splines:
-    """Splines that are orthonormal and have orthogonal second derivatives; variance falls with their bending."""
+    """Return orthonormal splines with orthogonal second derivatives; their variance falls with their bending energy."""
     inner = np.linspace(0.0, 1.0, SPLINE_PIECES + 1)
     knots = np.concatenate([[0.0] * 3, inner, [1.0] * 3])
     count = len(knots) - 4
@@ -141,18 +141,18 @@ def _splines() -> _Splines:
     gram = values.T @ (weight[:, None] * values)
     bending = bends.T @ (weight[:, None] * bends)
     energies, vectors = eigh(bending, gram)
-    energies, vectors = energies[2:], vectors[:, 2:]  # the first two are the constant and the line: no bending
+    energies, vectors = energies[2:], vectors[:, 2:]  # without the constant and the line, which do not bend
     signs = np.sign(vectors[np.argmax(np.abs(vectors), axis=0), np.arange(vectors.shape[1])])
     return _Splines(BSpline(knots, vectors * signs, 3), np.sqrt(energies[0] / energies))
 
 
 def _width(factor: Factor, order: int) -> int:
-    """How many of a factor's functions take part in products."""
+    """Return the number of a factor's functions in products."""
     return len(factor.choices) - 1 if isinstance(factor, Categorical) else order
 
 
 def _pair_strengths(factor: Factor, order: int) -> Array:
-    """What each of them is multiplied with there."""
+    """Return the multipliers of a factor's functions in products."""
     if isinstance(factor, Categorical):
         return np.ones(len(factor.choices) - 1)
     # The strengths of curves are in the functions already.

@@ -1,9 +1,8 @@
-"""Whether a surface can be trusted: predictions of rows that it has not seen, and twins whose truth is known.
+"""Checks of a surface: predictions of held-out rows, and simulated experiments ("twins") whose truth is known.
 
-Held-out: the rows are split into folds, each predicted by a surface that was fitted without it. Twins: a draw of the
-surface is taken for the truth, outcomes are drawn from it at the very same places, a surface is fitted to them, and
-its bands should hold the truth as often as they promise. Twins see the rows' own design (how many, where) but assume
-the surface's form.
+Held-out: the rows are split into folds, and each fold is predicted by a surface that was fitted without it. Twins: a
+draw of the surface is the truth, outcomes are drawn from it at the same units, a surface is fitted to them, and its
+bands should cover the truth at their nominal rate. Twins have the design of the rows but assume the surface's form.
 """
 
 from __future__ import annotations
@@ -13,10 +12,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm, t
+from scipy.stats import t
 
 from roadworthy.sensitivity.rows import Rows
 from roadworthy.sensitivity.surface import Surface, reference_units, refit
+from roadworthy.statistics.intervals import normal_quantile, wilson
 
 Array = NDArray[np.float64]
 
@@ -45,23 +45,23 @@ class Calibration:
 
     bins: tuple[Bin, ...]
     skill: float
-    """Share of the squared error of always predicting the mean that the surface takes away; below 0 it is worse."""
+    """1 minus the squared error relative to predicting the mean; below 0 the surface is worse than the mean."""
     bins_within: int
-    """How many bins have their mean prediction inside the interval around what was observed."""
+    """The number of bins whose mean prediction is inside the interval of the observations."""
 
 
 @dataclass(frozen=True)
 class TwinCoverage:
-    """How often bands held the truth in experiments like this one."""
+    """The coverage of bands in experiments like this one."""
 
     twins: int
-    points: float | None  # share of places on the surface; None where no twin had outcomes that differ
-    curves: float | None  # share of places on the averaged curves
+    points: float | None  # share of covered points of the surface; None if no twin had outcomes that differ
+    curves: float | None  # share of covered points of the averaged curves
     promised: float
 
 
 def calibrate(rows: Rows, surface: Surface) -> Calibration:
-    """Predict every row by a surface that has not seen it; rows of one seed or scenario stay together."""
+    """Predict every row by a surface fitted without it; rows of one seed or scenario stay together."""
     config = replace(surface.config, draws=100)
     fold = _folds(rows, np.random.default_rng(config.seed))
     predicted, naive = np.empty(len(rows)), np.empty(len(rows))
@@ -83,7 +83,7 @@ def calibrate(rows: Rows, surface: Surface) -> Calibration:
 
 
 def twin_coverage(rows: Rows, surface: Surface, twins: int = 20, report: Report | None = None) -> TwinCoverage:
-    """Fit experiments like this one, whose truth is a draw of the surface."""
+    """Simulate experiments like this one, whose truth is a draw of the surface, and return the coverage of bands."""
     rng = np.random.default_rng((surface.config.seed, 2))
     places = reference_units(rows.factors, TWIN_POINTS, seed=11)
     chosen = rng.choice(len(surface.weights), twins, replace=twins > len(surface.weights))
@@ -96,7 +96,7 @@ def twin_coverage(rows: Rows, surface: Surface, twins: int = 20, report: Report 
         else:
             outcome = at_rows[truth] + surface.spread * surface.mode.noise * rng.standard_normal(len(rows))
         if np.ptp(outcome) == 0.0:
-            continue  # no episode of this twin differs: nobody would analyse it
+            continue  # all outcomes are equal, so there is nothing to analyze
         twin = refit(replace(rows, outcome=outcome), replace(surface.config, draws=150), surface.basis)
         band = twin.predict(places)
         points_held.append(np.mean((band.low <= at_places[truth]) & (at_places[truth] <= band.high)))
@@ -108,17 +108,13 @@ def twin_coverage(rows: Rows, surface: Surface, twins: int = 20, report: Report 
     return TwinCoverage(len(points_held), _mean(points_held), _mean(curves_held), surface.config.band)
 
 
-def wilson(successes: float, count: float, band: float = 0.9) -> tuple[float, float]:
-    """The Wilson interval of a rate."""
-    z = norm.ppf(0.5 + 0.5 * band)
-    rate, shrink = successes / count, 1.0 + z**2 / count
-    middle = (rate + z**2 / (2 * count)) / shrink
-    half = z / shrink * np.sqrt(rate * (1.0 - rate) / count + z**2 / (4 * count**2))
-    return float(max(middle - half, 0.0)), float(min(middle + half, 1.0))
+def observed_interval(rate: float, count: float) -> tuple[float, float]:
+    """Return the 90% interval of an observed rate."""
+    return wilson(rate, count, normal_quantile(0.9))
 
 
 def _row_draws(rows: Rows, rng: np.random.Generator) -> Array:
-    """(n,) uniform numbers, the same for rows of one seed: in a twin they share their draws as well."""
+    """Return uniform numbers, (n,), which rows of one seed share."""
     if rows.seeds is None:
         return rng.random(len(rows))
     _, number = np.unique(np.array(rows.seeds), return_inverse=True)
@@ -127,7 +123,7 @@ def _row_draws(rows: Rows, rng: np.random.Generator) -> Array:
 
 
 def _folds(rows: Rows, rng: np.random.Generator) -> NDArray[np.intp]:
-    """(n,) the fold of each row; every fold has its share of successes where rows are independent."""
+    """Return the fold of each row, (n,), stratified by the outcome if rows are independent."""
     repeats_seeds = rows.seeds is not None and (rows.scenarios is None or len(set(rows.scenarios)) == len(rows))
     shared = rows.seeds if repeats_seeds else rows.scenarios
     if shared is not None:
@@ -143,7 +139,7 @@ def _folds(rows: Rows, rng: np.random.Generator) -> NDArray[np.intp]:
 def _bin(predicted: Array, observed: Array, is_binary: bool) -> Bin:
     count, mean = len(observed), float(observed.mean())
     if is_binary:
-        low, high = wilson(float(observed.sum()), count)
+        low, high = observed_interval(mean, count)
     else:
         half = float(t.ppf(0.95, max(count - 1, 1)) * observed.std(ddof=min(1, count - 1)) / np.sqrt(count))
         low, high = mean - half, mean + half

@@ -1,4 +1,4 @@
-"""What the rows can't tell because of where they were sampled: confounded factors, empty regions, missing densities."""
+"""Limits of the design of an experiment: confounded factors, empty regions, missing densities."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ Array = NDArray[np.float64]
 
 PARTLY_CONFOUNDED, FULLY_CONFOUNDED = 0.25, 0.80  # share of a factor's variance that another one explains
 BINS_ALONE, BINS_OF_TWO = 8, 4
-LEAST_EXPECTED = 3.0  # rows that uniform sampling would bring: fewer may be missing by chance
+LEAST_EXPECTED = 3.0  # expected rows under uniform sampling; with fewer, a bin may be empty by chance
 FEW_PER_CHOICE = 10
 UNEVEN_LEVEL = 1e-3
-MOST_DISTINCT = 0.98  # seeds of 31 bits may agree by chance, where there are very many
+MOST_DISTINCT = 0.98  # among very many rows, 31-bit seeds may agree by chance
 
 
 @dataclass(frozen=True)
 class DesignWarning:
-    """One thing to know before the figures are believed."""
+    """A caveat about the figures."""
 
     kind: str  # confounded, empty, uneven, few, repeated, same seeds, steep
     factors: tuple[str, ...]
@@ -34,12 +34,12 @@ class DesignWarning:
 
 
 def design_warnings(rows: Rows) -> list[DesignWarning]:
-    """Everything that the sampling of these rows makes doubtful."""
+    """Return all caveats about the sampling of these rows."""
     return [*_confounded(rows), *_empty(rows), *_few(rows), *_uneven(rows), *_repeated(rows), *_same_seeds(rows)]
 
 
 def explained_share(rows: Rows, target: int, source: int) -> float:
-    """The share of one factor's variance that any curve of the other explains, adjusted for the curve's freedom."""
+    """Return the share of a factor's variance that any curve of the other explains (adjusted R²)."""
     dependent, features = _coded(rows, target), _steps(rows, source)
     dependent = dependent - dependent.mean(axis=0)
     features = features - features.mean(axis=0)
@@ -59,15 +59,15 @@ def _confounded(rows: Rows) -> Iterator[DesignWarning]:
             yield DesignWarning(
                 "confounded",
                 names,
-                f"{names[0]} and {names[1]} went together ({share:.0%} of one is told by the other): their effects "
-                "can't be told apart. Run episodes in which they vary independently.",
+                f"{names[0]} and {names[1]} are confounded (one explains {share:.0%} of the other): their effects "
+                "can't be separated. Run episodes in which they vary independently.",
             )
         elif share >= PARTLY_CONFOUNDED:
             yield DesignWarning(
                 "confounded",
                 names,
-                f"{names[0]} and {names[1]} went together in part ({share:.0%} of one is told by the other): what is "
-                "said about each of them is less certain than it looks.",
+                f"{names[0]} and {names[1]} are partly confounded (one explains {share:.0%} of the other): the results "
+                "for each of them are less certain than they look.",
             )
 
 
@@ -83,11 +83,11 @@ def _empty(rows: Rows) -> Iterator[DesignWarning]:
             bare.add(j)
             where = " and ".join(_runs(factor, missing, count))
             yield DesignWarning(
-                "empty", (factor.name,), f"no row has {factor.name} {where}: what is shown there is a guess."
+                "empty", (factor.name,), f"no row has {factor.name} {where}: the surface there is an extrapolation."
             )
     for first, second in combinations(range(len(rows.factors)), 2):
         if first in bare or second in bare:
-            continue  # said already
+            continue  # already reported
         yield from _empty_pair(rows, first, second)
 
 
@@ -106,7 +106,7 @@ def _empty_pair(rows: Rows, first: int, second: int) -> Iterator[DesignWarning]:
             "empty",
             (one.name, two.name),
             f"{len(missing)} of {cells.size} combinations of {one.name} and {two.name} have no row, such as {example}: "
-            "the map is a guess there.",
+            "the map is an extrapolation there.",
         )
 
 
@@ -124,7 +124,7 @@ def _few(rows: Rows) -> Iterator[DesignWarning]:
             yield DesignWarning(
                 "few",
                 (),
-                f"only {rarer} {name} among {len(rows)} rows: for {len(rows.factors)} factors that is little.",
+                f"there are only {rarer} {name} among {len(rows)} rows, which is few for {len(rows.factors)} factors.",
             )
 
 
@@ -139,8 +139,8 @@ def _uneven(rows: Rows) -> Iterator[DesignWarning]:
                 yield DesignWarning(
                     "uneven",
                     (factor.name,),
-                    f"{factor.name} was not sampled evenly, and the rows don't record the density that it was drawn "
-                    "with. Curves and distributions of the surface hold all the same; the neural posterior does not.",
+                    f"{factor.name} was not sampled evenly, and the rows do not record its sampling density. Curves "
+                    "and distributions of the surface are still valid; the neural posterior is not.",
                 )
 
 
@@ -151,8 +151,8 @@ def _repeated(rows: Rows) -> Iterator[DesignWarning]:
             yield DesignWarning(
                 "repeated",
                 (),
-                f"{len(rows)} rows come from {count} scenarios. Bands take rows as independent of each other: they are "
-                "too narrow if scenarios differ in ways that no factor tells. Held-out rows keep scenarios together.",
+                f"{len(rows)} rows come from {count} scenarios. Bands treat rows as independent: they are too narrow "
+                "if scenarios differ in ways that no factor captures. Held-out rows keep scenarios together.",
             )
 
 
@@ -164,9 +164,9 @@ def _same_seeds(rows: Rows) -> Iterator[DesignWarning]:
                 "same seeds",
                 (),
                 f"{len(rows)} rows come from {count} distinct seeds, so many of them repeat the same random draws. "
-                f"Rows of one seed count as one here: bands are as wide as {count} independent episodes make them. Run "
-                "jobs without a seed of their own, or give each another one. The neural posterior and the dots beside "
-                "curves take rows as independent.",
+                f"Rows of one seed count as one here: bands are as wide as for {count} independent episodes. Run jobs "
+                "without a seed, or give each job a different one. The neural posterior and the dots beside curves "
+                "treat rows as independent.",
             )
 
 
@@ -178,7 +178,7 @@ def _coded(rows: Rows, column: int) -> Array:
 
 
 def _steps(rows: Rows, column: int) -> Array:
-    """Indicators of choices, or a line and indicators of eighths of a range: they follow any dependence."""
+    """Return indicators of choices, or a line and indicators of eighths of a range, which can fit any dependence."""
     factor, units = rows.factors[column], rows.units[:, column]
     count = _bin_count(factor, BINS_ALONE)
     steps = (_binned(factor, units, BINS_ALONE)[:, None] == np.arange(count)).astype(np.float64)
@@ -196,7 +196,7 @@ def _binned(factor: Factor, units: Array, bins: int) -> NDArray[np.intp]:
 
 
 def _runs(factor: Factor, numbers: NDArray[np.intp] | list[np.intp], count: int) -> list[str]:
-    """Bins in words; neighbours as one range."""
+    """Describe bins in words; adjacent bins are one range."""
     if isinstance(factor, Categorical):
         return [str(factor.choices[number]) for number in numbers]
     groups = np.split(np.asarray(numbers), np.flatnonzero(np.diff(numbers) > 1) + 1)

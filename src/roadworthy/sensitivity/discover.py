@@ -1,4 +1,4 @@
-"""Factors where no factors file names them: what differs between the rows."""
+"""Infer factors without a factors file: the quantities that differ between rows."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ MOST_CHOICES = 50
 
 
 def discovered(rows: Iterable[Mapping[str, Any]]) -> tuple[Factor, ...]:
-    """List the factors of rows: numbers over the range that they took, words and booleans as choices.
+    """Return the factors of rows: numbers over their observed range, words and booleans as choices.
 
-    What is the same in all rows is left out. A factor is named by the shortest end of its name that is no other's.
+    Constant quantities are left out. A factor is named by the shortest unique suffix of its dotted name.
 
     Raises:
         UsageError: if nothing differs, or a factor mixes numbers with words or has too many different words.
@@ -29,22 +29,22 @@ def discovered(rows: Iterable[Mapping[str, Any]]) -> tuple[Factor, ...]:
         factor for name, values in seen.items() if (factor := _factor(_shortest(name, list(seen)), values)) is not None
     ]
     if not factors:
-        told = f"the same in all rows: {', '.join(seen)}" if seen else "the rows have none"
-        raise UsageError(f"no factor differs between the rows ({told}); name the factors with --factors FILE")
+        reason = f"the same in all rows: {', '.join(seen)}" if seen else "the rows have none"
+        raise UsageError(f"no factor differs between the rows ({reason}); name the factors with --factors FILE")
     return tuple(factors)
 
 
 def _values(row: Mapping[str, Any]) -> dict[str, Any]:
     try:
         tables = factor_tables(row)
-    except ValueError:  # the row is left out by name later
+    except ValueError:  # the row is rejected later
         return {}
     table = next((table for table in tables.values() if table), {})
     return {name: value for name, value in flattened(table) if isinstance(value, bool | int | float | str)}
 
 
 def _shortest(name: str, names: list[str]) -> str:
-    """Return the shortest dotted end of a name by which it is found, and no other."""
+    """Return the shortest dotted suffix of a name that is unique."""
     parts = name.split(".")
     ends = (".".join(parts[k:]) for k in range(len(parts) - 1, -1, -1))
     return next(end for end in ends if end == name or sum(is_called(end, "", other) for other in names) == 1)

@@ -1,4 +1,4 @@
-"""Pictures of an analysis as PNG files: which there are, and how their panels are laid out."""
+"""Pictures of an analysis: which there are, and the layout of their panels."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 PANEL_INCHES = (3.7, 2.9)
 COLUMNS = 3
-MOST_PANELS = 9  # of factors or pairs, the most important ones
+MOST_PANELS = 9  # for the most important factors or pairs
 
 
 def pictures(analysis: Analysis) -> dict[str, bytes]:
@@ -73,5 +73,5 @@ def _drawn(rows: int, columns: int, panels: Sequence[Panel], size: tuple[float, 
 
 
 def _pairs(analysis: Analysis) -> list[tuple[int, int]]:
-    """Pairs of factors, those with the strongest interactions first."""
+    """Return pairs of factors, strongest interactions first."""
     return sorted(combinations(range(len(analysis.importance)), 2), key=lambda pair: -analysis.interactions[pair])

@@ -1,13 +1,13 @@
-"""Factors of driving that rows don't hold by name: looked up in the run's settings, its scenarios and its traces.
+"""Derive factors of driving that rows lack from the run's settings, scenarios and traces.
 
-    class             the behaviour class of the scenario: the first of its tags that is a choice of the factor
-    agents_at_start   road users in the world when the episode began, the ego among them
-    speed_limit_mps   of the lanes that the egos began on, their mean
-    policy            who drove
-    env.reward.goal   or any other setting of the run, as its config has it: it varies between runs
-    light             an argument of a job's environment, with or without `arguments.` before it
+    class             the behavior class of the scenario: the first of its tags that is a choice of the factor
+    agents_at_start   the number of road users in the world at the start of the episode, including egos
+    speed_limit_mps   the mean speed limit of the lanes on which the egos started
+    policy            the policy
+    env.reward.goal   this or any other setting of the run's config, which varies between runs
+    light             an argument of a job's environment, with or without the prefix `arguments.`
 
-Hidden factors (grip, steering_gain, brake_gain, traffic_haste, partner) stand in the rows already.
+Rows already hold the hidden factors (grip, steering_gain, brake_gain, traffic_haste, partner).
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from roadworthy.scenario.schema import RoadMap
 
 CLASS, AGENTS, SPEED_LIMIT, POLICY = "class", "agents_at_start", "speed_limit_mps", "policy"
-_ALONG_RAD = np.pi / 4  # a lane that turns away further is not the one that somebody drives on
-_NEAR_M = 5.0  # whoever is further off the centre of any lane is on none
+_ALONG_RAD = np.pi / 4  # the largest angle between an ego and its lane
+_NEAR_M = 5.0  # the largest distance from an ego to the center of its lane
 
 
 def derived(folder: Path, rows: Sequence[Mapping[str, Any]], factors: Iterable[Factor]) -> list[dict[str, Any]]:
-    """(rows,) the values of those of the factors that can be derived for each row of a run; None where it has none."""
+    """Return, for each row of a run, the values of the factors that can be derived; None where there is no value."""
     from roadworthy.record import Run
 
     run = Run(folder)
@@ -62,20 +62,20 @@ def _value(header: Mapping[str, Any], name: str) -> float | str | None:
     config = header.get("config")
     found = _setting(config, name)
     if found is None and isinstance(config, Mapping) and isinstance(config.get("arguments"), Mapping):
-        with suppress(ValueError):  # it stands for several, and for none then
+        with suppress(ValueError):  # the name is ambiguous
             found = find(name, {"arguments": config["arguments"]})
     return found if isinstance(found, int | float | str) else None
 
 
 def _setting(config: Any, name: str) -> float | str | None:
-    """A value of nested settings by its dotted name."""
+    """Return a value of nested settings by its dotted name."""
     for part in name.split("."):
         config = config.get(part) if isinstance(config, Mapping) else None
     return config if isinstance(config, int | float | str) else None
 
 
 class _Starts:
-    """What the traces of a run say about how its episodes began."""
+    """Factors from the first frame of the traces of a run."""
 
     def __init__(self, run: Run) -> None:
         from roadworthy.errors import RoadworthyError
@@ -86,10 +86,10 @@ class _Starts:
         self._lanes: dict[int, _Lanes] = {}
 
     def of(self, row: Mapping[str, Any]) -> dict[str, float | None]:
-        """Both figures of one row."""
+        """Return both factors of one row."""
         try:
             trace = self._run.trace(str(row.get("episode_id")))
-        except self._error:  # it failed before it began, or traces were not kept
+        except self._error:  # the episode failed, or traces were not kept
             return {AGENTS: None, SPEED_LIMIT: None}
         return {AGENTS: float(trace.present[0].sum()), SPEED_LIMIT: self._limit(trace)}
 
@@ -106,7 +106,7 @@ class _Starts:
 
 
 class _Lanes:
-    """The centre lines of a map, piece by piece."""
+    """The center lines of a map as segments."""
 
     def __init__(self, road_map: RoadMap) -> None:
         lines = [road_map.polyline(lane)[:, :2].astype(np.float64) for lane in range(road_map.lane_count)]
@@ -116,7 +116,7 @@ class _Lanes:
         self._limits = np.repeat(road_map.speed_limits.astype(np.float64), pieces)
 
     def limit(self, x: float, y: float, heading: float) -> float | None:
-        """The limit of the nearest lane in this direction; None where there is none, or it has no limit."""
+        """Return the speed limit of the nearest lane in this direction; None if there is none, or it has no limit."""
         turned = np.arctan2(self._along[:, 1], self._along[:, 0]) - heading
         offset = np.array([x, y]) - self._from
         length = np.maximum(np.square(self._along).sum(axis=1), 1e-9)

@@ -1,11 +1,11 @@
-"""Factors: the named quantities that were varied between episodes, read from a YAML or TOML file.
+"""Factors: named quantities that vary between episodes, read from a YAML or TOML file.
 
     factors:
       light: {type: continuous, range: [0, 2000]}
       object: {type: categorical, choices: [box, can, ball]}
 
-Inside the analyses a value is its unit: 0 to 1 over the range of a continuous factor, the number of the choice of a
-categorical one. Uniform units are the reference that curves and distributions are averaged over.
+Analyses use units instead of values: 0 to 1 over the range of a continuous factor, the index of the choice of a
+categorical factor. Curves and distributions are averaged over uniform units.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Continuous:
     high: float
 
     def unit(self, value: Any) -> float:
-        """The place of a value in the range, 0 to 1; ValueError says why it has none."""
+        """Return the position of a value in the range, 0 to 1; ValueError says why it has none."""
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
             raise ValueError(f"{self.name} is {value!r}, expected a number")
         if not self.low <= value <= self.high:
@@ -43,12 +43,12 @@ class Continuous:
         return (value - self.low) / (self.high - self.low)
 
     def value(self, unit: float) -> float:
-        """The value at a place in the range."""
+        """Return the value at a position in the range."""
         return self.low + unit * (self.high - self.low)
 
     @property
     def measure(self) -> float:
-        """What a density is multiplied with to be 1 where sampling was uniform."""
+        """The factor that makes the density of uniform sampling 1."""
         return self.high - self.low
 
 
@@ -60,19 +60,19 @@ class Categorical:
     choices: tuple[Choice, ...]
 
     def unit(self, value: Any) -> float:
-        """The number of a choice; ValueError says why it has none."""
+        """Return the index of a choice; ValueError says why it has none."""
         for number, choice in enumerate(self.choices):
             if value == choice and isinstance(value, bool) == isinstance(choice, bool):
                 return float(number)
         raise ValueError(f"{self.name} is {value!r}, expected one of {', '.join(map(str, self.choices))}")
 
     def value(self, unit: float) -> Choice:
-        """The choice with this number."""
+        """Return the choice with this index."""
         return self.choices[round(unit)]
 
     @property
     def measure(self) -> float:
-        """What a probability is multiplied with to be 1 where sampling was uniform."""
+        """The factor that makes the probability of uniform sampling 1."""
         return float(len(self.choices))
 
 
@@ -80,7 +80,7 @@ Factor = Continuous | Categorical
 
 
 def read_factors(path: str | Path) -> tuple[Factor, ...]:
-    """Read a factors file; its ending says whether it is YAML or TOML."""
+    """Read a factors file; its suffix says whether it is YAML or TOML."""
     path = Path(path)
     try:
         text = path.read_text(encoding="utf-8")
@@ -92,7 +92,7 @@ def read_factors(path: str | Path) -> tuple[Factor, ...]:
 
 
 def parse_factors(content: Any, source: str = "factors") -> tuple[Factor, ...]:
-    """Check the content of a factors file; all its faults are told at once."""
+    """Check the content of a factors file; one error reports all faults."""
     table = content.get("factors") if isinstance(content, Mapping) else None
     if not isinstance(table, Mapping) or not table:
         raise ConfigError(
@@ -157,14 +157,14 @@ def _factor(name: str, entry: Any) -> Factor:
 
 def _continuous(name: str, values: Sequence[Any]) -> Continuous:
     if len(values) == 1 and isinstance(values[0], Sequence) and not isinstance(values[0], str):
-        values = values[0]  # [[low, high]]: a factor of one dimension, as files of other tools write it
+        values = values[0]  # [[low, high]]: a one-dimensional factor in the format of other tools
     is_range = len(values) == 2 and all(
         isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) for value in values
     )
     if not is_range or values[0] >= values[1]:
         raise ValueError(
-            f"range is {list(values)!r}, expected [low, high] with low below high; a factor is one number, so one of "
-            "several dimensions is as many factors"
+            f"range is {list(values)!r}, expected [low, high] with low below high; use one factor per dimension of a "
+            "vector"
         )
     return Continuous(name, float(values[0]), float(values[1]))
 

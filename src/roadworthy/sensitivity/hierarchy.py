@@ -4,9 +4,8 @@
     scale[block] ~ half-t(spread[block])
 
 Gibbs steps draw w given the scales and the scales given w or z. With the log-likelihood replaced by a parabola at the
-mode these are draws from Gaussians; elliptical slices (Murray, Adams and MacKay 2010) take back the difference, so
-the draws are of the exact posterior. Bands that fix the scales at their best values, or that trust the parabola, are
-too narrow.
+mode these are draws from Gaussians; elliptical slice sampling (Murray, Adams and MacKay 2010) corrects the difference,
+so the draws are from the exact posterior. Bands with fixed scales, or from the parabola alone, would be too narrow.
 """
 
 from __future__ import annotations
@@ -25,44 +24,44 @@ from roadworthy.sensitivity.rows import Rows
 
 Array = NDArray[np.float64]
 
-CONSTANT_SPREAD = 5.0  # of the logit of the overall chance: anything from 1 in 10,000 up
-FREEDOM = 1.0  # of the half-t: heavy tails let a strong factor be strong beside many that do nothing
+CONSTANT_SPREAD = 5.0  # of the logit of the overall probability: allows 1 in 10,000
+FREEDOM = 1.0  # of the half-t: heavy tails allow one strong factor among many without effect
 SMALLEST_SCALE, LARGEST_SCALE = 1e-3, 20.0
-SMALLEST_AT_MODE = 0.02  # the fixed-point steps would creep on towards 0 for blocks that the rows don't need
+SMALLEST_AT_MODE = 0.02  # the fixed-point iteration would converge slowly to 0 for blocks without effect
 _SCALES = np.geomspace(SMALLEST_SCALE, LARGEST_SCALE, 160)
 
 
 @dataclass(frozen=True)
 class Mode:
-    """The best coefficients at the scales that explain the data best, and the parabola of the log-likelihood there."""
+    """The coefficients and scales at the mode, and the parabola of the log-likelihood there."""
 
     weights: Array  # (columns,)
     scales: Array  # (blocks,)
     noise: float  # of a Normal outcome
-    curvature: Array  # (columns, columns) minus the second derivative of the log-likelihood
+    curvature: Array  # (columns, columns) negative second derivative of the log-likelihood
     slope: Array  # (columns,) such that the parabola is slope·w - w·curvature·w / 2
 
 
 @dataclass(frozen=True)
 class Regression:
-    """Data and priors of one fit. A Normal outcome has mean 0 and variance 1, about."""
+    """Data and priors of one fit. A Normal outcome is standardized."""
 
     features: Array
     outcome: Array
     is_binary: bool
     blocks: tuple[Block, ...]
-    shares: Array | None = None  # (n,) how much each row counts; None: each as one
+    shares: Array | None = None  # (n,) the weight of each row; None: 1
 
     @classmethod
     def of(cls, rows: Rows, basis: Basis, units: Array | None = None) -> Regression:
-        """The rows' outcomes on a basis of their units, or of other units."""
-        centre, spread = rows.location
-        # By columns: products with a vector are a quarter faster, and the sampler does little else.
+        """Return the regression of the rows' outcomes on a basis of their units, or of other units."""
+        center, spread = rows.location
+        # Column-major order makes products with vectors, most of the sampler's work, 25% faster.
         features = np.asfortranarray(basis.features(rows.units if units is None else units))
-        return cls(features, (rows.outcome - centre) / spread, rows.is_binary, basis.blocks, rows.seed_shares)
+        return cls(features, (rows.outcome - center) / spread, rows.is_binary, basis.blocks, rows.seed_shares)
 
     def prior_precision(self, scales: Array) -> Array:
-        """(columns,) given the scale of each block."""
+        """Return the prior precision of each column, (columns,), given the scale of each block."""
         precision = np.empty(self.features.shape[1])
         precision[0] = CONSTANT_SPREAD**-2
         for block, scale in zip(self.blocks, scales, strict=True):
@@ -70,7 +69,7 @@ class Regression:
         return precision
 
     def log_likelihood(self, predictor: Array, noise: float) -> float:
-        """Of all rows, up to a constant."""
+        """Return the log-likelihood of all rows, up to a constant."""
         if self.shares is not None:
             if self.is_binary:
                 return float(self.shares @ (self.outcome * predictor - np.logaddexp(0.0, predictor)))
@@ -80,7 +79,7 @@ class Regression:
         return float(-0.5 * np.square(self.outcome - predictor).sum() / noise**2)
 
     def parabola(self, weights: Array, noise: float) -> tuple[Array, Array]:
-        """Curvature and slope of the log-likelihood at these weights."""
+        """Return the curvature and slope of the log-likelihood at these weights."""
         if not self.is_binary:
             gram, product = self.products
             return gram / noise**2, product / noise**2
@@ -95,24 +94,24 @@ class Regression:
 
     @property
     def products(self) -> tuple[Array, Array]:
-        """Of the features with themselves and with the outcome, as a Normal outcome needs them."""
+        """The Gram matrix of the features, and their product with a Normal outcome."""
         counted = self.features if self.shares is None else self.features * self.shares[:, None]
         return counted.T @ self.features, counted.T @ self.outcome
 
     @property
     def count(self) -> float:
-        """How many rows there are, as they count."""
+        """The sum of the weights of rows."""
         return float(len(self.outcome)) if self.shares is None else float(self.shares.sum())
 
     def squared_error(self, predictor: Array) -> float:
-        """Of a predictor, summed over the rows as they count."""
+        """Return the weighted squared error of a predictor, summed over rows."""
         error = np.square(self.outcome - predictor)
         return float(error.sum() if self.shares is None else self.shares @ error)
 
 
 @lru_cache
 def _threads() -> ThreadpoolController:
-    """Matrices here are so small that several threads spend their time on waiting for each other."""
+    """Return the controller that limits BLAS to one thread, because the matrices are small."""
     return ThreadpoolController()
 
 
@@ -134,10 +133,10 @@ def _find_mode(data: Regression, rounds: int, start: Mode | None) -> Mode:
         weights = _damped(data, weights, cho_solve(factor, slope), precision, noise)
         curvature, slope = data.parabola(weights, noise)
         inverse = lapack.dpotri(factor[0], lower=1)[0]
-        learned = 1.0 - precision * np.diag(inverse)  # how far each coefficient is decided by data, 0 to 1
+        learned = 1.0 - precision * np.diag(inverse)  # how far data determine each coefficient, 0 to 1
         for number, block in enumerate(data.blocks):
             size = np.square(weights[block.columns]).sum()
-            # The prior holds the scale back where it is far above its spread.
+            # The prior shrinks scales that are far above their spread.
             held_back = 2.0 * size / (size + spreads[number] ** 2 * (block.columns.stop - block.columns.start))
             scales[number] = np.sqrt(size / (learned[block.columns].sum() + held_back + 1e-9))
         scales = np.clip(scales, SMALLEST_AT_MODE, LARGEST_SCALE)
@@ -149,7 +148,7 @@ def _find_mode(data: Regression, rounds: int, start: Mode | None) -> Mode:
 
 
 def log_evidence(data: Regression, mode: Mode) -> float:
-    """How likely the rows are with the coefficients averaged out, by a Gaussian at the mode (Laplace)."""
+    """Return the log marginal likelihood of the rows in the Laplace approximation."""
     precision = data.prior_precision(mode.scales)
     height = data.log_likelihood(data.features @ mode.weights, mode.noise) - 0.5 * precision @ np.square(mode.weights)
     factor, _ = lapack.dpotrf(mode.curvature + np.diag(precision), lower=1, overwrite_a=1)
@@ -158,7 +157,7 @@ def log_evidence(data: Regression, mode: Mode) -> float:
 
 
 def _damped(data: Regression, old: Array, new: Array, precision: Array, noise: float) -> Array:
-    """Half the step until the posterior does not fall: Newton alone can run away where outcomes are rare."""
+    """Halve the step until the posterior does not decrease: Newton's method can diverge for rare outcomes."""
     if not data.is_binary:
         return new
 
@@ -201,7 +200,7 @@ class _Sampler:
         self.gram = None if data.is_binary else data.products
 
     def step(self) -> None:
-        """One round: weights, scales given weights, scales given standardised weights, noise."""
+        """Run one round: weights, scales given weights, scales given standardized weights, noise."""
         self._draw_weights()
         if len(self.sizes):
             self._draw_scales_given_weights()
@@ -212,22 +211,22 @@ class _Sampler:
 
     def _draw_weights(self) -> None:
         precision = self.data.prior_precision(self.scales)
-        centre, direction = _gaussian(self.curvature + np.diag(precision), self.slope, self.rng)
-        self._slice(centre, direction)
+        center, direction = _gaussian(self.curvature + np.diag(precision), self.slope, self.rng)
+        self._slice(center, direction)
 
-    def _slice(self, centre: Array, direction: Array) -> None:
-        """Move on an ellipse around the Gaussian's centre, to where the true posterior allows."""
+    def _slice(self, center: Array, direction: Array) -> None:
+        """Move on an ellipse around the Gaussian's center, with an elliptical slice step for the exact posterior."""
         data = self.data
         if not data.is_binary:  # the parabola is the log-likelihood
-            self.weights = centre + direction
+            self.weights = center + direction
             self.predictor = data.features @ self.weights
             return
-        offset = self.weights - centre
-        middle, step = data.features @ centre, data.features @ direction
+        offset = self.weights - center
+        middle, step = data.features @ center, data.features @ direction
         shift = self.predictor - middle
-        # The parabola along the ellipse, from few dot products.
+        # Evaluate the parabola along the ellipse from a few dot products.
         bent_offset, bent_direction = self.curvature @ offset, self.curvature @ direction
-        pull = self.slope - self.curvature @ centre
+        pull = self.slope - self.curvature @ center
         terms = (
             pull @ offset,
             pull @ direction,
@@ -247,11 +246,11 @@ class _Sampler:
         while excess(np.cos(angle), np.sin(angle)) < level:
             low, high = (angle, high) if angle < 0.0 else (low, angle)
             angle = self.rng.uniform(low, high)
-        self.weights = centre + np.cos(angle) * offset + np.sin(angle) * direction
+        self.weights = center + np.cos(angle) * offset + np.sin(angle) * direction
         self.predictor = middle + np.cos(angle) * shift + np.sin(angle) * step
 
     def _draw_scales_given_weights(self) -> None:
-        """From the exact conditional on a grid of log scales, all blocks at once."""
+        """Draw from the exact conditional on a grid of log scales, for all blocks at once."""
         size = np.add.reduceat(np.square(self.weights), self.starts)
         log_density = (
             np.outer(1.0 - self.sizes, np.log(_SCALES))  # the 1 makes it a density of the log scale
@@ -261,11 +260,11 @@ class _Sampler:
         shares = np.cumsum(np.exp(log_density - log_density.max(axis=1, keepdims=True)), axis=1)
         chosen = (shares < self.rng.random((len(shares), 1)) * shares[:, -1:]).sum(axis=1)
         gap = np.log(_SCALES[1] / _SCALES[0])
-        # Within a cell of the grid the density hardly changes.
+        # The density hardly changes within a cell of the grid.
         self.scales = _SCALES[chosen] * np.exp(gap * self.rng.uniform(-0.5, 0.5, len(chosen)))
 
     def _draw_scales_given_standard(self) -> None:
-        """All scales jointly, with z = weights / scale held: signed scales are Gaussian, and their sign goes to z."""
+        """Draw all scales jointly for fixed z = weights / scale: signed scales are Gaussian; z takes their signs."""
         columns, blocks = len(self.weights), len(self.sizes)
         standard = self.weights[1:] / np.repeat(self.scales, self.sizes)
         spread_out = np.zeros((columns, 1 + blocks))  # weights = spread_out @ (constant, scales)
@@ -273,19 +272,19 @@ class _Sampler:
         spread_out[np.arange(1, columns), np.repeat(np.arange(1, 1 + blocks), self.sizes)] = standard
         precision = spread_out.T @ (self.curvature @ spread_out)
         precision[np.diag_indices(1 + blocks)] += np.concatenate([[CONSTANT_SPREAD**-2.0], self.spreads**-2.0])
-        centre, direction = _gaussian(precision, spread_out.T @ self.slope, self.rng)
-        self._slice(spread_out @ centre, spread_out @ direction)
+        center, direction = _gaussian(precision, spread_out.T @ self.slope, self.rng)
+        self._slice(spread_out @ center, spread_out @ direction)
         along = np.add.reduceat(self.weights[1:] * standard, self.starts - 1)
         length = np.add.reduceat(np.square(standard), self.starts - 1)
         self.scales = np.clip(np.abs(along / length), SMALLEST_SCALE, LARGEST_SCALE)
 
     def _draw_spreads(self) -> None:
-        """A half-t scale is half-normal with a spread whose inverse square is gamma-distributed."""
+        """Draw spreads: a half-t scale is half-normal with a spread whose inverse square is gamma-distributed."""
         rate = 0.5 * (FREEDOM + np.square(self.scales / self.typical))
         self.spreads = self.typical / np.sqrt(self.rng.gamma(0.5 * (FREEDOM + 1.0), 1.0 / rate))
 
     def _draw_noise(self, gram: Array, product: Array) -> None:
-        """The precision of a Normal outcome is gamma-distributed; the parabola follows it."""
+        """Draw the noise: the precision of a Normal outcome is gamma-distributed. Update the parabola."""
         left = self.data.squared_error(self.predictor)
         precision = self.rng.gamma(1.0 + 0.5 * self.data.count, 1.0 / (1e-3 + 0.5 * left))
         self.noise = float(precision**-0.5)
@@ -293,7 +292,7 @@ class _Sampler:
 
 
 def _gaussian(precision: Array, slope: Array, rng: np.random.Generator) -> tuple[Array, Array]:
-    """The mean of a Gaussian given by precision and precision times mean, and a draw of the deviation from it."""
+    """Return the mean of a Gaussian with this precision and precision times mean, and a random deviation from it."""
     factor, _ = lapack.dpotrf(precision, lower=1, overwrite_a=1)
     mean, _ = lapack.dpotrs(factor, slope, lower=1)
     deviation, _ = lapack.dtrtrs(factor, rng.standard_normal(len(slope)), lower=1, trans=1)

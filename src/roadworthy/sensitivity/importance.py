@@ -1,9 +1,9 @@
-"""Which factors matter: Sobol indices with intervals, beside what chance alone would give.
+"""Importance of factors: Sobol indices with intervals, compared with shuffled data.
 
 The first-order index of a factor is the share of the surface's variance that its own curve explains; the total index
-adds every interaction that it takes part in. Even a factor without any effect has indices above 0, because a fitted
-surface bends a little everywhere. So every factor's values are also shuffled among the rows, many times, and the
-surface fitted again: a factor matters if its real effect is larger than nearly all of those.
+includes its interactions. Even a factor without effect has indices above 0, because a fitted surface is never exactly
+flat. So the values of each factor are also shuffled among the rows many times, and the surface is fitted again: a
+factor matters if its real effect exceeds nearly all shuffled effects.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ Array = NDArray[np.float64]
 
 INDEX_POINTS = 512
 TEST_ROUNDS = 10
-LEVEL = 0.05  # so many factors without any effect are said to matter
-SMALL_SHARE = 0.10  # of the variance: chance alone has to stay below it for a factor to be called irrelevant
+LEVEL = 0.05  # the false positive rate
+SMALL_SHARE = 0.10  # of the variance: a factor is irrelevant only if shuffled effects stay below it
 
 Report = Callable[[int, int], None]
 
 
 class Verdict(Enum):
-    """What can be said of a factor."""
+    """The conclusion about a factor."""
 
     MATTERS = "matters"
     IRRELEVANT = "irrelevant"
@@ -55,21 +55,21 @@ class Importance:
     factor: str
     first_order: Interval
     total: Interval
-    swing: Interval  # how far the averaged curve goes from its lowest to its highest point
-    p_value: float  # the chance that shuffled values show as large an effect
-    null_total: float  # the total index that shuffled values stay below in all but LEVEL of cases
-    best_total: float  # the real values' index by the same measure: of the best fit, not averaged over draws
+    swing: Interval  # the range of the averaged curve
+    p_value: float  # the probability that shuffled values show as large an effect
+    null_total: float  # the (1 - LEVEL) quantile of the total index of shuffled values
+    best_total: float  # the total index of the real values by the same measure: for the best fit, not for draws
 
     @property
     def verdict(self) -> Verdict:
-        """Irrelevant takes more than no sign of an effect: a large one would have been seen."""
+        """The verdict; irrelevant requires that a large effect would have been detected."""
         if self.p_value <= LEVEL:
             return Verdict.MATTERS
         return Verdict.IRRELEVANT if self.null_total <= SMALL_SHARE else Verdict.UNDECIDED
 
 
 def importance(rows: Rows, surface: Surface, shuffles: int = 99, report: Report | None = None) -> list[Importance]:
-    """Indices of every factor, in the order of the factors."""
+    """Return the indices of every factor, in the order of the factors."""
     first, second = _index_units(surface)
     base = surface.sample(first)
     variance = np.maximum(base.var(axis=1), 1e-12)
@@ -94,7 +94,7 @@ def importance(rows: Rows, surface: Surface, shuffles: int = 99, report: Report 
 
 
 def interactions(surface: Surface) -> Array:
-    """(factors, factors), symmetric: the share of the variance that two factors explain together beyond each alone."""
+    """Return the share of the variance that pairs explain beyond both factors alone, (factors, factors), symmetric."""
     first, second = _index_units(surface)
     count = len(surface.factors)
     base = surface.sample(first)
@@ -102,7 +102,7 @@ def interactions(surface: Surface) -> Array:
     variance = np.maximum(np.square(base).mean(axis=1), 1e-12)
 
     def closed(owners: tuple[int, ...]) -> Array:
-        """The variance that these factors explain: what is left in common when all others are drawn anew."""
+        """Return the variance that these factors explain: the covariance when all others are resampled."""
         units = second.copy()
         units[:, owners] = first[:, owners]
         return (base * surface.sample(units)).mean(axis=1) / variance
@@ -117,9 +117,9 @@ def interactions(surface: Surface) -> Array:
 def _test(
     rows: Rows, surface: Surface, factor: int, shuffles: int, units: tuple[Array, Array], report: Report | None
 ) -> tuple[float, Array]:
-    """The total effect of the factor, and (shuffles,) where its values are dealt out to the rows anew.
+    """Return the total effect of the factor, and its effects after shuffles, (shuffles,).
 
-    Real and shuffled rows are fitted in the same way from the same start, so that they differ in nothing but the order.
+    Real and shuffled rows are fitted in the same way from the same start, so that only the order differs.
     """
     rng = np.random.default_rng((surface.config.seed, factor))
     one, other = (surface.basis.features(part) for part in units)
@@ -136,10 +136,10 @@ def _test(
 
 
 def _shuffled(rows: Rows, factor: int, rng: np.random.Generator) -> Array:
-    """(n,) the factor's values in another order; a factor of scenarios, such as their class, is dealt out to these.
+    """Return the factor's values in random order, (n,); factors of scenarios, such as the class, by scenario.
 
-    Rows of a scenario have more in common than any factor tells. Dealt out to single rows, such a factor would lose
-    that too, and look as if it mattered whether it does or not.
+    Rows of a scenario are alike beyond their factors. Shuffling such a factor by row would destroy that too, and the
+    factor would always seem to matter.
     """
     values = rows.units[:, factor]
     if rows.scenarios is not None:
@@ -150,12 +150,12 @@ def _shuffled(rows: Rows, factor: int, rng: np.random.Generator) -> Array:
 
 
 def _effect(base: Array, swapped: Array) -> float:
-    """The variance that goes when all but the factor is known (Jansen 1999)."""
+    """Return the variance that remains when all other factors are known (Jansen 1999)."""
     return float(0.5 * np.square(base - swapped).mean())
 
 
 def _index_units(surface: Surface) -> tuple[Array, Array]:
-    """Two independent, evenly spread samples of all factors."""
+    """Return two independent, evenly spread samples of all factors."""
     both = reference_units(surface.factors + surface.factors, INDEX_POINTS)
     count = len(surface.factors)
     return both[:, :count], both[:, count:]
@@ -168,7 +168,7 @@ def _swapped(first: Array, second: Array, factor: int) -> Array:
 
 
 def _variance_along(surface: Surface, factor: int, curve: Array) -> Array:
-    """(draws,): of the curve over uniform units."""
+    """Return the variance of the curve over uniform units, (draws,)."""
     weights = np.ones(curve.shape[1])
     if not isinstance(surface.factors[factor], Categorical):
         weights[[0, -1]] = 0.5  # trapezoids

@@ -1,8 +1,8 @@
-"""Finding a factor in a row by its name, however deep and under whatever prefix the row has it.
+"""Find a factor in a row by its name, at any depth and under any prefix.
 
 The same quantity is `light_intensity` in an episode summary, `arguments.light_intensity` in the settings of a run
 folder, `arena_env_args.light_intensity` in a table of columns and `light.intensity` among an environment's variations.
-A name finds all of them: the whole path, its end, or either with underscores for dots.
+A name can be the whole path, its suffix, or either with underscores for dots.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Tables = Mapping[str, Mapping[str, Any]]
 
 
 def flattened(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the values of a nested table by their dotted names; of a vector, every number as `name[k]`."""
+    """Yield the values of a nested table by dotted name; the numbers of a vector are `name[k]`."""
     for key, value in table.items():
         name = f"{prefix}{key}"
         if isinstance(value, Mapping):
@@ -26,10 +26,10 @@ def flattened(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str,
 
 
 def find(name: str, tables: Tables) -> Any:
-    """Find the value that a name stands for in the first table that has it; None where none has.
+    """Return the value of a name in the first table that has it; None if there is none.
 
     Raises:
-        ValueError: if the name is the end of several names of a table, and their values differ.
+        ValueError: if the name is ambiguous: a suffix of several names of a table with different values.
     """
     for table in tables.values():
         if table.get(name) is not None:
@@ -41,15 +41,13 @@ def find(name: str, tables: Tables) -> Any:
             return found[whole[0]]
         if found:
             if any(value != next(iter(found.values())) for value in found.values()):
-                raise ValueError(
-                    f"factor {name!r} stands for several: {', '.join(sorted(found))}; write which is meant"
-                )
+                raise ValueError(f"factor {name!r} is ambiguous: {', '.join(sorted(found))}; use a longer name")
             return next(iter(found.values()))
     return None
 
 
 def is_called(name: str, label: str, key: str) -> bool:
-    """Say whether a name is the end of a dotted key, or the key with its table's label."""
+    """Return whether a name is a suffix of a dotted key, or the key with its table's label."""
     parts = key.split(".")
     ends = [f"{label}.{key}", *(".".join(parts[k:]) for k in range(len(parts)))]
     return name in ends or name in [end.replace(".", "_") for end in ends]

@@ -1,10 +1,9 @@
-"""The next episodes to run: those after which the surface will be known best.
+"""Suggest the next episodes: those that reduce the uncertainty of the surface most.
 
-How much an episode would narrow the surface does not depend on how it ends. Over the posterior's draws, the chance at
-any place x varies together with the outcome y of an episode at c, and once y is known the variance at x falls by
-cov(x, y)² / var(y): exactly so on average, where y is yes or no. Episodes are chosen one after the other, each for the
-largest fall averaged over all places, given the ones chosen before it (there the rule is the best linear one). So a
-batch spreads out by itself.
+The reduction does not depend on the outcome of an episode. Over posterior draws, the probability at a point x covaries
+with the outcome y of an episode at c, and observing y reduces the variance at x by cov(x, y)² / var(y), exactly so on
+average for a binary y. Episodes are chosen greedily, each for the largest reduction averaged over all points given the
+previous ones (where the rule is the best linear one), so a batch spreads out.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ CANDIDATES, AVERAGED = 1024, 512
 
 
 def suggest(surface: Surface, count: int, seed: int = 0) -> Array:
-    """(count, factors): units of the episodes that would teach most."""
+    """Return the units of the most informative episodes, (count, factors)."""
     if count < 1:
         raise UsageError(f"the next batch has {count} episodes, expected 1 or more")
     candidates = reference_units(surface.factors, CANDIDATES, seed=(3, seed))
@@ -47,14 +46,14 @@ def suggest(surface: Surface, count: int, seed: int = 0) -> Array:
 
 
 def as_values(surface: Surface, units: Array) -> list[dict[str, Any]]:
-    """Suggestions in the factors' own values, one dict per episode."""
+    """Return suggestions as values of the factors, one dict per episode."""
     return [
         {factor.name: factor.value(unit) for factor, unit in zip(surface.factors, row, strict=True)} for row in units
     ]
 
 
 def _noise(surface: Surface, expected: Array) -> Array:
-    """(n,): the variance of an outcome around its expectation (draws, n), averaged over draws."""
+    """Return the variance of an outcome around its expectation (draws, n), averaged over draws, (n,)."""
     if surface.is_binary:
         noise: Array = (expected * (1.0 - expected)).mean(axis=0)
         return noise

@@ -1,4 +1,4 @@
-"""One panel of a picture each: a curve, a distribution, a map, bars, calibration, suggestions."""
+"""Panels of pictures: curves, distributions, maps, bars, calibration, suggestions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from roadworthy.plots import BLUE, GREEN, INK, OCHRE, QUIET, RED
 from roadworthy.sensitivity.analysis import Analysis
-from roadworthy.sensitivity.calibration import wilson
+from roadworthy.sensitivity.calibration import observed_interval
 from roadworthy.sensitivity.factors import Categorical, Factor
 from roadworthy.sensitivity.importance import Verdict
 from roadworthy.sensitivity.surface import Band
@@ -23,19 +23,19 @@ Array = NDArray[np.float64]
 Panel = Callable[["Axes"], None]
 
 SUCCESS, FAILURE, CURVE = GREEN, RED, BLUE
-VERDICT_COLOURS = {Verdict.MATTERS: CURVE, Verdict.IRRELEVANT: QUIET, Verdict.UNDECIDED: OCHRE}
+VERDICT_COLORS = {Verdict.MATTERS: CURVE, Verdict.IRRELEVANT: QUIET, Verdict.UNDECIDED: OCHRE}
 OBSERVED_BINS = 8
 MAP_BINS = 6
 MOST_TICKS = 400  # rows drawn as ticks under a curve
 
 
 def short(name: str, most: int = 28) -> str:
-    """Shorten a name to this many characters, from the left: what stands last says most about a dotted name."""
+    """Shorten a name to this many characters from the left, because the end of a dotted name is most specific."""
     return name if len(name) <= most else f"…{name[1 - most :]}"
 
 
 def curve_panel(analysis: Analysis, number: int) -> Panel:
-    """The outcome along one factor, with its band, observed means and the rows themselves."""
+    """Return a panel of the outcome along one factor, with its band, observed means and rows."""
 
     def panel(axes: Axes) -> None:
         surface = analysis.surface
@@ -55,7 +55,7 @@ def curve_panel(analysis: Analysis, number: int) -> Panel:
 
 
 def _look_closer(axes: Axes, analysis: Analysis) -> None:
-    """Where nearly all rows end alike, show the part that the curves of all factors lie in: one scale for all."""
+    """Zoom to the range of all curves if nearly all outcomes are equal, with one scale for all factors."""
     bands = [analysis.surface.marginal(number) for number in range(len(analysis.surface.factors))]
     share = analysis.rows.outcome.mean()
     if share < 0.1:
@@ -69,14 +69,14 @@ def _look_closer(axes: Axes, analysis: Analysis) -> None:
 
 
 def given_panel(analysis: Analysis, number: int) -> Panel:
-    """How success and failure are distributed over one factor."""
+    """Return a panel of the distributions of one factor given success and failure."""
 
     def panel(axes: Axes) -> None:
         surface = analysis.surface
         factor, grid = surface.factors[number], surface.grid(number)
-        for is_success, colour, word in ((True, SUCCESS, "given success"), (False, FAILURE, "given failure")):
+        for is_success, color, word in ((True, SUCCESS, "given success"), (False, FAILURE, "given failure")):
             shift = 0.12 if is_success else -0.12
-            _along(axes, factor, grid, surface.given(number, is_success), colour, word, shift)
+            _along(axes, factor, grid, surface.given(number, is_success), color, word, shift)
         axes.axhline(1.0, color=QUIET, lw=0.8, ls=":")
         axes.set_ylim(bottom=0.0, top=1.25 * axes.get_ylim()[1])
         axes.set_title(short(factor.name))
@@ -87,24 +87,24 @@ def given_panel(analysis: Analysis, number: int) -> Panel:
 
 
 def neural_panel(analysis: Analysis, number: int) -> Panel:
-    """What the neural posterior says about one factor, beside what the surface says."""
+    """Return a panel of the neural posterior of one factor, beside the surface."""
 
     def panel(axes: Axes) -> None:
         surface, neural = analysis.surface, analysis.neural
         assert neural is not None
         factor, grid = surface.factors[number], surface.grid(number)
         words = ("failure", "success") if surface.is_binary else tuple(f"{value:.3g}" for value in neural.outcomes)
-        for outcome, word, colour, shift in zip(neural.outcomes, words, (FAILURE, SUCCESS), (-0.12, 0.12), strict=True):
+        for outcome, word, color, shift in zip(neural.outcomes, words, (FAILURE, SUCCESS), (-0.12, 0.12), strict=True):
             if surface.is_binary:
-                _along(axes, factor, grid, surface.given(number, outcome == 1.0), colour, f"given {word}", shift)
+                _along(axes, factor, grid, surface.given(number, outcome == 1.0), color, f"given {word}", shift)
             density = neural.distribution(number, outcome)
             name = f"{neural.method} given {word}"
             if isinstance(factor, Categorical):
-                axes.plot(np.arange(len(density)) + 2.0 * shift, density, "x", color=colour, ms=6, mew=1.6, label=name)
+                axes.plot(np.arange(len(density)) + 2.0 * shift, density, "x", color=color, ms=6, mew=1.6, label=name)
                 _axis(axes.xaxis, factor)
             else:
                 edges = np.linspace(factor.low, factor.high, len(density) + 1)
-                axes.stairs(density, edges, color=colour, lw=1.1, ls="--", baseline=None, label=name)
+                axes.stairs(density, edges, color=color, lw=1.1, ls="--", baseline=None, label=name)
         axes.axhline(1.0, color=QUIET, lw=0.8, ls=":")
         axes.set_ylim(bottom=0.0, top=1.35 * axes.get_ylim()[1])
         apart = next((found for found in analysis.neural_distances if found.factor == factor.name), None)
@@ -116,7 +116,7 @@ def neural_panel(analysis: Analysis, number: int) -> Panel:
 
 
 def pair_panel(analysis: Analysis, first: int, second: int, band: Band) -> Panel:
-    """The outcome over two factors: a curve for each choice, or a map whose cells without a row are crossed out."""
+    """Return a panel of the outcome over two factors: a curve per choice, or a map with empty cells crossed out."""
     one, two = analysis.surface.factors[first], analysis.surface.factors[second]
     if isinstance(one, Categorical) != isinstance(two, Categorical):
         if isinstance(one, Categorical):
@@ -140,7 +140,7 @@ def pair_panel(analysis: Analysis, first: int, second: int, band: Band) -> Panel
 
 
 def _curve_per_choice(analysis: Analysis, along: int, split: int, band: Band) -> Panel:
-    """The outcome along a range, for each choice of another factor."""
+    """Return a panel of the outcome along a range, for each choice of another factor."""
 
     def panel(axes: Axes) -> None:
         factor, other = analysis.surface.factors[along], analysis.surface.factors[split]
@@ -159,7 +159,7 @@ def _curve_per_choice(analysis: Analysis, along: int, split: int, band: Band) ->
 
 
 def lone_next_panel(analysis: Analysis) -> Panel:
-    """The curve of the only factor, with the suggested episodes."""
+    """Return a panel of the curve of the only factor, with the suggested episodes."""
 
     def panel(axes: Axes) -> None:
         factor, band = analysis.surface.factors[0], analysis.surface.marginal(0)
@@ -178,7 +178,7 @@ def _suggested(analysis: Analysis) -> Array:
 
 
 def next_panel(analysis: Analysis, first: int, second: int, band: Band) -> Panel:
-    """How wide the band is over two factors, with the suggested episodes."""
+    """Return a panel of the width of the band over two factors, with the suggested episodes."""
 
     def panel(axes: Axes) -> None:
         one, two = analysis.surface.factors[first], analysis.surface.factors[second]
@@ -197,12 +197,12 @@ def _map(
     second: int,
     values: Array,
     limits: tuple[float, float],
-    colours: str,
+    colors: str,
     label: str,
 ) -> None:
     one, two = analysis.surface.factors[first], analysis.surface.factors[second]
     x, y = (_placed(f, analysis.surface.grid(n, 17)) for f, n in ((one, first), (two, second)))
-    shown = axes.pcolormesh(x, y, values.T, cmap=colours, vmin=limits[0], vmax=limits[1], shading="nearest")
+    shown = axes.pcolormesh(x, y, values.T, cmap=colors, vmin=limits[0], vmax=limits[1], shading="nearest")
     axes.figure.colorbar(shown, ax=axes, label=label)
     for axis, factor in ((axes.xaxis, one), (axes.yaxis, two)):
         _axis(axis, factor)
@@ -211,15 +211,15 @@ def _map(
 
 
 def importance_panel(analysis: Analysis) -> Panel:
-    """Bars of total and first-order indices with intervals, and what chance alone would give."""
+    """Return a panel with bars of total and first-order indices with intervals, and the level of shuffled values."""
 
     def panel(axes: Axes) -> None:
         ranking = analysis.ranking
         for place, number in enumerate(reversed(ranking)):
             found = analysis.importance[number]
-            colour = VERDICT_COLOURS[found.verdict]
-            axes.barh(place, found.total.mean, height=0.62, color=colour, alpha=0.35)
-            axes.barh(place, found.first_order.mean, height=0.62, color=colour, alpha=0.75)
+            color = VERDICT_COLORS[found.verdict]
+            axes.barh(place, found.total.mean, height=0.62, color=color, alpha=0.35)
+            axes.barh(place, found.first_order.mean, height=0.62, color=color, alpha=0.75)
             axes.plot([found.total.low, found.total.high], [place, place], color=INK, lw=1.4)
             axes.plot([found.null_total] * 2, [place - 0.4, place + 0.4], color=FAILURE, lw=1.2)
             axes.plot(found.best_total, place, "D", color=FAILURE, ms=4, mec="white", mew=0.6, clip_on=False, zorder=3)
@@ -230,14 +230,14 @@ def importance_panel(analysis: Analysis) -> Panel:
         axes.set_xticks([0.0, 0.25, 0.5, 0.75, 1.0])
         axes.set_xlabel(
             "share of the surface's variance: dark alone, light with interactions\n"
-            "red: share in the best fit (diamond), and what chance alone stays below (mark)"
+            "red: share in the best fit (diamond), and the upper limit of chance alone (mark)"
         )
 
     return panel
 
 
 def calibration_panel(analysis: Analysis) -> Panel:
-    """What was predicted of rows that were held out, and what happened."""
+    """Return a panel of predicted and observed outcomes of held-out rows."""
 
     def panel(axes: Axes) -> None:
         bins = analysis.calibration.bins
@@ -248,29 +248,29 @@ def calibration_panel(analysis: Analysis) -> Panel:
         axes.vlines(predicted, low, high, color=CURVE, lw=1.4)
         axes.plot(predicted, observed, "o", color=CURVE, ms=5)
         axes.set(xlabel=f"predicted {_outcome_label(analysis)}", ylabel="observed, with 90% intervals")
-        axes.set_title("rows that the fit had not seen")
+        axes.set_title("held-out rows")
 
     return panel
 
 
 def _along(
-    axes: Axes, factor: Factor, grid: Array, band: Band, colour: str, label: str | None = None, shift: float = 0.0
+    axes: Axes, factor: Factor, grid: Array, band: Band, color: str, label: str | None = None, shift: float = 0.0
 ) -> None:
-    """A curve with its band, or a point with its interval for every choice."""
+    """Draw a curve with its band, or a point with its interval for every choice."""
     x = _placed(factor, grid)
     if isinstance(factor, Categorical):
-        axes.vlines(x + shift, band.low, band.high, color=colour, lw=5, alpha=0.3)
-        axes.plot(x + shift, band.mean, "o", color=colour, ms=6, label=label)
+        axes.vlines(x + shift, band.low, band.high, color=color, lw=5, alpha=0.3)
+        axes.plot(x + shift, band.mean, "o", color=color, ms=6, label=label)
         axes.set_xlim(-0.5, len(x) - 0.5)
     else:
-        axes.fill_between(x, band.low, band.high, color=colour, alpha=0.22, lw=0)
-        axes.plot(x, band.mean, color=colour, lw=1.8, label=label)
+        axes.fill_between(x, band.low, band.high, color=color, alpha=0.22, lw=0)
+        axes.plot(x, band.mean, color=color, lw=1.8, label=label)
         axes.set_xlim(factor.low, factor.high)
     _axis(axes.xaxis, factor)
 
 
 def _observed(axes: Axes, analysis: Analysis, number: int) -> None:
-    """Means of the rows in bins, weighted by what they stand for."""
+    """Draw weighted means of the rows in bins."""
     rows, factor = analysis.rows, analysis.surface.factors[number]
     units, count = rows.units[:, number], OBSERVED_BINS
     if isinstance(factor, Categorical):
@@ -286,9 +286,9 @@ def _observed(axes: Axes, analysis: Analysis, number: int) -> None:
             continue
         weights = rows.weights[inside]
         mean = float(np.average(rows.outcome[inside], weights=weights))
-        size = float(weights.sum() ** 2 / np.square(weights).sum())  # as many equally weighted rows tell as much
+        size = float(weights.sum() ** 2 / np.square(weights).sum())  # effective sample size
         if rows.is_binary:
-            low, high = wilson(mean * size, size)
+            low, high = observed_interval(mean, size)
         else:
             half = 1.645 * float(rows.outcome[inside].std()) / np.sqrt(size)
             low, high = mean - half, mean + half
@@ -297,16 +297,16 @@ def _observed(axes: Axes, analysis: Analysis, number: int) -> None:
 
 
 def _rows_under(axes: Axes, analysis: Analysis, number: int) -> None:
-    """A tick per row under the curve: successes above failures."""
+    """Draw a tick per row under the curve: successes above failures."""
     rows, factor = analysis.rows, analysis.surface.factors[number]
     shown = np.random.default_rng(0).permutation(len(rows))[:MOST_TICKS]
     x = _placed(factor, rows.units[shown, number])
     if isinstance(factor, Categorical):
         x = x + np.random.default_rng(1).uniform(-0.3, 0.3, len(x))
-    for value, colour, height in ((1.0, SUCCESS, 0.075), (0.0, FAILURE, 0.03)):
+    for value, color, height in ((1.0, SUCCESS, 0.075), (0.0, FAILURE, 0.03)):
         chosen = x[rows.outcome[shown] == value]
         heights = np.full(len(chosen), height)
-        axes.plot(chosen, heights, "|", color=colour, ms=4, mew=0.5, alpha=0.7, transform=axes.get_xaxis_transform())
+        axes.plot(chosen, heights, "|", color=color, ms=4, mew=0.5, alpha=0.7, transform=axes.get_xaxis_transform())
 
 
 def _cell_counts(analysis: Analysis, first: int, second: int) -> tuple[NDArray[np.intp], tuple[Array, Array]]:
@@ -324,7 +324,7 @@ def _cell_counts(analysis: Analysis, first: int, second: int) -> tuple[NDArray[n
 
 
 def _scattered(units: Array, first: int, second: int, one: Factor, two: Factor) -> tuple[Array, Array]:
-    """Places of rows on a map; choices are spread out a little."""
+    """Return the positions of rows on a map, with jitter for choices."""
     rng = np.random.default_rng(0)
     places = []
     for number, factor in ((first, one), (second, two)):
@@ -334,7 +334,7 @@ def _scattered(units: Array, first: int, second: int, one: Factor, two: Factor) 
 
 
 def _placed(factor: Factor, units: Array) -> Array:
-    """Where units are on an axis: values of a range, numbers of choices."""
+    """Return the positions of units on an axis: values of a range, indices of choices."""
     return units if isinstance(factor, Categorical) else factor.low + units * (factor.high - factor.low)
 
 
@@ -345,4 +345,4 @@ def _axis(axis: Any, factor: Factor) -> None:
 
 def _outcome_label(analysis: Analysis) -> str:
     name = analysis.rows.outcome_name
-    return f"chance of {name}" if analysis.surface.is_binary else f"mean {name}"
+    return f"probability of {name}" if analysis.surface.is_binary else f"mean {name}"

@@ -1,9 +1,9 @@
 """Neural posterior: the joint distribution of factors given an outcome, learned by a network of sbi (NPE, MNPE).
 
-It assumes nothing about the form of the surface and shows dependence between factors, but needs more rows than the
-surface for the same accuracy and gives no bands. Continuous factors are learned as normal quantiles of their units,
-so that even sampling looks standard normal to the network and nothing leaks over the ends of a range. Rows weigh as
-much as they stand for where the density that they were drawn with is recorded.
+It assumes no form of the surface and shows dependence between factors, but it needs more rows than the surface for the
+same accuracy and gives no bands. Continuous factors are learned as normal quantiles of their units, so that even
+sampling is standard normal for the network and no probability leaks over the ends of a range. Rows are weighted by
+their inverse sampling density where it is recorded.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class NeuralPosterior:
     samples: tuple[Array, ...]  # units (samples, factors) for each outcome
 
     def distribution(self, factor: int, outcome: float, bins: int = 20) -> Array:
-        """The distribution of one factor, in bins of its range or over its choices; of mean 1, so 1 is no news."""
+        """Return the distribution of one factor, in bins of its range or over its choices, relative to uniform (1)."""
         units = self.samples[self.outcomes.index(outcome)][:, factor]
         described = self.factors[factor]
         if isinstance(described, Categorical):
@@ -57,7 +57,7 @@ class NeuralPosterior:
 
 
 def neural_posterior(rows: Rows, samples: int = 10_000, seed: int = 0, epochs: int = MOST_EPOCHS) -> NeuralPosterior:
-    """Learn the factors' distribution given success and failure, or given a low and a high continuous outcome."""
+    """Learn the distribution of factors given success and failure, or given a low and a high continuous outcome."""
     check_enough(rows)
     outcomes = (0.0, 1.0) if rows.is_binary else tuple(np.quantile(rows.outcome, (0.1, 0.9)).tolist())
     if rows.is_binary:
@@ -65,25 +65,25 @@ def neural_posterior(rows: Rows, samples: int = 10_000, seed: int = 0, epochs: i
         if rarer < LEAST_OF_EACH:
             raise UsageError(
                 f"not enough data for a neural posterior: {rarer} rows have the rarer outcome, expected "
-                f"{LEAST_OF_EACH} or more; the surface does with fewer"
+                f"{LEAST_OF_EACH} or more; the surface needs fewer"
             )
     if all(isinstance(factor, Categorical) for factor in rows.factors):
         return _counted(rows, outcomes, samples, np.random.default_rng(seed))
     if len(rows) < LEAST_ROWS:
         raise UsageError(
             f"not enough data for a neural posterior: {len(rows)} rows, expected {LEAST_ROWS} or more; "
-            "the surface does with fewer"
+            "the surface needs fewer"
         )
     return _learned(rows, outcomes, samples, seed, epochs)
 
 
 def _counted(rows: Rows, outcomes: tuple[float, ...], samples: int, rng: np.random.Generator) -> NeuralPosterior:
-    """With choices alone there is nothing to learn: cells are counted, half a row added to each."""
+    """Count the cells of categorical factors, plus half a row each; nothing has to be learned."""
     shape = tuple(int(factor.measure) for factor in rows.factors)
     cell = np.ravel_multi_index(tuple(rows.units.astype(np.intp).T), shape)
     drawn = []
     for outcome in outcomes:
-        # A continuous outcome: the fifth of the rows that is nearest to it.
+        # For a continuous outcome, use the nearest fifth of the rows.
         distance = np.abs(rows.outcome - outcome)
         near = distance == 0.0 if rows.is_binary else distance <= np.quantile(distance, 0.2)
         seen = np.bincount(cell[near], rows.weights[near], int(np.prod(shape))) + 0.5
@@ -96,23 +96,23 @@ def _learned(rows: Rows, outcomes: tuple[float, ...], samples: int, seed: int, e
     with _one_thread():
         import torch
 
-        # sbi wants continuous columns first.
+        # sbi expects continuous columns first.
         order = sorted(range(len(rows.factors)), key=lambda j: isinstance(rows.factors[j], Categorical))
         continuous = sum(not isinstance(factor, Categorical) for factor in rows.factors)
         theta = rows.units[:, order].copy()
         theta[:, :continuous] = norm.ppf(np.clip(theta[:, :continuous], EDGE, 1.0 - EDGE))
-        centre, spread = rows.outcome.mean(), rows.outcome.std()
+        center, spread = rows.outcome.mean(), rows.outcome.std()
         with torch.random.fork_rng(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of sbi and nflows, about their own dependencies
             torch.manual_seed(seed)
             parameters = torch.as_tensor(theta, dtype=torch.float32)
-            observed = torch.as_tensor((rows.outcome - centre)[:, None] / spread, dtype=torch.float32)
+            observed = torch.as_tensor((rows.outcome - center)[:, None] / spread, dtype=torch.float32)
             weights = torch.as_tensor(rows.weights, dtype=torch.float32)
             network = _network(continuous, len(order), parameters, observed)
             _train(network, parameters, observed, weights, epochs)
             drawn = []
             for outcome in outcomes:
-                condition = torch.full((1, 1), (outcome - centre) / spread, dtype=torch.float32)
+                condition = torch.full((1, 1), (outcome - center) / spread, dtype=torch.float32)
                 with torch.no_grad():
                     found = network.sample((samples,), condition=condition).reshape(samples, -1).double().numpy()
                 found[:, :continuous] = norm.cdf(found[:, :continuous])
@@ -123,7 +123,7 @@ def _learned(rows: Rows, outcomes: tuple[float, ...], samples: int, seed: int, e
 
 
 def _network(continuous: int, count: int, parameters: torch.Tensor, observed: torch.Tensor) -> Any:
-    """The density network that sbi builds for this mix of factors."""
+    """Return the density network of sbi for this mix of factors."""
     try:
         from sbi.neural_nets import posterior_nn
     except ImportError as error:
@@ -138,7 +138,7 @@ def _network(continuous: int, count: int, parameters: torch.Tensor, observed: to
 
 
 def _train(network: Any, parameters: torch.Tensor, observed: torch.Tensor, weights: torch.Tensor, epochs: int) -> None:
-    """Weighted maximum likelihood, until held-out rows stop getting likelier; the best network is kept."""
+    """Maximize the weighted likelihood until held-out rows stop improving; keep the best network."""
     import torch
 
     order = torch.randperm(len(parameters))
@@ -165,7 +165,7 @@ def _train(network: Any, parameters: torch.Tensor, observed: torch.Tensor, weigh
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Networks this small run several times slower on more than one thread."""
+    """Use one thread, because networks this small are several times slower with more."""
     try:
         import torch
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""The report of an analysis: one HTML file with everything in it, its pictures as PNG and its figures as JSON."""
+"""The report of an analysis: one self-contained HTML file, its pictures as PNG and its figures as JSON."""
 
 from __future__ import annotations
 
@@ -18,54 +18,59 @@ MOST_REJECTED_SHOWN = 50
 WORTH_NAMING = 0.05  # an interaction with this share of the variance
 
 STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; color: #222; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
+:root { color-scheme: light dark; --ink: #222; --page: #fff; --soft: #666; --panel: #fff6dd; --doubt: #94690c; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e8ebe9; --page: #14181b; --soft: #9aa5ac; --panel: #2b2619; --doubt: #dbb04a; }
+}
+body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--page); max-width: 62rem;
+  margin: 2rem auto; padding: 0 1rem; overflow-wrap: anywhere; }
 h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin-top: 2.2rem; }
-img { max-width: 100%; } .note { color: #666; font-size: 0.9rem; }
-.warnings { background: #fff6dd; border-left: 4px solid #c2912b; padding: 0.5rem 1rem; }
-table { border-collapse: collapse; font-size: 0.9rem; } th, td { padding: 0.25rem 0.8rem; text-align: right; }
+img { max-width: 100%; background: #fff; } .note { color: var(--soft); font-size: 0.9rem; }
+.warnings { background: var(--panel); border-left: 4px solid #c2912b; padding: 0.5rem 1rem; }
+table { border-collapse: collapse; font-size: 0.9rem; display: block; overflow-x: auto; overflow-wrap: normal; }
+th, td { padding: 0.25rem 0.8rem; text-align: right; }
 th { border-bottom: 1px solid #999; } td:first-child, th:first-child { text-align: left; }
-.matters { font-weight: 600; } .irrelevant { color: #777; } .undecided { color: #94690c; }
+.matters { font-weight: 600; } .irrelevant { color: var(--soft); } .undecided { color: var(--doubt); }
 """
 
 CAPTIONS = {
     "importance": (
-        "Which factors decide",
+        "Importance of factors",
         "Dark: the share of all variation that the factor explains alone; light: with its interactions; the line is "
-        "the interval. A factor matters if its red diamond, the share in the best fit, passes the red mark, which the "
-        "best fits to shuffled values stay below 19 times in 20.",
+        "the interval. A factor matters if its red diamond, the share in the best fit, exceeds the red mark, the 95% "
+        "quantile of the best fits to shuffled values.",
     ),
     "curves": (
         "Along each factor",
-        "The curve is averaged over all other factors, with a band. Dots are rows in bins, with intervals; they lie "
-        "beside the curve where other factors were sampled unevenly. Ticks at the bottom are episodes, successes "
-        "(green) above failures (red). The dotted line is the average. Beside a step (from "
-        "some value on it fails) the band spans what is said on both sides: the fit can't tell where exactly it is.",
+        "The curve is averaged over all other factors, with a band. Dots are binned rows, with intervals; they differ "
+        "from the curve where other factors were sampled unevenly. Ticks at the bottom are episodes, successes (green) "
+        "above failures (red). The dotted line is the average. Near a step, the band spans the values on both sides, "
+        "because the fit can't locate the step exactly.",
     ),
     "given": (
-        "Where successes and failures are",
-        "How often each value occurs among successes and among failures, had every value been tried equally often. "
-        "1 is no news.",
+        "Successes and failures by value",
+        "The frequency of each value among successes and among failures, if every value had been tried equally often. "
+        "At 1 the outcome says nothing about the value.",
     ),
     "neural": (
-        "What a neural posterior says",
+        "Neural posterior",
         "The same distributions, learned by a network that assumes no form (dashed; crosses for choices), beside those "
-        "of the surface (curves with bands; dots). The number is how far they are apart: 0 is the same, 1 is nothing "
-        "in common.",
+        "of the surface (curves with bands; dots). The number is their distance: 0 for equal, 1 for disjoint.",
     ),
     "pairs": (
         "Two factors together",
-        "Averaged over all others; the strongest interactions first. Curves have bands; on maps dots are episodes, "
-        "and where a cell is crossed out there was none, so the color there is a guess. Beside a step bands hold less "
-        "than they promise.",
+        "Averaged over all other factors, strongest interactions first. Curves have bands. On maps, dots are episodes; "
+        "cells without episodes are crossed out, and their color is an extrapolation. Near a step, bands have less "
+        "than their nominal coverage.",
     ),
     "calibration": (
         "Can this be trusted?",
-        "Every row was predicted by a surface that had not seen it. Points on the dotted line mean that predictions "
-        "come true as often as they say.",
+        "Every row was predicted by a surface fitted without it. Points on the dotted line mean that predicted and "
+        "observed rates agree.",
     ),
     "next": (
-        "What to run next",
-        "Stars are the episodes that would teach most; dark is where the surface is least certain.",
+        "Episodes to run next",
+        "Stars are the most informative episodes; the surface is least certain in dark areas.",
     ),
 }
 
@@ -86,7 +91,7 @@ def write_report(analysis: Analysis, path: Path) -> list[Path]:
 
 
 def write_main_figure(analysis: Analysis, path: Path) -> list[Path]:
-    """Write the main figure in the format that the path's ending names, and PATH.json beside it; return both paths."""
+    """Write the main figure in the format of the path's suffix, and PATH.json beside it; return both paths."""
     written = [path, path.with_suffix(".json")]
     path.write_bytes(main_figure(analysis, path.suffix.lower()))
     written[1].write_text(json.dumps(as_json(analysis), indent=1) + "\n", encoding="utf-8")
@@ -94,7 +99,7 @@ def write_main_figure(analysis: Analysis, path: Path) -> list[Path]:
 
 
 def html(analysis: Analysis, drawn: dict[str, bytes]) -> str:
-    """The report as one page with its pictures inside."""
+    """Return the report as one page with its pictures."""
     name = escape(analysis.rows.outcome_name)
     body = [f"<h1>What decides {name}</h1>", f"<p>{escape(_first_words(analysis))}</p>"]
     body.append("<ul>" + "".join(f"<li>{escape(line)}</li>" for line in findings(analysis)) + "</ul>")
@@ -118,6 +123,7 @@ def html(analysis: Analysis, drawn: dict[str, bytes]) -> str:
     body.append(f'<p class="note">{escape(_method(analysis))}</p>')
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>What decides {name}</title><style>{STYLE}</style></head>\n<body>\n"
         + "\n".join(body)
         + "\n</body></html>\n"
@@ -125,40 +131,40 @@ def html(analysis: Analysis, drawn: dict[str, bytes]) -> str:
 
 
 def findings(analysis: Analysis) -> list[str]:
-    """A sentence per factor, the most important first."""
+    """Return a sentence per factor, most important first."""
     return [_finding(analysis, number) for number in analysis.ranking]
 
 
 def trust(analysis: Analysis) -> str:
-    """What the held-out rows and the twins say about the surface, in words."""
+    """Return sentences about the held-out rows and the simulated experiments."""
     calibration, twins = analysis.calibration, analysis.twins
     skill = (
-        f"Predictions of unseen rows take away {calibration.skill:.0%} of the squared error of the mean"
+        f"Predictions of held-out rows reduce the squared error of the mean by {calibration.skill:.0%}"
         if calibration.skill > 0.0
-        else "Predictions of unseen rows are no better than the mean"
+        else "Predictions of held-out rows are not better than the mean"
     )
     words = (
-        f"{skill}; {calibration.bins_within} of {len(calibration.bins)} bins hold their mean prediction inside a 90% "
-        "interval."
+        f"{skill}; in {calibration.bins_within} of {len(calibration.bins)} bins, the mean prediction is inside the 90% "
+        "interval of the observations."
     )
     if twins.curves is None or twins.points is None:
-        return f"{words} In experiments like this one outcomes hardly ever differ, so bands could not be tried."
+        return f"{words} In experiments like this one, outcomes hardly ever differ, so bands could not be tested."
     return (
-        f"{words} In {twins.twins} experiments like this one with a known truth, {twins.promised:.0%} bands held "
+        f"{words} In {twins.twins} simulated experiments with a known truth, {twins.promised:.0%} bands covered "
         f"{twins.curves:.0%} of the curves and {twins.points:.0%} of the surface."
     )
 
 
 def beside(analysis: Analysis) -> str:
-    """What the neural posterior adds to the surface, in words; empty where there is none."""
+    """Return sentences that compare the neural posterior with the surface; empty if there is none."""
     neural, found = analysis.neural, analysis.neural_distances
     if neural is None:
         return ""
     if not found:
         outcomes = " and ".join(f"{outcome:.3g}" for outcome in neural.outcomes)
         return (
-            f"{neural.method}: how the factors are distributed where {analysis.rows.outcome_name} is {outcomes}. The "
-            "surface has no such distributions of a continuous outcome, so there is nothing to compare them with."
+            f"{neural.method}: the distributions of the factors where {analysis.rows.outcome_name} is {outcomes}. The "
+            "surface has no such distributions for a continuous outcome, so they can't be compared."
         )
     worst = max(found, key=lambda distance: distance.larger)
     mean = sum(distance.given_success + distance.given_failure for distance in found) / (2 * len(found))
@@ -167,12 +173,12 @@ def beside(analysis: Analysis) -> str:
     )
     if worst.larger > 3 * USUAL_ERROR:
         return (
-            f"{words} That is more than the network usually errs by ({USUAL_ERROR:.2f} in experiments with even "
-            "sampling and a known truth): too few rows for it, uneven sampling without a recorded density, or a form "
-            "that the surface can't take. The dots beside the curves above show which of the two the rows bear out."
+            f"{words} This exceeds the usual error of the network ({USUAL_ERROR:.2f} in experiments with even sampling "
+            "and a known truth): it has too few rows, sampling was uneven without a recorded density, or the surface "
+            "does not have the right form. The dots beside the curves above show which of the two fits the rows."
         )
     return (
-        f"{words} That is no more than the network may err by ({USUAL_ERROR:.2f} on average in experiments with even "
+        f"{words} This is within the usual error of the network ({USUAL_ERROR:.2f} on average in experiments with even "
         "sampling and a known truth): they agree."
     )
 
@@ -182,16 +188,17 @@ def _finding(analysis: Analysis, number: int) -> str:
     factor, curve, grid = surface.factors[number], surface.marginal(number), surface.grid(number)
     if found.verdict is Verdict.IRRELEVANT:
         return (
-            f"{factor.name} is irrelevant: shuffled values look the same (p = {found.p_value:.2f}); these rows leave "
-            f"room for a share of up to {found.total.high:.0%} of the variation."
+            f"{factor.name} is irrelevant: shuffled values give the same effect (p = {found.p_value:.2f}); its share "
+            f"of the variation is at most {found.total.high:.0%}."
         )
     if found.verdict is Verdict.UNDECIDED:
         return (
-            f"{factor.name} is undecided: shuffled values look the same (p = {found.p_value:.2f}), but it may decide "
-            f"up to {found.total.high:.0%} of the variation, as far as these rows can tell."
+            f"{factor.name} is undecided: shuffled values give the same effect (p = {found.p_value:.2f}), but these "
+            f"rows allow a share of up to {found.total.high:.0%} of the variation."
         )
     lowest, highest = int(curve.mean.argmin()), int(curve.mean.argmax())
-    what = f"the chance of {analysis.rows.outcome_name}" if surface.is_binary else f"mean {analysis.rows.outcome_name}"
+    name = analysis.rows.outcome_name
+    what = f"the probability of {name}" if surface.is_binary else f"mean {name}"
     ends = [
         f"{curve.mean[place]:.2f} ({curve.low[place]:.2f} to {curve.high[place]:.2f}) at {_value(factor, grid[place])}"
         for place in (lowest, highest)
@@ -199,20 +206,20 @@ def _finding(analysis: Analysis, number: int) -> str:
     partner = int(analysis.interactions[number].argmax())
     share, together = analysis.interactions[number, partner], ""
     if share >= WORTH_NAMING:
-        together = f", {share:.0%} together with {surface.factors[partner].name}: look at both"
+        together = f", {share:.0%} together with {surface.factors[partner].name}"
     return (
-        f"{factor.name} matters: {what} goes from {ends[0]} to {ends[1]}. It takes part in {found.total.mean:.0%} of "
-        f"the variation ({found.total.low:.0%} to {found.total.high:.0%}): {found.first_order.mean:.0%} "
+        f"{factor.name} matters: {what} goes from {ends[0]} to {ends[1]}. Its share of the variation is "
+        f"{found.total.mean:.0%} ({found.total.low:.0%} to {found.total.high:.0%}): {found.first_order.mean:.0%} "
         f"alone{together}."
     )
 
 
 def _first_words(analysis: Analysis) -> str:
     rows, rate = analysis.rows, analysis.surface.rate()
-    kind = "chance" if rows.is_binary else "mean"
+    kind = "probability" if rows.is_binary else "mean"
     observed = f"{rows.outcome.mean():.1%} of rows" if rows.is_binary else f"a mean of {rows.outcome.mean():.4g}"
     return (
-        f"{len(rows)} episodes, {len(rows.factors)} factors. Observed: {observed}. Had every value of every factor "
+        f"{len(rows)} episodes, {len(rows.factors)} factors. Observed: {observed}. If every value of every factor had "
         f"been tried equally often: a {kind} of {float(rate.mean):.3g} "
         f"({float(rate.low):.3g} to {float(rate.high):.3g}, "
         f"{analysis.surface.config.band:.0%} band)."

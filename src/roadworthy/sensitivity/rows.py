@@ -1,9 +1,8 @@
-"""Episode rows as arrays: factors in units, one outcome, and how densely each place was sampled.
+"""Episode rows as arrays: factors in units, one outcome, and the sampling density.
 
-Rows come from whatever `sources` reads, or as dicts. A row holds its factors under `factors`, `variations` or
-`arena_env_args` (see `names` for how they are found), its results under `outcomes`, and may hold `density`: the density
-that its factors were drawn with, one number or one for each factor. Rows that can't be used are left out by name, never
-silently.
+Rows come from `sources`, or as dicts. A row holds its factors under `factors`, `variations` or `arena_env_args` (see
+`names`), its results under `outcomes`, and optionally `density`: the density with which its factors were drawn, as one
+number or one per factor. Rows that can't be used are listed by name.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Rejected:
-    """A row that was left out, and why."""
+    """A row that was left out, and the reason."""
 
     name: str
     reason: str
@@ -36,28 +35,28 @@ class Rejected:
 
 @dataclass(frozen=True)
 class Rows:
-    """What the analyses read: n rows with every factor and the outcome."""
+    """The input of an analysis: n rows with every factor and the outcome."""
 
     factors: tuple[Factor, ...]
     outcome_name: str
     units: Array  # (n, factors)
     outcome: Array  # (n,)
     is_binary: bool  # every outcome is 0 or 1
-    density: Array | None  # (n,) of sampling, 1 where uniform; None where it was not recorded
-    scenarios: tuple[str, ...] | None = None  # of each row, where recorded: rows of one scenario are alike
+    density: Array | None  # (n,) sampling density, 1 where uniform; None if it was not recorded
+    scenarios: tuple[str, ...] | None = None  # (n,) None if not recorded; rows of one scenario are alike
     rejected: tuple[Rejected, ...] = ()
-    seeds: tuple[str, ...] | None = None  # of each row, where some repeat: rows of one seed share their random draws
+    seeds: tuple[str, ...] | None = None  # (n,) None if none repeat; rows of one seed share their random draws
 
     def __len__(self) -> int:
         return len(self.outcome)
 
     @classmethod
     def of_arrays(cls, factors: Sequence[Factor], units: Array, outcome: Array, density: Array | None = None) -> Rows:
-        """Rows of arrays that hold units already."""
+        """Return rows of arrays that already hold units."""
         return cls(tuple(factors), "success", units, outcome, bool(np.isin(outcome, (0.0, 1.0)).all()), density)
 
     def chosen(self, numbers: NDArray[np.intp]) -> Rows:
-        """Some of the rows, in the order of their numbers; an outcome stays binary or not."""
+        """Return some of the rows, in the given order; the kind of outcome stays the same."""
         return Rows(
             self.factors,
             self.outcome_name,
@@ -71,10 +70,10 @@ class Rows:
 
     @property
     def seed_shares(self) -> Array | None:
-        """(n,) how much each row counts, such that all rows of a seed count as one together; None where none repeat.
+        """The weight of each row, (n,), such that all rows of a seed count as one; None if no seeds repeat.
 
-        Episodes of one seed see the same random draws. Taken as independent, they make bands far too narrow; taken as
-        one, bands may be wider than they had to be, but hold the truth as often as they promise.
+        Episodes of one seed share their random draws. Treating them as independent makes bands far too narrow; treating
+        them as one may make bands too wide, but they keep their nominal coverage.
         """
         if self.seeds is None:
             return None
@@ -83,12 +82,12 @@ class Rows:
 
     @property
     def location(self) -> tuple[float, float]:
-        """Centre and spread that a continuous outcome is standardised with; a binary one is left as it is."""
+        """The center and spread that standardize a continuous outcome; (0, 1) for a binary one."""
         return (0.0, 1.0) if self.is_binary else (float(self.outcome.mean()), float(self.outcome.std()))
 
     @property
     def weights(self) -> Array:
-        """(n,) with mean 1: how much each row stands for where places are to count equally."""
+        """The weights that compensate uneven sampling, (n,), with mean 1."""
         if self.density is None:
             return np.ones(len(self))
         weights: Array = 1.0 / self.density
@@ -101,9 +100,10 @@ def read_rows(
     outcome: str,
     at_least: float | None = None,
     at_most: float | None = None,
+    reader: str | None = None,
 ) -> Rows:
-    """Read folders or a file of rows; a threshold turns a continuous outcome into success or failure."""
-    return make_rows(load_rows(path, factors), factors, outcome, at_least, at_most, source=str(path))
+    """Read what `load_rows` reads; a threshold turns a continuous outcome into success or failure."""
+    return make_rows(load_rows(path, factors, reader), factors, outcome, at_least, at_most, source=str(path))
 
 
 def make_rows(
@@ -153,10 +153,10 @@ def make_rows(
 
 
 def seed_keys(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return what decides the random draws of each row: rows with equal keys ran with the same ones.
+    """Return a key of the random draws of each row: rows with equal keys had the same draws.
 
-    That is the row's seed. Where all rows of a job have the same one, it is the job's, from which the seed of each of
-    its episodes follows: then it is that and the episode's number. A row without a seed is like no other.
+    The key is the row's seed. If all rows of a job have the same seed, it is the job's, from which the seeds of its
+    episodes are derived, so the episode's number is added. A row without a seed has a unique key.
     """
     by_job: dict[str, set[str]] = {}
     sizes: Counter[str] = Counter()
@@ -201,7 +201,7 @@ def _outcome(row: Mapping[str, Any], name: str) -> float:
 
 
 def _density(row: Mapping[str, Any], factors: Sequence[Factor]) -> float | None:
-    """The sampling density in units, where uniform sampling has 1; None where the row does not tell."""
+    """Return the sampling density in units, 1 for uniform sampling; None if it was not recorded."""
     given = row.get("density")
     if isinstance(given, int | float) and not isinstance(given, bool):
         parts = [float(given)]
@@ -213,12 +213,12 @@ def _density(row: Mapping[str, Any], factors: Sequence[Factor]) -> float | None:
         parts = [float(value) for value in found]
     density = math.prod(parts) * math.prod(factor.measure for factor in factors)
     if not (math.isfinite(density) and density > 0.0):
-        raise ValueError(f"density is {given!r}, expected numbers above 0: no row is drawn where the density is 0")
+        raise ValueError(f"density is {given!r}, expected numbers above 0")
     return density
 
 
 def _name(row: Mapping[str, Any], number: int) -> str:
-    """What people call a row: its episode, or its job and number."""
+    """Return a name for a row: its episode, or its job and number."""
     if row.get("episode_id") is not None:
         return str(row["episode_id"])
     if row.get("job_name") is not None:

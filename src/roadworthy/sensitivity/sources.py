@@ -1,6 +1,6 @@
-"""Where rows come from: run folders, folders of several runs, output folders of jobs, and files.
+"""Load rows from run folders, folders of several runs, output folders of jobs, files, and logs of other tools.
 
-Rows of a run are completed by what can be derived of it: see `driving`.
+Rows of a run are completed with factors that can be derived from it (see `driving`).
 """
 
 from __future__ import annotations
@@ -12,45 +12,52 @@ from pathlib import Path
 from typing import Any
 
 from roadworthy.errors import UsageError
+from roadworthy.plugins import known
 from roadworthy.record.files import file_inside, read_json
-from roadworthy.record.readers import arena
+from roadworthy.record.readers import GROUP, find_reader, load_reader
+from roadworthy.record.readers.row_files import read_row_file
 from roadworthy.sensitivity.factors import Factor
 from roadworthy.sensitivity.names import find
 
 RUN, JOBS = "run.json", "jobs.json"
 FOLDER_FILES = ("episodes.parquet", "episodes.jsonl", "episode_summary.jsonl")
-ENDINGS = (".jsonl", ".parquet")
 
 
-def load_rows(path: str | Path, factors: Sequence[Factor] = ()) -> list[dict[str, Any]]:
-    """The rows of a folder, a .jsonl or a .parquet file; those of runs with the factors that can be derived."""
+def load_rows(path: str | Path, factors: Sequence[Factor] = (), reader: str | None = None) -> list[dict[str, Any]]:
+    """Return the rows of a run folder, a folder of runs or jobs, a .jsonl or .parquet file, or another tool's log.
+
+    Args:
+        path: Where the rows are.
+        factors: Rows of runs are completed with those of these factors that can be derived.
+        reader: The reader for the log of another tool: a registered name, `module:Name` or `file.py:Name`. None: run
+            folders are recognized first, then the logs that a registered reader detects.
+    """
     path = Path(path)
+    if reader is not None:
+        return load_reader(reader).read(path)
+    runs = _runs(path) if path.is_dir() else []
+    if runs:
+        return [row for run in runs for row in _completed(run, read_row_file(_file(run)), factors)]
+    found = find_reader(path)
+    if found is not None:
+        return found.read(path)
     if path.is_dir():
-        runs = _runs(path)
-        results = [] if runs else sorted(file for file in path.rglob("*.jsonl") if arena.FILES.fullmatch(file.name))
-        if results:
-            return [row for file in results for row in _load_jsonl(file)]
-        if not runs:
-            known = ", ".join((*FOLDER_FILES, JOBS, "episode_results*.jsonl"))
-            raise UsageError(
-                f"folder {str(path)!r} holds none of {known}; name a run folder, one of several runs, or that of jobs"
-            )
-        return [row for run in runs for row in _completed(run, load_rows(_file(run)), factors)]
-    if path.suffix.lower() not in ENDINGS:
-        raise UsageError(f"{str(path)!r} is neither a folder nor ends in {' or '.join(ENDINGS)}")
-    if not path.is_file():
-        raise UsageError(f"{str(path)!r} does not exist; name a run folder or a file of rows")
-    return _load_parquet(path) if path.suffix.lower() == ".parquet" else _load_jsonl(path)
+        names = ", ".join((*FOLDER_FILES, JOBS))
+        raise UsageError(
+            f"folder {str(path)!r} holds none of {names}, nor a log that a reader detects ({', '.join(known(GROUP))}); "
+            "name a run folder, a folder of several runs, or the output folder of jobs"
+        )
+    return read_row_file(path)
 
 
 def _runs(folder: Path) -> list[Path]:
-    """The folders with rows that a folder stands for: itself, the last run of each job, or all runs below it."""
+    """Return the folders with rows in a folder: itself, the last run of each job, or all runs below it."""
     if any((folder / name).is_file() for name in FOLDER_FILES):
         return [folder]
     if (folder / JOBS).is_file():
         entries = json.loads((folder / JOBS).read_text(encoding="utf-8"))["jobs"]
         places = [file_inside(folder, entry["run"]) for entry in entries if entry.get("run")]
-        runs = [place for place in places if place is not None]  # a run of a stranger names nothing elsewhere
+        runs = [place for place in places if place is not None]  # paths that lead out of the folder are ignored
     else:
         found = [*folder.glob(f"*/{RUN}"), *folder.glob(f"*/*/{RUN}")]
         runs = sorted(file.parent for file in found if not file.parent.name.startswith("."))
@@ -62,9 +69,9 @@ def _file(run: Path) -> Path:
 
 
 def _completed(run: Path, rows: list[dict[str, Any]], factors: Sequence[Factor]) -> list[dict[str, Any]]:
-    """Rows of a run with the factors that they lack and that it tells otherwise.
+    """Return the rows of a run with missing factors derived from the run.
 
-    The scenario of a job's episode is its number, which means nothing beside that of another job, so it is left out.
+    The scenario id of a job's episode is its number, which is not comparable between jobs, so it is removed.
     """
     if (run / RUN).is_file() and "job" in read_json(run / RUN):
         rows = [{key: value for key, value in row.items() if key != "scenario_id"} for row in rows]
@@ -84,7 +91,7 @@ def _completed(run: Path, rows: list[dict[str, Any]], factors: Sequence[Factor])
 def _is_missing(name: str, table: Mapping[str, Any]) -> bool:
     try:
         return find(name, {"factors": table}) is None
-    except ValueError:  # it stands for several, which the row is left out for
+    except ValueError:  # the name is ambiguous, so the row is rejected later
         return False
 
 
@@ -94,13 +101,13 @@ def factor_tables(row: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def table_of(row: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """A row's dict: as such, as JSON text, as pairs, as `key.name` columns, or as `--name value` arguments."""
+    """Return a dict of a row from a dict, JSON text, pairs, `key.name` columns, or `--name value` arguments."""
     value = row.get(key)
     if isinstance(value, str):
         try:
             value = json.loads(value)
         except json.JSONDecodeError as error:
-            raise ValueError(f"{key} is text that is no JSON: {value[:40]!r}") from error
+            raise ValueError(f"{key} is text that is not JSON: {value[:40]!r}") from error
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, Sequence) and not isinstance(value, str):
@@ -112,7 +119,7 @@ def table_of(row: Mapping[str, Any], key: str) -> dict[str, Any]:
 
 
 def _arguments(words: list[str]) -> dict[str, Any]:
-    """The values of `--name value` in a list of command-line words; numbers and booleans as such."""
+    """Return the values of `--name value` arguments; numbers and booleans are parsed."""
     found: dict[str, Any] = {}
     for word, value in pairwise(words):
         if word.startswith("--") and not value.startswith("--"):
@@ -121,34 +128,3 @@ def _arguments(words: list[str]) -> dict[str, Any]:
             except json.JSONDecodeError:
                 found[word[2:]] = value
     return found
-
-
-def _load_jsonl(path: Path) -> list[dict[str, Any]]:
-    rows = []
-    with path.open(encoding="utf-8") as file:
-        for number, line in enumerate(file, 1):
-            if not line.strip():
-                continue
-            try:
-                row = json.loads(line)
-            except json.JSONDecodeError as error:
-                if not line.endswith("\n"):  # the writer was killed in the middle of the last line
-                    rows.append({"episode_id": f"line {number}, cut off"})
-                    continue
-                raise UsageError(f"{path}, line {number}: not JSON: {error.msg}; mend or remove the line") from error
-            if not isinstance(row, dict):
-                raise UsageError(f"{path}, line {number}: expected an object, one row per line")
-            rows.append(arena.from_arena_result(row) if arena.is_arena_result(row) else row)
-    return rows
-
-
-def _load_parquet(path: Path) -> list[dict[str, Any]]:
-    import pyarrow
-    import pyarrow.parquet
-
-    try:
-        rows: list[dict[str, Any]] = pyarrow.parquet.read_table(path).to_pylist()
-    except (pyarrow.ArrowException, OSError) as error:
-        raise UsageError(f"{path}: can't be read as parquet: {error}") from error
-    # Fields beyond the columns of a run's table, such as the density, stand together as JSON.
-    return [{**row, **json.loads(row["more"])} if isinstance(row.get("more"), str) else row for row in rows]

@@ -12,14 +12,14 @@ CURVES_HELD, POINTS_HELD = "92%", "84%"
 
 
 def steep_warnings(surface: Surface) -> Iterator[DesignWarning]:
-    """Name the factors along which the chance of success jumps, and where: the surface draws a step as a slope."""
+    """Yield a warning for each factor along which the probability of success jumps."""
     for number, (low, high) in surface.steps.items():
         factor = surface.factors[number]
         yield DesignWarning(
             "steep",
             (factor.name,),
-            f"success changes abruptly between {factor.name} {factor.value(low):.4g} and {factor.value(high):.4g}. A "
-            "step is drawn as a slope, so bands beside it span what is said on both sides of it: read them as a guide "
-            f"to where the step is. In experiments with a cliff, 90% bands held {CURVES_HELD} of the curves, but only "
-            f"{POINTS_HELD} of the points of the surface; run more episodes there.",
+            f"success changes abruptly between {factor.name} {factor.value(low):.4g} and {factor.value(high):.4g}. The "
+            "surface shows a step as a slope, so bands near it span the values on both sides; they show where the step "
+            f"is. In experiments with a cliff, 90% bands covered {CURVES_HELD} of the curves, but only {POINTS_HELD} "
+            "of the points of the surface; run more episodes there.",
         )

@@ -1,8 +1,8 @@
-"""The success surface: the chance of success (or the mean of an outcome) at any values of the factors, with bands.
+"""The success surface: the probability of success (or the mean of an outcome) over the factors, with bands.
 
-A surface is posterior draws of one regression. Everything that is told about it is worked out draw by draw, so that
-every curve, map, distribution and index has a band. What is averaged over other factors is averaged over uniform
-units: it does not depend on where episodes happened to be sampled.
+A surface consists of posterior draws of one regression. All results are computed for each draw, so every curve, map,
+distribution and index has a band. Averages over other factors are over uniform units, so they do not depend on where
+episodes were sampled.
 """
 
 from __future__ import annotations
@@ -27,35 +27,35 @@ Array = NDArray[np.float64]
 
 LEAST_ROWS = 20
 GRID_POINTS = 25
-STEEP_SHARE = 0.5  # of a curve's whole rise, within one piece of a spline: no surface of splines rises faster
-STEEP_CHANGE = 0.15  # of the chance of success; less is lost in the band
-RESOLUTION = 1.0 / SPLINE_PIECES  # of units: where within it a step is can't be told
+STEEP_SHARE = 0.5  # of a curve's total rise, within one spline segment, the fastest that splines can rise
+STEEP_CHANGE = 0.15  # of the probability of success; smaller steps are within the band
+RESOLUTION = 1.0 / SPLINE_PIECES  # in units; a step can't be located more precisely
 AVERAGED_POINTS = 128
 
 
 @dataclass(frozen=True)
 class SurfaceConfig:
-    """How a surface is fitted."""
+    """Settings of the fit of a surface."""
 
     model: Literal["splines", "process"] = "splines"
-    """Splines with pairwise interactions, or a Gaussian process: slower, free in form, for few factors."""
+    """The form: splines with pairwise interactions, or a Gaussian process, which is slower and suits few factors."""
     draws: int = 300
-    """Posterior draws that bands are made of."""
+    """The number of posterior draws."""
     band: float = 0.9
-    """The share of posterior probability inside a band."""
+    """The posterior probability inside a band."""
     seed: int = 0
-    """Of the posterior draws."""
+    """The seed of the posterior draws."""
 
     def __post_init__(self) -> None:
         if self.draws < 20:
-            raise UsageError(f"draws is {self.draws}, expected 20 or more: bands are quantiles of them")
+            raise UsageError(f"draws is {self.draws}, expected 20 or more")
         if not 0.0 < self.band < 1.0:
             raise UsageError(f"band is {self.band}, expected a share between 0 and 1, such as 0.9")
 
 
 @dataclass(frozen=True)
 class Band:
-    """Posterior mean and an interval, at every point."""
+    """Posterior mean and interval at every point."""
 
     mean: Array
     low: Array
@@ -64,7 +64,7 @@ class Band:
 
 @dataclass(frozen=True)
 class Surface:
-    """Posterior draws of the chance of success, or of the mean of a continuous outcome."""
+    """Posterior draws of the probability of success, or of the mean of a continuous outcome."""
 
     factors: tuple[Factor, ...]
     is_binary: bool
@@ -72,17 +72,17 @@ class Surface:
     basis: Basis
     mode: Mode
     weights: Array  # (draws, columns)
-    centre: float = 0.0  # of a continuous outcome, and its spread
+    center: float = 0.0  # of a continuous outcome, and its spread
     spread: float = 1.0
 
     def sample(self, units: Array) -> Array:
-        """(draws, n): the chance or mean at units (n, factors), under every draw."""
+        """Return the probability or mean at units (n, factors) for every draw, (draws, n)."""
         return self.outcome(self.weights @ self.basis.features(units).T)
 
     def predict(self, units: Array) -> Band:
-        """The chance or mean at units (n, factors), with a band for each point.
+        """Return the probability or mean at units (n, factors), with a band for each point.
 
-        Beside a step a band spans what is said within half a piece of a spline on either side of the point.
+        Near a step, a band spans the values within half a spline segment on either side of the point.
         """
         band = self._band(self.sample(units))
         for factor, (low, high) in self.steps.items():
@@ -97,11 +97,11 @@ class Surface:
         return band
 
     def grid(self, factor: int, points: int = GRID_POINTS) -> Array:
-        """The units of one factor that curves are worked out at."""
+        """Return the units of one factor at which curves are computed."""
         return grid_units(self.factors[factor], points)
 
     def marginal_draws(self, factor: int) -> Array:
-        """(draws, grid): the chance or mean along one factor, averaged over the others."""
+        """Return the probability or mean along one factor, averaged over the others, (draws, grid)."""
         if factor not in self._curves:
             grid = self.grid(factor)
             units = np.tile(self._averaged, (len(grid), 1))
@@ -111,12 +111,12 @@ class Surface:
         return self._curves[factor]
 
     def marginal(self, factor: int) -> Band:
-        """The chance or mean along one factor, averaged over the others."""
+        """Return the probability or mean along one factor, averaged over the others, with a band."""
         return self._beside_steps(self._band(self.marginal_draws(factor)), factor, axis=0)
 
     @cached_property
     def steps(self) -> dict[int, tuple[float, float]]:
-        """Factors along which success jumps, and between which units. A step is drawn as a slope of that width."""
+        """The factors along which success jumps, with the units between which it does."""
         found = {}
         for number, factor in enumerate(self.factors if self.is_binary else ()):
             if isinstance(factor, Categorical):
@@ -130,7 +130,7 @@ class Surface:
         return found
 
     def _beside_steps(self, band: Band, factor: int, axis: int) -> Band:
-        """Let bands beside a step span what is said within half a piece of a spline: the step may be anywhere there."""
+        """Widen bands near a step to the values within half a spline segment, where the step may be."""
         if factor not in self.steps:
             return band
         low, high = self.steps[factor]
@@ -146,7 +146,7 @@ class Surface:
         )
 
     def pairwise(self, first: int, second: int, points: int = 17) -> Band:
-        """(grid, grid) along two factors, averaged over the others."""
+        """Return the probability or mean along two factors, averaged over the others, (grid, grid)."""
         one, two = self.grid(first, points), self.grid(second, points)
         units = np.tile(self._averaged, (len(one) * len(two), 1))
         units[:, first] = np.repeat(one, len(two) * AVERAGED_POINTS)
@@ -157,23 +157,23 @@ class Surface:
                 for part in np.array_split(units, len(one))
             ],
             axis=1,
-        )  # in parts, for the memory's sake
+        )  # in parts, to save memory
         band = self._band(means.reshape(len(self.weights), len(one), len(two)))
         return self._beside_steps(self._beside_steps(band, first, axis=0), second, axis=1)
 
     def given(self, factor: int, is_success: bool) -> Band:
-        """The distribution of one factor given success or failure: of mean 1 along the grid, so 1 is no news."""
+        """Return the distribution of one factor given success or failure, relative to uniform (1)."""
         chance = self.marginal_draws(factor)
-        band = self._band(normalised(chance if is_success else 1.0 - chance, self.factors[factor]))
+        band = self._band(normalized(chance if is_success else 1.0 - chance, self.factors[factor]))
         return self._beside_steps(band, factor, axis=0)
 
     def rate(self) -> Band:
-        """The chance or mean over all uniform units."""
+        """Return the probability or mean over all uniform units."""
         return self._band(self.sample(self._averaged).mean(axis=1))
 
     @cached_property
     def _curves(self) -> dict[int, Array]:
-        """Curves that were asked for once: most parts of a report start from them."""
+        """A cache of curves, which most parts of a report use."""
         return {}
 
     @cached_property
@@ -181,15 +181,15 @@ class Surface:
         return reference_units(self.factors, AVERAGED_POINTS)
 
     def outcome(self, predictor: Array) -> Array:
-        """The chance or mean that belongs to a predictor."""
-        return expit(predictor) if self.is_binary else self.centre + self.spread * predictor
+        """Return the probability or mean for a predictor."""
+        return expit(predictor) if self.is_binary else self.center + self.spread * predictor
 
     def _band(self, draws: Array) -> Band:
         return quantile_band(draws, self.config.band)
 
 
 def quantile_band(draws: Array, band: float) -> Band:
-    """Mean and interval over the first axis."""
+    """Return the mean and interval over the first axis."""
     beyond = 0.5 * (1.0 - band)
     low, high = np.quantile(draws, (beyond, 1.0 - beyond), axis=0)
     return Band(draws.mean(axis=0), low, high)
@@ -203,7 +203,7 @@ def fit(rows: Rows, config: SurfaceConfig | None = None) -> Surface:
 
 
 def refit(rows: Rows, config: SurfaceConfig, basis: Basis) -> Surface:
-    """Fit other rows with the basis of a surface; whether they are enough is not asked again."""
+    """Fit other rows with the basis of a surface, without a check of their number."""
     data = Regression.of(rows, basis)
     mode = find_mode(data)
     weights, _ = draw(data, mode, config.draws, np.random.default_rng(config.seed))
@@ -213,35 +213,35 @@ def refit(rows: Rows, config: SurfaceConfig, basis: Basis) -> Surface:
 def _basis(rows: Rows, config: SurfaceConfig) -> Basis:
     if config.model == "splines":
         return SplineBasis.of(rows.factors)
-    from roadworthy.sensitivity.process import process_basis
+    from roadworthy.sensitivity.gaussian_process import process_basis
 
     return process_basis(rows)
 
 
 def check_enough(rows: Rows) -> None:
-    """Refuse what no surface can be learned from."""
+    """Raise UsageError if the rows are too few for a surface, or all equal."""
     if len(rows) < LEAST_ROWS:
         raise UsageError(f"not enough data: {len(rows)} usable rows, a surface needs {LEAST_ROWS}; run more episodes")
     if np.ptp(rows.outcome) == 0.0:
         raise UsageError(
-            f"not enough data: {rows.outcome_name} is {rows.outcome[0]:g} in all {len(rows)} rows, so nothing can be "
-            "said about what changes it; run episodes at other values, or name another outcome"
+            f"not enough data: {rows.outcome_name} is {rows.outcome[0]:g} in all {len(rows)} rows; run episodes at "
+            "other values, or name another outcome"
         )
 
 
 def reference_units(factors: tuple[Factor, ...], count: int, seed: int | tuple[int, ...] = 7) -> Array:
-    """(count, factors): evenly spread units, the same at every call."""
+    """Return evenly spread units, (count, factors), the same at every call."""
     return spread_units(factors, qmc.Sobol(len(factors), rng=np.random.default_rng(seed)).random(count))
 
 
 def grid_units(factor: Factor, points: int = GRID_POINTS) -> Array:
-    """Units of a factor: evenly over its range, or every choice."""
+    """Return units of a factor: evenly over its range, or every choice."""
     if isinstance(factor, Categorical):
         return np.arange(len(factor.choices), dtype=np.float64)
     return np.linspace(0.0, 1.0, points)
 
 
-def normalised(density: Array, factor: Factor) -> Array:
+def normalized(density: Array, factor: Factor) -> Array:
     """Divide by the mean along the last axis, by trapezoids where the factor is continuous."""
     if isinstance(factor, Categorical):
         mean = density.mean(axis=-1)

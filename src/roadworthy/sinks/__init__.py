@@ -1,4 +1,4 @@
-"""Sinks: where figures and videos of evaluations and the scalars of training go, found by entry points."""
+"""Sinks: publish figures and videos of evaluations, and scalars of training, to other tools."""
 
 from roadworthy.sinks.publish import Publication, Sink, Sinks, Training, TrainingScalars, figures_of, read_sinks
 

@@ -1,7 +1,8 @@
-"""Handing figures and videos to every configured sink; one that fails is named, and the others get theirs.
+"""Publish figures and videos to every configured sink; a failure of one does not affect the others.
 
-Each table `[sinks.NAME]` of a config file switches a sink on. An evaluation's figures are named `{evaluator}/{metric}`
-and its videos `{evaluator}/render/{view}`; the scalars of a training have the names of train/telemetry.py.
+Each table `[sinks.NAME]` of a config file enables a sink. NAME is an entry point of `roadworthy.sinks`, or
+`"module:Name"` or `"file.py:Name"` in quotes. An evaluation's figures are named `{evaluator}/{metric}` and its videos
+`{evaluator}/render/{view}`; the scalars of a training have the names of training/telemetry.py.
 """
 
 from __future__ import annotations
@@ -23,20 +24,21 @@ COUNTS = ("num_agents_evaluated", "num_scenarios", "num_episodes", "eval_seconds
 
 @dataclass(frozen=True)
 class Publication:
-    """What a run hands to sinks."""
+    """The figures and videos of a run, for sinks."""
 
     evaluator: str
     step: int
-    # Agent-steps that the policy was trained for.
+    # The number of agent-steps that the policy was trained for.
     epoch: int
+    # The epoch of training.
     figures: Mapping[str, float | None]
-    # What has no data is None, and is left out.
+    # The figures by name; None means no data, and such figures are left out.
     videos: Mapping[str, Sequence[Path]] = field(default_factory=dict)
-    # Files by view.
+    # The video files by view.
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """What the names of figures begin with, before the slash."""
+        """The prefixes of figure names, before the slash."""
         return (self.evaluator,)
 
     @property
@@ -45,11 +47,11 @@ class Publication:
         return f"{self.evaluator}/epoch"
 
     def named_figures(self) -> dict[str, float]:
-        """Figures that have data, by the names that sinks show."""
+        """Return figures that have data, by their names in sinks."""
         return _with_data({f"{self.evaluator}/{name}": value for name, value in self.figures.items()})
 
     def named_videos(self) -> dict[str, Path]:
-        """Videos by the names that sinks show; of several of one view, the second is `.../1`."""
+        """Return videos by their names in sinks; the second video of a view is `.../1`."""
         return {
             f"{self.evaluator}/render/{view}" + (f"/{number}" if number else ""): path
             for view, paths in self.videos.items()
@@ -59,65 +61,67 @@ class Publication:
 
 @dataclass(frozen=True)
 class TrainingScalars:
-    """What an update of a training hands to sinks; it has the form of a publication without videos."""
+    """The scalars of an update of a training, for sinks; it has the interface of a publication without videos."""
 
     step: int
-    # Agent-steps that the policy was trained for.
+    # The number of agent-steps that the policy was trained for.
     epoch: int
+    # The epoch of training.
     scalars: Mapping[str, float | None]
-    # By the names that sinks show; what has no data is None, and is left out.
+    # The scalars by their names in sinks; None means no data, and such scalars are left out.
     evaluator: ClassVar[str] = "training"
     groups: ClassVar[tuple[str, ...]] = ("charts", "losses", "environment")
     epoch_name: ClassVar[str] = "charts/epoch"
 
     def named_figures(self) -> dict[str, float]:
-        """Scalars that have data, by the names that sinks show."""
+        """Return scalars that have data, by their names in sinks."""
         return _with_data(self.scalars)
 
     def named_videos(self) -> dict[str, Path]:
-        """No videos: an evaluation makes those."""
+        """Return no videos, because only evaluations make videos."""
         return {}
 
 
 @dataclass(frozen=True)
 class Training:
-    """The training that a sink gets scalars of."""
+    """The training whose scalars a sink receives."""
 
     id: str
-    # The same whenever it is resumed.
+    # An id that stays the same when the training is resumed.
     name: str
-    # Its folder's.
+    # The name of its folder.
     config: Mapping[str, Any]
-    # Every setting, as plain values.
+    # All settings, as plain values.
     is_resumed: bool
+    # Whether it was resumed.
 
 
 class Sink(Protocol):
-    """Takes publications. A class with this shape, declared as an entry point of `roadworthy.sinks`, is one.
+    """Receives publications. Any class with these members is a sink.
 
-    A sink that also has `describe(training: Training)` is called with the training before it gets its first scalars.
-    `write` may be called from two threads: evaluations beside training publish from one of their own.
+    If a sink also has `describe(training: Training)`, it is called with the training before the first scalars. `write`
+    may be called from two threads, because evaluations beside training publish from their own thread.
     """
 
     config_type: ClassVar[type]
-    # A frozen dataclass: the keys of its table.
+    # A frozen dataclass with the keys of its table.
 
     def __init__(self, config: Any, folder: Path) -> None:
-        """Get ready; folder is where the runs go, for sinks that write files."""
+        """Set up the sink; `folder` holds the runs, for sinks that write files."""
 
     @classmethod
     def check(cls, config: Any, folder: Path) -> str:
-        """Whether it could be opened, without leaving anything behind: what was found, or an error."""
+        """Check whether the sink can be opened, without side effects: return what was found, or raise an error."""
 
     def write(self, publication: Publication | TrainingScalars) -> None:
-        """Take a publication; it is safe when this returns."""
+        """Write a publication; it must be stored safely on return."""
 
     def close(self) -> None:
-        """Finish."""
+        """Close the sink."""
 
 
 def read_sinks(layer: Layer) -> dict[str, tuple[type[Sink], Any]]:
-    """The sinks that a config file switches on, by name, each with its settings; all faults are told at once."""
+    """Return the sinks that a config file enables, by name, with their settings; one error reports all faults."""
     tables = layer.values.get("sinks", {})
     if not isinstance(tables, Mapping):
         raise ConfigError(f"{layer.source}: sinks is {tables!r}, expected tables [sinks.<name>]")
@@ -138,31 +142,31 @@ def read_sinks(layer: Layer) -> dict[str, tuple[type[Sink], Any]]:
 
 
 class Sinks:
-    """All sinks of a run. They are opened when there is something to publish; what fails is tried again next time."""
+    """All sinks of a run. A sink is opened at its first publication; after a failure it is tried again next time."""
 
     def __init__(self, settings: Mapping[str, tuple[type[Sink], Any]], folder: Path) -> None:
         self._settings, self._folder = dict(settings), folder
         self._open: dict[str, Sink] = {}
-        self._lock = threading.Lock()  # for opening
+        self._lock = threading.Lock()  # guards opening
         self._training: Training | None = None
 
     def __bool__(self) -> bool:
-        """Whether there are any."""
+        """Return whether there are any sinks."""
         return bool(self._settings)
 
     def describe(self, training: Training) -> None:
-        """Let sinks know of the training that they get scalars of, once they are opened."""
+        """Set the training that is passed to sinks when they are opened."""
         self._training = training
 
     def publish(self, publication: Publication | TrainingScalars, but: Collection[str] = ()) -> dict[str, str]:
-        """Hand it to every sink, but some; what went wrong comes back by sink, for the run's artifact errors."""
+        """Publish to every sink except some; return errors by sink, for the run's artifact errors."""
         errors: dict[str, str] = {}
         for name in self._settings:
             if name in but:
                 continue
             try:
                 self._opened(name).write(publication)
-            except Exception as error:  # a sink is somebody else's code and network: nothing of it may end a run
+            except Exception as error:  # a sink may raise anything, and must not end a run
                 errors[name] = f"{type(error).__name__}: {error}"
         return errors
 
@@ -177,12 +181,12 @@ class Sinks:
             return self._open[name]
 
     def close(self) -> dict[str, str]:
-        """Finish all sinks; errors by sink."""
+        """Close all sinks and return errors by sink."""
         errors: dict[str, str] = {}
         for name, sink in self._open.items():
             try:
                 sink.close()
-            except Exception as error:  # as above
+            except Exception as error:  # a sink may raise anything
                 errors[name] = f"{type(error).__name__}: {error}"
         self._open.clear()
         return errors
@@ -199,7 +203,7 @@ def _with_data(figures: Mapping[str, float | None]) -> dict[str, float]:
 
 
 def flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return nested settings by their dotted keys; lists stay whole."""
+    """Return nested settings by dotted key; lists are kept."""
     found: dict[str, Any] = {}
     for key, value in config.items():
         found |= flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
@@ -207,7 +211,7 @@ def flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def figures_of(metrics: Mapping[str, Any], *, intervals: bool = False) -> dict[str, float | None]:
-    """The figures of `metrics.json` by name, and how much they rest on; with intervals, NAME_low and NAME_high too."""
+    """Return the figures and counts of `metrics.json` by name; with intervals, NAME_low and NAME_high too."""
     figures: dict[str, float | None] = {}
     for figure in metrics.get("figures", ()):
         figures[figure["name"]] = figure["value"]

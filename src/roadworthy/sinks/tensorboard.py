@@ -1,4 +1,4 @@
-"""The TensorBoard sink: figures as scalars, videos as animated pictures, settings as a table, in event files."""
+"""The TensorBoard sink: figures as scalars, videos as animated GIFs, settings as a table, in event files."""
 
 from __future__ import annotations
 
@@ -27,15 +27,17 @@ class TensorBoardConfig:
     """The table `[sinks.tensorboard]`."""
 
     folder: Path | None = None
-    # Where event files go; none: `tensorboard` in the folder of the runs or of the training.
+    # The folder of event files; none: `tensorboard` in the folder of the runs or of the training.
     gif_width_px: int = 480
-    # TensorBoard plays no videos, but animated pictures: so wide ...
+    # The width of animated GIFs, which TensorBoard shows instead of videos.
     gif_frames: int = 120
-    # ... and with at most so many frames, evenly chosen.
+    # The maximum number of frames of a GIF, evenly chosen.
 
     def __post_init__(self) -> None:
         if self.gif_width_px < 16 or self.gif_frames < 1:
-            raise ConfigError(f"{self.gif_frames} frames {self.gif_width_px} px wide make no picture")
+            raise ConfigError(
+                f"gif_width_px is {self.gif_width_px} and gif_frames is {self.gif_frames}; expected at least 16 and 1"
+            )
 
 
 class TensorBoardSink:
@@ -54,7 +56,7 @@ class TensorBoardSink:
         return f"event files go to {place}"
 
     def describe(self, training: Training) -> None:
-        """Show the settings of a training as a table under Text; where it was resumed, they are there already."""
+        """Show the settings of a training as a table under Text; a resumed training has it already."""
         if training.is_resumed:
             return
         lines = ["| setting | value |", "|---|---|"]
@@ -80,18 +82,18 @@ class TensorBoardSink:
         self._writer.add_event(Event(wall_time=time.time(), step=step, summary=Summary(value=values)))
 
     def _picture(self, path: Path) -> Any:
-        """A video as an animated picture."""
+        """Return a video as an animated GIF."""
         width = self._config.gif_width_px
-        with av.open(str(path)) as film, tempfile.TemporaryDirectory() as folder:
-            stream = film.streams.video[0]
+        with av.open(str(path)) as video, tempfile.TemporaryDirectory() as folder:
+            stream = video.streams.video[0]
             height = max(1, round(stream.height * width / stream.width))
             every = -(-max(stream.frames, 1) // self._config.gif_frames)
             frames = (
                 np.asarray(frame.to_ndarray(format="rgb24", width=width, height=height), np.uint8)
-                for number, frame in enumerate(film.decode(stream))
+                for number, frame in enumerate(video.decode(stream))
                 if number % every == 0
             )
-            gif = Path(folder) / "film.gif"
+            gif = Path(folder) / "video.gif"
             write_gif(gif, frames, float(stream.average_rate or 10) / every)
             data = gif.read_bytes()
         return Summary.Image(height=height, width=width, colorspace=3, encoded_image_string=data)

@@ -1,4 +1,4 @@
-"""The Weights & Biases sink: figures, scalars of training and videos as history of one run there."""
+"""The Weights & Biases sink: figures, scalars of training and videos in the history of one run."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ class WandbConfig:
     """The table `[sinks.wandb]`."""
 
     project: str = "roadworthy"
-    # The project that the run goes into.
+    # The project of the run.
     entity: str | None = None
-    # The team or user; none: the account's own.
+    # The team or user that owns the project; none: the account's default.
     name: str | None = None
-    # The run's name; none: the training's folder, or for evaluations alone one that W&B makes up.
+    # The run's name; none: the name of the training's folder, or for evaluations alone a name that W&B generates.
     group: str | None = None
-    # Runs of one group are shown together.
+    # The group of the run; W&B shows runs of a group together.
     id: str | None = None
-    # Resume the run of this id, or begin it; none: a run of its own, which a training that is resumed continues.
+    # The id of a run to resume or create; none: a new run, which a resumed training continues.
     mode: Literal["online", "offline"] | None = None
-    # offline: written to the folder of the runs, for `wandb sync`; none: as WANDB_MODE says, else online.
+    # offline writes to the folder of the runs, for `wandb sync`; none: WANDB_MODE decides, else online.
     timeout_s: int = 60
-    # How long to wait for the server at the start.
+    # The maximum time to wait for the server at the start, in seconds.
 
 
 class WandbSink:
-    """Logs to the run that this process has under way, or to one of its own.
+    """Logs to the active W&B run of this process, or to a new one.
 
-    W&B drops what is logged with a step lower than the last one, but evaluations beside training end late. So the step
-    is a figure, `step`, that everything else is drawn over.
+    W&B drops values with a lower step than the last one, but evaluations beside training end late. So the step is
+    logged as a figure, `step`, and is the x axis of all others.
     """
 
     config_type: ClassVar[type] = WandbConfig
@@ -52,7 +52,7 @@ class WandbSink:
         self._lock = threading.Lock()
 
     def describe(self, training: Training) -> None:
-        """Let the run have the training's settings, and its id, so that a training that is resumed resumes the run."""
+        """Give the run the training's settings, and its id, so that a resumed training resumes the run."""
         self._training = training
         if self._begun is not None:
             self._begun.config.update(dict(training.config), allow_val_change=True)
@@ -115,6 +115,6 @@ def _is_online(config: WandbConfig) -> bool:
 
 
 def _require_key(config: WandbConfig) -> None:
-    """The client would ask for a key, and wait for the answer for ever."""
+    """Raise if there is no API key, because the client would wait for input forever."""
     if not wandb.login(prompt=False, timeout=config.timeout_s):
         raise RoadworthyError('W&B knows no API key; run `wandb login`, set WANDB_API_KEY, or set mode = "offline"')

@@ -1,7 +1,7 @@
-"""The clustered bootstrap, studentised: whole scenarios are drawn again, always the same way for the same number.
+"""The studentized bootstrap over clusters: whole scenarios are resampled, with the same draws for the same number.
 
-Each draw gives an estimate and its standard error; the quantiles of their ratio take the place of those of Student's t
-(Efron's bootstrap-t). Unlike the plain percentiles it holds its level for few and for skewed clusters.
+Each draw gives an estimate and its standard error; the quantiles of their ratio replace those of Student's t (Efron's
+bootstrap-t). Unlike plain percentiles, it keeps its level for few and for skewed clusters.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from scipy import special
 from roadworthy.statistics.clusters import Array, Sums
 
 DRAWS = 2000
-SEED = 20_000  # of the draws: results are the same every time
-MOST_CLUSTERS = 500  # beyond, Student's quantiles are as good: measured with 1,000, see docs/statistics.md
-_AT_ONCE = 1 << 22  # counts that are held at a time
-_ALONE = 1 << 18  # multiplications that OpenBLAS does in one thread
+SEED = 20_000  # of the draws, so that results are reproducible
+MOST_CLUSTERS = 500  # with more, Student's quantiles are as good: measured with 1,000, see docs/statistics.md
+_AT_ONCE = 1 << 22  # counts that are held in memory at a time
+_ALONE = 1 << 18  # the number of multiplications up to which OpenBLAS uses one thread
 
 
 def studentized_quantiles(sums: Sums, level: float) -> tuple[float, float]:
-    """The quantiles of (estimate - truth) / standard error; infinite where draws are without any spread."""
+    """Return the quantiles of (estimate - truth) / standard error; infinite if draws have no spread."""
     tail = (1.0 - level) / 2.0
     if sums.count > MOST_CLUSTERS:
         edge = float(special.stdtrit(sums.count - 1, 1.0 - tail))
@@ -33,7 +33,7 @@ def studentized_quantiles(sums: Sums, level: float) -> tuple[float, float]:
     drawn = [_estimates(counts, sums) for counts in _draws(sums.count)]
     values = np.concatenate([part[0] for part in drawn])
     errors = np.concatenate([part[1] for part in drawn])
-    # A draw of equal clusters has no spread: it says that anything may be.
+    # A draw of equal clusters has no spread, so its ratio is infinite.
     flat = errors <= 1e-9 * error
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = np.where(flat, np.copysign(np.inf, values - value), (values - value) / errors)
@@ -42,7 +42,7 @@ def studentized_quantiles(sums: Sums, level: float) -> tuple[float, float]:
 
 
 def _estimates(counts: Array, sums: Sums) -> tuple[Array, Array]:
-    """(draws,) estimates and their standard errors; counts (draws, G) say how often each cluster was drawn."""
+    """Return estimates and standard errors, (draws,) each; counts (draws, G): how often each cluster was drawn."""
     y, w = sums.total, sums.weight
     total, weight, yy, yw, ww = _product(counts, np.stack([y, w, y * y, y * w, w * w], axis=1)).T
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -52,16 +52,13 @@ def _estimates(counts: Array, sums: Sums) -> tuple[Array, Array]:
 
 
 def _product(counts: Array, columns: Array) -> Array:
-    """counts @ columns, so many rows at a time that NumPy's OpenBLAS does not wake up threads for it.
-
-    They wait for each other ten times as long as the product takes.
-    """
+    """Return counts @ columns, in blocks so small that OpenBLAS uses one thread, which is ten times as fast."""
     step = max(_ALONE // columns.size, 1)
     return np.concatenate([counts[start : start + step] @ columns for start in range(0, len(counts), step)])
 
 
 def _draws(count: int) -> Iterator[NDArray[np.float64]]:
-    """How often each of `count` clusters is drawn, (some of DRAWS, count) at a time."""
+    """Yield how often each of `count` clusters is drawn, in blocks of (some of DRAWS, count)."""
     if DRAWS * count <= _AT_ONCE:
         yield _all_draws(count)
         return

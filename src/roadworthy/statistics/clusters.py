@@ -1,7 +1,8 @@
-"""Rows grouped by the scenario that they come from: sums per cluster, which is all that the estimates need.
+"""Rows grouped by scenario: sums per cluster, which are all that the estimates need.
 
-Rows of one scenario are alike: five replicates of it tell less than five scenarios. Every estimate here is a ratio of
-two sums over clusters (a mean is values over their number), and every variance the spread of the clusters' own parts.
+Rows of one scenario are alike: five replicates of a scenario carry less information than five scenarios. Every estimate
+is a ratio of two sums over clusters (a mean is the sum of values over their number), and every variance is the spread
+of the clusters' contributions.
 """
 
 from __future__ import annotations
@@ -21,24 +22,24 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Clusters:
-    """Which cluster each row belongs to: n rows, numbers from 0 up to `count`."""
+    """The cluster of each of n rows, from 0 to `count` - 1."""
 
     codes: NDArray[np.int64]  # (n,)
     count: int
 
     @cached_property
     def sizes(self) -> NDArray[np.int64]:
-        """(count,) how many rows each has."""
+        """The number of rows of each cluster, (count,)."""
         return np.bincount(self.codes, minlength=self.count)
 
     @classmethod
     def of(cls, names: Sequence[str] | NDArray[Any]) -> Clusters:
-        """Clusters by name, numbered in the order of their names, so that the order of rows has no influence."""
+        """Return clusters by name, numbered by sorted name, so that the order of rows has no influence."""
         unique, codes = np.unique(np.asarray(names), return_inverse=True)
         return cls(codes.reshape(-1).astype(np.int64), len(unique))
 
     def chosen(self, rows: NDArray[np.bool_]) -> Clusters:
-        """The clusters of some rows; those without any are gone."""
+        """Return the clusters of some rows, without empty clusters."""
         codes = self.codes if rows.all() else self.codes[rows]
         used = np.bincount(codes, minlength=self.count) > 0
         numbers = np.cumsum(used) - 1
@@ -47,50 +48,50 @@ class Clusters:
 
 @dataclass(frozen=True)
 class Sums:
-    """Sums over the rows of each of G clusters; rows without data are left out, and so are clusters without rows."""
+    """Sums over the rows of each of G clusters, without rows that have no data and without empty clusters."""
 
-    total: Array  # (G,) of the values
-    weight: Array  # (G,) of what they are counted per: rows, or metres
+    total: Array  # (G,) sum of values
+    weight: Array  # (G,) sum of the denominators: rows, or meters
     rows: int
-    minority: Array  # (G,) of rates: of what is rarer, yes or no
-    is_one_each: bool  # every cluster has one row
+    minority: Array  # (G,) for rates: the sum of the rarer outcome
+    is_one_each: bool  # whether every cluster has one row
 
     @property
     def count(self) -> int:
-        """How many clusters there are."""
+        """The number of clusters."""
         return len(self.total)
 
     @cached_property
     def value(self) -> float | None:
-        """The estimate: sum over sum; None where the denominator is zero."""
+        """The estimate: sum over sum; None if the denominator is zero."""
         weight = float(self.weight.sum())
         return float(self.total.sum()) / weight if weight > 0.0 else None
 
     @cached_property
     def standard_error(self) -> float:
-        """Of the estimate, by linearisation."""
+        """The standard error of the estimate, by linearization."""
         return float(np.sqrt(self.count / (self.count - 1) * (self.parts**2).sum()))
 
     @property
     def parts(self) -> Array:
-        """(G,) what each cluster has beyond the estimate, as a share of the denominator; they sum to 0."""
+        """The deviation of each cluster from the estimate, as a share of the denominator, (G,); they sum to 0."""
         value = self.value
         assert value is not None
         return (self.total - value * self.weight) / self.weight.sum()
 
     def each_once(self) -> Sums:
-        """The clusters' own means instead of their sums: every cluster counts the same, however many rows it has."""
+        """Return the clusters' means instead of their sums, so that all clusters count the same."""
         return replace(self, total=self.total / self.weight, weight=np.ones(self.count))
 
     def jackknife_variance(self) -> float:
-        """Of the estimate, from what it would be without each cluster in turn."""
+        """Return the jackknife variance of the estimate over clusters."""
         leverage = 1.0 - self.weight / self.weight.sum()
         parts = self.parts[leverage > 0.0] / leverage[leverage > 0.0]
         return (self.count - 1) / self.count * float((parts**2).sum())
 
 
 def sums(values: Array, clusters: Clusters, weights: Array | None = None) -> Sums:
-    """Sum values (n,), and weights (1 by default), over clusters; NaN and rows with a NaN weight are no data."""
+    """Sum values (n,) and weights (by default 1) over clusters; rows with a NaN value or weight are left out."""
     values = np.asarray(values, np.float64)
     if values.shape != clusters.codes.shape:
         raise UsageError(f"{values.shape} values were given for {clusters.codes.shape} rows; expected one each")

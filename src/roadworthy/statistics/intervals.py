@@ -1,12 +1,12 @@
-"""Intervals of rates, means and ratios, clustered by scenario; docs/statistics.md says which is used where and why.
+"""Intervals of rates, means and ratios, clustered by scenario; docs/statistics.md explains the choice of methods.
 
-rate    yes or no, one row per scenario: Wilson's. Several rows per scenario: Wilson's with as many rows as they are
-        worth. The variance between scenarios says how many that is; where what is rarer was seen in few scenarios it
-        can't, and the rows of a scenario then count as one, more so the fewer there are.
-mean    the studentised bootstrap over scenarios.
+rate    binary, one row per scenario: Wilson's interval. Several rows per scenario: Wilson's interval with the effective
+        sample size from the variance between scenarios. Where the rarer outcome occurred in few scenarios, the size
+        moves towards one row per scenario.
+mean    the studentized bootstrap over scenarios.
 ratio   a sum over a sum: the same.
 
-An estimate without an interval says why: "not enough data".
+An estimate without an interval has a note with the reason: "not enough data".
 """
 
 from __future__ import annotations
@@ -22,35 +22,35 @@ from roadworthy.statistics.bootstrap import studentized_quantiles
 from roadworthy.statistics.clusters import Array, Clusters, Sums, sums
 
 LEVEL = 0.95
-# So many scenarios are needed for an interval to hold its level within two points; measured, see docs/statistics.md.
+# The fewest scenarios for intervals whose level is right within two points; measured, see docs/statistics.md.
 FEWEST_FOR_RATES = 10  # with several rows each
 FEWEST_FOR_MEANS = 80
-FEWEST_WITH_EVENTS = 10  # of ratios: scenarios in which anything was counted
-_LEAST_DESIGN_EFFECT = 0.6  # a smaller one is chance: rows of a scenario are not more different than others
+FEWEST_WITH_EVENTS = 10  # for ratios: scenarios with at least one event
+_LEAST_DESIGN_EFFECT = 0.6  # a smaller one is due to chance, because rows of a scenario are not less alike than others
 
 
 @dataclass(frozen=True)
 class Interval:
-    """An estimate and, where there are enough data, its interval."""
+    """An estimate and, if there are enough data, its interval."""
 
     value: float | None  # None: no data
-    n: float  # rows; of a ratio told per something else, how much of that
-    clusters: int  # scenarios that they come from
+    n: float  # rows; for a ratio, the sum of its denominator
+    clusters: int  # the number of scenarios
     low: float | None = None
     high: float | None = None
     level: float | None = None
     method: str | None = None
-    note: str | None = None  # why something is missing
+    note: str | None = None  # the reason why something is missing
 
 
 def rate(values: Array, clusters: Clusters, level: float = LEVEL, *, each_once: bool = False) -> Interval:
-    """The share of yes among rows (n,) of 0, 1 and NaN (no data); each_once: the mean of the scenarios' shares."""
+    """Return the rate of rows (n,) of 0, 1 and NaN (no data); each_once: the mean of the scenarios' rates."""
     _require_level(level)
     given = sums(values, clusters)
     given = given.each_once() if each_once else given
     finite = values[~np.isnan(values)]
     if finite.size and not ((finite == 0.0) | (finite == 1.0)).all():
-        raise UsageError("a rate is of rows that are 0 or 1; of others, take the mean")
+        raise UsageError("a rate needs rows that are 0 or 1; use mean for other values")
     found = _estimate(given)
     if found.value is None:
         return found
@@ -73,7 +73,7 @@ def mean(
     is_share: bool = False,
     each_once: bool = False,
 ) -> Interval:
-    """The mean of rows (n,), NaN for no data; each_once: of the scenarios' means. Shares are from 0 to 1."""
+    """Return the mean of rows (n,), NaN for no data; each_once: of the scenarios' means. Shares are from 0 to 1."""
     _require_level(level)
     given = sums(values, clusters)
     given = given.each_once() if each_once else given
@@ -85,7 +85,7 @@ def mean(
     if given.standard_error <= 1e-12 * max(abs(found.value), 1.0):
         if not is_share or found.value not in (0.0, 1.0):
             return replace(found, note="not enough data: all scenarios are equal")
-        # Of shares with a given mean, those that are 0 or 1 vary most: their interval is wide enough for any.
+        # Binary shares vary most among shares with a given mean, so their interval is wide enough for all.
         low, high = wilson(found.value, given.count, normal_quantile(level))
         return replace(found, low=low, high=high, level=level, method="Wilson")
     return _bootstrapped(found, given, level, (0.0, 1.0) if is_share else (-inf, inf))
@@ -94,7 +94,7 @@ def mean(
 def ratio(
     numerators: Array, denominators: Array, clusters: Clusters, level: float = LEVEL, least: float = 0.0
 ) -> Interval:
-    """The sum of numerators over that of denominators (n,); no data where the latter is zero."""
+    """Return the sum of numerators over the sum of denominators, (n,) each; no data if the latter is zero."""
     _require_level(level)
     given = sums(numerators, clusters, denominators)
     found = _estimate(given)
@@ -109,7 +109,7 @@ def ratio(
 
 
 def wilson(p: float, n: float, quantile: float) -> tuple[float, float]:
-    """Wilson's score interval of a share p of n, within 0 and 1."""
+    """Return Wilson's score interval of a share p of n, within 0 and 1."""
     square = quantile**2
     middle = (p + square / (2.0 * n)) / (1.0 + square / n)
     half = quantile / (1.0 + square / n) * sqrt(p * (1.0 - p) / n + square / (4.0 * n**2))
@@ -117,12 +117,12 @@ def wilson(p: float, n: float, quantile: float) -> tuple[float, float]:
 
 
 def effective_size(given: Sums, row_variance: float) -> float:
-    """As many independent rows of this variance as clustered ones are worth.
+    """Return the effective sample size: the number of independent rows with the same information.
 
     The design effect is the variance between clusters over that of independent rows. It is estimated from the clusters
-    that hold what is rarer; where these are few it may be anything up to its largest, when the rows of a cluster are
-    all equal, so it is moved towards that: by a half with one such cluster, a quarter with two, and so on. A cluster
-    that holds most of what is rarer makes the others count for less.
+    with the rarer outcome. If there are few of them, it may be anything up to its maximum, where all rows of a cluster
+    are equal, so it is moved towards the maximum: by a half with one such cluster, a quarter with two, and so on. A
+    cluster that holds most of the rarer outcomes reduces the weight of the others.
     """
     largest = given.rows * float((given.weight**2).sum() / given.weight.sum() ** 2)
     if row_variance > 0.0:
@@ -137,12 +137,12 @@ def effective_size(given: Sums, row_variance: float) -> float:
 
 
 def normal_quantile(level: float) -> float:
-    """How many standard errors an interval of this level has on each side."""
+    """Return the half width of an interval of this level in standard errors, for the normal distribution."""
     return float(special.ndtri(0.5 + level / 2.0))
 
 
 def student_quantile(level: float, freedom: float) -> float:
-    """The same where the standard error is known from so many degrees of freedom."""
+    """Return the half width in standard errors for Student's t with these degrees of freedom."""
     return float(special.stdtrit(freedom, 0.5 + level / 2.0))
 
 

@@ -1,4 +1,4 @@
-"""Intervals of differences between pairs of rows: the same ego in two trials, the same episode in two runs."""
+"""Intervals of paired differences: the same ego in two trials, or the same episode in two runs."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _TINY = 1e-9
 
 
 def paired_rate(after: Array, before: Array, clusters: Clusters, level: float = LEVEL) -> Interval:
-    """The difference of two rates over pairs (n,) of 0, 1 and NaN: Tango's interval, clustered."""
+    """Return the difference of two rates over pairs (n,) of 0, 1 and NaN with Tango's interval, clustered."""
     differences = np.asarray(after, np.float64) - np.asarray(before, np.float64)
     finite = differences[~np.isnan(differences)]
     if finite.size and not np.isin(finite, (-1.0, 0.0, 1.0)).all():
-        raise UsageError("paired rates are of rows that are 0 or 1; of others, take paired_mean")
+        raise UsageError("paired rates need rows that are 0 or 1; use paired_mean for other values")
     given = sums(differences, clusters)
     found = Interval(given.value, given.rows, given.count, note=None if given.rows else "no data")
     if found.value is None:
@@ -48,13 +48,13 @@ def paired_rate(after: Array, before: Array, clusters: Clusters, level: float = 
 
 
 def tango(gains: float, losses: float, n: float, quantile: float) -> tuple[float, float]:
-    """Tango's score interval of (gains - losses) / n, of n pairs: what Wilson's is to one rate."""
-    from scipy.optimize import brentq  # takes longer to import than all figures of a small run without pairs
+    """Return Tango's score interval of (gains - losses) / n over n pairs, the paired analog of Wilson's interval."""
+    from scipy.optimize import brentq  # slow to import, and not needed without pairs
 
     estimate = (gains - losses) / n
 
     def deviation(delta: float) -> float:
-        """How many standard errors the estimate lies above a difference, the error being that of the difference."""
+        """Return the distance of the estimate above a difference, in standard errors under that difference."""
         b = (2.0 * n - gains + losses) * delta - gains - losses
         rate_of_losses = (sqrt(max(b * b + 8.0 * n * losses * delta * (1.0 - delta), 0.0)) - b) / (4.0 * n)
         variance = n * (2.0 * rate_of_losses + delta * (1.0 - delta))
@@ -66,5 +66,5 @@ def tango(gains: float, losses: float, n: float, quantile: float) -> tuple[float
 
 
 def paired_mean(after: Array, before: Array, clusters: Clusters, level: float = LEVEL) -> Interval:
-    """The mean difference over pairs (n,), NaN for no data: the studentised bootstrap over scenarios."""
+    """Return the mean difference over pairs (n,), NaN for no data, with the studentized bootstrap over scenarios."""
     return mean(np.asarray(after, np.float64) - np.asarray(before, np.float64), clusters, level)

@@ -176,7 +176,7 @@ def recorded(
         goals=np.zeros((agents, 1, 2), np.float32),
         goal_counts=np.zeros(agents, np.int32),
     )
-    assert trace.fault() is None
+    assert trace.inconsistency() is None
     scenario.require_sound()
     return Recorded(scenario, trace)
 

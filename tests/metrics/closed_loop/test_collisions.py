@@ -1,4 +1,4 @@
-"""Collisions of the closed-loop score: which count, whose fault they are, and the multiplier."""
+"""Collisions of the closed-loop score: counting, fault, and the multiplier."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_running_into_a_slower_car_ahead_is_a_front_collision_at_the_first_frame
     assert hits.has_touched[:, 0].tolist() == [False] * 10 + [True] * 21
 
 
-def test_a_car_that_drives_into_a_standing_ego_counts_as_nobodys() -> None:
+def test_a_car_that_hits_a_stopped_ego_is_not_the_egos_fault() -> None:
     one = trial(Drive(50.0), [Drive(40.0 + T, speed=10.0)], frames=31)
     hits = found(one)
     assert [(h.kind, h.at_fault) for h in hits.found] == [(CollisionType.STOPPED_EGO, False)]

@@ -1,4 +1,4 @@
-"""Comfort of the closed-loop score: the bounds, and the smoothing, against what calculus says."""
+"""Comfort of the closed-loop score: the bounds, and the smoothing against calculus."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_windows_and_orders_are_the_published_ones() -> None:
     assert found["yaw_rate"][59] == pytest.approx(fitted(yaw, 55, 60, 2, 59, 1) / DT, abs=1e-5)
 
 
-def test_a_heading_that_passes_pi_is_no_jump() -> None:
+def test_a_heading_that_crosses_pi_is_not_a_jump() -> None:
     heading = np.pi - 0.5 + 0.2 * T
     wrapped = np.arctan2(np.sin(heading), np.cos(heading))
     assert within_bounds(**still(heading=wrapped)) == 1.0  # type: ignore[arg-type]

@@ -27,7 +27,7 @@ def test_backward_movement_is_summed_over_eleven_frames(per_frame: float, value:
     assert score == value
 
 
-def test_driving_along_the_lane_is_no_backward_movement_whatever_the_heading() -> None:
+def test_driving_along_the_lane_is_not_backward_for_any_heading() -> None:
     score, moved = measured(Drive(20.0 + 1.5 * np.arange(40), heading=np.pi), straight(), 40)
     assert score == 1.0
     assert moved[0] == 0.0

@@ -1,4 +1,4 @@
-"""The closed-loop score as a whole: its formula, the reference's numbers, where it applies, and laws that it obeys."""
+"""The closed-loop score as a whole: its formula, the reference's numbers, where it applies, and its properties."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from roadworthy.metrics.closed_loop import FIGURES, closed_loop_figures
 from roadworthy.metrics.closed_loop.figures import MULTIPLIERS, SCORE, SUBSTITUTES, WEIGHTS, closed_loop_score
-from roadworthy.metrics.closed_loop.motion import ROLES, start_step
-from roadworthy.record.traces import Trace
+from roadworthy.metrics.closed_loop.motion import start_step
+from roadworthy.record.traces import ROLES, Trace
 from roadworthy.scenario.schema import AgentType, RoadMap, Scenario
 from tests.metrics.closed_loop.roads import DT, Drive, Lane, Recorded, crossing, recorded, road_map
 from tests.metrics.closed_loop.scenes import FRAMES, REFERENCE, SCENES, STEADY, along, scene
@@ -125,7 +125,7 @@ def test_the_order_of_the_tracks_does_not_matter() -> None:
     assert figures(Recorded(one.scenario, replace(one.trace, **swapped, **bodies))) == figures(one)
 
 
-def test_what_is_not_a_vehicle_or_has_no_recording_has_no_score() -> None:
+def test_only_recorded_vehicles_have_a_score() -> None:
     one = scene("alone")
     for changes in ({"kinds": np.array([AgentType.CYCLIST], np.int8)}, {"sources": np.array([-1], np.int32)}):
         found = figures(Recorded(one.scenario, replace(one.trace, **changes)))

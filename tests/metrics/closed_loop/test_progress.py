@@ -55,7 +55,7 @@ def test_the_lane_beside_counts_and_off_the_road_does_not() -> None:
     assert compared(Drive(20.0 + 1.0 * T, y=np.where(T == 0, 0.0, 20.0)), expert, two_lanes()).ego_m == 0.0
 
 
-def test_who_comes_back_to_the_road_gets_the_way_in_between() -> None:
+def test_returning_to_the_route_counts_the_distance_in_between() -> None:
     y = np.where((T > 10) & (T < 30), 20.0, 0.0)
     assert compared(Drive(20.0 + 1.0 * T, y=y), Drive(20.0 + 1.0 * T), straight()).ego_m == pytest.approx(50.0)
 

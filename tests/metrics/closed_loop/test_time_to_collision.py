@@ -1,4 +1,4 @@
-"""Time to collision of the closed-loop score: which tracks count, and the time itself, by hand."""
+"""Time to collision of the closed-loop score: which tracks count, and times computed by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The features once more, in plain NumPy: every pair, every segment, no list, no short cut. Float32, as specified.
+"""A reference implementation of the features in plain NumPy: every pair, every segment. Float32 as specified.
 
 Arrays are (A, T) for one version of the motion; results are (E, T), the first E agents being evaluated.
 """

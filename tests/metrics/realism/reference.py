@@ -1,4 +1,4 @@
-"""A crossing with lights, two sets of 32 rollouts, and what the challenge's own implementation says of them.
+"""A crossing with lights, two sets of 32 rollouts, and the figures of the challenge's own implementation.
 
 The scenario is synthetic and was made for this comparison. It holds agents that come and go, one that is first there at
 the current step, a closed road edge, one of a single point, and a bridge. `reference.json` tells where its figures come

@@ -1,4 +1,4 @@
-"""Scenarios for tests of realism: hand-made ones, and crowded random ones with every oddity that edges can have."""
+"""Scenarios for tests of realism: hand-made ones, and crowded random ones with unusual road edges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every feature against plain NumPy, on crowded random scenes and on the oddities that the rules tell of."""
+"""Every feature against plain NumPy, on crowded random scenes and on special cases."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ def test_invalid_states_of_the_history_count_with_what_the_source_holds() -> Non
 
 
 @pytest.mark.row("REAL-1")
-def test_a_step_is_a_tenth_of_a_second_whatever_the_scenario_says() -> None:
+def test_a_step_is_a_tenth_of_a_second_for_every_scenario() -> None:
     scenario = scenario_of([driving()], 0.0)
     slow = compute_features(*_with_its_future(replace(scenario, dt=0.2)))
     assert slow.log.linear_speed[0, 0, 5] == pytest.approx(10.0, rel=1e-5)

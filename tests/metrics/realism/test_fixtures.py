@@ -1,4 +1,4 @@
-"""Agreement with the reference on every field, from the message that is imported to the leaderboard's buckets."""
+"""Agreement with the reference on every field, from the imported message to the leaderboard's buckets."""
 
 from __future__ import annotations
 

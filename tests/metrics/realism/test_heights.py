@@ -1,4 +1,4 @@
-"""Heights of agents whose motion is known in the plane alone: they go up and down with their lanes."""
+"""Heights of agents with planar motion: they follow their lanes up and down."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_on_a_hill_an_agent_climbs_as_its_lane_does(offset: float) -> None:
     np.testing.assert_allclose(heights, 0.05 * way[..., 0] + ABOVE, atol=1e-4)
 
 
-def test_who_is_on_the_bridge_stays_there_and_who_is_below_it_stays_below() -> None:
+def test_agents_on_and_below_a_bridge_stay_on_their_level() -> None:
     street, bridge = straight(0, 0, 200, 0), straight(60, -100, 60, 100)
     road_map = lanes(street, bridge, heights=[0.01 * street[:, 0], np.full(len(bridge), 6.0)])
     below, above = Actor(0.0, 0.0, speed=10.0), Actor(60.0, -30.0, speed=10.0, heading=np.pi / 2)

@@ -59,7 +59,7 @@ def test_edges_are_those_of_float32() -> None:
             assert (edges[0], edges[-1]) == (np.float32(histogram.low), np.float32(histogram.high))
 
 
-def test_nothing_that_counts_is_no_likelihood() -> None:
+def test_without_valid_values_there_is_no_likelihood() -> None:
     values = np.zeros((2, 3), np.float32)
     assert np.isnan(histogram_likelihood(BINS, values, values[None], np.zeros((2, 3), np.bool_)))
 

@@ -1,4 +1,4 @@
-"""Rollouts from files: what is read, and what is said of files that can't be."""
+"""Rollouts from files: valid files, and errors for invalid ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scores as a whole: what they are made of, whom they are of, and what is refused."""
+"""Scores: their parts, their agents, and refused input."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_evaluated_are_the_car_and_those_to_predict_by_their_ids() -> None:
     assert len(set(agents)) == len(agents)
 
 
-def test_a_feature_that_nothing_tells_of_is_null_and_so_is_the_score() -> None:
+def test_a_feature_without_data_is_null_and_so_is_the_score() -> None:
     """A scene without vehicles has no time to collision."""
     still = np.zeros((1, STEPS, 3))
     figures = score_rollouts(*_alone(scenario_of(still, 0.0, types=[AgentType.PEDESTRIAN])))

@@ -87,9 +87,9 @@ def _first_view(scenario: Scenario) -> View:
 
 
 def _frames(scenario: Scenario, view: View, size: tuple[int, int]) -> Iterator[Image]:
-    from roadworthy.render.birdview import play
+    from roadworthy.render.birdview import animate
 
     with progress("drawing frames") as report:
-        for done, image in enumerate(play(scenario, view, size), start=1):
+        for done, image in enumerate(animate(scenario, view, size), start=1):
             yield image
             report(done, scenario.steps)

@@ -91,8 +91,6 @@ def _some_scenarios(configs: Sequence[EvaluatorConfig]) -> tuple[Path, list[int]
 
 
 def _try(task: Task) -> tuple[float, int]:
-    """Seconds of a step with the policy, and bytes of the worlds."""
-    env, policy = task.make_env(), task.make_policy()
     """Return the seconds of a step with the policy, and the bytes of the worlds."""
     env, policy = task.make_env(), task.make_policy()
     worlds = np.arange(env.world_count)

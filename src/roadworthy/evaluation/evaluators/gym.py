@@ -37,8 +37,6 @@ class GymConfig(EvaluatorConfig):
     # An episode ends after so many steps at the latest.
     instruction: str | None = None
     # What the policy is told to do; none: what the environment says.
-    metrics: tuple[str, ...] = ()
-    # "module:function" each: called with every ended episode.
     videos: VideoConfig | None = None
     # None: no videos.
     sweep: SweepConfig | None = None

@@ -1,4 +1,4 @@
-"""The closed-loop score: how an ego drove from start to end, by nuPlan's published definitions.
+"""The closed-loop score of an ego's drive, by nuPlan's published definitions.
 
 `closed_loop_figures` computes it from a trace and its scenario. Each part has a file of its own with its definition:
 
@@ -6,7 +6,7 @@
     time_to_collision  speed_limit  comfort                   graded parts
     motion  boxes  lane_map  lane_places  route               what they are computed from
 
-docs/closed-loop.md restates the definitions, and lists what takes the place of polygons.
+docs/closed-loop.md restates the definitions and lists the substitutes for lane polygons.
 """
 
 from roadworthy.metrics.closed_loop.figures import FIGURES, closed_loop_figures

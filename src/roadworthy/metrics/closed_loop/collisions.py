@@ -14,10 +14,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from roadworthy.at_fault import CollisionType, collision_type, is_at_fault
+from roadworthy.at_fault import CollisionType, is_at_fault
+from roadworthy.boxes import Boxes, contact_type
 from roadworthy.metrics.closed_loop.boxes import touches
 from roadworthy.metrics.closed_loop.lane_places import LanePlaces
-from roadworthy.metrics.closed_loop.motion import Body, EgoTrial, Flags, Others
+from roadworthy.metrics.closed_loop.motion import EgoTrial, Flags, Others
 from roadworthy.scenario.schema import AgentType
 
 # The types of tracks in each group, and how many at-fault collisions with the group are allowed.
@@ -67,30 +68,12 @@ def collisions(trial: EgoTrial, places: LanePlaces) -> Collisions:
     tracks = np.flatnonzero(has_touched[-1] & ~touching[0])
     found = []
     for frame, track in sorted((int(np.argmax(touching[:, track])), int(track)) for track in tracks):
-        kind = CollisionType(_kind(ego, others, frame, track))
+        kind = contact_type(_at(ego.boxes, frame), _at(others.boxes, frame, track), is_static=others.is_static[track])
         within = kind == CollisionType.LATERAL and bool(places.is_within_lanes[frame])
         found.append(Collision(frame, track, kind, is_at_fault(kind, within)))
     return Collisions(tuple(found), has_touched)
 
 
-def _kind(ego: Body, others: Others, frame: int, track: int) -> int:
-    at = frame, track
-    return int(
-        collision_type(
-            x=ego.x[frame],
-            y=ego.y[frame],
-            cos=ego.cos[frame],
-            sin=ego.sin[frame],
-            length=np.float64(ego.length),
-            width=np.float64(ego.width),
-            speed=ego.speed[frame],
-            track_x=others.x[at],
-            track_y=others.y[at],
-            track_cos=others.cos[at],
-            track_sin=others.sin[at],
-            track_length=others.length[track],
-            track_width=others.width[track],
-            track_speed=others.speed[at],
-            is_static=bool(others.is_static[track]),
-        )
-    )
+def _at(boxes: Boxes, *place: int) -> Boxes:
+    """Return the box at a frame, and of one track where there are several."""
+    return Boxes(*(values[place[-values.ndim :]] if values.ndim else values for values in boxes))

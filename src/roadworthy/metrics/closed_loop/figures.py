@@ -1,4 +1,4 @@
-"""The closed-loop score of an ego in a trial, with its parts, and what its substitutes decided.
+"""The closed-loop score of an ego in a trial, with its parts and the substitutes that affected it.
 
     score = (product of the multipliers) * (weighted mean of the graded parts)
 
@@ -31,9 +31,9 @@ from roadworthy.scenario.schema import Scenario
 SCORE = "closed_loop_score"
 MULTIPLIERS = ("no_at_fault_collision", "drivable_area", "making_progress", "driving_direction")
 WEIGHTS = {"progress": 5.0, "time_to_collision": 5.0, "speed_limit": 4.0, "comfort_in_bounds": 2.0}
-# 1 where it is so in this trial, else 0.
+# 1 if it applies in this trial, else 0.
 SUBSTITUTES = {
-    "default_width_decided": "the default width of a lane decided a part",
+    "default_width_decided": "the default width of a lane affected a part",
     "left_all_lanes": "the ego was on no lane at some frame",
     "no_recorded_route": "the recorded car was on no lane: progress counts as complete",
     "no_speed_limit": "no frame had a known speed limit",

@@ -1,6 +1,6 @@
-"""The figures of the closed-loop score, and how often something took the place of what a map lacks.
+"""The figures of the closed-loop score, and how often substitutes for missing map data were used.
 
-Every figure is the mean over scenarios, each of which counts once, as nuPlan's is.
+Every figure is the mean over scenarios, each of which counts once, as in nuPlan.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from functools import partial
 
 import numpy as np
 
-from roadworthy.metrics.closed_loop.figures import SCORE, SUBSTITUTES
+from roadworthy.metrics.closed_loop.figures import SCORE, SUBSTITUTES, closed_loop_figures
+from roadworthy.metrics.extensions import TraceMetrics
 from roadworthy.metrics.metric import Kind, Metric, Rows
 
 _share = partial(Metric, kind=Kind.SHARE, unit="share", per="scenario", is_per_scenario=True)
@@ -31,6 +32,7 @@ CLOSED_LOOP_METRICS: tuple[Metric, ...] = (
     _metric("speed_limit", _share, "weight 4: less for overspeed, by how much and how long"),
     _metric("comfort_in_bounds", _rate, "weight 2: all accelerations, jerks and yaw rates within their bounds"),
 )
+CLOSED_LOOP = TraceMetrics(CLOSED_LOOP_METRICS, closed_loop_figures)
 
 
 def closed_loop_counts(trials: Rows) -> dict[str, int] | None:

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roadworthy.at_fault import REAR_AXLE_SHARE
-from roadworthy.record.traces import Trace
+from roadworthy.boxes import Boxes
+from roadworthy.record.traces import ROLES, Trace
 from roadworthy.scenario.schema import AgentType, Scenario
 
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
-ROLES = ("ego", "coplayer", "replay", "idm", "static")  # the codes of Trace.roles; a test compares them
 _STATIC = ROLES.index("static")
 _MOTION = ("x", "y", "heading", "speed")
 CORNERS = ("front left", "rear left", "rear right", "front right")
@@ -43,6 +43,12 @@ class Body:
         return np.sin(self.heading)
 
     @cached_property
+    def boxes(self) -> Boxes:
+        """Return the boxes, (F,); their sizes are scalars."""
+        sizes = np.asarray(self.length), np.asarray(self.width)
+        return Boxes(self.x, self.y, self.cos, self.sin, *sizes, self.speed)
+
+    @cached_property
     def center(self) -> Array:
         """Return the middle of the box, (F, 2) in m."""
         return np.column_stack([self.x, self.y])
@@ -66,7 +72,7 @@ class Body:
 
 @dataclass(frozen=True, eq=False)
 class Others:
-    """The A tracks around the ego over F frames. Where one is absent its numbers mean nothing."""
+    """The A tracks around the ego over F frames. The values of absent tracks are meaningless."""
 
     x: Array  # (F, A) m
     y: Array
@@ -88,6 +94,11 @@ class Others:
         """Return the sine of the headings, (F, A)."""
         return np.sin(self.heading)
 
+    @cached_property
+    def boxes(self) -> Boxes:
+        """Return the boxes, (F, A); their sizes are (A,)."""
+        return Boxes(self.x, self.y, self.cos, self.sin, self.length, self.width, self.speed)
+
 
 @dataclass(frozen=True, eq=False)
 class EgoTrial:
@@ -107,8 +118,8 @@ class EgoTrial:
 def ego_trial(trace: Trace, scenario: Scenario, agent: int, trial: int) -> EgoTrial | None:
     """Return what the score is computed from; None where it does not apply.
 
-    It applies to vehicles that started from a recording and are in the world at two frames or more. A trial that
-    outlasts its recording is judged up to the recording's end: there is nothing to compare with after it.
+    It applies to vehicles that started from a recording and are present for two frames or more. A trial that is longer
+    than its recording is judged up to the end of the recording.
     """
     source = int(trace.sources[agent])
     if source < 0 or trace.kinds[agent] != AgentType.VEHICLE or source >= scenario.agent_count:
@@ -131,8 +142,8 @@ def ego_trial(trace: Trace, scenario: Scenario, agent: int, trial: int) -> EgoTr
 def start_step(trace: Trace, scenario: Scenario, frame: int) -> int:
     """Return the step of the recording that a trial starts from, given the trial's first frame.
 
-    Agents with a recording start exactly where it has them. Where several steps fit, because nothing moves, the last
-    step of history counts if it is one of them, else the first that fits.
+    Agents with a recording start exactly at its positions. If several steps fit, because nothing moves, the last step
+    of history counts if it is one of them, else the first that fits.
     """
     known = np.flatnonzero((trace.sources >= 0) & (trace.sources < scenario.agent_count) & trace.present[frame])
     sources = trace.sources[known]

@@ -1,4 +1,4 @@
-"""Do simulated agents drive like recorded ones? The metrics of the Waymo Open Sim Agents challenge, 2025 and 2024.
+"""Realism of simulated agents: the metrics of the Waymo Open Sim Agents challenge, 2025 and 2024.
 
     figures = score_rollouts(scenario, Rollouts.of(agent_ids, x, y, z, heading))
     figures.metametric, figures.collision_indication_likelihood

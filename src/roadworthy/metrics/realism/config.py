@@ -1,4 +1,4 @@
-"""The configurations of the challenge: how each feature is turned into a likelihood, what it weighs, and its bucket."""
+"""The configurations of the challenge: the histogram, the weight and the bucket of each feature."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ class Histogram:
     """A likelihood from counts of simulated samples in bins of equal width."""
 
     low: float
-    """Lower edge of the first bin; what lies below is counted there."""
+    """Lower edge of the first bin; smaller values are counted there."""
     high: float
-    """Upper edge of the last bin; what lies above is counted there."""
+    """Upper edge of the last bin; larger values are counted there."""
     bins: int
-    """How many bins."""
+    """The number of bins."""
     pseudocount: float = 0.1
-    """Added to each bin, so that nothing is impossible."""
+    """Added to each bin, so that no probability is zero."""
 
     def __post_init__(self) -> None:
         if not self.low < self.high or self.bins < 1 or not self.pseudocount > 0:
@@ -35,24 +35,24 @@ class Feature:
     histogram: Histogram
     """Bins of its values."""
     pooled: bool = False
-    """Whether one histogram counts the simulated values of all evaluated agents; otherwise each has its own."""
+    """Whether one histogram counts the values of all evaluated agents; otherwise each agent has its own."""
 
 
 @dataclass(frozen=True)
 class Event:
-    """Something that an agent does at least once, or not at all, in the time that is scored."""
+    """An event that an agent has or does not have during the scored time."""
 
     weight: float
     """Share of the realism score."""
     pseudocount: float = 0.001
-    """Added to the rollouts with it and to those without, so that nothing is impossible."""
+    """Added to the counts of rollouts with and without the event, so that no probability is zero."""
     pooled: bool = False
-    """Whether the share of rollouts with it is one of all evaluated agents; otherwise each has its own."""
+    """Whether the share of rollouts with the event is over all evaluated agents; otherwise per agent."""
 
 
 @dataclass(frozen=True)
 class RealismConfig:
-    """How the likelihoods of features and events add up to the realism score. The defaults are those of 2025."""
+    """The weights and histograms of the realism score. The defaults are those of 2025."""
 
     linear_speed: Feature = Feature(0.05, Histogram(0.0, 25.0, 10))
     """m/s, in 3-D."""
@@ -67,9 +67,9 @@ class RealismConfig:
     collision_indication: Event = Event(0.25)
     """Whether it touches another agent."""
     time_to_collision: Feature = Feature(0.10, Histogram(0.0, 5.0, 10))
-    """s until a vehicle reaches what is in front of it."""
+    """s until a vehicle reaches the agent in front of it."""
     distance_to_road_edge: Feature = Feature(0.05, Histogram(-20.0, 40.0, 10))
-    """m, of the corner that is farthest out, positive off the road."""
+    """m, of the outermost corner, positive off the road."""
     offroad_indication: Event = Event(0.25)
     """Whether it leaves the road."""
     traffic_light_violation: Event = Event(0.05)
@@ -92,7 +92,7 @@ CHALLENGE_2024 = replace(
     distance_to_road_edge=replace(CHALLENGE_2025.distance_to_road_edge, weight=0.10),
     traffic_light_violation=Event(0.0),
 )
-# Of the scenario-generation challenge: as 2025, but all agents count alike, except for red lights.
+# The scenario-generation challenge: like 2025, but pooled over agents, except for red lights.
 SCENARIO_GENERATION_2025 = replace(
     CHALLENGE_2025,
     **{

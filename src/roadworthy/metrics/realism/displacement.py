@@ -1,4 +1,4 @@
-"""How far simulated agents are from where the recorded ones were."""
+"""Distances of simulated agents from the recorded ones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from roadworthy.metrics.realism.scene import Scene
 
 
 def displacement_errors(scene: Scene) -> NDArray[np.float64]:
-    """(R, E) mean 3-D distance over all recorded steps, in metres; history, where it is 0, is part of the mean."""
+    """Return the mean 3-D distance over all recorded steps in m, (R, E); the mean includes history, where it is 0."""
     log, simulated, chosen = scene.log, scene.simulated, slice(scene.evaluated)
     square = sum(
         np.square(there[:, chosen] - here[:, chosen])

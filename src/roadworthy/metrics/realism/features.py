@@ -34,7 +34,7 @@ class MotionFeatures:
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """What the recording (R = 1) and the rollouts are scored by."""
+    """The features of the recording (R = 1) and of the rollouts."""
 
     scene: Scene
     log: MotionFeatures
@@ -56,7 +56,7 @@ class Features:
 
 
 def compute_features(scenario: Scenario, rollouts: Rollouts) -> Features:
-    """Of the agents that the scenario's task evaluates; see `task_agents`."""
+    """Compute the features of the agents that the scenario's task evaluates; see `task_agents`."""
     scene = set_scene(scenario, rollouts)
     motions = (scene.log, scene.simulated)
     edges = distance_to_road_edge(scenario, scene, *motions)

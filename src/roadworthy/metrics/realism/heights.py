@@ -16,7 +16,7 @@ from roadworthy.scenario.schema import FeatureKind, Floats, Longs, RoadMap, Scen
 
 _CELL_M = 10.0  # of the grid; at least so far around an agent lanes are found
 _PIECE_M = 2.0  # lanes are looked at in pieces of at most this length
-_LEVEL = 9.0  # weight of square metres up or down against those across, so that a bridge is not taken for the street
+_LEVEL = 9.0  # weight of square meters up or down against those across, so that a bridge is not taken for the street
 
 
 class LaneGrid(NamedTuple):
@@ -46,7 +46,7 @@ def ride_heights(scenario: Scenario, agents: NDArray[np.integer], ways: Floats) 
 
 
 def lane_pieces(road_map: RoadMap) -> Floats:
-    """(K, 2, 3) the lanes of a map in short straight pieces."""
+    """Return the lanes of a map as short straight pieces, (K, 2, 3)."""
     lanes = [_evenly(road_map.polyline(lane)) for lane in road_map.features(FeatureKind.LANE)]
     pieces = [np.stack([points[:-1], points[1:]], axis=1) for points in lanes]
     return np.concatenate(pieces) if pieces else np.zeros((0, 2, 3), np.float32)
@@ -65,7 +65,7 @@ def lane_grid(pieces: Floats) -> LaneGrid:
 
 
 def _evenly(points: Floats) -> Floats:
-    """A line (n, 3) through points at even distances: maps have more of them than heights need, or too few."""
+    """Resample a line (n, 3) at even distances."""
     arcs = np.append(0.0, np.cumsum(np.hypot(*np.diff(points[:, :2], axis=0).T)))
     at = np.linspace(0.0, arcs[-1], max(int(np.ceil(arcs[-1] / _PIECE_M)), 1) + 1)
     return np.stack([np.interp(at, arcs, column) for column in points.T], axis=1).astype(np.float32)
@@ -87,7 +87,7 @@ def _follow(grid: LaneGrid, now: Floats, ground: Floats, ways: Floats, heights: 
 
 @kernel
 def _lane_height(grid: LaneGrid, x: np.float32, y: np.float32, level: np.float32) -> np.float32:
-    """The height of the lane that is nearest to a place at about this level; the level where none is near."""
+    """Return the height of the lane nearest to a position at about this level; the level if no lane is near."""
     column, row = int(np.floor((x - grid.west) / _CELL_M)), int(np.floor((y - grid.south) / _CELL_M))
     best, height = np.inf, level
     for line in range(max(row - 1, 0), min(row + 2, grid.rows)):

@@ -25,7 +25,7 @@ class Kinematics(NamedTuple):
 
 
 def kinematics(scene: Scene, motion: Motion) -> Kinematics:
-    """Of the evaluated agents, at the steps that are scored."""
+    """Compute the kinematics of the evaluated agents at the scored steps."""
     x, y, z, heading = (values[:, : scene.evaluated] for values in (motion.x, motion.y, motion.z, motion.heading))
     dt = np.float32(STEP_S)
     speed = _norm(*map(central_difference, (x, y, z))) / dt
@@ -38,14 +38,14 @@ def kinematics(scene: Scene, motion: Motion) -> Kinematics:
 
 
 def central_difference(values: Floats) -> Floats:
-    """Half of what changes from the step before to the step after; NaN at both ends."""
+    """Return central differences; NaN at both ends."""
     result = np.full_like(values, np.nan)
     np.multiply(values[..., 2:] - values[..., :-2], _HALF, out=result[..., 1:-1])
     return result
 
 
 def with_both_neighbours(valid: Bools) -> Bools:
-    """Where a central difference is of values that are both valid; never at the ends."""
+    """Return where both values of a central difference are valid; never at the ends."""
     result = np.zeros_like(valid)
     np.logical_and(valid[..., 2:], valid[..., :-2], out=result[..., 1:-1])
     return result

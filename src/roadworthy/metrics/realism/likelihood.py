@@ -1,4 +1,4 @@
-"""How likely the recording is, if the rollouts are samples of what might have happened."""
+"""The likelihood of the recording under the distribution of the rollouts."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from roadworthy.kernels import kernel
 from roadworthy.metrics.realism.scene import Motion, Scene
 from roadworthy.scenario.schema import Bools, Floats
 
-NOBODY = np.float32(1e10)  # the distance where nobody else is there
+NOBODY = np.float32(1e10)  # the distance if no other agent is present
 _ROUNDING = np.float32(0.7)  # share of the half of the shorter side that becomes the radius
 
 _HALF = np.float32(0.5)
@@ -31,7 +31,7 @@ _SLACK_SHARE = np.float32(1e-5)
 
 
 def distance_to_nearest_object(scene: Scene, motion: Motion) -> Floats:
-    """(R, E, S) in metres, negative where boxes overlap; NaN where an agent that is there has no position."""
+    """Return the distance in m, (R, E, S), negative for overlaps; NaN if a present agent has no position."""
     radius = np.minimum(scene.length, scene.width) * _ROUNDING * _HALF
     core = np.stack([scene.length, scene.width]) - _TWO * radius
     rollouts, _, steps = motion.x.shape
@@ -84,7 +84,7 @@ def _of_one(
     reach: Floats,
     bounds: Floats,
 ) -> np.float32:
-    """The pair with the smallest lower bound first; then whoever could be nearer."""
+    """Check the pair with the smallest lower bound first, then pairs that could be nearer."""
     if not valid[agent, step]:
         return NOBODY
     here_x, here_y = x[rollout, agent, step], y[rollout, agent, step]
@@ -174,7 +174,7 @@ def _distance(one: Floats, other: Floats) -> np.float32:
 
 @kernel
 def _direction(corners: Floats, corner: int, sign: np.float32) -> tuple[np.float32, np.float32]:
-    """Unit vector along the edge that starts at a corner; NaN where the edge has no length."""
+    """Return the unit vector along the edge that starts at a corner; NaN if the edge has no length."""
     after = (corner + 1) & 3
     x = sign * corners[after, 0] - sign * corners[corner, 0]
     y = sign * corners[after, 1] - sign * corners[corner, 1]

@@ -39,7 +39,7 @@ class Polylines:
 
 
 def polylines(road_map: RoadMap, kind: FeatureKind, type: int | None = None) -> Polylines:
-    """All features of a kind, and of a type if one is given, that have at least two points."""
+    """Return all features of a kind, and optionally of a type, with at least two points."""
     chosen = [
         feature
         for feature in road_map.features(kind)

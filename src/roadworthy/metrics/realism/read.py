@@ -1,7 +1,7 @@
 """Rollouts from files: `.npz`, and submissions of the challenge as one file, as shards or as a tar archive.
 
-What is found are parts, one for each scenario, which hold the bytes of its rollouts. They are read where they are
-scored, so that several processes share the work.
+Files are split into parts, one per scenario, which hold the bytes of its rollouts. A part is decoded by the process
+that scores it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Found = TypeVar("Found")
 
 
 class Part(NamedTuple):
-    """The rollouts of one scenario, not read yet."""
+    """The rollouts of one scenario, not yet decoded."""
 
     scenario_id: str
     origin: str  # where it is, for people
@@ -38,7 +38,7 @@ class Part(NamedTuple):
     is_npz: bool
 
     def read(self) -> Rollouts:
-        """Read the rollouts; what is wrong with them is raised with the name of the file."""
+        """Decode the rollouts; errors name the file."""
         if self.is_npz:
             source = io.BytesIO(self.content) if isinstance(self.content, bytes) else self.content
             return _named(self.origin, lambda: _npz(source))
@@ -49,14 +49,14 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class Selection:
-    """Which rollouts are wanted."""
+    """The rollouts to score."""
 
     scenario_ids: frozenset[str]  # of the pack
     only: frozenset[str] = frozenset()  # of these alone; empty: of all
     skip_unknown: bool = False  # whether rollouts of other scenarios than those of the pack are left out
 
     def wants(self, scenario_id: str, origin: str) -> bool:
-        """Whether the rollouts of a scenario are wanted; an unknown one is an error unless it is to be left out."""
+        """Return whether to score the rollouts of a scenario; an unknown one is an error unless it is skipped."""
         if self.only:
             return scenario_id in self.only
         if scenario_id not in self.scenario_ids and not self.skip_unknown:
@@ -88,12 +88,12 @@ def read_rollouts(path: Path, scenario_ids: Iterable[str]) -> Iterator[tuple[str
 
 
 def read_npz(path: Path) -> Rollouts:
-    """Arrays object_id (A,) and x, y, z, heading (R, A, S), in the coordinates of the scenario's source."""
+    """Read arrays object_id (A,) and x, y, z, heading (R, A, S), in the coordinates of the scenario's source."""
     return _named(str(path), lambda: _npz(path))
 
 
 def _files(path: Path) -> list[Path]:
-    """The files that a path stands for; of shards, all must be there."""
+    """Return the files of a path; all shards must exist."""
     if path.is_dir():
         files = sorted(file for file in path.iterdir() if file.is_file() and not file.name.startswith("."))
         if not files:
@@ -144,7 +144,7 @@ def _file_parts(path: Path, selection: Selection, is_alone: bool) -> Iterator[Pa
 
 
 def _tar_parts(path: Path, selection: Selection) -> Iterator[Part]:
-    """Members of an archive, one after another, so that memory holds one of them at a time."""
+    """Yield the members of an archive one at a time, to save memory."""
     names = []
     try:
         with tarfile.open(path, "r|*") as archive:

@@ -1,4 +1,4 @@
-"""Running a red light: an agent's centre passes the stop point of its lane's light while that is red.
+"""Running a red light: an agent's center passes the stop point of its lane's light while that is red.
 
 The reference looks for the lane, and for the piece of a lane that a stop point belongs to, by the length of
 (point - start) + share * (end - start), where a minus would give the distance. What it finds is not the nearest but
@@ -43,7 +43,7 @@ class Signals(NamedTuple):
 
 
 def red_light_violations(scenario: Scenario, scene: Scene, *motions: Motion) -> list[Bools]:
-    """(R, E, S) for each motion, whether an agent passes a red light from the step before to this one."""
+    """Return whether an agent passes a red light from the previous step to this one, (R, E, S)."""
     lanes = polylines(scenario.map, FeatureKind.LANE, LaneType.SURFACE_STREET)
     shapes = [(len(motion.x), scene.evaluated, motion.x.shape[2] - scene.first) for motion in motions]
     results = [np.zeros(shape, np.bool_) for shape in shapes]
@@ -67,7 +67,7 @@ def lane_pieces(lanes: Polylines) -> LanePieces:
 
 
 def find_signals(scenario: Scenario, lanes: Polylines, pieces: LanePieces) -> Signals:
-    """Return what the lights of each lane show, and where they stop it, step by step.
+    """Return the states and the stop points of the lights of each lane, step by step.
 
     A light that is listed stops where it says, also if its state is unknown. One that is not listed at a step stops at
     the origin then. Of several lights of a lane the last that is listed counts.
@@ -106,7 +106,7 @@ def _place_stops(points: Floats, places: Ints, pieces: LanePieces, start: Floats
 def _violations(
     x: Floats, y: Floats, valid: Bools, pieces: LanePieces, signals: Signals, first: int, found: Bools
 ) -> None:
-    """The lane is looked up last: hardly anybody passes a stop point while its light is red."""
+    """Look up the lane last, because few agents pass a stop point at a red light."""
     for rollout in range(x.shape[0]):
         for agent in range(found.shape[1]):
             for step in range(first, x.shape[2]):
@@ -137,7 +137,7 @@ def _violations(
 
 @kernel
 def _closest_piece(x: np.float32, y: np.float32, pieces: LanePieces, first: int, last: int) -> int:
-    """See the head of this file for what close means here."""
+    """Return whether a lane is close, as the module docstring defines it."""
     best, smallest = first, np.float32(np.inf)
     for piece in range(first, last):
         start, along = pieces.start[piece], pieces.along[piece]
@@ -151,6 +151,6 @@ def _closest_piece(x: np.float32, y: np.float32, pieces: LanePieces, first: int,
 
 @kernel
 def _share(x: np.float32, y: np.float32, start: NDArray[np.float32], along: NDArray[np.float32]) -> np.float32:
-    """Where along a piece a point lies: 0 at its start, 1 at its end; 0 if it has no length."""
+    """Return the position of a point along a piece: 0 at its start, 1 at its end; 0 if it has no length."""
     square = along[0] * along[0] + along[1] * along[1]
     return ((x - start[0]) * along[0] + (y - start[1]) * along[1]) / square if square != _ZERO else _ZERO

@@ -22,7 +22,7 @@ from roadworthy.metrics.realism.polylines import Polylines, polylines
 from roadworthy.metrics.realism.scene import Motion, Scene
 from roadworthy.scenario.schema import Bools, FeatureKind, Floats, Ints, Scenario
 
-ABSENT = np.float32(-1e10)  # the distance of an agent that isn't there
+ABSENT = np.float32(-1e10)  # the distance of an absent agent
 _HEIGHT_STRETCH = np.float32(3.0)
 _CLOSED_WITHIN_M2 = np.float32(1.0)  # square of the distance of both ends of a closed edge
 
@@ -32,7 +32,7 @@ _ONE = np.float32(1.0)
 
 # An agent looks at the segments near it, and at all of them only if one of the others might be nearer. Might: distances
 # are rounded, and what is left out must be farther away by more than that.
-_MARGIN_M = np.float32(5.0)  # how far it may go, besides its own length, before others might
+_MARGIN_M = np.float32(5.0)  # the distance, besides its own length, that an agent may move before others matter
 _SLACK_M = np.float32(0.01)
 _SLACK_SHARE = np.float32(1e-5)
 
@@ -41,18 +41,18 @@ class EdgeSegments(NamedTuple):
     """n segments of all road edges."""
 
     lines: Floats  # (6, n) x, y, z of the start, and from there to the end
-    before: Ints  # (n,) the segment that leads to the start, itself where there is none
-    after: Ints  # (n,) the segment that follows at the end, itself where there is none
+    before: Ints  # (n,) the previous segment, itself if there is none
+    after: Ints  # (n,) the next segment, itself if there is none
     is_convex_before: Bools  # (n,) whether the corner at the start turns to port
     is_convex_after: Bools  # (n,) whether the corner at the end turns to port
 
 
 def distance_to_road_edge(scenario: Scenario, scene: Scene, *motions: Motion) -> list[Floats]:
-    """(R, E, S) in metres for each motion, of the corner of the box that is farthest out; ABSENT if there is none."""
+    """Return the distance of the outermost corner of each box in m, (R, E, S); ABSENT for absent agents."""
     edges = polylines(scenario.map, FeatureKind.ROAD_EDGE)
     if not len(edges):
         raise ScenarioError(
-            f"scenario {scenario.id!r}: there is no road edge of at least two points in its map, so nobody can say "
+            f"scenario {scenario.id!r}: its map has no road edge of at least two points, which is needed to say "
             "who is on the road; realism needs one"
         )
     segments = edge_segments(edges)
@@ -180,7 +180,7 @@ def _measure(
 
 @kernel
 def _smallest(values: Floats, count: int) -> tuple[int, np.float32]:
-    """The place of the first of the smallest, and itself; infinity if there is none."""
+    """Return the index of the first minimum, and the minimum; infinity if there is none."""
     place, value = 0, np.float32(np.inf)
     for number in range(count):
         if values[number] < value:
@@ -190,7 +190,7 @@ def _smallest(values: Floats, count: int) -> tuple[int, np.float32]:
 
 @kernel
 def _signed_distance(x: np.float32, y: np.float32, segments: EdgeSegments, segment: int) -> np.float32:
-    """In 2-D, to one segment."""
+    """Return the 2-D distance to one segment."""
     lines = segments.lines
     away_x, away_y = x - lines[0, segment], y - lines[1, segment]
     along_x, along_y = lines[3, segment], lines[4, segment]
@@ -198,11 +198,11 @@ def _signed_distance(x: np.float32, y: np.float32, segments: EdgeSegments, segme
     share = (away_x * along_x + away_y * along_y) / square if square != _ZERO else _ZERO
     sign = _side(x, y, lines, segment)
     if share < _ZERO:
-        neighbour = _side(x, y, lines, segments.before[segment])
-        sign = max(sign, neighbour) if segments.is_convex_before[segment] else min(sign, neighbour)
+        neighbor = _side(x, y, lines, segments.before[segment])
+        sign = max(sign, neighbor) if segments.is_convex_before[segment] else min(sign, neighbor)
     elif share > _ONE:
-        neighbour = _side(x, y, lines, segments.after[segment])
-        sign = max(sign, neighbour) if segments.is_convex_after[segment] else min(sign, neighbour)
+        neighbor = _side(x, y, lines, segments.after[segment])
+        sign = max(sign, neighbor) if segments.is_convex_after[segment] else min(sign, neighbor)
     share = min(max(share, _ZERO), _ONE)
     off_x, off_y = away_x - along_x * share, away_y - along_y * share
     return sign * np.sqrt(off_x * off_x + off_y * off_y)
@@ -210,5 +210,5 @@ def _signed_distance(x: np.float32, y: np.float32, segments: EdgeSegments, segme
 
 @kernel
 def _side(x: np.float32, y: np.float32, lines: Floats, segment: int) -> np.float32:
-    """-1 to port of a segment, 1 to starboard, 0 on it or if it has no length."""
+    """Return -1 to port of a segment, 1 to starboard, and 0 on it or if it has no length."""
     return np.sign((x - lines[0, segment]) * lines[4, segment] - (y - lines[1, segment]) * lines[3, segment])

@@ -23,7 +23,7 @@ class Rollouts:
     """
 
     agent_ids: Longs  # (A,) the source's number of each agent
-    x: Floats  # (R, A, S) m, centre of the box
+    x: Floats  # (R, A, S) m, center of the box
     y: Floats  # (R, A, S)
     z: Floats  # (R, A, S)
     heading: Floats  # (R, A, S) rad
@@ -59,7 +59,7 @@ class Rollouts:
 
     @classmethod
     def of(cls, agent_ids: ArrayLike, x: ArrayLike, y: ArrayLike, z: ArrayLike, heading: ArrayLike) -> Rollouts:
-        """Make rollouts of anything that NumPy makes arrays of: integers as ids, numbers as motion."""
+        """Make rollouts from arrays: integers as ids, numbers as motion."""
         ids, motion = np.asarray(agent_ids), [np.asarray(values) for values in (x, y, z, heading)]
         if ids.dtype.kind not in "iu":
             raise UsageError(f"agent ids are {ids.dtype}, expected integers")
@@ -67,19 +67,19 @@ class Rollouts:
             if values.dtype not in _MOTION_TYPES:
                 expected = " or ".join(str(np.dtype(kind)) for kind in _MOTION_TYPES)
                 raise UsageError(f"{name} is {values.dtype}, expected {expected}")
-        with np.errstate(over="ignore"):  # what is too large becomes infinite, which is refused
+        with np.errstate(over="ignore"):  # values that are too large become infinite, which is refused
             return cls(ids.astype(np.int64), *(values.astype(np.float32, copy=False) for values in motion))
 
     @classmethod
     def from_scenario_frame(
         cls, scenario: Scenario, agents: Sequence[int] | NDArray[np.integer], positions: Floats, headings: Floats
     ) -> Rollouts:
-        """Rollouts of the scenario's agents with these numbers, positions (R, A, S, 3) in the frame of its own map."""
+        """Make rollouts of agents by index from positions (R, A, S, 3) in the frame of the scenario's map."""
         x, y, z = np.moveaxis(positions.astype(np.float64) + scenario.map.origin, -1, 0)
         return cls.of(scenario.agent_ids[np.asarray(agents, np.int64)], x, y, z, headings)
 
     def for_agents(self, agent_ids: Longs, scenario_id: str) -> Rollouts:
-        """The same rollouts with the agents in another order; each must be there, and nobody else."""
+        """Return the rollouts with the agents in another order; the agents must be the same."""
         missing = np.setdiff1d(agent_ids, self.agent_ids)
         surplus = np.setdiff1d(self.agent_ids, agent_ids)
         if missing.size or surplus.size:

@@ -1,6 +1,6 @@
-"""The realism of a run: one row of figures per scenario, their means with intervals, and histograms for the report.
+"""The realism of a run: figures per scenario, their means with intervals, and histograms for the report.
 
-Scenarios are scored one after another from their traces, so that memory holds the rollouts of one of them at a time.
+Scenarios are scored one at a time from their traces, so that memory holds the rollouts of one scenario.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from roadworthy.errors import RoadworthyError, ScenarioError
-from roadworthy.metrics.metric import Kind, Metric, told
+from roadworthy.metrics.metric import Kind, Metric, as_figure
 from roadworthy.metrics.realism.config import BUCKETS, CHALLENGES, Event, RealismConfig
 from roadworthy.metrics.realism.features import Features, compute_features
 from roadworthy.metrics.realism.likelihood import bin_edges, histogram_counts
@@ -23,7 +23,7 @@ from roadworthy.scenario.pack import Pack
 from roadworthy.scenario.schema import Scenario
 from roadworthy.statistics import Clusters, mean
 
-REALISM = "realism"  # what figures call the challenge's meta-metric
+REALISM = "realism"  # the name of the challenge's meta-metric in figures
 _WHAT = {
     REALISM: "the weighted sum of all likelihoods",
     "average_displacement_error": "distance from the recording, mean over rollouts, agents and steps",
@@ -40,7 +40,7 @@ def _metric(name: str) -> Metric:
         return Metric(name, Kind.MEAN, name, "m", "scenario", _WHAT[name])
     unit = "share" if name.endswith("_rate") else "likelihood"
     feature = name.removesuffix("_likelihood").replace("_", " ")
-    what = _WHAT.get(name, f"how probable the recorded {feature} is, if rollouts are samples of what might have been")
+    what = _WHAT.get(name, f"the likelihood of the recorded {feature} under the distribution of the rollouts")
     return Metric(name, Kind.SHARE, name, unit, "scenario", what)
 
 
@@ -52,8 +52,8 @@ def _bucket_metric(bucket: str) -> Metric:
 REALISM_METRICS = (*map(_metric, FIGURES), *map(_bucket_metric, BUCKETS))
 
 
-class Tally:
-    """Counts over scenarios: how often a feature of the recording and of the rollouts fell into each bin."""
+class FeatureHistograms:
+    """Histograms of the features of recordings and of rollouts over scenarios."""
 
     def __init__(self, config: RealismConfig) -> None:
         self._config = config
@@ -62,7 +62,7 @@ class Tally:
         self._simulated = {name: np.zeros(size) for name, size in sizes.items()}
 
     def add(self, features: Features) -> None:
-        """Count where the recording counts, in the rollouts too; all of these together weigh as much as it does."""
+        """Add a scenario at the steps valid in the recording; its rollouts together weigh as much as the recording."""
         for name, part in self._config.parts.items():
             counted = features.counted(name)
             log, simulated = getattr(features.log, name), getattr(features.simulated, name)
@@ -75,7 +75,7 @@ class Tally:
                     counts += histogram_counts(part.histogram, chosen).sum(axis=0) / len(values)
 
     def plain(self) -> list[dict[str, Any]]:
-        """For metrics.json: features with the edges of their bins; of events, the counts without and with it."""
+        """Return plain values for metrics.json: features with bin edges; events with counts without and with them."""
         return [
             {
                 "name": name,
@@ -89,18 +89,18 @@ class Tally:
 
 
 def realism_metrics(run: Run, challenge: str, init_steps: int) -> dict[str, Any]:
-    """Figures of a run with traces, over scenarios, by class and by scenario, and what a report shows beside them.
+    """Return the figures of a run with traces, over scenarios, by class and by scenario, and data for the report.
 
     init_steps: the step of the recordings at which the rollouts start. Scenarios that can't be scored are named in
     `realism.unscored` with the reason, and are in no figure.
     """
     config = CHALLENGES[challenge]
-    tally = Tally(config)
+    histograms = FeatureHistograms(config)
     rows: dict[str, Mapping[str, float | None]] = {}
     classes: dict[str, list[str]] = {}
     unscored: list[dict[str, str]] = []
     with Pack(run.pack) as pack:
-        for scenario_id, episodes, missing in _rollouts_owed(run):
+        for scenario_id, episodes, missing in _planned_rollouts(run):
             try:
                 if missing:
                     raise ScenarioError(f"{missing} of its {missing + len(episodes)} rollouts failed")
@@ -115,7 +115,7 @@ def realism_metrics(run: Run, challenge: str, init_steps: int) -> dict[str, Any]
                 **{REALISM if name == "metametric" else name: value for name, value in scored.plain().items()},
                 **{f"{bucket}_metrics": _plain(groups[f"{bucket}_metrics"]) for bucket in BUCKETS},
             }
-            tally.add(features)
+            histograms.add(features)
             for tag in scenario.tags:
                 classes.setdefault(tag, []).append(scenario_id)
     names = sorted(rows)
@@ -127,7 +127,7 @@ def realism_metrics(run: Run, challenge: str, init_steps: int) -> dict[str, Any]
             for tag, members in classes.items()
         },
         "by_scenario": {"scenario_id": names, "figures": columns},
-        "realism": {"challenge": challenge, "unscored": unscored, "parts": tally.plain()},
+        "realism": {"challenge": challenge, "unscored": unscored, "parts": histograms.plain()},
     }
 
 
@@ -136,10 +136,10 @@ def _plain(value: float) -> float | None:
 
 
 def realism_figure(metric: Metric, values: Sequence[float | None]) -> dict[str, Any]:
-    """The mean over scenarios, one value each, with its interval; None is no data."""
+    """Return the mean over scenarios, one value each, with its interval; None is no data."""
     known = np.array([np.nan if value is None else value for value in values], np.float64)
     clusters = Clusters(np.arange(len(known)), len(known))
-    return told(mean(known, clusters, is_share=metric.kind is Kind.SHARE), metric.name, metric.per, metric)
+    return as_figure(mean(known, clusters, is_share=metric.kind is Kind.SHARE), metric.name, metric.per, metric)
 
 
 def _features(run: Run, scenario: Scenario, episodes: Sequence[str], init_steps: int) -> Features:
@@ -153,8 +153,8 @@ def _features(run: Run, scenario: Scenario, episodes: Sequence[str], init_steps:
     return compute_features(scenario, rollouts)
 
 
-def _rollouts_owed(run: Run) -> list[tuple[str, list[str], int]]:
-    """Each scenario with its completed episodes, and how many others are owed, in the order of the names."""
+def _planned_rollouts(run: Run) -> list[tuple[str, list[str], int]]:
+    """Return each scenario with its completed episodes and the number of missing ones, sorted by id."""
     table = run.episodes(["episode_id", "scenario_id", "status"])
     completed = table.filter(pc.equal(table["status"], "completed"))
     found: dict[str, list[str]] = {name: [] for name in sorted(set(run.ledger["scenario_id"].to_pylist()))}

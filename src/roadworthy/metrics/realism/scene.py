@@ -1,4 +1,4 @@
-"""What is compared: the recorded motion of a scenario's agents, and their simulated motion, on the same steps."""
+"""The recorded and the simulated motion of a scenario's agents at the same steps."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from roadworthy.metrics.realism.rollouts import Rollouts
 from roadworthy.scenario.schema import AgentType, Bools, Floats, Longs, Scenario
 from roadworthy.scenario.source_values import source_motion
 
-STEP_S = 0.1  # the challenge's, whatever the time stamps of a scenario say
+STEP_S = 0.1  # the challenge's time step, whatever the timestamps of a scenario
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +27,7 @@ class Motion:
     heading: Floats  # (R, A, T) rad
     cos: Floats  # (R, A, T) of the heading
     sin: Floats  # (R, A, T)
-    valid: Bools  # (A, T) whether the agent is there; a simulated agent always is
+    valid: Bools  # (A, T) whether the agent is present; a simulated agent always is
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,21 +50,21 @@ class Scene:
 
     @property
     def log_valid(self) -> Bools:
-        """(E, S) whether each evaluated agent is recorded at each step that is scored."""
+        """Whether each evaluated agent is recorded at each scored step, (E, S)."""
         return self.log.valid[: self.evaluated, self.first :]
 
 
 def task_agents(scenario: Scenario) -> tuple[Longs, int]:
-    """The agents to simulate: those there at the current step. First come those that are evaluated, by their id.
+    """Return the agents to simulate: those present at the current step, the evaluated ones first, sorted by id.
 
-    Evaluated are the self-driving car and the agents to predict; their count is told too.
+    The self-driving car and the agents to predict are evaluated; their number is returned too.
     """
     is_there = scenario.valid[:, scenario.current_step]
     chosen = np.unique(np.append(scenario.predict, [scenario.sdc] if scenario.sdc >= 0 else []).astype(np.int64))
     where = f"scenario {scenario.id!r}"
     if not chosen.size:
         raise ScenarioError(
-            f"{where}: no agent to evaluate: there is no self-driving car, and nobody is to be predicted"
+            f"{where}: no agent to evaluate: there is no self-driving car, and no agent is to be predicted"
         )
     if not is_there[chosen].all():
         absent = scenario.agent_ids[chosen[~is_there[chosen]][0]]
@@ -77,7 +77,7 @@ def task_agents(scenario: Scenario) -> tuple[Longs, int]:
 
 
 def set_scene(scenario: Scenario, rollouts: Rollouts) -> Scene:
-    """Put the recording and the rollouts, whose agents may be in any order, side by side."""
+    """Align the recording and the rollouts, whose agents may be in any order."""
     agents, evaluated = task_agents(scenario)
     first = scenario.current_step + 1
     ids = scenario.agent_ids[agents]

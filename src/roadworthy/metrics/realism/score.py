@@ -18,7 +18,7 @@ from roadworthy.scenario.schema import Bools, Scenario
 
 @dataclass(frozen=True)
 class RealismFigures:
-    """Figures under the names of the challenge. NaN where no recorded step tells anything."""
+    """Figures under the names of the challenge. NaN if no recorded step is valid."""
 
     metametric: float
     """The realism score: the weighted sum of all likelihoods."""
@@ -42,7 +42,7 @@ class RealismFigures:
     simulated_traffic_light_violation_rate: float
 
     def plain(self) -> dict[str, float | None]:
-        """For JSON: what is not known is None."""
+        """Return plain values for JSON, with None for NaN."""
         return {name: None if np.isnan(value) else value for name, value in asdict(self).items()}
 
 
@@ -50,12 +50,12 @@ FIGURES = tuple(field.name for field in fields(RealismFigures))
 
 
 def score_rollouts(scenario: Scenario, rollouts: Rollouts, config: RealismConfig = CHALLENGE_2025) -> RealismFigures:
-    """How realistic the rollouts of a scenario are."""
+    """Return the realism of the rollouts of a scenario."""
     return score_features(compute_features(scenario, rollouts), config)
 
 
 def score_features(features: Features, config: RealismConfig = CHALLENGE_2025) -> RealismFigures:
-    """The same from features: several configs, or pictures of the features, need them once."""
+    """Return the realism from features, which several configs can share."""
     likelihoods: dict[str, float] = {}
     rates: dict[str, float] = {}
     for name, part in config.parts.items():
@@ -79,7 +79,7 @@ def score_features(features: Features, config: RealismConfig = CHALLENGE_2025) -
 
 
 def buckets(figures: RealismFigures, config: RealismConfig = CHALLENGE_2025) -> dict[str, float]:
-    """The fields of the challenge's leaderboard: the score, weighted means of likelihoods by group, and rates."""
+    """Return the fields of the challenge's leaderboard: the score, weighted likelihoods by group, and rates."""
     groups = {}
     for group, names in BUCKETS.items():
         weights = {name: config.parts[name].weight for name in names}
@@ -96,12 +96,12 @@ def buckets(figures: RealismFigures, config: RealismConfig = CHALLENGE_2025) -> 
 
 
 def mean_figures(scores: Sequence[RealismFigures]) -> RealismFigures:
-    """The figures of a data set: plain means over scenarios, NaN where one of them has none."""
+    """Return the figures of a data set: plain means over scenarios, NaN if one of them has none."""
     if not scores:
         raise UsageError("no scenario was scored, so there are no figures to take the mean of")
     return RealismFigures(**{name: float(np.mean([getattr(score, name) for score in scores])) for name in FIGURES})
 
 
 def _at_all(happens: Bools, counted: Bools) -> Bools:
-    """(R, E) whether an event (R, E, S) happens at a step that counts."""
+    """Return whether an event (R, E, S) happens at a valid step, (R, E)."""
     return np.logical_or.reduce(happens & counted, axis=2)

@@ -1,4 +1,4 @@
-"""The realism of rollouts in files against the scenarios of a pack, scored by several processes."""
+"""Score rollouts in files against the scenarios of a pack, with several processes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from roadworthy.metrics.realism.score import RealismFigures, score_rollouts
 from roadworthy.scenario.pack import Pack
 from roadworthy.scenario.processes import available_cores, map_in_order
 
-FIRST_SCENARIOS = 2  # scored before others help: a process takes longer to start than a scenario to score
+FIRST_SCENARIOS = 2  # scored before processes start, because a process starts slower than a scenario is scored
 
 
 def score_files(

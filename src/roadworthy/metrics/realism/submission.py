@@ -61,7 +61,7 @@ def split_submission(data: Buffer) -> list[tuple[str, Buffer]]:
 
 
 def read_scenario_rollouts(data: Buffer) -> tuple[str, Rollouts]:
-    """One message ScenarioRollouts."""
+    """Read one message ScenarioRollouts."""
     message = _SCENARIO_ROLLOUTS.read(data)
     name = message.texts("scenario_id")[0]
     scenes = message.child("joint_scenes")
@@ -76,7 +76,7 @@ def read_scenario_rollouts(data: Buffer) -> tuple[str, Rollouts]:
 
 
 def _in_one_order(trajectories: Table, shape: tuple[int, int, int], name: str) -> Rollouts:
-    """Each scene may list its agents in another order; here all have that of the first."""
+    """Reorder the agents of each scene like those of the first."""
     ids = trajectories.column("object_id").reshape(shape[:2])
     order = np.argsort(ids, axis=1, kind="stable")
     sorted_ids = np.take_along_axis(ids, order, axis=1)
@@ -93,7 +93,7 @@ def _in_one_order(trajectories: Table, shape: tuple[int, int, int], name: str) -
 
 
 def _even(counts: Any, name: str, owners: str, what: str) -> int:
-    """How many all of them have; there must be some, and as many for each."""
+    """Return the number that all of them have; it must be equal and above 0."""
     if not counts.size or counts.min() != counts.max() or not counts[0]:
         found = f"{counts.min()} to {counts.max()}" if counts.size else "no"
         raise ScenarioError(

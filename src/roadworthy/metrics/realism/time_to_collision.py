@@ -1,4 +1,4 @@
-"""Time until an agent would reach the one in front of it, if both kept their speeds."""
+"""Time until an agent would reach the one in front of it if both kept their speeds."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from roadworthy.metrics.realism.scene import STEP_S, Motion, Scene
 from roadworthy.scenario.schema import Bools, Floats
 
 _LONGEST_S = np.float32(5.0)
-_MAX_YAW = np.float32(math.radians(75.0))  # beyond it, the other one crosses rather than leads
-_MAX_YAW_AT_THE_EDGE = np.float32(math.radians(10.0))  # where the overlap is small
+_MAX_YAW = np.float32(math.radians(75.0))  # at a larger angle, the other agent crosses instead of leading
+_MAX_YAW_AT_THE_EDGE = np.float32(math.radians(10.0))  # for a small overlap
 _SMALL_OVERLAP_M = np.float32(-0.5)
 
 _HALF = np.float32(0.5)
@@ -21,7 +21,7 @@ _ZERO = np.float32(0.0)
 
 
 def time_to_collision(scene: Scene, motion: Motion) -> Floats:
-    """(R, E, S) in seconds, at most 5; 5 where nobody is in front, the gap doesn't close, or a speed is unknown."""
+    """Return the time in s, at most 5, (R, E, S); 5 without an agent in front, a closing gap or a known speed."""
     dx, dy = central_difference(motion.x), central_difference(motion.y)
     speed = np.divide(np.sqrt(dx * dx + dy * dy), np.float32(STEP_S), dtype=np.float32)
     rollouts, _, steps = motion.x.shape

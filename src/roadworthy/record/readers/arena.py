@@ -1,6 +1,6 @@
-"""Isaac Lab Arena's per-episode results, `episode_results*.jsonl`, as rows.
+"""Read Isaac Lab Arena's per-episode results, `episode_results*.jsonl`.
 
-One line is one episode: what was drawn for it stands in `variations`, and its results at the top level.
+One line is one episode: `variations` holds its factors, the top level its results.
 
     {"job_name": "pick", "env_id": 3, "episode_in_env": 0, "seed": 42, "success": true, "episode_length": 204,
      "language_instruction": "...", "variations": {"light.intensity": 812.5, "wrist_camera": [0.01, -0.02, 0.0]}}
@@ -10,25 +10,45 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-FILES = re.compile(r"episode_results(_rebuild\d+)?(_rank\d+)?\.jsonl")
-# Numbers of a line that say which episode it is, and not how it went.
-_NOT_OUTCOMES = ("env_id", "episode_in_env", "seed")
+from roadworthy.record.readers.row_files import first_row, read_jsonl
+
+_FILES = re.compile(r"episode_results(_rebuild\d+)?(_rank\d+)?\.jsonl")
+_NOT_OUTCOMES = ("env_id", "episode_in_env", "seed")  # numbers that identify the episode
 _NAME = {"job_name": "", "env_id": "env ", "episode_in_env": "episode "}
 
 
-def is_arena_result(row: Mapping[str, Any]) -> bool:
-    """Say whether a line has the form of Arena's per-episode results."""
+class ArenaReader:
+    """Reads a file of Arena's results, or all `episode_results*.jsonl` below a folder."""
+
+    def detects(self, path: Path) -> bool:
+        """Return whether a folder has such files, or the first line of a .jsonl file is such a result."""
+        if path.is_dir():
+            return bool(_files(path))
+        return path.suffix.lower() == ".jsonl" and is_result(first_row(path))
+
+    def read(self, path: Path) -> list[dict[str, Any]]:
+        """Return the rows; lines of another form stay as they are."""
+        rows = [row for file in (_files(path) if path.is_dir() else [path]) for row in read_jsonl(file)]
+        return [episode_row(row) if is_result(row) else row for row in rows]
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(file for file in folder.rglob("*.jsonl") if _FILES.fullmatch(file.name))
+
+
+def is_result(row: Mapping[str, Any]) -> bool:
     return "outcomes" not in row and ("variations" in row or ("env_id" in row and "success" in row))
 
 
-def from_arena_result(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Turn a line into a row with `factors` and `outcomes`; fields with another meaning here get other names.
+def episode_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Turn a result into a row with `factors` and `outcomes`.
 
-    Every true, false or number at the top level is an outcome, and so are those of `progress`. A success that was not
-    judged is null there and missing here. All lines of a build share the seed that the simulator was built with, so an
-    episode is numbered by its environment and its place there: two jobs with one seed have the same draws.
+    Every boolean or number at the top level is an outcome, and so are those in `progress`. A success that was not
+    judged is null there and missing here. All lines of a build share the seed of the simulator, so episodes are
+    numbered by environment and position there: two jobs with one seed have the same draws.
     """
     outcomes = {name: value for name, value in row.items() if name not in _NOT_OUTCOMES and _is_outcome(value)}
     progress = row.get("progress")

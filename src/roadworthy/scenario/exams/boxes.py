@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from roadworthy.at_fault import CollisionType, collision_type
+from roadworthy.at_fault import CollisionType
+from roadworthy.boxes import Boxes, contact_type, touching
 from roadworthy.scenario.lanes.network import Doubles
 from roadworthy.scenario.schema import Bools
 
@@ -27,6 +28,14 @@ class Motion:
     def __len__(self) -> int:
         return len(self.x)
 
+    def boxes(self, frames: int | NDArray[np.int64]) -> Boxes:
+        """Return the boxes at some frames."""
+        heading = self.heading[frames]
+        length, width = np.asarray(self.length), np.asarray(self.width)
+        return Boxes(
+            self.x[frames], self.y[frames], np.cos(heading), np.sin(heading), length, width, self.speed[frames]
+        )
+
     def grown(self, margin: float) -> Motion:
         """Return the same motion with a box that is larger on every side."""
         sizes = (self.length + 2.0 * margin, self.width + 2.0 * margin)
@@ -34,22 +43,9 @@ class Motion:
 
 
 def touch(one: Motion, other: Motion, i: NDArray[np.int64], k: NDArray[np.int64]) -> Bools:
-    """Return whether the box of `one` at frames i touches that of `other` at frames k; i and k have the same shape."""
-    dx, dy = other.x[k] - one.x[i], other.y[k] - one.y[i]
-    turn = other.heading[k] - one.heading[i]
-    cos, sin = np.cos(one.heading[i]), np.sin(one.heading[i])
-    along, across = dx * cos + dy * sin, dy * cos - dx * sin
-    turn_cos, turn_sin = np.cos(turn), np.sin(turn)
-    their_along, their_across = along * turn_cos + across * turn_sin, across * turn_cos - along * turn_sin
-    wide_cos, wide_sin = np.abs(turn_cos), np.abs(turn_sin)
-    half = 0.5 * np.array([one.length, one.width, other.length, other.width])
-    found: Bools = (
-        (np.abs(along) <= half[0] + half[2] * wide_cos + half[3] * wide_sin)
-        & (np.abs(across) <= half[1] + half[2] * wide_sin + half[3] * wide_cos)
-        & (np.abs(their_along) <= half[2] + half[0] * wide_cos + half[1] * wide_sin)
-        & (np.abs(their_across) <= half[3] + half[0] * wide_sin + half[1] * wide_cos)
-    )
-    return found & one.present[i] & other.present[k]
+    """Return whether one's box at frames i touches the other's at frames k; i and k have the same shape."""
+    found: Bools = touching(one.boxes(i), other.boxes(k)) & one.present[i] & other.present[k]
+    return found
 
 
 def first_contact(one: Motion, other: Motion) -> int | None:
@@ -60,26 +56,8 @@ def first_contact(one: Motion, other: Motion) -> int | None:
 
 
 def type_of_contact(one: Motion, other: Motion, frame: int) -> CollisionType:
-    """Return the type of a contact for the ego `one`; see `roadworthy.at_fault`."""
-    return CollisionType(
-        collision_type(
-            x=one.x[frame],
-            y=one.y[frame],
-            cos=np.cos(one.heading[frame]),
-            sin=np.sin(one.heading[frame]),
-            length=np.float64(one.length),
-            width=np.float64(one.width),
-            speed=one.speed[frame],
-            track_x=other.x[frame],
-            track_y=other.y[frame],
-            track_cos=np.cos(other.heading[frame]),
-            track_sin=np.sin(other.heading[frame]),
-            track_length=np.float64(other.length),
-            track_width=np.float64(other.width),
-            track_speed=other.speed[frame],
-            is_static=False,
-        )
-    )
+    """Return the type of a contact as the ego `one` has it; see `roadworthy.at_fault`."""
+    return contact_type(one.boxes(frame), other.boxes(frame))
 
 
 def lags(one: Motion, other: Motion, dt: float) -> tuple[float, float]:

@@ -1,9 +1,8 @@
 """A Gaussian process as the form of a surface: smooth in all factors together, with any interaction.
 
-The kernel is a product over factors: Matérn 5/2 along a range, one correlation between any two choices. It is made
-into features through a set of spread-out places (Nyström), so that the rest of the package sees one more basis with
-one block. How far each factor correlates is what makes the rows likeliest (Laplace's evidence); it is not averaged
-over.
+The kernel is a product over factors: Matérn 5/2 along a range, one correlation between any two choices. A Nyström
+approximation turns it into features, so that the rest of the package sees a basis with one block. The correlation
+lengths maximize the Laplace approximation of the evidence; they are not averaged over.
 """
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ Array = NDArray[np.float64]
 PLACES = 128
 SPREAD = 2.0  # of the process on the logit scale, a priori
 JITTER = 1e-6
-LENGTHS = (0.1, 10.0)  # shortest and longest correlation, in ranges
+LENGTHS = (0.1, 10.0)  # shortest and longest correlation length, in units of the range
 TYPICAL_LENGTH, LENGTH_SPREAD = 1.0, 1.0  # log-normal prior of lengths
-ROUNDS = 5  # of the search for the mode at each set of lengths
+ROUNDS = 5  # iterations of the search for the mode at each set of lengths
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ class ProcessBasis:
     blocks: tuple[Block, ...]
 
     def features(self, units: Array) -> Array:
-        """(n, 1 + PLACES) of units (n, factors)."""
+        """Return the features of units: (n, factors) to (n, 1 + PLACES)."""
         inner = kernel(self.factors, self.lengths, self.places, self.places) + JITTER * np.eye(len(self.places))
         across = kernel(self.factors, self.lengths, self.places, units)
         process = solve_triangular(cholesky(inner, lower=True), across, lower=True).T
@@ -50,7 +49,7 @@ class ProcessBasis:
 
 
 def process_basis(rows: Rows) -> ProcessBasis:
-    """Find the lengths that make the rows likeliest."""
+    """Find the lengths that maximize the evidence of the rows."""
     places = reference_units(rows.factors, PLACES, seed=13)
     blocks = (Block(tuple(range(len(rows.factors))), slice(1, 1 + PLACES), SPREAD),)
 
@@ -69,7 +68,7 @@ def process_basis(rows: Rows) -> ProcessBasis:
 
 
 def kernel(factors: Sequence[Factor], lengths: Array, first: Array, second: Array) -> Array:
-    """(n, m) correlation of the process between two sets of units."""
+    """Return the correlation of the process between two sets of units, (n, m)."""
     product = np.ones((len(first), len(second)))
     for column, (factor, length) in enumerate(zip(factors, lengths, strict=True)):
         distance = np.abs(first[:, column, None] - second[None, :, column])

@@ -1,7 +1,7 @@
-"""Episodes run once more from their traces, for what traces don't hold: what the policies saw, and what lights showed.
+"""Simulate episodes again from their traces, for data that traces lack: observations and states of lights.
 
-The simulator takes the recorded actions and makes its own steps. Where its motion differs from the trace in the last
-bits, as on another processor, the trace's is put in its place before anything is judged or seen.
+The simulator applies the recorded actions. Where its motion differs from the trace in the last bits, as on another
+processor, the trace's motion replaces it before events and observations are computed.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ from roadworthy.sim.state import (
     Y,
 )
 
-APART_M = 0.5  # further from the trace after one step than rounding explains: this is not the world of the trace
+APART_M = 0.5  # a larger distance from the trace after one step is not rounding: the world differs from the trace's
 _EXTRA = {"acceleration": ACCELERATION, "lateral": LATERAL, "jerk": JERK, "steering": STEERING}
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
-    """What the driven agents of a world saw in a frame of its trace."""
+class ObservedFrame:
+    """The observations of the driven agents of a world in a frame of its trace."""
 
     observations: NDArray[np.float32]  # (rows, size)
-    has_seen: NDArray[np.bool_]  # (rows,) whether it saw anything; where its trial ends, what nobody acted on counts
+    has_seen: NDArray[np.bool_]  # (rows,) whether there is an observation; the final one of a trial counts
 
 
-class Reenactment:
-    """One world of a run's pack and config, in which any of the run's episodes can be run again."""
+class Resimulation:
+    """One world with a run's pack and config, in which any of the run's episodes can be simulated again."""
 
     def __init__(self, pack: Pack, config: SimConfig) -> None:
         config = replace(config, observe=replace(config.observe, final=True))
@@ -55,50 +55,50 @@ class Reenactment:
 
     @property
     def layout(self) -> ObservationLayout:
-        """What each number of an observation means."""
+        """The meaning of each number of an observation."""
         return self._env.observation_layout
 
     def light_states(self, scenario: int, seed: int, frames: int) -> NDArray[np.uint8]:
-        """(lights, frames) what the lights of an open world show in a trial: see `DriveEnv.light_states`."""
+        """Return the states of lights in a trial of an open world, (lights, frames); see `DriveEnv.light_states`."""
         self._env.assign(0, scenario, seed, now=True)
         return self._env.light_states(0, frames)
 
-    def observations(self, trace: Trace, scenario: int, seed: int) -> Iterator[Seen]:
-        """What was seen in each frame of the trace, in order."""
+    def observations(self, trace: Trace, scenario: int, seed: int) -> Iterator[ObservedFrame]:
+        """Yield the observations in each frame of the trace, in order."""
         env = self._env
         env.assign(0, scenario, seed, now=True)
         agents = int(env.clocks[0, AGENT_COUNT])
         if agents != trace.agent_count:
             raise RoadworthyError(
-                f"episode {trace.episode_id!r} can't be run again: its trace has {trace.agent_count} agents, its "
+                f"episode {trace.episode_id!r} can't be simulated again: its trace has {trace.agent_count} agents, its "
                 f"scenario has {agents} under the run's config; was the pack or the config replaced?"
             )
         rows = min(env.rows_per_world, agents)
         starts = set(trace.trial_starts[:-1].tolist())
         for frame in range(trace.frame_count):
             if frame in starts:
-                yield Seen(env.observations[:rows].copy(), env.signals.active[:rows].copy())
+                yield ObservedFrame(env.observations[:rows].copy(), env.signals.active[:rows].copy())
             else:
                 yield self._step(trace, frame, rows)
 
-    def _step(self, trace: Trace, frame: int, rows: int) -> Seen:
+    def _step(self, trace: Trace, frame: int, rows: int) -> ObservedFrame:
         env = self._env
         actions = np.zeros((env.row_count, 2), np.float32)
         actions[:rows] = trace.actions[frame, :rows]
         env.step_with_motion(actions, lambda: self._hold_to(trace, frame))
         has_ended = env.signals.trial_ended[:rows]
         seen = np.where(has_ended[:, None], env.final_observation[:rows], env.observations[:rows])
-        return Seen(seen, np.where(has_ended, trace.active[frame, :rows], env.signals.active[:rows]))
+        return ObservedFrame(seen, np.where(has_ended, trace.active[frame, :rows], env.signals.active[:rows]))
 
     def _hold_to(self, trace: Trace, frame: int) -> None:
-        """Put the trace's motion in place of the simulator's own, where they differ."""
+        """Replace the simulator's motion by the trace's where they differ."""
         world = self._env.agents[0][:, : trace.agent_count]
         there, driven = trace.present[frame], trace.active[frame]
         apart = np.hypot(world[X] - trace.x[frame], world[Y] - trace.y[frame])
         lost = np.flatnonzero(driven & ~(apart < APART_M))
         if len(lost):
             raise RoadworthyError(
-                f"episode {trace.episode_id!r} can't be run again: in frame {frame} agent {lost[0]} comes out "
+                f"episode {trace.episode_id!r} can't be simulated again: in frame {frame}, agent {lost[0]} is "
                 f"{apart[lost[0]]:.2f} m from its trace; were the pack, the config or the simulator changed?"
             )
         turned = there & (world[HEADING] != trace.heading[frame])
@@ -112,13 +112,13 @@ class Reenactment:
 
 
 def light_states(
-    scenario: Scenario, number: int, seed: int, trace: Trace, config: SimConfig, reenactment: Reenactment | None
+    scenario: Scenario, number: int, seed: int, trace: Trace, config: SimConfig, resimulation: Resimulation | None
 ) -> NDArray[np.uint8]:
-    """(lights, frames) what the lights showed in a trial of an episode, which is the same in all of them."""
+    """Return the states of lights in a trial of an episode, (lights, frames); they are the same in all trials."""
     frames = int(np.diff(trace.trial_starts).max())
     if config.mode is Mode.OPEN:
-        assert reenactment is not None
-        return reenactment.light_states(number, seed, frames)
+        assert resimulation is not None
+        return resimulation.light_states(number, seed, frames)
     states = np.full((len(scenario.light_lanes), frames), LightState.UNKNOWN, np.uint8)
     recorded = scenario.light_states[:, config.init_steps : config.init_steps + frames]
     states[:, : recorded.shape[1]] = recorded

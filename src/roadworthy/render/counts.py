@@ -1,4 +1,4 @@
-"""What has happened up to each frame of a trace: goals, infractions and metres, of one agent or of several together."""
+"""Running counts up to each frame of a trace: goals, infractions and distance, of one or several agents."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ class Infraction:
 
     name: str
     bit: int
-    # Of the events of a step.
+    # The event bit of a step.
     unless: int = 0
-    # Bits with which it is shown as another kind.
+    # Event bits that make it another kind.
 
     @property
     def is_fault(self) -> bool:
-        """Whether the agent has done wrong; else it is a contact that it is not at fault for."""
+        """Whether the agent is at fault; otherwise it is a contact without fault."""
         return self.unless == 0
 
     def happened(self, events: NDArray[np.uint16]) -> NDArray[np.bool_]:
-        """Whether it began, for an array of events."""
+        """Return whether it started, for an array of events."""
         return ((events & self.bit) != 0) & ((events & self.unless) == 0)
 
 
@@ -47,10 +47,10 @@ _RULES = (
     Infraction("red light", EVENT_RED_LIGHT),
     Infraction("stop sign", EVENT_STOP_SIGN),
 )
-# Contacts that are not at fault, or with an agent that was touched before, are shown apart from those at fault.
+# Contacts without fault, or with an agent that was touched before, are shown apart from contacts at fault.
 _JUDGED = (Infraction("at fault", EVENT_AT_FAULT), Infraction("contact", EVENT_COLLISION, EVENT_AT_FAULT), *_RULES)
 _UNJUDGED = (Infraction("collision", EVENT_COLLISION), *_RULES)
-# The events that say when an ego first went wrong.
+# The events that mark the first infraction of an ego.
 COUNTED_BITS = EVENT_COLLISION | EVENT_AT_FAULT | EVENT_OFF_ROAD | EVENT_RED_LIGHT
 LONG_AGO = 1 << 30
 NEVER = 1 << 30
@@ -58,51 +58,51 @@ _NO_SCORE = 2.0  # more than any score
 
 
 @dataclass(frozen=True, eq=False)
-class Tally:
-    """F frames; everything counts from the start of the frame's trial."""
+class Counts:
+    """Counts at F frames, from the start of each frame's trial."""
 
     kinds: tuple[Infraction, ...]  # of infractions
-    infractions: NDArray[np.int64]  # (F, len(kinds)) how many so far
+    infractions: NDArray[np.int64]  # (F, len(kinds)) number so far
     since: NDArray[np.int64]  # (F, len(kinds)) frames since the last one, LONG_AGO for none
-    goals: NDArray[np.int64]  # (F,) reached so far
+    goals: NDArray[np.int64]  # (F,) number reached so far
     goal_count: int
-    distance_m: NDArray[np.float64]  # (F,) driven so far
+    distance_m: NDArray[np.float64]  # (F,) distance driven so far
 
 
 def infractions_of(trace: Trace) -> tuple[Infraction, ...]:
-    """The kinds of infractions of a trace; traces of earlier versions do not say who was at fault."""
+    """Return the kinds of infractions of a trace; traces of earlier versions have no fault."""
     return _JUDGED if trace.judges_fault else _UNJUDGED
 
 
-def tally(trace: Trace, agents: NDArray[np.int64]) -> Tally:
-    """Count for these agents together."""
+def count_events(trace: Trace, agents: NDArray[np.int64]) -> Counts:
+    """Count the events of these agents together."""
     events, kinds = trace.events[:, agents], infractions_of(trace)
     begun = np.stack([kind.happened(events).sum(axis=1) for kind in kinds], axis=1)
     reached = ((events & EVENT_GOAL) != 0).sum(axis=1)
     steps = np.hypot(np.diff(trace.x[:, agents], axis=0), np.diff(trace.y[:, agents], axis=0)).astype(np.float64)
-    metres = np.concatenate([[0.0], np.where(trace.active[1:, agents], steps, 0.0).sum(axis=1)])
+    meters = np.concatenate([[0.0], np.where(trace.active[1:, agents], steps, 0.0).sum(axis=1)])
     parts: list[tuple[NDArray[np.int64], ...]] = []
     distances = []
     for trial in range(trace.trial_count):
         frames = trace.trial(trial)
-        driven = metres[frames].copy()
-        driven[:1] = 0.0  # the way from one trial's end to the next one's start is none
+        driven = meters[frames].copy()
+        driven[:1] = 0.0  # the jump from the end of a trial to the start of the next does not count
         distances.append(np.cumsum(driven))
         numbers = np.arange(len(driven))[:, None]
         last = np.maximum.accumulate(np.where(begun[frames] > 0, numbers, -LONG_AGO), axis=0)
         since = np.where(last < 0, LONG_AGO, numbers - last)
         parts.append((np.cumsum(begun[frames], axis=0), since, np.cumsum(reached[frames])))
     counts, since, goals = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return Tally(kinds, counts, since, goals, int(trace.goal_counts[agents].sum()), np.concatenate(distances))
+    return Counts(kinds, counts, since, goals, int(trace.goal_counts[agents].sum()), np.concatenate(distances))
 
 
 def egos(trace: Trace) -> NDArray[np.int64]:
-    """The agents that the policy under test drives."""
+    """Return the agents that the evaluated policy drives."""
     return np.flatnonzero(trace.roles == EGO)
 
 
-def telling_agent(trace: Trace, scores: dict[int, float] | None = None) -> int:
-    """The ego that is worth following: the lowest score, then the earliest infraction, then the lowest number."""
+def agent_to_follow(trace: Trace, scores: dict[int, float] | None = None) -> int:
+    """Return the ego to follow: the lowest score, then the earliest infraction, then the lowest index."""
     candidates = egos(trace)
     if len(candidates) == 0:
         return 0
