@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.runner import Measurements, Sizes, resident_bytes
-from roadworthy.evaluation.carry_out import carry_out, one_by_one
+from roadworthy.evaluation.runners.driving.runner import carry_out, one_by_one
 from roadworthy.evaluation.ledger import EpisodeSpec, plan_ledger
-from roadworthy.evaluation.task import Task
+from roadworthy.evaluation.runners.driving.spec import Task
 from roadworthy.policy.protocol import Batch, PolicyInfo
 from roadworthy.record import EpisodeResult
 from roadworthy.render.config import VIEWS

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from roadworthy.evaluation.ledger import Ledger
-from roadworthy.evaluation.task import Task
+from roadworthy.evaluation.runners.driving.spec import Task
 from roadworthy.policy.protocol import Policy
 from roadworthy.record.episodes import PLACE_FIELDS, EpisodeResult
 from roadworthy.record.traces import Trace

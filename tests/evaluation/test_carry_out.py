@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from roadworthy.evaluation.carry_out import carry_out, one_by_one
+from roadworthy.evaluation.runners.driving.runner import carry_out, one_by_one
 from roadworthy.evaluation.ledger import plan_ledger
 from roadworthy.policy.coplayers import CoplayerPolicy
 from roadworthy.policy.protocol import Batch, PolicyInfo

@@ -17,7 +17,7 @@ from roadworthy.errors import RoadworthyError
 from roadworthy.evaluation.engines.inline import InlineEngine
 from roadworthy.evaluation.engines.workers import Limits, WorkersEngine
 from roadworthy.evaluation.ledger import Ledger, plan_ledger
-from roadworthy.evaluation.probe import probe
+from roadworthy.evaluation.runners.driving.probe import probe
 from roadworthy.policy.checkpoint import save_policy
 from roadworthy.policy.config import PolicyConfig
 from roadworthy.policy.load import load_policy

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from roadworthy.evaluation.engines.workers import Limits, WorkersEngine
-from roadworthy.evaluation.probe import probe
+from roadworthy.evaluation.runners.driving.probe import probe
 from roadworthy.policy.protocol import Batch
 from roadworthy.scenario.pack import Pack
 from tests.evaluation.actors import AlwaysHangs, Cruise, Wander

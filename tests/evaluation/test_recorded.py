@@ -12,7 +12,7 @@ import pytest
 from roadworthy.cli.main import main
 from roadworthy.evaluation.config import EvaluatorConfig
 from roadworthy.evaluation.policy_ref import policy_ref, task_of
-from roadworthy.evaluation.probe import probe
+from roadworthy.evaluation.runners.driving.probe import probe
 from roadworthy.evaluation.sections import read_sections
 from roadworthy.record import EpisodeResult, Run
 from roadworthy.record.run import run_folders
@@ -160,7 +160,7 @@ def test_built_in_policies_pass_the_probe_on_recordings(pack_path: Path, policy:
 def test_the_expert_passes_the_probe_where_episodes_are_over_at_once(
     pack_path: Path, trial_steps: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("roadworthy.evaluation.probe.STEPS", trial_steps)
+    monkeypatch.setattr("roadworthy.evaluation.runners.driving.probe.STEPS", trial_steps)
     assert probe(task_of("probed", pack_path, policy_ref("expert:drive"), config_of(pack_path))) == ()
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from roadworthy.errors import UsageError
-from roadworthy.jobs.job import Job, Status
+from roadworthy.evaluation.runners.gym.job import Job, Status
 from roadworthy.jobs.run import run_job
-from roadworthy.jobs.vector_batch import vector_batch
+from roadworthy.evaluation.runners.gym.vector_batch import vector_batch
 from roadworthy.record import Run
 from tests.jobs.arenas import QUICK, SLOW, undeclared
 

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from roadworthy.errors import RoadworthyError, UsageError
-from roadworthy.jobs.chunks import Listener, Settings, run_jobs
-from roadworthy.jobs.job import Job, Status
+from roadworthy.jobs.scheduler import Listener, Settings, run_jobs
+from roadworthy.evaluation.runners.gym.job import Job, Status
 from roadworthy.jobs.record import read_record
 from roadworthy.jobs.run import run_job
 from roadworthy.jobs.table import Entry, JobTable, read_entries
@@ -94,7 +94,7 @@ def test_a_process_that_dies_fails_its_job_and_no_other(tmp_path: Path) -> None:
 def test_a_job_that_was_killed_goes_on_and_repeats_nothing(tmp_path: Path) -> None:
     slow = Job(name="slow", environment=CORRIDOR, policy="random", episodes=300)
     code = (
-        "from roadworthy.jobs.job import Job; from roadworthy.jobs.chunks import run_jobs; "
+        "from roadworthy.evaluation.runners.gym.job import Job; from roadworthy.jobs.scheduler import run_jobs; "
         f"run_jobs([{slow!r}], {str(tmp_path / 'out')!r})"
     )
     process = subprocess.Popen([sys.executable, "-c", code])

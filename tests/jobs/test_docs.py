@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from roadworthy.jobs.files import read_jobs
-from roadworthy.jobs.job import Job, Status, SweepConfig, VideoConfig
-from roadworthy.jobs.plan import plan, tables_of
+from roadworthy.evaluation.runners.gym.job import Job, Status, SweepConfig, VideoConfig
+from roadworthy.evaluation.runners.gym.plan import plan, tables_of
 from roadworthy.robot.factors import RANGES, Factors
 from roadworthy.robot.scene import THINGS
 from roadworthy.sensitivity.factors import Continuous, read_factors

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from roadworthy.jobs.job import Job, Status
+from roadworthy.evaluation.runners.gym.job import Job, Status
 from roadworthy.jobs.run import run_job
 from roadworthy.record import Run
 from tests.sim.scenes import Actor, pack_of, scene

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from roadworthy.jobs import videos
-from roadworthy.jobs.chunks import Settings, run_jobs
-from roadworthy.jobs.job import Job, Status, VideoConfig
+from roadworthy.jobs.scheduler import Settings, run_jobs
+from roadworthy.evaluation.runners.gym.job import Job, Status, VideoConfig
 from roadworthy.jobs.record import JobRecord, read_record
 from roadworthy.jobs.run import run_job
 from roadworthy.record import Run

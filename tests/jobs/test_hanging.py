@@ -11,11 +11,11 @@ import pytest
 from roadworthy.errors import ConfigError
 from roadworthy.evaluation.ledger import EpisodeSpec
 from roadworthy.jobs import process
-from roadworthy.jobs.chunks import run_jobs
-from roadworthy.jobs.job import Job, Status
-from roadworthy.jobs.plan import plan
+from roadworthy.jobs.scheduler import run_jobs
+from roadworthy.evaluation.runners.gym.job import Job, Status
+from roadworthy.evaluation.runners.gym.plan import plan
 from roadworthy.jobs.run import run_job
-from roadworthy.jobs.watch import Watch
+from roadworthy.evaluation.watch import Watch
 from roadworthy.record import Run
 
 CORRIDOR = "tests.jobs.arenas:Corridor"
@@ -80,7 +80,7 @@ def test_a_reset_that_hangs_fails_its_episode(tmp_path: Path) -> None:
 
 def test_only_time_inside_the_env_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = _Clock()
-    monkeypatch.setattr("roadworthy.jobs.watch.time.monotonic", clock)
+    monkeypatch.setattr("roadworthy.evaluation.watch.time.monotonic", clock)
     watch = Watch(2)
     for env in (0, 1):
         watch.begin(env, EpisodeSpec(f"e{env}", 5 + env, "s", 0, 0), first_step=7)

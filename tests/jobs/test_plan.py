@@ -9,8 +9,8 @@ import pytest
 from scipy.stats import qmc
 
 from roadworthy.errors import ConfigError
-from roadworthy.jobs.job import Job, SweepConfig
-from roadworthy.jobs.plan import densities, plan
+from roadworthy.evaluation.runners.gym.job import Job, SweepConfig
+from roadworthy.evaluation.runners.gym.plan import densities, plan
 
 FACTORS = {
     "light": {"type": "continuous", "range": [0, 2000]},

@@ -10,8 +10,8 @@ import pytest
 
 from roadworthy.evaluation.evaluators.gym import GymConfig
 from roadworthy.jobs.files import read_jobs
-from roadworthy.jobs.job import Job, Status
-from roadworthy.jobs.plan import plan
+from roadworthy.evaluation.runners.gym.job import Job, Status
+from roadworthy.evaluation.runners.gym.plan import plan
 from roadworthy.jobs.run import run_job
 from roadworthy.record import Run
 from tests.jobs.arenas import Corridor

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from roadworthy.errors import UsageError
-from roadworthy.jobs import chunks
-from roadworthy.jobs.chunks import Listener, Settings, run_jobs
-from roadworthy.jobs.job import Job, Status
+from roadworthy.jobs import scheduler
+from roadworthy.jobs.scheduler import Listener, Settings, run_jobs
+from roadworthy.evaluation.runners.gym.job import Job, Status
 from roadworthy.jobs.record import read_record
 from roadworthy.record import Run
 from tests.jobs.test_chunks import job

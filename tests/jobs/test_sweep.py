@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from roadworthy.jobs.chunks import Settings, run_jobs
-from roadworthy.jobs.job import Job, Status, SweepConfig
+from roadworthy.jobs.scheduler import Settings, run_jobs
+from roadworthy.evaluation.runners.gym.job import Job, Status, SweepConfig
 from roadworthy.jobs.run import run_job
 from roadworthy.jobs.summary import append_summary
 from roadworthy.record import Run

@@ -12,14 +12,14 @@ import pytest
 from gymnasium import spaces
 
 from roadworthy.errors import UsageError
-from roadworthy.jobs.batch import Begun
-from roadworthy.jobs.environments import open_envs
-from roadworthy.jobs.episode import Underway
-from roadworthy.jobs.job import Job, Status, VideoConfig, with_camera_videos
-from roadworthy.jobs.plan import plan
+from roadworthy.evaluation.runners.gym.batch import Begun
+from roadworthy.evaluation.runners.gym.environments import open_envs
+from roadworthy.evaluation.runners.gym.in_flight import Underway
+from roadworthy.evaluation.runners.gym.job import Job, Status, VideoConfig, with_camera_videos
+from roadworthy.evaluation.runners.gym.plan import plan
 from roadworthy.jobs.record import JobRecord
 from roadworthy.jobs.run import run_job
-from roadworthy.jobs.videos import Crew
+from roadworthy.evaluation.runners.gym.videos import Crew
 from roadworthy.record import Run
 from tests.jobs.arenas import Cinema, number_in
 

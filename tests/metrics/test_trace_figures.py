@@ -6,7 +6,7 @@ import math
 from types import SimpleNamespace
 from typing import Any
 
-from roadworthy.evaluation.results import are_rows_equal
+from roadworthy.evaluation.runners.driving.rows import are_rows_equal
 from roadworthy.metrics.trace_figures import with_trace_figures
 from roadworthy.record.episodes import AgentRow, EpisodeResult, EpisodeRow, TrialRow, decode_line, line_values
 

@@ -15,7 +15,7 @@ from roadworthy.errors import UsageError
 from roadworthy.evaluation.evaluate import evaluate_sections
 from roadworthy.evaluation.ledger import Ledger
 from roadworthy.evaluation.sections import read_sections
-from roadworthy.jobs.job import Job, Status
+from roadworthy.evaluation.runners.gym.job import Job, Status
 from roadworthy.jobs.run import run_job
 from roadworthy.policy.blind import RandomPolicy, ZeroPolicy
 from roadworthy.policy.checkpoint import save_policy

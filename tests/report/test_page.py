@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from roadworthy.errors import UsageError
-from roadworthy.jobs.figures import figures
+from roadworthy.metrics.outcomes import outcome_metrics
 from roadworthy.metrics.roll_up import Part, roll_up
 from roadworthy.record import EpisodeResult, Run
 from roadworthy.report import worst_first, write_report

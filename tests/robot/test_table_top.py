@@ -13,7 +13,7 @@ pytest.importorskip("mujoco")
 from gymnasium.utils.env_checker import check_env
 
 from roadworthy.errors import DeviceError, UsageError
-from roadworthy.jobs.job import Job, Status, VideoConfig
+from roadworthy.evaluation.runners.gym.job import Job, Status, VideoConfig
 from roadworthy.jobs.run import run_job
 from roadworthy.policy.protocol import Batch, stack
 from roadworthy.record import Run

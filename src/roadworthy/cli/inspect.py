@@ -164,8 +164,8 @@ def _drive(
     """Run the episode; return the recorder and the result."""
     from functools import partial
 
-    from roadworthy.evaluation.carry_out import carry_out, one_by_one
-    from roadworthy.evaluation.task import Task
+    from roadworthy.evaluation.runners.driving.runner import carry_out, one_by_one
+    from roadworthy.evaluation.runners.driving.spec import Task
     from roadworthy.policy.coplayers import CoplayerPolicy
     from roadworthy.policy.inspect import RecordingPolicy
     from roadworthy.policy.load import load_policy

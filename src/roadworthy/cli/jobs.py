@@ -15,7 +15,7 @@ from roadworthy.progress import progress
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from roadworthy.jobs.chunks import Listener
+    from roadworthy.jobs.scheduler import Listener
     from roadworthy.jobs.run_jobs import JobRuns
     from roadworthy.jobs.table import Entry
 
@@ -142,8 +142,8 @@ def serve(
 
 def listener() -> Listener:
     """Return a listener that prints the progress of jobs on stderr."""
-    from roadworthy.jobs.chunks import Listener
-    from roadworthy.jobs.job import Job
+    from roadworthy.jobs.scheduler import Listener
+    from roadworthy.evaluation.runners.gym.job import Job
 
     class Narrator(Listener):
         def begun(self, job: Job, number: int, total: int) -> None:

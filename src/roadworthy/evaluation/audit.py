@@ -14,7 +14,7 @@ from roadworthy.evaluation.engines.workers import WorkersEngine
 from roadworthy.evaluation.ledger import EpisodeSpec
 from roadworthy.evaluation.recorded import Recorded
 from roadworthy.evaluation.replay import first_difference
-from roadworthy.evaluation.results import are_rows_equal
+from roadworthy.evaluation.runners.driving.rows import are_rows_equal
 from roadworthy.record import EpisodeResult
 
 

@@ -14,7 +14,7 @@ from roadworthy.evaluation.config import EXECUTION_KEYS, EvaluatorConfig
 from roadworthy.evaluation.engines import EpisodeEngine
 from roadworthy.evaluation.ledger import Ledger, episode_seed, plan_ledger
 from roadworthy.evaluation.policy_ref import PolicyRef, coplayer_files, task_of
-from roadworthy.evaluation.task import Task
+from roadworthy.evaluation.runners.driving.spec import Task
 from roadworthy.metrics.closed_loop import closed_loop_figures
 from roadworthy.metrics.driving import driving_metrics
 from roadworthy.metrics.extensions import NamedTraceFigures, named_metrics

@@ -13,7 +13,7 @@ from typing import Any
 
 from roadworthy.errors import CheckpointError, UsageError
 from roadworthy.evaluation.config import Choice, EvaluatorConfig, Memory
-from roadworthy.evaluation.task import Task
+from roadworthy.evaluation.runners.driving.spec import Task
 from roadworthy.policy import protocol
 from roadworthy.policy.checkpoint_files import CHECKPOINTS
 from roadworthy.policy.coplayers import CoplayerPolicy

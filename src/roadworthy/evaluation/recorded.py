@@ -12,7 +12,7 @@ from roadworthy.evaluation.evaluator import DrivingEvaluator
 from roadworthy.evaluation.ledger import Ledger
 from roadworthy.evaluation.policy_ref import recorded_policy
 from roadworthy.evaluation.sections import evaluator_class
-from roadworthy.evaluation.task import Task
+from roadworthy.evaluation.runners.driving.spec import Task
 from roadworthy.evaluation.trust import recorded_specs, require_trust, require_trusted_metrics
 from roadworthy.record import Run
 from roadworthy.sim.config import SimConfig

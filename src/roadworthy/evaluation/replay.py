@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from roadworthy.evaluation.capture import MOTION
-from roadworthy.evaluation.carry_out import carry_out, one_by_one
+from roadworthy.evaluation.runners.driving.capture import MOTION
+from roadworthy.evaluation.runners.driving.runner import carry_out, one_by_one
 from roadworthy.evaluation.recorded import Recorded
 from roadworthy.record import EpisodeResult, Trace
 from roadworthy.sim.state import EVENT_AT_FAULT

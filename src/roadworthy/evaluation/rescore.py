@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from roadworthy.evaluation.capture import EXTRA, MOTION
+from roadworthy.evaluation.runners.driving.capture import EXTRA, MOTION
 from roadworthy.evaluation.ledger import EpisodeSpec
 from roadworthy.evaluation.recorded import Recorded
-from roadworthy.evaluation.results import are_rows_equal, ego_rows, mean_figures, track_id_of
+from roadworthy.evaluation.runners.driving.rows import are_rows_equal, ego_rows, mean_figures, track_id_of
 from roadworthy.evaluation.trust import require_trusted_metrics
 from roadworthy.metrics.trace_figures import with_trace_figures
 from roadworthy.record import AgentRow, EpisodeResult, Run, RunWriter, Trace, TrialRow

@@ -18,7 +18,7 @@ from typing import Any
 from roadworthy.config import Layer, read, resolve
 from roadworthy.errors import ConfigError
 from roadworthy.jobs.arena_experiment import read_experiment
-from roadworthy.jobs.job import Job, Status
+from roadworthy.evaluation.runners.gym.job import Job, Status
 
 # The JSON form's names for what a job has here.
 _SAME = {

@@ -9,7 +9,7 @@ from typing import Any
 
 from roadworthy.config import plain
 from roadworthy.errors import RoadworthyError
-from roadworthy.jobs.job import Job, Status
+from roadworthy.evaluation.runners.gym.job import Job, Status
 from roadworthy.record import EpisodeResult, Run
 from roadworthy.record.files import file_inside, read_json, write_json
 from roadworthy.record.origin import now

@@ -16,17 +16,17 @@ from roadworthy import plugins
 from roadworthy.config import plain
 from roadworthy.errors import RoadworthyError
 from roadworthy.evaluation.ledger import EpisodeSpec
-from roadworthy.jobs.batch import Broken, EnvBatch, SingleEnvs, split_factors
-from roadworthy.jobs.carry_out import CUT_OFF, JobFailure, Player, Shares, Streams
-from roadworthy.jobs.environments import open_envs, unprefer_egl
-from roadworthy.jobs.episode import Metric, Underway, measured
-from roadworthy.jobs.figures import figures
-from roadworthy.jobs.job import Job, Status
-from roadworthy.jobs.plan import densities, job_seed, plan, seed_of
+from roadworthy.evaluation.runners.gym.batch import Broken, EnvBatch, SingleEnvs, split_factors
+from roadworthy.evaluation.runners.gym.runner import CUT_OFF, JobFailure, Player, Shares, Streams
+from roadworthy.evaluation.runners.gym.environments import open_envs, unprefer_egl
+from roadworthy.evaluation.runners.gym.in_flight import Metric, Underway, measured
+from roadworthy.metrics.outcomes import outcome_metrics
+from roadworthy.evaluation.runners.gym.job import Job, Status
+from roadworthy.evaluation.runners.gym.plan import densities, job_seed, plan, seed_of
 from roadworthy.jobs.record import JobRecord, write_record
-from roadworthy.jobs.stretch import Stretch
-from roadworthy.jobs.videos import Crew
-from roadworthy.jobs.watch import Watch
+from roadworthy.evaluation.runners.gym.stretch import Stretch
+from roadworthy.evaluation.runners.gym.videos import Crew
+from roadworthy.evaluation.watch import Watch
 from roadworthy.policy import protocol
 from roadworthy.policy.load import load_policy
 from roadworthy.policy.per_world import start_in_gymnasium

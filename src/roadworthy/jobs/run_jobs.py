@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, overload
 
-from roadworthy.jobs import chunks
-from roadworthy.jobs.chunks import Listener, Settings
+from roadworthy.jobs import scheduler
+from roadworthy.jobs.scheduler import Listener, Settings
 from roadworthy.jobs.files import read_jobs
-from roadworthy.jobs.job import Status, with_camera_videos
+from roadworthy.evaluation.runners.gym.job import Status, with_camera_videos
 from roadworthy.jobs.record import read_record
 from roadworthy.jobs.table import Entry
 from roadworthy.record import Run
@@ -111,5 +111,5 @@ def run_jobs(
     jobs = [with_camera_videos(job) for job in found.jobs] if camera_video else found.jobs
     summary = None if episode_summary is None else Path(episode_summary)
     out = Path("runs") / Path(file).stem if out is None else Path(out)
-    entries = chunks.run_jobs(jobs, out, Settings(new, chunk_size, not continue_on_error, summary), only, listener)
+    entries = scheduler.run_jobs(jobs, out, Settings(new, chunk_size, not continue_on_error, summary), only, listener)
     return JobRuns(entries, out, only, found.notes)

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from roadworthy.errors import UsageError
-from roadworthy.jobs.job import Job
-from roadworthy.jobs.plan import seed_of
+from roadworthy.evaluation.runners.gym.job import Job
+from roadworthy.evaluation.runners.gym.plan import seed_of
 from roadworthy.jobs.record import recorded_arguments
 from roadworthy.record import Run
 from roadworthy.record.files import naming

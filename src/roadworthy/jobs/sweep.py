@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Literal
 
 from roadworthy.errors import UsageError
-from roadworthy.jobs import chunks
-from roadworthy.jobs.chunks import Listener, Settings, choose
+from roadworthy.jobs import scheduler
+from roadworthy.jobs.scheduler import Listener, Settings, choose
 from roadworthy.jobs.files import read_jobs
-from roadworthy.jobs.job import SweepConfig, with_camera_videos
-from roadworthy.jobs.plan import tables_of
+from roadworthy.evaluation.runners.gym.job import SweepConfig, with_camera_videos
+from roadworthy.evaluation.runners.gym.plan import tables_of
 from roadworthy.jobs.run_jobs import JobRuns
 from roadworthy.sensitivity.factors import read_factors
 
@@ -78,5 +78,5 @@ def sweep(
         varied = with_camera_videos(varied)
     out = Path("runs") / f"{Path(base).stem}-{Path(factors).stem}" if out is None else Path(out)
     summary = None if episode_summary is None else Path(episode_summary)
-    entries = chunks.run_jobs([varied], out, Settings(new, chunk_size, False, summary), (), listener)
+    entries = scheduler.run_jobs([varied], out, Settings(new, chunk_size, False, summary), (), listener)
     return JobRuns(entries, out, (), found.notes)

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from roadworthy.jobs.job import Job, Status
+from roadworthy.evaluation.runners.gym.job import Job, Status
 from roadworthy.jobs.record import JobRecord
 from roadworthy.record.files import naming, read_json, write_json
 from roadworthy.record.lock import Lock, living_owner

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays, scalar_dtypes
 
 from roadworthy.errors import UsageError
-from roadworthy.jobs.job import Job, Status
+from roadworthy.evaluation.runners.gym.job import Job, Status
 from roadworthy.jobs.record import JobRecord
 from roadworthy.jobs.run import run_job
 from roadworthy.policy.protocol import Batch, PolicyInfo, PolicyTimeout

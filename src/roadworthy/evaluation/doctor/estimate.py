@@ -18,7 +18,7 @@ from roadworthy.evaluation.doctor.findings import Finding, State
 from roadworthy.evaluation.evaluator import DrivingEvaluator
 from roadworthy.evaluation.policy_ref import policy_maker, policy_ref
 from roadworthy.evaluation.sections import evaluator_class
-from roadworthy.evaluation.task import Task
+from roadworthy.evaluation.runners.driving.spec import Task
 from roadworthy.policy import protocol
 from roadworthy.policy.protocol import PolicyInfo, drive_batch
 from roadworthy.scenario.pack import Pack

@@ -1,47 +1,45 @@
-"""The engine that carries out episodes in this process."""
+"""The engine that runs episodes in this process."""
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Sequence
 
-from roadworthy.evaluation.carry_out import carry_out
-from roadworthy.evaluation.engines.duties import Duties
+from roadworthy.evaluation.engines import Limits
+from roadworthy.evaluation.engines.retry_queue import RetryQueue
 from roadworthy.evaluation.ledger import EpisodeSpec
-from roadworthy.evaluation.probe import probe
-from roadworthy.evaluation.results import failed
-from roadworthy.evaluation.task import Task
-from roadworthy.evaluation.underway import OnResult
+from roadworthy.evaluation.runner import OnResult, RunnerSpec, reason_of
+from roadworthy.evaluation.watch import Watch
 from roadworthy.record.episodes import EpisodeResult
-from roadworthy.scenario.pack import Pack
 
 
 class InlineEngine:
-    """Carries out episodes here and now. A policy that never returns is not noticed: other processes can be timed."""
+    """Runs episodes here and now. It can't enforce limits of time and memory: that needs another process."""
 
-    def __init__(self, *, retries: int = 1, threads: int | None = None) -> None:
-        self._retries, self._threads = retries, threads
+    def __init__(self, workers: int | None = None, limits: Limits | None = None, *, threads: int | None = None) -> None:
+        self.limits = limits or Limits()
+        self._threads = threads
 
-    def probe(self, task: Task) -> tuple[str, ...]:
-        """What is wrong with the policy of a task; one that can't be made to drive shows that in the run."""
+    def probe(self, spec: RunnerSpec) -> tuple[str, ...]:
+        """Return what is wrong with the policy of a run; a policy that can't act at all shows that in the run."""
         try:
-            return probe(task)
+            return spec.probe()
         except Exception:
             return ()
 
-    def run(self, task: Task, owed: Sequence[EpisodeSpec], on_result: OnResult, *, completed: int = 0) -> None:
-        """Hand over a result for every one of these episodes."""
+    def run(
+        self, spec: RunnerSpec, episodes: Sequence[EpisodeSpec], on_result: OnResult, *, completed: int = 0
+    ) -> None:
+        """Call `on_result` once for each of these episodes."""
         running: dict[str, EpisodeSpec] = {}
-        with Pack(task.pack) as pack:
-            tags = {episode.scenario: pack.tags(episode.scenario) for episode in owed}
+        queue = RetryQueue(
+            episodes,
+            self.limits.retries,
+            lambda episode, reason: on_result(spec.failed(episode, reason)),
+            completed,
+        )
 
-        def fail(episode: EpisodeSpec, reason: str) -> None:
-            on_result(failed(episode, task.evaluator, reason, tags[episode.scenario]))
-
-        duties = Duties(owed, self._retries, fail, completed)
-
-        def take(_: int) -> EpisodeSpec | None:
-            episode = duties.next(running.values())
+        def next_spec(share: tuple[int, int] | None = None) -> EpisodeSpec | None:
+            episode = queue.next(running.values(), share)
             if episode is not None:
                 running[episode.episode_id] = episode
             return episode
@@ -50,24 +48,28 @@ class InlineEngine:
             del running[result.episode.episode_id]
             try:
                 on_result(result)
-                duties.complete()
-            except Exception as error:  # not the policy's fault: it ends the run
+                queue.complete()
+            except Exception as error:  # not a fault of the policy: it ends the run
                 raise _NotWritten(error) from error
 
-        env = task.make_env(len(owed), self._threads)
-        while duties.is_waiting:
-            try:
-                carry_out(task, env, take, hand_over)
-            except _NotWritten as wrapped:
-                raise wrapped.error from None
-            except Exception as error:
-                if not running:
-                    raise
-                duties.lose(list(running.values()), reason_of(error))
-                running.clear()
-            finally:
-                env.set_pre_reset_callback(None)
-        duties.settle()
+        runner = spec.open(Watch(spec.watched), most=len(episodes), threads=self._threads)
+        try:
+            while queue.is_waiting:
+                try:
+                    runner.run(next_spec, hand_over)
+                except _NotWritten as wrapped:
+                    raise wrapped.error from None
+                except Exception as error:
+                    if not running:
+                        raise
+                    queue.lose(list(running.values()), reason_of(error))
+                    running.clear()
+            queue.settle()
+        finally:
+            runner.close()
+
+    def close(self) -> None:
+        """Do nothing: there are no processes."""
 
 
 class _NotWritten(Exception):
@@ -75,8 +77,3 @@ class _NotWritten(Exception):
 
     def __init__(self, error: Exception) -> None:
         self.error = error
-
-
-def reason_of(error: BaseException) -> str:
-    """What was raised, then where."""
-    return f"{type(error).__name__}: {error}\n{''.join(traceback.format_exception(error)).strip()}"

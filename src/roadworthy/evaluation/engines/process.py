@@ -1,4 +1,4 @@
-"""A worker process: carries out whatever it is given, and writes what it says to a log."""
+"""A worker process: runs the episodes that it is given, and writes its output to a log."""
 
 from __future__ import annotations
 
@@ -11,62 +11,80 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from roadworthy.evaluation.carry_out import carry_out
-from roadworthy.evaluation.engines.inline import reason_of
+from roadworthy.errors import RoadworthyError
 from roadworthy.evaluation.ledger import EpisodeSpec
-from roadworthy.evaluation.probe import probe
-from roadworthy.evaluation.task import Task
+from roadworthy.evaluation.runner import RunnerSpec, reason_of, summary_of, traceback_of
+from roadworthy.evaluation.watch import Watch
 from roadworthy.scenario.processes import end_with_parent
 
-# What a worker says to its pool, as (word, content).
+# Messages of a worker to its pool, as (word, content).
 NEXT, RESULT, RAISED, DONE = "next", "result", "raised", "done"
 
 
+@dataclass(frozen=True)
+class Work:
+    """What a worker is asked to do."""
+
+    spec: RunnerSpec
+    watch: Path
+    # The file of the watch.
+    is_probe: bool = False
+    # Whether to look for faults of the policy instead of running episodes.
+
+
+@dataclass(frozen=True)
+class Raised:
+    """An error that ended the work."""
+
+    summary: str
+    traceback: str
+    reason: str
+    is_ours: bool
+    # Whether the message is complete without the traceback.
+
+
 def serve(connection: Connection, number: int, log: str) -> None:
-    """Carry out tasks until there is nobody to work for; the main function of a worker process."""
-    _settle_in(Path(log))
+    """Do work until the connection closes; the main function of a worker process."""
+    _set_up(Path(log))
     while True:
         try:
-            task = connection.recv()
+            work = connection.recv()
         except EOFError:
             return
-        if task is None:
+        if work is None:
             return
         try:
-            if isinstance(task, Probe):
-                _probe(connection, task.task)
-            else:
-                _work(connection, number, task)
+            (_probe if work.is_probe else _run)(connection, number, work)
         except Exception as error:
-            connection.send((RAISED, reason_of(error)))
+            raised = Raised(summary_of(error), traceback_of(error), reason_of(error), isinstance(error, RoadworthyError))
+            connection.send((RAISED, raised))
         else:
             connection.send((DONE, None))
 
 
-@dataclass(frozen=True)
-class Probe:
-    """Asks for what is wrong with the policy of a task."""
-
-    task: Task
-
-
-def _probe(connection: Connection, task: Task) -> None:
-    task.make_env(1, threads=1)  # compiles
+def _probe(connection: Connection, number: int, work: Work) -> None:
+    watch = Watch(work.spec.watched, work.watch, is_new=False)
+    work.spec.open(watch, process=number, most=1, threads=1).close()  # compiles
     connection.send((NEXT, None))
     connection.recv()
-    connection.send((RESULT, probe(task)))
+    connection.send((RESULT, work.spec.probe()))
 
 
-def _work(connection: Connection, number: int, task: Task) -> None:
-    def ask(_: int) -> EpisodeSpec | None:
-        connection.send((NEXT, None))
+def _run(connection: Connection, number: int, work: Work) -> None:
+    def ask(share: tuple[int, int] | None = None) -> EpisodeSpec | None:
+        connection.send((NEXT, share))
         return connection.recv()
 
-    carry_out(task, task.make_env(threads=1), ask, lambda result: connection.send((RESULT, result)), slot=number)
+    watch = Watch(work.spec.watched, work.watch, is_new=False)
+    runner = work.spec.open(watch, process=number, threads=1)
+    try:
+        runner.run(ask, lambda result: connection.send((RESULT, result)))
+    finally:
+        runner.close()
 
 
-def _settle_in(log: Path) -> None:
-    """Be a session that can be ended as a whole, say everything to the log, and be the first to go without memory."""
+def _set_up(log: Path) -> None:
+    """Make this process a session that can be ended as a whole, with its output in the log."""
     with contextlib.suppress(OSError):
         os.setsid()
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -74,7 +92,7 @@ def _settle_in(log: Path) -> None:
     os.dup2(descriptor, 2)
     faulthandler.enable(sys.stderr)
     if hasattr(signal, "SIGUSR1"):
-        faulthandler.register(signal.SIGUSR1, sys.stderr, all_threads=False)  # where it is, when it takes too long
+        faulthandler.register(signal.SIGUSR1, sys.stderr, all_threads=False)  # shows where it is when it takes too long
     with contextlib.suppress(OSError):
-        Path("/proc/self/oom_score_adj").write_text("1000")
+        Path("/proc/self/oom_score_adj").write_text("1000")  # the first to be killed when memory runs out
     end_with_parent()

@@ -1,4 +1,4 @@
-"""A worker as its pool sees it: a process, what it is doing and for how long, and why it ended."""
+"""A worker as its pool sees it: a process, what it does and for how long, and why it ended."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from roadworthy.evaluation.engines.process import Probe, serve
+from roadworthy.evaluation.engines.process import Work, serve
 from roadworthy.evaluation.ledger import EpisodeSpec
-from roadworthy.evaluation.task import Task
+from roadworthy.evaluation.runner import RunnerSpec
+from roadworthy.evaluation.watch import Watch, Whereabouts
 
 GONE = "gone"  # stands for a message when there will be no more
 _DUMP_S = 0.5  # for a process to write down where it is
@@ -27,9 +28,9 @@ Inbox = queue.SimpleQueue[tuple["Worker", str, Any]]
 
 @dataclass(frozen=True)
 class Running:
-    """An episode that a worker has begun."""
+    """An episode that a worker has started."""
 
-    owed: EpisodeSpec | None  # None for a probe
+    spec: EpisodeSpec | None  # None for a probe
     since: float
 
 
@@ -42,36 +43,48 @@ class Worker:
         self.is_busy = False
         self.last_heard = time.monotonic()
         self.memory_bytes = 0  # when last seen
+        self.watch = Watch(0)
         self._log_start = log.stat().st_size if log.exists() else 0
-        # Fresh processes: a fork would copy the locks of whatever threads run here.
+        # Fresh processes: a fork would copy the locks of other threads.
         context = multiprocessing.get_context("spawn")
         self._connection, theirs = context.Pipe()
         self.process = context.Process(target=serve, args=(theirs, number, str(log)), daemon=True)
-        with _interrupts_held_back():
+        with _interrupts_blocked():
             self.process.start()
         theirs.close()
         threading.Thread(target=self._listen, args=(inbox,), daemon=True).start()
 
-    def begin(self, task: Task | Probe) -> None:
-        """Let it carry out a task; it asks for episodes."""
+    def begin(self, spec: RunnerSpec, *, is_probe: bool = False) -> None:
+        """Let it run episodes, which it asks for, or probe the policy."""
         self.is_busy, self.last_heard = True, time.monotonic()
         self._log_start = self._log.stat().st_size if self._log.exists() else 0
-        self.send(task)
+        file = self._log.with_suffix(".watch")
+        self.watch = Watch(spec.watched, file)
+        self.send(Work(spec, file, is_probe))
+
+    @property
+    def episodes(self) -> list[EpisodeSpec]:
+        """The episodes that run in it."""
+        return [running.spec for running in self.running.values() if running.spec is not None]
+
+    def whereabouts(self, episode: EpisodeSpec) -> Whereabouts | None:
+        """Return how far an episode has come, where its environment is watched."""
+        return next((at for at in self.watch.running() if at.scenario == episode.scenario), None)
 
     def send(self, message: Any) -> None:
-        """Say something; that it has just died shows in the inbox."""
+        """Send a message; if the process has just died, the inbox shows it."""
         with contextlib.suppress(OSError):
             self._connection.send(message)
 
     def look(self) -> bool:
-        """Whether it lives; notes how much memory it holds."""
+        """Return whether it lives, and note how much memory it holds."""
         with contextlib.suppress(OSError, ValueError, IndexError):
             statm = Path(f"/proc/{self.process.pid}/statm").read_text()
             self.memory_bytes = int(statm.split()[1]) * _PAGE_BYTES or self.memory_bytes
         return self.process.is_alive()
 
     def kill(self, reason: str) -> str:
-        """End it with everything that it started; returns the reason with the end of its log."""
+        """End it with everything that it started; return the reason with the end of its log."""
         if hasattr(signal, "SIGUSR1") and self.process.is_alive():
             with contextlib.suppress(OSError):
                 os.kill(self.process.pid or 0, signal.SIGUSR1)
@@ -80,7 +93,7 @@ class Worker:
         return self._with_log(reason)
 
     def why_gone(self) -> str:
-        """Why it ended by itself."""
+        """Return why it ended by itself."""
         self.process.join(_DUMP_S)
         code = self.process.exitcode
         self._end()
@@ -96,7 +109,7 @@ class Worker:
         return self._with_log(reason)
 
     def stop(self, patience_s: float = 5.0) -> None:
-        """Let it end in order, and make it where it does not."""
+        """Let it end in order; kill it if it does not."""
         if not self.is_busy:
             self.send(None)
             self.process.join(patience_s)
@@ -109,14 +122,14 @@ class Worker:
         self._connection.close()
 
     def _end_group(self) -> None:
-        """End what it has started, which is in its group. Once nobody remembers its number, it may be another's."""
+        """End what it has started, which is in its process group. After the join, the number may be another process's."""
         pid = self.process.pid
         with contextlib.suppress(OSError):
             if pid is not None and os.getpgid(pid) == pid:
                 os.killpg(pid, signal.SIGKILL)
 
     def _listen(self, inbox: Inbox) -> None:
-        """Pass messages on, in a thread of its own: who stops in the middle of a message must not stop the pool."""
+        """Pass messages on, in a thread: a process that stops in the middle of a message must not stop the pool."""
         connection = self._connection
         while True:
             try:
@@ -137,8 +150,8 @@ class Worker:
 
 
 @contextlib.contextmanager
-def _interrupts_held_back() -> Any:
-    """A process that is started in here never sees a Ctrl-C, as it inherits the mask; this one gets it afterwards."""
+def _interrupts_blocked() -> Any:
+    """Block SIGINT while a process starts: it inherits the mask, so that only this process reacts to Ctrl-C."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return

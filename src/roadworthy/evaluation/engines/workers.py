@@ -1,4 +1,4 @@
-"""The engine that carries out episodes in a pool of processes on this machine."""
+"""The engine that runs episodes in a pool of processes on this machine."""
 
 from __future__ import annotations
 
@@ -6,51 +6,27 @@ import queue
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from roadworthy.errors import RoadworthyError
-from roadworthy.evaluation.engines.duties import Duties
-from roadworthy.evaluation.engines.process import DONE, NEXT, RAISED, RESULT, Probe
+from roadworthy.evaluation.engines import Limits
+from roadworthy.evaluation.engines.process import DONE, NEXT, RAISED, RESULT, Raised
+from roadworthy.evaluation.engines.retry_queue import RetryQueue
 from roadworthy.evaluation.engines.worker import GONE, Inbox, Running, Worker
 from roadworthy.evaluation.ledger import EpisodeSpec
-from roadworthy.evaluation.results import failed
-from roadworthy.evaluation.task import Task
-from roadworthy.evaluation.underway import OnResult
-from roadworthy.scenario.pack import Pack
+from roadworthy.evaluation.runner import OnResult, RunError, RunnerSpec
+from roadworthy.evaluation.watch import Whereabouts
 from roadworthy.scenario.processes import available_cores
 
-_TICK_S = 0.2  # between looks at the clock and at who lives
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What is put up with."""
-
-    time_s: float = 300.0
-    # For an episode, from being handed out to its end.
-    start_s: float = 900.0
-    # For a process to get ready, which may have to compile the simulator.
-    memory_bytes: int | None = None
-    # What a process may hold.
-    retries: int = 1
-    # How often an episode that was alone in a process that was lost is tried again.
+_TICK_S = 0.2  # between checks of limits and of processes
 
 
 class WorkersEngine:
-    """A pool of processes that stays alive from one run to the next. Whatever they do, it ends.
-
-    Use it as a context, or call `close`.
-    """
+    """A pool of processes that stays alive from one run to the next. Use it as a context, or call `close`."""
 
     def __init__(self, workers: int | None = None, limits: Limits | None = None) -> None:
-        """Nothing is started before the first run.
-
-        workers: processes; one per core by default.
-        limits: may be changed from run to run.
-        """
+        """Start nothing yet: processes start with the first run."""
         self.count = workers or available_cores()
         self.limits = limits or Limits()
         self._workers: list[Worker] = []
@@ -59,15 +35,15 @@ class WorkersEngine:
         self._inbox: Inbox = queue.SimpleQueue()
         self._logs = tempfile.TemporaryDirectory(prefix="roadworthy-workers-")
 
-    def probe(self, task: Task) -> tuple[str, ...]:
-        """What is wrong with the policy of a task; one that can't be made to drive shows that in the run."""
-        self._hire()
+    def probe(self, spec: RunnerSpec) -> tuple[str, ...]:
+        """Return what is wrong with the policy of a run; a policy that can't act at all shows that in the run."""
+        self._spawn_workers()
         self._lost_probes = 0
         worker = self._workers[0]
-        worker.begin(Probe(task))
+        worker.begin(spec, is_probe=True)
         faults: tuple[str, ...] = ()
         while worker.is_busy:
-            sender, word, content = self._hear() or (worker, "", ())
+            sender, word, content = self._receive() or (worker, "", ())
             if sender is not worker:
                 continue
             if word == NEXT:
@@ -77,34 +53,23 @@ class WorkersEngine:
                 faults = tuple(content)
             elif word in (DONE, RAISED):
                 worker.is_busy, worker.running = False, {}
-            elif word == GONE or (worker.look() and self._fault(worker)):
+            elif word == GONE or (worker.look() and self._fault(worker)[0]):
                 self._workers.remove(worker)
                 worker.stop()
                 self._lost_probes = 1
                 break
         return faults
 
-    def run(self, task: Task, owed: Sequence[EpisodeSpec], on_result: OnResult, *, completed: int = 0) -> None:
-        """Hand over a result for every one of these episodes."""
-        with Pack(task.pack) as pack:
-            tags = {episode.scenario: pack.tags(episode.scenario) for episode in owed}
-
-        def fail(episode: EpisodeSpec, reason: str) -> None:
-            on_result(failed(episode, task.evaluator, reason, tags[episode.scenario]))
-
-        duties = Duties(owed, self.limits.retries, fail, completed, self._lost_probes)
+    def run(
+        self, spec: RunnerSpec, episodes: Sequence[EpisodeSpec], on_result: OnResult, *, completed: int = 0
+    ) -> None:
+        """Call `on_result` once for each of these episodes."""
+        run = _Run(self, spec, episodes, on_result, completed, self._lost_probes)
         self._lost_probes = 0
         try:
-            while True:
-                if duties.is_waiting:
-                    self._call_in(task)
-                if not any(worker.is_busy for worker in self._workers):
-                    break
-                self._listen(duties, on_result)
-                self._look_after(duties)
-            duties.settle()
+            run.finish()
         except BaseException:
-            self.close()  # whoever is busy with this run is of no use to the next
+            self.close()  # a worker that is busy with this run can't serve the next
             raise
 
     def close(self) -> None:
@@ -123,20 +88,14 @@ class WorkersEngine:
         self.close()
         self._logs.cleanup()
 
-    def _call_in(self, task: Task) -> None:
-        """Let everybody who is idle work on a task."""
-        self._hire()
-        for worker in self._workers:
-            if not worker.is_busy and worker.number < self.count:
-                worker.begin(task)
-
-    def _hire(self) -> None:
-        """Start the processes that are missing."""
+    def _spawn_workers(self) -> list[Worker]:
+        """Start the processes that are missing; return all that belong to the pool."""
         for number in sorted(set(range(self.count)) - {worker.number for worker in self._workers}):
             self._workers.append(Worker(number, self._inbox, Path(self._logs.name) / f"{number}.log"))
+        return self._workers
 
-    def _hear(self) -> tuple[Worker, str, Any] | None:
-        """The next message, if one comes soon, of somebody who still belongs to the pool."""
+    def _receive(self) -> tuple[Worker, str, Any] | None:
+        """Return the next message of a worker of the pool, if one comes soon."""
         try:
             worker, word, content = self._inbox.get(timeout=_TICK_S)
         except queue.Empty:
@@ -148,65 +107,119 @@ class WorkersEngine:
             return None
         return worker, word, content
 
-    def _listen(self, duties: Duties, on_result: OnResult) -> None:
+    def _overdue(self) -> list[tuple[Worker, str, dict[str, Whereabouts]]]:
+        """Remove workers that exceed a limit from the pool; return them with the reasons and the slow episodes."""
+        if time.monotonic() < self._next_look:
+            return []
+        self._next_look = time.monotonic() + _TICK_S
+        found = []
+        for worker in list(self._workers):
+            is_alive = worker.look()
+            reason, culprits = self._fault(worker)
+            if reason and is_alive:
+                self._workers.remove(worker)
+                found.append((worker, reason, culprits))
+        return found
+
+    def _fault(self, worker: Worker) -> tuple[str | None, dict[str, Whereabouts]]:
+        """Return the limit that a worker exceeds, and the episodes that are known to be the cause."""
+        now, limits = time.monotonic(), self.limits
+        if limits.memory_bytes is not None and worker.memory_bytes > limits.memory_bytes:
+            reason = (
+                f"the process was ended because it held {worker.memory_bytes / 1e9:.2f} GB of memory, "
+                f"more than its limit of {limits.memory_bytes / 1e9:.2f} GB"
+            )
+            return reason, {}
+        if worker.running and limits.time_s is not None:
+            late = worker.watch.running(limits.time_s)
+            if late:
+                culprits = {
+                    spec.episode_id: at for at in late for spec in worker.episodes if spec.scenario == at.scenario
+                }
+                return f"an environment took longer than its limit of {limits.time_s:g} s for an episode", culprits
+            is_timed = not worker.watch.running()
+            if is_timed and max(now - running.since for running in worker.running.values()) > limits.time_s:
+                return f"the episode took longer than its limit of {limits.time_s:g} s", {}
+        elif worker.is_busy and not worker.running and now - worker.last_heard > limits.start_s:
+            return f"the process was not ready after {limits.start_s:g} s", {}
+        return None, {}
+
+
+class _Run:
+    """One run while the pool works on it."""
+
+    def __init__(
+        self,
+        pool: WorkersEngine,
+        spec: RunnerSpec,
+        episodes: Sequence[EpisodeSpec],
+        on_result: OnResult,
+        completed: int,
+        lost: int,
+    ) -> None:
+        self._pool, self._spec, self._on_result = pool, spec, on_result
+        self._places: dict[str, Whereabouts] = {}  # of episodes whose process was lost
+        self._queue = RetryQueue(episodes, pool.limits.retries, self._fail, completed, lost)
+
+    def finish(self) -> None:
+        """Run all episodes."""
+        pool = self._pool
+        while True:
+            if self._queue.is_waiting:
+                for worker in pool._spawn_workers():
+                    if not worker.is_busy and worker.number < pool.count:
+                        worker.begin(self._spec)
+            if not any(worker.is_busy for worker in pool._workers):
+                break
+            self._answer()
+            for worker, reason, culprits in pool._overdue():
+                self._lose(worker, worker.kill(reason), culprits)
+        self._queue.settle()
+
+    def _answer(self) -> None:
         """Answer one message, if one comes soon."""
-        heard = self._hear()
-        if heard is None:
+        received = self._pool._receive()
+        if received is None:
             return
-        worker, word, content = heard
+        worker, word, content = received
         worker.last_heard = time.monotonic()
         if word == NEXT:
-            episode = duties.next(_owed(worker))
+            share = content and (worker.number * content[1] + content[0], self._pool.count * content[1])
+            episode = self._queue.next(worker.episodes, share)
             if episode is not None:
                 worker.running[episode.episode_id] = Running(episode, time.monotonic())
             worker.send(episode)
         elif word == RESULT:
             del worker.running[content.episode.episode_id]
-            on_result(content)
-            duties.complete()
+            self._on_result(content)
+            self._queue.complete()
         elif word == DONE:
             worker.is_busy = False
         elif word == RAISED:
-            if not worker.running:
-                raise RoadworthyError(f"no episode could be begun: {content}")
-            self._lose(worker, duties, content)
+            self._raised(worker, content)
         elif word == GONE:
-            self._workers.remove(worker)
-            self._lose(worker, duties, worker.why_gone())
+            self._pool._workers.remove(worker)
+            self._lose(worker, worker.why_gone(), {})
 
-    def _look_after(self, duties: Duties) -> None:
-        """End who takes too long or holds too much memory."""
-        if time.monotonic() < self._next_look:
+    def _raised(self, worker: Worker, raised: Raised) -> None:
+        if not worker.running:
+            message = raised.summary if raised.is_ours else f"no episode could be started: {raised.summary}"
+            raise RunError(message, raised.traceback)
+        self._lose(worker, raised.reason, {})
+
+    def _lose(self, worker: Worker, reason: str, culprits: dict[str, Whereabouts]) -> None:
+        if not worker.is_busy:
             return
-        self._next_look = time.monotonic() + _TICK_S
-        for worker in list(self._workers):
-            is_alive = worker.look()
-            reason = self._fault(worker)
-            if reason and is_alive:
-                self._workers.remove(worker)
-                self._lose(worker, duties, worker.kill(reason))
+        lost = worker.episodes
+        without = self._spec.without_renderer(reason) if worker.watch.is_rendering else None
+        places = {episode.episode_id: at for episode in lost if (at := worker.whereabouts(episode)) is not None}
+        worker.is_busy, worker.running = False, {}
+        if without is not None:
+            self._spec = without
+            self._queue.put_back(lost)
+            return
+        self._places |= places | culprits
+        self._queue.lose(lost, reason, culprits)
 
-    def _fault(self, worker: Worker) -> str | None:
-        now, limits = time.monotonic(), self.limits
-        if limits.memory_bytes is not None and worker.memory_bytes > limits.memory_bytes:
-            return (
-                f"the process was ended because it held {worker.memory_bytes / 1e9:.2f} GB of memory, "
-                f"more than its limit of {limits.memory_bytes / 1e9:.2f} GB"
-            )
-        if worker.running:
-            late = max(now - running.since for running in worker.running.values())
-            if late > limits.time_s:
-                return f"the episode took longer than its limit of {limits.time_s:g} s"
-        elif worker.is_busy and now - worker.last_heard > limits.start_s:
-            return f"the process was not ready after {limits.start_s:g} s"
-        return None
-
-    def _lose(self, worker: Worker, duties: Duties, reason: str) -> None:
-        if worker.is_busy:
-            lost = _owed(worker)
-            worker.is_busy, worker.running = False, {}
-            duties.lose(lost, reason)
-
-
-def _owed(worker: Worker) -> list[EpisodeSpec]:
-    return [running.owed for running in worker.running.values() if running.owed is not None]
+    def _fail(self, episode: EpisodeSpec, reason: str) -> None:
+        self._on_result(self._spec.failed(episode, reason, self._places.get(episode.episode_id)))

@@ -9,10 +9,10 @@ from roadworthy.config import plain
 from roadworthy.errors import ConfigError, RoadworthyError
 from roadworthy.evaluation.config import EvaluatorConfig
 from roadworthy.evaluation.evaluator import Order
-from roadworthy.jobs.figures import figures
-from roadworthy.jobs.job import Job, SweepConfig, VideoConfig
-from roadworthy.jobs.plan import plan
-from roadworthy.jobs.render_probe import render_fault
+from roadworthy.metrics.outcomes import outcome_metrics
+from roadworthy.evaluation.runners.gym.job import Job, SweepConfig, VideoConfig
+from roadworthy.evaluation.runners.gym.plan import plan
+from roadworthy.evaluation.runners.gym.render_probe import render_fault
 from roadworthy.jobs.run import Errand
 from roadworthy.record import Run, RunWriter
 

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from roadworthy.errors import UsageError
 from roadworthy.evaluation.ledger import EpisodeSpec
-from roadworthy.jobs.batch import Begun, Broken, Change, EnvBatch, Moved, Picture, split_factors
-from roadworthy.jobs.watch import Watch
+from roadworthy.evaluation.runners.gym.batch import Begun, Broken, Change, EnvBatch, Moved, Picture, split_factors
+from roadworthy.evaluation.watch import Watch
 from roadworthy.policy.protocol import PolicyInfo
 
 Envs = VectorEnv[Any, Any, Any]
@@ -101,8 +101,8 @@ class MaskedEnvs(_VectorEnvs):
             self._reset(np.ones(self.count, np.bool_), dict.fromkeys(range(self.count), 0), {})
             self._has_begun = True
         groups: dict[str, list[int]] = {}
-        for number, owed in episodes.items():
-            groups.setdefault(repr(sorted(owed.factors.items())), []).append(number)
+        for number, spec in episodes.items():
+            groups.setdefault(repr(sorted(spec.factors.items())), []).append(number)
         for numbers in groups.values():  # options are the same for all envs that are reset together
             mask = np.isin(np.arange(self.count), numbers)
             factors, _ = split_factors(episodes[numbers[0]].factors, self.info.metadata)
@@ -152,7 +152,7 @@ class SelfResettingEnvs(_VectorEnvs):
         self._starts_over = np.zeros(self.count, np.bool_)  # in the next step
 
     def begin(self, episodes: Mapping[int, EpisodeSpec]) -> dict[int, Begun | Broken]:
-        spare = max((owed.seed for owed in episodes.values()), default=0)
+        spare = max((spec.seed for spec in episodes.values()), default=0)
         seeds = [episodes[number].seed if number in episodes else spare + 1 + number for number in range(self.count)]
         with self.watch.call():
             try:

@@ -12,8 +12,8 @@ from typing import Any
 
 from roadworthy import plugins
 from roadworthy.errors import UsageError
-from roadworthy.jobs.batch import EnvBatch, SingleEnvs
-from roadworthy.jobs.job import Job
+from roadworthy.evaluation.runners.gym.batch import EnvBatch, SingleEnvs
+from roadworthy.evaluation.runners.gym.job import Job
 
 try:
     import gymnasium
@@ -21,7 +21,7 @@ try:
 except ImportError as error:
     raise UsageError(f"Gymnasium 1.1 or later can't be imported ({error}); pip install 'roadworthy[gym]'") from error
 
-from roadworthy.jobs.vector_batch import vector_batch
+from roadworthy.evaluation.runners.gym.vector_batch import vector_batch
 
 GROUP = "roadworthy.environments"
 _chosen: list[str] = []  # the renderer that was set for MuJoCo here, if any
@@ -98,7 +98,7 @@ def _maker(job: Job) -> _Maker:
     if kind == "gym":
         return _gymnasium(name, job)
     if kind == "drive":
-        from roadworthy.jobs.driving import make_drive  # the simulator takes a while to import
+        from roadworthy.evaluation.runners.gym.drive_env import make_drive  # the simulator takes a while to import
 
         return _Maker(partial(make_drive, name), False, False)
     if ":" not in job.environment and job.environment in gymnasium.registry:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, field, replace
-from enum import Enum
 from typing import Any, Literal
 
 from roadworthy.config import plain
@@ -13,17 +12,6 @@ from roadworthy.errors import ConfigError
 
 Choice = Literal["first", "random", "failed", "worst"]
 RENDER = "render"  # the camera that shows what render() draws
-
-
-class Status(Enum):
-    """Where a job stands."""
-
-    PENDING = "pending"  # not begun
-    RUNNING = "running"
-    COMPLETED = "completed"  # every episode that it owes has ended; it is not run again
-    FAILED = "failed"  # it could not be carried out; run again, it begins anew
-    SKIPPED = "skipped"  # left out, because it was not asked for or another one failed before
-    INTERRUPTED = "interrupted"  # stopped from outside; run again, it goes on
 
 
 @dataclass(frozen=True)

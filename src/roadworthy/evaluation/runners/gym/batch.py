@@ -1,8 +1,8 @@
-"""Envs side by side, whatever they are: how episodes begin in them and how they are stepped.
+"""Environments side by side: how episodes start in them and how they are stepped.
 
-There are two kinds. Where each env can be reset by itself, any env takes the next episode that is owed, with that
-episode's own seed: rows are the same however many envs there are. Where envs reset themselves, each has its share of
-the episodes assigned beforehand, and all of them are run to their end: nobody is preferred for being quick.
+There are two kinds. Where each environment can be reset by itself, any of them takes the next episode, with the seed of
+that episode: the rows do not depend on the number of environments. Where environments reset themselves, each has a
+fixed share of the episodes, and all of them run to their end: otherwise short episodes would count more often.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from gymnasium import Env
 from numpy.typing import NDArray
 
 from roadworthy.evaluation.ledger import EpisodeSpec
-from roadworthy.jobs.watch import Watch
+from roadworthy.evaluation.watch import Watch
 from roadworthy.policy.protocol import PolicyInfo
 
 if TYPE_CHECKING:
     from roadworthy.sim.env import DriveEnv
 
 Picture = NDArray[np.uint8]
-MakeEnv = Callable[[Mapping[str, Any]], "Env[Any, Any]"]  # factors that the env can't be given at reset
+MakeEnv = Callable[[Mapping[str, Any]], "Env[Any, Any]"]  # of factors that reset does not take
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Begun:
 
 @dataclass(frozen=True)
 class Moved:
-    """A step of an episode; the observation is what was seen after it, also where the episode ended."""
+    """A step of an episode; the observation is the one after it, also where the episode ended."""
 
     observation: Any
     reward: float
@@ -55,13 +55,12 @@ class Broken:
 
     @classmethod
     def of(cls, error: BaseException) -> Broken:
-        lines = traceback.format_exception(error)
-        return cls(f"{type(error).__name__}: {error}", "".join(lines))
+        return cls(f"{type(error).__name__}: {error}", "".join(traceback.format_exception(error)))
 
 
 @dataclass(frozen=True)
 class Change:
-    """What one step brought to one env: a move, the start of another episode, or an error."""
+    """The effect of one step on one env: a move, the start of another episode, or an error."""
 
     moved: Moved | None = None
     begun: Begun | None = None
@@ -73,25 +72,25 @@ class EnvBatch(Protocol):
 
     count: int
     info: PolicyInfo  # for policies
-    resets_itself: bool  # an episode follows the other, and `begin` can't choose when
+    resets_itself: bool  # each episode starts where the last one ended, and `begin` can't choose when
     shows_last_state: bool  # render() shows the state in which an episode ended
-    watch: Watch  # is told of every call of an env
+    watch: Watch  # measures every call of an env
 
     def begin(self, episodes: Mapping[int, EpisodeSpec]) -> dict[int, Begun | Broken]:
         """Start episodes in these envs; where envs reset themselves, once and in all of them."""
 
     def step(self, actions: Mapping[int, Any]) -> dict[int, Change]:
-        """Make a step in these envs."""
+        """Step these envs."""
 
     def render(self, envs: list[int]) -> dict[int, Picture]:
-        """What render() shows of these envs; nothing where they don't draw."""
+        """Return what render() shows of these envs; nothing where they don't draw."""
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Release the envs."""
 
 
 class SingleEnvs:
-    """Separate envs, each with its own episode; one that raises is thrown away, and the others don't notice."""
+    """Separate envs, each with its own episode; an env that raises an error is replaced and does not affect others."""
 
     resets_itself = False
     shows_last_state = True
@@ -114,11 +113,11 @@ class SingleEnvs:
 
     def begin(self, episodes: Mapping[int, EpisodeSpec]) -> dict[int, Begun | Broken]:
         begun: dict[int, Begun | Broken] = {}
-        for number, owed in episodes.items():
+        for number, spec in episodes.items():
             try:
                 with self.watch.call(number):
-                    begun[number] = self._begin(number, owed)
-            except Exception as error:  # whatever an env of somebody's own does
+                    begun[number] = self._begin(number, spec)
+            except Exception as error:  # of any type
                 begun[number] = self._broken(number, error)
         return begun
 
@@ -146,19 +145,19 @@ class SingleEnvs:
             env.close()
         self._envs = {}
 
-    def _begin(self, number: int, owed: EpisodeSpec) -> Begun:
-        at_reset, at_build = split_factors(owed.factors, self.info.metadata)
+    def _begin(self, number: int, spec: EpisodeSpec) -> Begun:
+        at_reset, at_build = split_factors(spec.factors, self.info.metadata)
         if number not in self._envs or self._built_with[number] != at_build:
             if number in self._envs:
                 self._envs.pop(number).close()
             self._envs[number] = self._make(at_build)
             self._built_with[number] = at_build
         options = {"factors": dict(at_reset)} if at_reset else None
-        observation, info = self._envs[number].reset(seed=owed.seed, options=options)
+        observation, info = self._envs[number].reset(seed=spec.seed, options=options)
         return Begun(observation, info)
 
     def _broken(self, number: int, error: Exception) -> Broken:
-        """An env that raised is in a state that nobody knows, so the next episode gets another one."""
+        """Drop an env that raised an error: its state is unknown, so the next episode gets another env."""
         env = self._envs.pop(number, None)
         if env is not None:
             try:
@@ -169,7 +168,7 @@ class SingleEnvs:
 
 
 def split_factors(factors: Mapping[str, Any], metadata: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Factors that reset takes, as the env's metadata say under `factors`, and those that it is built with."""
+    """Return the factors that reset takes, which the metadata of the env list, and those that it is built with."""
     names = metadata.get("factors", ())
     at_reset = {name: value for name, value in factors.items() if name in names}
     return at_reset, {name: value for name, value in factors.items() if name not in names}

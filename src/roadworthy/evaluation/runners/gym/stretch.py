@@ -1,7 +1,7 @@
-"""A stretch: a fixed number of steps in one env, whatever episodes they hold.
+"""A stretch: a fixed number of steps in one environment, with all episodes in it.
 
-Where a job is counted in steps, how many episodes end in them depends on how long these are: a mean over those that
-happened to end favours short ones. So the unit of count is the stretch: its row holds the means over the episodes that
+In a run that is counted in steps, the number of episodes that end depends on their length: a mean over those that
+happened to end favors short ones. So the unit of count is the stretch: its row holds the means over the episodes that
 ended in it, and each of these is listed as an attempt.
 """
 
@@ -14,39 +14,42 @@ from typing import Any
 import numpy as np
 
 from roadworthy.evaluation.ledger import EpisodeSpec
-from roadworthy.jobs.batch import Broken
-from roadworthy.jobs.episode import Underway
-from roadworthy.record import AgentRow, EpisodeResult, EpisodeRow
+from roadworthy.evaluation.runner import episode_row
+from roadworthy.evaluation.runners.gym.batch import Broken
+from roadworthy.evaluation.runners.gym.in_flight import Failure, InFlight
+from roadworthy.evaluation.watch import Whereabouts
+from roadworthy.record import AgentRow, EpisodeResult
 
 
 @dataclass
 class Stretch:
-    """One env's steps so far."""
+    """The steps of one environment so far."""
 
-    owed: EpisodeSpec
+    spec: EpisodeSpec
+    begun: int = 0  # episodes that have started
     steps: int = 0
     wall_s: float = 0.0
     attempts: list[AgentRow] = field(default_factory=list)  # episodes that ended, by their numbers in the stretch
     unfinished: list[dict[str, Any]] = field(default_factory=list)  # episodes that were cut off or failed, and where
     instructions: list[str] = field(default_factory=list)
-    failure: Broken | str | None = None
+    failure: Failure | None = None
     artifacts: dict[str, str] = field(default_factory=dict)
     artifact_errors: dict[str, str] = field(default_factory=dict)
     env: int = 0
 
     def add(
         self,
-        episode: Underway,
+        episode: InFlight,
         outcomes: Mapping[str, float | None],
-        failure: Broken | str | None,
+        failure: Failure | None,
         artifacts: Mapping[str, str],
         artifact_errors: Mapping[str, str],
     ) -> None:
-        """An episode in it is over, by itself or because no steps are left."""
-        count, number = len(episode.rewards), int(episode.owed.episode_id.rpartition("-")[2])
+        """Add an episode that has ended, or was cut off because no steps are left."""
+        count, number = len(episode.rewards), int(episode.spec.episode_id.rpartition("-")[2])
         first, last = self.steps, self.steps + count - 1
         if outcomes:
-            self.attempts.append(AgentRow(self.owed.episode_id, 0, number, first, last, dict(outcomes)))
+            self.attempts.append(AgentRow(self.spec.episode_id, 0, number, first, last, dict(outcomes)))
         elif count:
             self.unfinished.append({"attempt": number, "first_step": first, "last_step": last})
         self.env = episode.env
@@ -58,27 +61,19 @@ class Stretch:
             self.instructions.append(episode.instruction)
         self.wall_s += episode.wall_s
 
-    def result(self, job: str) -> EpisodeResult:
-        """Its row."""
-        error = self.failure.error if isinstance(self.failure, Broken) else self.failure
+    def result(self, evaluator: str, process: int = 0) -> EpisodeResult:
+        """Return its row, with the attempts."""
         names = dict.fromkeys(name for row in self.attempts for name in row.figures)
         more: dict[str, Any] = {"instruction": "; ".join(self.instructions)} if self.instructions else {}
         more |= {"unfinished": self.unfinished} if self.unfinished else {}
-        row = EpisodeRow(
-            episode_id=self.owed.episode_id,
-            evaluator=job,
-            scenario_id=self.owed.scenario_id,
-            seed=self.owed.seed,
-            replicate=self.owed.replicate,
-            world=self.env,
-            slot=0,
-            first_step=0,
-            last_step=max(0, self.steps - 1),
-            steps=self.steps,
+        row = episode_row(
+            self.spec,
+            evaluator,
+            Whereabouts(self.env, self.spec.scenario, 0, self.steps, self.wall_s),
+            process,
             trials=len(self.attempts),
             status="completed" if self.failure is None else "failed",
-            wall_s=self.wall_s,
-            error=error,
+            error=self.failure.error if isinstance(self.failure, Broken) else self.failure,
             outcomes={name: self._mean(name) for name in names} | {"episodes": float(len(self.attempts))},
             artifacts=self.artifacts,
             artifact_errors=self.artifact_errors,

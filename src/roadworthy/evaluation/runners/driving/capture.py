@@ -101,7 +101,7 @@ class Capture:
             if self._over[world]:
                 self._start_trial(world)
 
-    def end(self, world: int, owed: EpisodeSpec) -> Trace:
+    def end(self, world: int, spec: EpisodeSpec) -> Trace:
         """The motion of the episode that has just ended in a world."""
         self._trial_frames[world][-1] += 1
         self._cut_out(world)
@@ -117,7 +117,7 @@ class Capture:
         columns: dict[str, Any] = dict(zip((*MOTION, *EXTRA), lines.transpose(1, 0, 2), strict=True))
         self._pieces[world] = []
         return Trace(
-            dt=float(self._env.pack.packed_scenario(owed.scenario).dt),
+            dt=float(self._env.pack.packed_scenario(spec.scenario).dt),
             trial_starts=np.cumsum([0, *self._trial_frames[world]]).astype(np.int32),
             **{name: columns[name] for name in MOTION},
             present=flags[:, 0] != 0,
@@ -126,8 +126,8 @@ class Capture:
             actions=actions,
             extra={name: columns[name] for name in EXTRA},
             **self._bodies[world],
-            scenario_id=owed.scenario_id,
-            episode_id=owed.episode_id,
+            scenario_id=spec.scenario_id,
+            episode_id=spec.episode_id,
         )
 
     def _make_buffers(self) -> None:

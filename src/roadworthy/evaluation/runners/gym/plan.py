@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from roadworthy.errors import ConfigError
 from roadworthy.evaluation.ledger import EpisodeSpec, Ledger, episode_seed
-from roadworthy.jobs.job import Job, SweepConfig
+from roadworthy.evaluation.runners.gym.job import Job, SweepConfig
 from roadworthy.sensitivity.factors import Categorical, Factor, parse_factors, spread_units
 
 SEED_BITS = 31  # what every simulator takes: NumPy wants whole numbers from 0 on, some libraries no more than an int32

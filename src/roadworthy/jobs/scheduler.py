@@ -16,16 +16,16 @@ from enum import Enum
 from pathlib import Path
 
 from roadworthy.errors import RoadworthyError, UsageError
-from roadworthy.jobs.batch import Begun
-from roadworthy.jobs.episode import Underway
-from roadworthy.jobs.job import Job, Status
-from roadworthy.jobs.plan import densities, plan
+from roadworthy.evaluation.runners.gym.batch import Begun
+from roadworthy.evaluation.runners.gym.in_flight import Underway
+from roadworthy.evaluation.runners.gym.job import Job, Status
+from roadworthy.evaluation.runners.gym.plan import densities, plan
 from roadworthy.jobs.process import JobProcess
 from roadworthy.jobs.record import JobRecord, described, read_record, write_record
 from roadworthy.jobs.run import run_job
 from roadworthy.jobs.summary import append_summary, require_summary
 from roadworthy.jobs.table import Entry, JobTable
-from roadworthy.jobs.watch import Overdue
+from roadworthy.evaluation.watch import Overdue
 from roadworthy.plugins import nearest
 from roadworthy.record import Run, RunWriter
 from roadworthy.record.artifacts import add_artifact

@@ -80,31 +80,5 @@ def hidden_factors(hidden: Mapping[str, NDArray[Any]], world: int, settings: Hid
     return {name: float(values[world]) for name, values in hidden.items() if varies[name]}
 
 
-def failed(
-    owed: EpisodeSpec, evaluator: str, error: str, tags: Iterable[str] = (), wall_s: float = 0.0
-) -> EpisodeResult:
-    """The result of an episode that could not be carried out."""
-    return EpisodeResult(
-        EpisodeRow(
-            episode_id=owed.episode_id,
-            evaluator=evaluator,
-            scenario_id=owed.scenario_id,
-            seed=owed.seed,
-            replicate=owed.replicate,
-            world=0,
-            slot=0,
-            first_step=0,
-            last_step=0,
-            steps=0,
-            trials=0,
-            status="failed",
-            wall_s=wall_s,
-            error=error,
-            tags=tuple(tags),
-            factors=dict(owed.factors),
-        )
-    )
-
-
 def _by_name(names: Iterable[str], values: NDArray[np.float32]) -> dict[str, float | None]:
     return {name: None if math.isnan(value) else value for name, value in zip(names, values.tolist(), strict=True)}

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roadworthy.errors import ScenarioError
-from roadworthy.evaluation.capture import on_host
+from roadworthy.evaluation.runners.driving.capture import on_host
 from roadworthy.evaluation.ledger import episode_seed
-from roadworthy.evaluation.task import Task
+from roadworthy.evaluation.runners.driving.spec import DrivingSpec
 from roadworthy.policy import protocol
 from roadworthy.policy.protocol import Batch, Policy, PolicyInfo, drive_batch
 from roadworthy.scenario.pack import Pack
@@ -33,18 +33,18 @@ class _Unfit(Exception):
     """The policy breaks the protocol."""
 
 
-def probe(task: Task) -> tuple[str, ...]:
-    """Return the faults of the policy of a task. Exceptions of the policy are not caught."""
-    with Pack(task.pack) as pack:
-        chosen = _drivable(task, range(min(len(pack), _CANDIDATES)))
+def probe(spec: DrivingSpec) -> tuple[str, ...]:
+    """Return the faults of the policy of a spec. Exceptions of the policy are not caught."""
+    with Pack(spec.pack) as pack:
+        chosen = _drivable(spec, range(min(len(pack), _CANDIDATES)))
     if not chosen:
         return ()
-    subject, other = chosen[0], chosen[-1]
+    one, other = chosen[0], chosen[-1]
     try:
-        alone = _drive(task, [(subject, 1)])[0]
-        (first,) = _drive(task, [(subject, 1)], rounds=2)
-        crowded = _drive(task, [(other, 2), (subject, 1), (other, 3)])[1]
-        beside = _drive(task, [(subject, 4), (subject, 1), (subject, 5)])[1]
+        alone = _drive(spec, [(one, 1)])[0]
+        (first,) = _drive(spec, [(one, 1)], rounds=2)
+        crowded = _drive(spec, [(other, 2), (one, 1), (other, 3)])[1]
+        beside = _drive(spec, [(one, 4), (one, 1), (one, 5)])[1]
     except _Unfit as unfit:
         return (str(unfit),)
     faults = []
@@ -67,12 +67,12 @@ def probe(task: Task) -> tuple[str, ...]:
     return tuple(faults)
 
 
-def _drivable(task: Task, numbers: Sequence[int]) -> list[int]:
+def _drivable(spec: DrivingSpec, numbers: Sequence[int]) -> list[int]:
     """Return the two of these scenarios with the most active steps, or fewer if fewer can run.
 
     An episode of one step, as of a car that starts at its goal, does not test the memory of a policy.
     """
-    env = replace(task, env=_short(task), worlds=1).make_env()
+    env = replace(spec, env=_short(spec), worlds=1).make_env()
     idle = np.tile(np.asarray(env.idle_action, np.float32), (env.row_count, 1))
     lasting: dict[int, int] = {}  # steps in which rows were active
     for number in numbers:
@@ -87,15 +87,15 @@ def _drivable(task: Task, numbers: Sequence[int]) -> list[int]:
     return sorted(lasting, key=lambda number: (-lasting[number], number))[:2]
 
 
-def _short(task: Task) -> SimConfig:
+def _short(spec: DrivingSpec) -> SimConfig:
     """Return the settings of the worlds with short episodes of one trial."""
-    return replace(task.env, episode=EpisodeConfig(1, STEPS))
+    return replace(spec.env, episode=EpisodeConfig(1, STEPS))
 
 
-def _drive(task: Task, episodes: Sequence[tuple[int, int]], rounds: int = 1) -> list[Taken]:
+def _drive(spec: DrivingSpec, episodes: Sequence[tuple[int, int]], rounds: int = 1) -> list[Taken]:
     """Return the actions in one world for each (scenario, replicate), in the last of several identical rounds."""
-    env = replace(task, env=_short(task), worlds=len(episodes)).make_env()
-    policy = task.make_policy()
+    env = replace(spec, env=_short(spec), worlds=len(episodes)).make_env()
+    policy = spec.make_policy()
     protocol.start(policy, PolicyInfo.of_drive_env(env))
     shape = (STEPS, env.world_count, env.rows_per_world, 2)
     seeds = np.array([episode_seed(0, f"probe {scenario}", replicate) for scenario, replicate in episodes], np.uint64)

@@ -7,9 +7,9 @@ import multiprocessing
 import os
 import signal
 
-from roadworthy.jobs.environments import open_envs
-from roadworthy.jobs.job import Job
-from roadworthy.jobs.plan import plan
+from roadworthy.evaluation.runners.gym.environments import open_envs
+from roadworthy.evaluation.runners.gym.job import Job
+from roadworthy.evaluation.runners.gym.plan import plan
 
 PATIENCE_S = 120.0  # that an env has to be built, reset and drawn once
 

@@ -1,0 +1,1 @@
+"""Runners: how episodes run in driving worlds, and in Gymnasium environments."""

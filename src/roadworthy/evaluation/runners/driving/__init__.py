@@ -1,0 +1,1 @@
+"""Run episodes in worlds of the driving simulator."""

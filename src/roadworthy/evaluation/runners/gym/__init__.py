@@ -1,0 +1,1 @@
+"""Run episodes in Gymnasium environments, single or vector."""
