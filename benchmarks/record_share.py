@@ -14,10 +14,10 @@ from typing import Any
 from benchmarks.runner import Measurements, Sizes
 from roadworthy.evaluation.runners.driving.capture import Capture
 from roadworthy.evaluation.evaluate import evaluate_sections
-from roadworthy.evaluation.evaluator import DrivingEvaluator
+from roadworthy.evaluation.evaluators.driving import DrivingEvaluator
 from roadworthy.evaluation.sections import Section, chosen, read_sections
 from roadworthy.evaluation.training import training_of
-from roadworthy.evaluation.runners.driving.in_flight import UnderWay
+from roadworthy.evaluation.runners.driving.in_flight import InFlight
 from roadworthy.record import RunWriter
 from roadworthy.scenario.pack import Pack
 
@@ -31,7 +31,7 @@ CASES = (
 _PARTS: dict[str, tuple[tuple[type, str], ...]] = {
     "begin the run": ((RunWriter, "start"),),
     "capture": tuple((Capture, name) for name in ("begin", "watch", "after_step", "end")),
-    "rows": ((UnderWay, "_note_rows"), (UnderWay, "_result")),
+    "rows": ((InFlight, "_note_rows"), (InFlight, "_result")),
     "append": ((RunWriter, "append"),),
     "seal": ((RunWriter, "seal"),),
     "figures": ((DrivingEvaluator, "metrics"),),

@@ -81,10 +81,10 @@ def sweep_rows(path: Path) -> list[dict[str, Any]]:
     rows = []
     for job in read_jobs(path).jobs:
         env = LitTable(**job.arguments)
-        for number, owed in enumerate(plan(job)):
-            env.reset(seed=owed.seed)
+        for number, episode in enumerate(plan(job)):
+            env.reset(seed=episode.seed)
             outcomes = env.step(0)[4]["outcomes"]
-            place = {"job_name": job.name, "episode_idx": number, "seed": owed.seed}
+            place = {"job_name": job.name, "episode_idx": number, "seed": episode.seed}
             rows.append({**place, "arena_env_args": job.arguments, "outcomes": outcomes})
     return rows
 

@@ -19,8 +19,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from roadworthy.evaluation.engines.inline import InlineEngine
+from roadworthy.evaluation.evaluators.driving import driving_spec
 from roadworthy.evaluation.ledger import plan_ledger
-from roadworthy.evaluation.policy_ref import policy_ref, task_of
+from roadworthy.evaluation.policy_ref import policy_ref
 from roadworthy.evaluation.sections import read_sections
 from roadworthy.metrics.exams import PASSED, exam_figures
 from roadworthy.record.episodes import EpisodeResult
@@ -47,7 +48,7 @@ Values = Mapping[str, Mapping[str, list[float]]]  # by class and figure, one val
 def take_exams(pack: Path, policy: str) -> Values:
     """Return the figures by class of a policy's episodes, one for each scenario of a pack."""
     config = next(s for s in read_sections("behaviors", overrides=[f"scenarios={pack}"]) if not s.is_template).config
-    task = replace(task_of("exams", pack, policy_ref(policy), config), trace_figures=(exam_figures,))
+    spec = replace(driving_spec("exams", pack, policy_ref(policy), config), trace_figures=(exam_figures,))
     with Pack(pack) as opened:
         ledger = plan_ledger(opened, list(range(len(opened))), 1, config.seed)
     found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
@@ -60,7 +61,7 @@ def take_exams(pack: Path, policy: str) -> Values:
                 if name == PASSED or name.startswith("exam_"):
                     found[result.episode.tags[0]][name].append(math.nan if value is None else value)
 
-    InlineEngine(threads=1).run(task, list(ledger), keep)
+    InlineEngine(threads=1).run(spec, list(ledger), keep)
     return found
 
 

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.runner import Measurements, Sizes, resident_bytes
-from roadworthy.evaluation.runners.driving.runner import carry_out, one_by_one
+from roadworthy.evaluation.runners.driving.runner import one_by_one, run_episodes
 from roadworthy.evaluation.ledger import EpisodeSpec, plan_ledger
-from roadworthy.evaluation.runners.driving.spec import Task
+from roadworthy.evaluation.runners.driving.spec import DrivingSpec
 from roadworthy.policy.protocol import Batch, PolicyInfo
 from roadworthy.record import EpisodeResult
 from roadworthy.render.config import VIEWS
@@ -111,17 +111,17 @@ class _Scene:
             open=OpenConfig(agents=16, traffic=16),
             goal=GoalConfig(at_goal=AtGoal.NEW_GOAL),
         )
-        self._owed: EpisodeSpec = plan_ledger(pack, [0], 1, 0).episodes[0]
+        self._episode: EpisodeSpec = plan_ledger(pack, [0], 1, 0).episodes[0]
         results: list[EpisodeResult] = []
-        task = Task("film", pack.path, config, _Cruise, worlds=1)
-        carry_out(task, task.make_env(threads=1), one_by_one([self._owed]), results.append)
+        spec = DrivingSpec("film", pack.path, config, _Cruise, worlds=1)
+        run_episodes(spec, spec.make_env(threads=1), one_by_one([self._episode]), results.append)
         trace = results[0].trace
         assert trace is not None
         self._resimulation = Resimulation(pack, config)
-        lights = light_states(pack[0], 0, self._owed.seed, trace, config, self._resimulation)
+        lights = light_states(pack[0], 0, self._episode.seed, trace, config, self._resimulation)
         self.scene = EpisodeScene(trace, pack[0], lights, agent_to_follow(trace), config.goal.radius_m, "a benchmark")
 
     def observation_frames(self) -> ObservationFrames:
         """Return the observations from the first frame."""
-        seen: Iterator[Any] = self._resimulation.observations(self.scene.trace, 0, self._owed.seed)
+        seen: Iterator[Any] = self._resimulation.observations(self.scene.trace, 0, self._episode.seed)
         return ObservationFrames(self._resimulation.layout, seen)

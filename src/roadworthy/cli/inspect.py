@@ -164,8 +164,8 @@ def _drive(
     """Run the episode; return the recorder and the result."""
     from functools import partial
 
-    from roadworthy.evaluation.runners.driving.runner import carry_out, one_by_one
-    from roadworthy.evaluation.runners.driving.spec import Task
+    from roadworthy.evaluation.runners.driving.runner import one_by_one, run_episodes
+    from roadworthy.evaluation.runners.driving.spec import DrivingSpec
     from roadworthy.policy.coplayers import CoplayerPolicy
     from roadworthy.policy.inspect import RecordingPolicy
     from roadworthy.policy.load import load_policy
@@ -174,11 +174,11 @@ def _drive(
     recorder = RecordingPolicy(checkpoint.policy, name, agents=agents, steps=steps, is_greedy=is_greedy)
     partners = coplayers or [str(checkpoint.path)]
     policy = CoplayerPolicy(lambda: recorder, [partial(load_policy, spec) for spec in partners])
-    task = Task("inspect", pack.path, config, lambda: policy, worlds=1)
+    spec = DrivingSpec("inspect", pack.path, config, lambda: policy, worlds=1)
     results: list[EpisodeResult] = []
     with progress("running the episode") as report:
         report(0, 1)
-        carry_out(task, task.make_env(threads=1), one_by_one([episode]), results.append)
+        run_episodes(spec, spec.make_env(threads=1), one_by_one([episode]), results.append)
         report(1, 1)
     if results[0].episode.error is not None:
         raise UsageError(f"{episode.scenario_id}: {results[0].episode.error}")

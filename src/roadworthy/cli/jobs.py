@@ -15,8 +15,8 @@ from roadworthy.progress import progress
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from roadworthy.jobs.scheduler import Listener
     from roadworthy.jobs.run_jobs import JobRuns
+    from roadworthy.jobs.scheduler import Listener
     from roadworthy.jobs.table import Entry
 
 SOME_FAILED = 1
@@ -142,18 +142,18 @@ def serve(
 
 def listener() -> Listener:
     """Return a listener that prints the progress of jobs on stderr."""
-    from roadworthy.jobs.scheduler import Listener
     from roadworthy.evaluation.runners.gym.job import Job
+    from roadworthy.jobs.scheduler import Listener
 
     class Narrator(Listener):
-        def begun(self, job: Job, number: int, total: int) -> None:
+        def started(self, job: Job, number: int, total: int) -> None:
             self._shown = ExitStack()
             self._report = self._shown.enter_context(progress(f"{job.name} ({number} of {total} jobs)"))
 
-        def progress(self, job: Job, done: int, owed: int) -> None:
-            self._report(done, owed)
+        def progress(self, job: Job, done: int, total: int) -> None:
+            self._report(done, total)
 
-        def over(self, job: Job, entry: Entry) -> None:
+        def ended(self, job: Job, entry: Entry) -> None:
             self._shown.close()
             words = f": {entry.error}" if entry.error else ""
             note(f"{job.name} {entry.status.value}{words}")

@@ -1,4 +1,4 @@
-"""Audits a run: do its outcomes change with batch size, slots, order or engine?"""
+"""Audit a run: do its outcomes change with the number of worlds, the order of episodes or the engine?"""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from roadworthy.record import EpisodeResult
 
 @dataclass(frozen=True)
 class Audited:
-    """What came of the sample when it was carried out in another way."""
+    """The effect of running the sample in another way."""
 
     way: str
     episodes: int
@@ -41,9 +41,9 @@ def audit(
     checkpoint: str | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[Audited]:
-    """Carry out a sample of the run's completed episodes in several other ways and count what changes.
+    """Run a sample of the completed episodes in several other ways and count what changes.
 
-    workers: processes, where they are used; 0 leaves that way out.
+    workers: the number of processes; 0 leaves out the way that uses them.
     """
     before = {r.episode.episode_id: r for r in recorded.run.results() if r.episode.status == "completed"}
     if not before:
@@ -63,10 +63,9 @@ def audit(
             progress(done, len(ways) * len(picked))
 
         try:
-            engine.run(recorded.task(checkpoint, worlds), order, keep, completed=len(before))
+            engine.run(recorded.spec(checkpoint, worlds), order, keep, completed=len(before))
         finally:
-            if isinstance(engine, WorkersEngine):
-                engine.close()
+            engine.close()
         audited.append(_compare(recorded, way, before, results))
     return audited
 
@@ -74,12 +73,12 @@ def audit(
 def _ways(
     recorded: Recorded, picked: Sequence[str], workers: int, draw: np.random.Generator
 ) -> Iterator[tuple[str, EpisodeEngine, int, list[EpisodeSpec]]]:
-    owed = [recorded.ledger[name] for name in picked]
-    yield "one world", InlineEngine(), 1, owed
-    yield f"{len(owed)} worlds, backwards", InlineEngine(), len(owed), owed[::-1]
+    sample = [recorded.ledger[name] for name in picked]
+    yield "one world", InlineEngine(), 1, sample
+    yield f"{len(sample)} worlds, backwards", InlineEngine(), len(sample), sample[::-1]
     if workers == 0:
         return
-    shuffled = [owed[k] for k in draw.permutation(len(owed))]
+    shuffled = [sample[k] for k in draw.permutation(len(sample))]
     yield f"{workers} processes, shuffled", WorkersEngine(workers), 3, shuffled
 
 

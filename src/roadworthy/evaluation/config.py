@@ -18,14 +18,6 @@ from roadworthy.sim.config import EpisodeConfig, SimConfig
 from roadworthy.sources import ScenarioSource, expanded, parse_source
 
 
-class Engine(Enum):
-    """Where episodes run. The rows are the same."""
-
-    INLINE = "inline"  # this process
-    WORKERS = "workers"  # a pool of processes on this machine
-    RAY = "ray"  # a Ray cluster
-
-
 class Busy(Enum):
     """What training does if an evaluation is due while the previous one still runs beside it."""
 
@@ -132,8 +124,9 @@ class EvaluatorConfig:
     # Policies of co-players: checkpoints, or names such as "expert:drive"; one of them is drawn for each episode.
     device: str = "cpu"
     # Device of worlds and policies: "cpu", "cuda" or "cuda:1".
-    engine: Engine = Engine.INLINE
-    # Where episodes run, always with the same rows: "inline" in this process, "workers" in a pool of processes.
+    engine: str = "inline"
+    # Where episodes run, always with the same rows: "inline" in this process, "workers" in a pool of processes, or
+    # "module:Class" or "file.py:Class" for an engine of your own.
     worlds: int = 32
     # Number of worlds that each process steps together.
     workers: int | None = None

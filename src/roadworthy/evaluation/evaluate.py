@@ -9,11 +9,9 @@ from types import TracebackType
 from typing import Any
 
 from roadworthy.errors import ConfigError, RoadworthyError
-from roadworthy.evaluation.config import Engine, EvaluatorConfig
-from roadworthy.evaluation.engines import EpisodeEngine
-from roadworthy.evaluation.engines.inline import InlineEngine
-from roadworthy.evaluation.engines.workers import Limits, WorkersEngine
-from roadworthy.evaluation.evaluator import Order, Progress
+from roadworthy.evaluation.config import EvaluatorConfig
+from roadworthy.evaluation.engines import EpisodeEngine, Limits, engine_class
+from roadworthy.evaluation.evaluator import EvalRequest, Progress
 from roadworthy.evaluation.files import read_file
 from roadworthy.evaluation.finish import finish, publish, report_of_all
 from roadworthy.evaluation.ledger import Ledger
@@ -122,6 +120,7 @@ def _require_usable(sections: Sequence[Section], policy: str | None) -> None:
         if section.config.scenarios is not None:
             section.config.source.require()
     for section in sections:
+        engine_class(section.config.engine)
         _policy_of(section, policy)
 
 
@@ -136,27 +135,23 @@ def _policy_of(section: Section, policy: str | None, step: int | None = None, ep
 
 
 class Engines:
-    """The engines of sections. A context: pools of processes are shared between sections and closed at its end."""
+    """The engines of sections. A context: sections share them, and they are closed at its end."""
 
     def __init__(self) -> None:
-        self._pools: dict[int | None, WorkersEngine] = {}  # by number of processes
-        self._stack = ExitStack()
+        self._engines: dict[tuple[str, int | None], EpisodeEngine] = {}  # by name and number of processes
 
     def of(self, config: EvaluatorConfig) -> EpisodeEngine:
         """Return the engine of a section."""
-        if config.engine is Engine.RAY:
-            raise ConfigError("engine is 'ray', which is not available yet; use inline or workers")
-        if config.engine is Engine.INLINE:
-            return InlineEngine(retries=config.retries)
-        if config.workers not in self._pools:
-            self._pools[config.workers] = self._stack.enter_context(WorkersEngine(config.workers))
-        pool, memory_gb = self._pools[config.workers], config.memory_limit_gb
-        pool.limits = Limits(
+        key = config.engine, config.workers
+        if key not in self._engines:
+            self._engines[key] = engine_class(config.engine)(config.workers)
+        engine, memory_gb = self._engines[key], config.memory_limit_gb
+        engine.limits = Limits(
             time_s=config.time_limit_s,
             memory_bytes=None if memory_gb is None else int(memory_gb * 1e9),
             retries=config.retries,
         )
-        return pool
+        return engine
 
     def __enter__(self) -> Engines:
         return self
@@ -164,7 +159,8 @@ class Engines:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._stack.close()
+        for engine in self._engines.values():
+            engine.close()
 
 
 def evaluate_sections(
@@ -201,7 +197,7 @@ def evaluate_sections(
         engines = engines or stack.enter_context(Engines())
         for section in sections:
             placeholder = _placeholder(section, policy, step, epoch)
-            begun: list[Path] = []
+            started: list[Path] = []
             try:
                 ref = placeholder = _policy_of(section, policy, step, epoch)
                 source = section.config.source if section.config.scenarios is not None else None
@@ -209,7 +205,7 @@ def evaluate_sections(
                     with showing("generating scenarios") as progress:
                         source.fetch(progress)
                 with showing(f"{section.name}: running episodes") as progress:
-                    order = Order(
+                    request = EvalRequest(
                         section.name,
                         section.config,
                         ref,
@@ -218,15 +214,15 @@ def evaluate_sections(
                         section.resolved.origins if section.resolved is not None else {},
                         is_new=is_new,
                         progress=progress,
-                        on_begun=begun.append,
+                        on_started=started.append,
                         ledger_name=section.ledger_name,
                     )
                     evaluator = evaluator_class(section.config.type)()
-                    run = evaluator.evaluate(order)
-                references = make_references(run, evaluator, order, showing) if has_references else ()
+                    run = evaluator.evaluate(request)
+                references = make_references(run, evaluator, request, showing) if has_references else ()
                 outcome = Outcome(section.name, section.config, run, None, references)
             except Exception as error:
-                failed = Run(begun[-1]) if begun else _failed_run(section, placeholder, Path(out), error)
+                failed = Run(started[-1]) if started else _failed_run(section, placeholder, Path(out), error)
                 config = section.resolved.config if section.resolved is not None else None
                 outcome = Outcome(section.name, config, failed, error)
             if sinks is not None and outcome.is_complete and outcome.run is not None:

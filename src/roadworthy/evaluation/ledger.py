@@ -48,14 +48,14 @@ class EpisodeSpec:
 
 @dataclass(frozen=True)
 class Ledger:
-    """The episodes that a run owes, in the order in which they are handed out; it has no influence on any result."""
+    """The episodes of a run, in the order in which they start; the order does not change any result."""
 
     episodes: tuple[EpisodeSpec, ...]
 
     def __post_init__(self) -> None:
-        name, times = next(iter(Counter(owed.episode_id for owed in self.episodes).most_common(1)), ("", 1))
+        name, times = next(iter(Counter(episode.episode_id for episode in self.episodes).most_common(1)), ("", 1))
         if times > 1:
-            raise UsageError(f"the episode {name!r} is owed {times} times; every episode of a run needs its own id")
+            raise UsageError(f"the episode {name!r} is planned {times} times; every episode of a run needs its own id")
 
     def __len__(self) -> int:
         return len(self.episodes)
@@ -72,11 +72,11 @@ class Ledger:
 
     @cached_property
     def _by_id(self) -> dict[str, EpisodeSpec]:
-        return {owed.episode_id: owed for owed in self.episodes}
+        return {episode.episode_id: episode for episode in self.episodes}
 
     @cached_property
     def hash(self) -> str:
-        """Equal for ledgers that owe the same episodes, in whatever order."""
+        """A hash that is equal for ledgers with the same episodes in any order."""
         lines = sorted(
             json.dumps([e.episode_id, e.scenario_id, e.seed, e.replicate, dict(e.factors)], sort_keys=True)
             for e in self.episodes
@@ -85,7 +85,7 @@ class Ledger:
 
     def table(self) -> pa.Table:
         """As the run folder keeps it."""
-        rows = [{**vars(owed), "factors": json.dumps(dict(owed.factors), sort_keys=True)} for owed in self.episodes]
+        rows = [{**vars(e), "factors": json.dumps(dict(e.factors), sort_keys=True)} for e in self.episodes]
         return pa.Table.from_pylist(rows, schema=_SCHEMA)
 
     @classmethod

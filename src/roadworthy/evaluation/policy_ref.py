@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from roadworthy.errors import CheckpointError, UsageError
-from roadworthy.evaluation.config import Choice, EvaluatorConfig, Memory
-from roadworthy.evaluation.runners.driving.spec import Task
+from roadworthy.evaluation.config import Choice, EvaluatorConfig
 from roadworthy.policy import protocol
 from roadworthy.policy.checkpoint_files import CHECKPOINTS
 from roadworthy.policy.coplayers import CoplayerPolicy
@@ -108,19 +107,6 @@ def coplayer_files(config: EvaluatorConfig) -> list[dict[str, Any]]:
         {"spec": spec, "sha256": checkpoint["sha256"] if (checkpoint := policy_ref(spec).checkpoint) else None}
         for spec in config.coplayers
     ]
-
-
-def task_of(evaluator: str, pack: Path, ref: PolicyRef, config: EvaluatorConfig) -> Task:
-    """Return what a process needs to run episodes of a policy."""
-    return Task(
-        evaluator,
-        pack,
-        config.env,
-        policy_maker(ref, config),
-        config.worlds,
-        config.device,
-        forgets_trials=config.memory is Memory.TRIAL,
-    )
 
 
 def policy_maker(ref: PolicyRef, config: EvaluatorConfig) -> Callable[[], Policy]:

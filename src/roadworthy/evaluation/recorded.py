@@ -1,4 +1,4 @@
-"""A finished run, taken up again: its evaluator, its settings and its ledger, as run.json has them."""
+"""A complete run, read back: its evaluator, its settings and its ledger, as run.json has them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 from roadworthy.config import parse
 from roadworthy.errors import UsageError
 from roadworthy.evaluation.config import EvaluatorConfig
-from roadworthy.evaluation.evaluator import DrivingEvaluator
+from roadworthy.evaluation.evaluators.driving import DrivingEvaluator
 from roadworthy.evaluation.ledger import Ledger
 from roadworthy.evaluation.policy_ref import recorded_policy
+from roadworthy.evaluation.runners.driving.spec import DrivingSpec
 from roadworthy.evaluation.sections import evaluator_class
-from roadworthy.evaluation.runners.driving.spec import Task
 from roadworthy.evaluation.trust import recorded_specs, require_trust, require_trusted_metrics
 from roadworthy.record import Run
 from roadworthy.sim.config import SimConfig
@@ -35,8 +35,10 @@ class Recorded:
         """The simulation of its worlds."""
         return self.config.env
 
-    def task(self, checkpoint: str | None = None, worlds: int | None = None) -> Task:
-        """Make the task of the run; checkpoint: where its policy is now, or another policy, which the caller trusts.
+    def spec(self, checkpoint: str | None = None, worlds: int | None = None) -> DrivingSpec:
+        """Return what a process needs to run its episodes again.
+
+        checkpoint: where its policy is now, or another policy, which the caller trusts.
 
         Raises UsageError if run.json names a policy that is code or an address and `trust` was not given.
         """
@@ -44,8 +46,8 @@ class Recorded:
             require_trust(self.run.folder, recorded_specs(self.run.header, self.config.coplayers, checkpoint))
             require_trusted_metrics(self.run.folder, self.config.metrics)
         policy = recorded_policy(self.run.header, checkpoint)
-        task = self.evaluator.task(self.name, self.run.pack, policy, self.config)
-        return task if worlds is None else replace(task, worlds=worlds)
+        spec = self.evaluator.spec(self.name, self.run.pack, policy, self.config)
+        return spec if worlds is None else replace(spec, worlds=worlds)
 
 
 def take_up(run: Run, *, trust: bool = False) -> Recorded:
@@ -56,12 +58,12 @@ def take_up(run: Run, *, trust: bool = False) -> Recorded:
     header: dict[str, Any] = run.header
     settings = {**header.get("carried_out", {}), **header["config"]}
     if "type" not in settings:
-        raise UsageError(f"{run.folder}: run.json has no config with a type; the run failed before it began")
+        raise UsageError(f"{run.folder}: run.json has no config with a type; the run failed before it started")
     evaluator = evaluator_class(settings["type"])()
     if not isinstance(evaluator, DrivingEvaluator):
         raise UsageError(
-            f"{run.folder} is a run of the evaluator {settings['type']!r}, which does not drive in the simulator; "
-            "this works for driving evaluators alone"
+            f"{run.folder} is a run of the evaluator {settings['type']!r}, which does not use the simulator; "
+            "this works for driving evaluators only"
         )
     config = parse(settings, evaluator.config_type, f"{run.folder}/run.json", is_record=True)
     return Recorded(run, header["evaluator"], evaluator, config, Ledger.from_table(run.ledger), trust)

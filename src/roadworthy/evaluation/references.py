@@ -9,7 +9,7 @@ from typing import Any
 
 from roadworthy.errors import RoadworthyError
 from roadworthy.evaluation.config import EvaluatorConfig
-from roadworthy.evaluation.evaluator import Evaluator, Order, Progress
+from roadworthy.evaluation.evaluator import EvalRequest, Evaluator, Progress
 from roadworthy.evaluation.policy_ref import policy_ref
 from roadworthy.record import Run
 from roadworthy.record.origin import origin
@@ -36,7 +36,7 @@ def reference_policies(config: EvaluatorConfig) -> Iterator[tuple[str, str]]:
 def make_references(
     run: Run,
     evaluator: Evaluator,
-    order: Order,
+    request: EvalRequest,
     showing: Callable[[str], AbstractContextManager[Progress]],
 ) -> list[Run]:
     """Return the reference runs of a complete run. Runs that this version of the code has made are reused.
@@ -46,18 +46,18 @@ def make_references(
     Args:
         run: The complete run.
         evaluator: The evaluator of the run.
-        order: The request that the run answers.
+        request: The request that the run answers.
         showing: Shows the progress of each reference.
     """
     made = {_policy_of(found.header) for found in reference_runs(run) if _is_current(found)}
-    for role, policy in reference_policies(order.config):
+    for role, policy in reference_policies(request.config):
         try:
             ref = policy_ref(policy)
             if _policy_of({"policy_spec": ref.spec, "checkpoint": ref.checkpoint}) in made:
                 continue
-            with showing(f"{order.name}: {role} {policy}") as progress:
+            with showing(f"{request.name}: {role} {policy}") as progress:
                 config = replace(
-                    order.config,
+                    request.config,
                     policy=None,
                     policy_config={},
                     checkpoint=None,
@@ -67,13 +67,13 @@ def make_references(
                 )
                 evaluator.evaluate(
                     replace(
-                        order,
+                        request,
                         config=config,
                         policy=ref,
-                        out=order.out / FOLDER,
+                        out=request.out / FOLDER,
                         is_new=False,
                         progress=progress,
-                        on_begun=lambda folder: None,
+                        on_started=lambda folder: None,
                         role=role,
                     )
                 )

@@ -1,4 +1,4 @@
-"""Runs an episode of a run again with its policy, and tells whether the motion is the same, and where it is not."""
+"""Run an episode of a run again with its policy, and find where its motion differs from the recorded one."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from roadworthy.evaluation.runners.driving.capture import MOTION
-from roadworthy.evaluation.runners.driving.runner import carry_out, one_by_one
 from roadworthy.evaluation.recorded import Recorded
+from roadworthy.evaluation.runners.driving.capture import MOTION
+from roadworthy.evaluation.runners.driving.runner import one_by_one, run_episodes
 from roadworthy.record import EpisodeResult, Trace
 from roadworthy.sim.state import EVENT_AT_FAULT
 
@@ -35,16 +35,15 @@ class Difference:
 
 
 def replay(recorded: Recorded, episode_id: str, checkpoint: str | None = None) -> EpisodeResult:
-    """The episode, run once more, alone."""
-    task = recorded.task(checkpoint, worlds=1)
+    """Run an episode again, alone in one world, and return its result."""
+    spec = recorded.spec(checkpoint, worlds=1)
     results: list[EpisodeResult] = []
-    owed = recorded.ledger[episode_id]
-    carry_out(task, task.make_env(threads=1), one_by_one([owed]), results.append)
+    run_episodes(spec, spec.make_env(threads=1), one_by_one([recorded.ledger[episode_id]]), results.append)
     return results[0]
 
 
 def first_difference(recorded: Trace, repeated: Trace) -> Difference | None:
-    """Where two motions of an episode part; None if they are the same bit for bit."""
+    """Return where two motions of an episode start to differ; None if they are the same bit for bit."""
     frames = min(recorded.frame_count, repeated.frame_count)
     places = []
     for name in _COLUMNS:

@@ -1,4 +1,4 @@
-"""Re-scores a run: every figure once more from its traces, by the simulator's own rules, without the policy."""
+"""Re-score a run: compute every figure again from its traces, by the simulator's rules, without the policy."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from roadworthy.evaluation.runners.driving.capture import EXTRA, MOTION
 from roadworthy.evaluation.ledger import EpisodeSpec
 from roadworthy.evaluation.recorded import Recorded
+from roadworthy.evaluation.runners.driving.capture import EXTRA, MOTION
 from roadworthy.evaluation.runners.driving.rows import are_rows_equal, ego_rows, mean_figures, track_id_of
 from roadworthy.evaluation.trust import require_trusted_metrics
 from roadworthy.metrics.trace_figures import with_trace_figures
@@ -63,7 +63,7 @@ class Rescored:
 
 
 def rescore(recorded: Recorded, progress: Callable[[int, int], None] = lambda done, total: None) -> Rescored:
-    """Judge every traced episode of a run anew and compare rows and figures with the recorded ones."""
+    """Judge every traced episode of a run again, and compare rows and figures with the recorded ones."""
     run = recorded.run
     if not recorded.trust:
         require_trusted_metrics(run.folder, recorded.config.metrics)
@@ -101,10 +101,10 @@ class Judge:
         self._env = DriveEnv(recorded.run.pack, 1, unseen, sampling=False, threads=1)
         self._env.reset()
 
-    def result(self, owed: EpisodeSpec, trace: Trace, before: EpisodeResult) -> tuple[EpisodeResult, bool]:
+    def result(self, episode: EpisodeSpec, trace: Trace, before: EpisodeResult) -> tuple[EpisodeResult, bool]:
         """The result of an episode with rows from its trace, and whether the simulator would have moved otherwise."""
         env = self._env
-        env.assign(0, owed.scenario, owed.seed, now=True)
+        env.assign(0, episode.scenario, episode.seed, now=True)
         env.ended_episodes()  # drops those of the previous call
         agents: list[AgentRow] = []
         trials: list[TrialRow] = []
@@ -126,9 +126,9 @@ class Judge:
                 for k in np.flatnonzero(ended.is_ego):
                     agent = int(ended.rows[k])
                     attempt = sum(row.agent == agent for row in agents)
-                    track_id = track_id_of(env.pack[owed.scenario], int(trace.sources[agent]))
+                    track_id = track_id_of(env.pack[episode.scenario], int(trace.sources[agent]))
                     own, rows = ego_rows(
-                        owed.episode_id, agent, attempt, self._names, ended.figures[k], ended.trials[k], track_id
+                        episode.episode_id, agent, attempt, self._names, ended.figures[k], ended.trials[k], track_id
                     )
                     agents.append(own)
                     trials += rows
@@ -136,10 +136,10 @@ class Judge:
         trials.sort(key=lambda row: (row.agent, row.attempt, row.trial))
         outcomes = mean_figures(agents, self._names)
         outcomes["failed_spawns"] = float(env.clocks[0, FAILED_SPAWNS])
-        episode = replace(before.episode, outcomes=outcomes, artifacts={})
-        result = EpisodeResult(episode, tuple(agents), tuple(trials))
+        row = replace(before.episode, outcomes=outcomes, artifacts={})
+        result = EpisodeResult(row, tuple(agents), tuple(trials))
         if self._trace_figures:
-            result = with_trace_figures(result, trace, env.pack[owed.scenario], self._trace_figures)
+            result = with_trace_figures(result, trace, env.pack[episode.scenario], self._trace_figures)
         return result, is_moved
 
     def _put(self, trace: Trace, frame: int) -> bool:

@@ -42,9 +42,13 @@ class Runner(Protocol):
 class RunnerSpec(Protocol):
     """Everything that a process needs to run the episodes of a run. It can be pickled."""
 
-    evaluator: str
-    watched: int
-    # The number of environments whose time is measured one by one; 0 if episodes are timed from their start.
+    @property
+    def evaluator(self) -> str:
+        """The name of the evaluation, for rows."""
+
+    @property
+    def watched(self) -> int:
+        """The number of environments whose time is measured one by one; 0 if episodes are timed from their start."""
 
     def open(self, watch: Watch, *, process: int = 0, most: int | None = None, threads: int | None = None) -> Runner:
         """Build the environments, and compile or load all that a first step needs.

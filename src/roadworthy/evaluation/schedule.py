@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 
 from roadworthy.errors import RoadworthyError
-from roadworthy.evaluation.config import Busy, Engine
+from roadworthy.evaluation.config import Busy
 from roadworthy.evaluation.evaluate import Engines, evaluate_sections
 from roadworthy.evaluation.finish import finish
 from roadworthy.evaluation.runs import Outcome
@@ -70,7 +70,7 @@ class Schedule:
         except Exception as error:
             self._say(f"evaluation at epoch {epoch} has no policy: {error}")
             return
-        beside = [s for s in sections if s.error is None and s.config.engine is not Engine.INLINE]
+        beside = [s for s in sections if s.error is None and s.config.engine != "inline"]
         now = [s for s in sections if s not in beside]
         if now:
             self._evaluate(Due(tuple(now), policy, step, epoch), self._inline)

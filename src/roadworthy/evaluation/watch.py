@@ -43,7 +43,7 @@ class Watch:
     def __init__(self, envs: int, file: Path | None = None, *, is_new: bool = True) -> None:
         """Watch environments; file: where the numbers lie; is_new: whether to create it."""
         size = _HEAD + envs * _COLUMNS
-        self._envs = envs
+        self.envs = envs
         self._numbers: Any = np.zeros(size)
         if file is not None:
             self._numbers = np.memmap(file, np.float64, "w+" if is_new else "r+", shape=(size,))
@@ -53,7 +53,7 @@ class Watch:
     def clear(self) -> None:
         """Note that nothing runs."""
         self._numbers[_SINCE] = self._numbers[_DRAWS] = 0.0
-        for env in range(self._envs):
+        for env in range(self.envs):
             self.end(env)
 
     def begin(self, env: int, episode: EpisodeSpec, first_step: int) -> None:
@@ -77,7 +77,7 @@ class Watch:
         finally:
             numbers[_SINCE] = 0.0
             took = time.monotonic() - started
-            for number in range(self._envs) if env is None else (env,):
+            for number in range(self.envs) if env is None else (env,):
                 numbers[_HEAD + number * _COLUMNS + _STEPS] += steps
                 numbers[_HEAD + number * _COLUMNS + _SPENT] += took
 
@@ -109,7 +109,7 @@ class Watch:
         called, since = self._numbers[_CALLED], self._numbers[_SINCE]
         running = time.monotonic() - since if since else 0.0
         found = []
-        for env in range(self._envs):
+        for env in range(self.envs):
             at = _HEAD + env * _COLUMNS
             scenario, first_step, steps, spent = self._numbers[at : at + _COLUMNS]
             spent += running if called in (_ALL, float(env)) else 0.0

@@ -1,4 +1,4 @@
-"""Jobs files: TOML of our own, and Isaac Lab Arena's JSON form and its experiments in YAML, unchanged.
+"""Read jobs files: TOML, and the JSON files and YAML experiments of Isaac Lab Arena.
 
 [defaults]                      {"jobs": [{"name": "dim", "policy_type": "zero_action", "num_episodes": 20,
 envs = 4                                   "arena_env_args": {"environment": "table_top", "num_envs": 4,
@@ -17,10 +17,11 @@ from typing import Any
 
 from roadworthy.config import Layer, read, resolve
 from roadworthy.errors import ConfigError
+from roadworthy.evaluation.runners.gym.job import Job
 from roadworthy.jobs.arena_experiment import read_experiment
-from roadworthy.evaluation.runners.gym.job import Job, Status
+from roadworthy.jobs.record import Status
 
-# The JSON form's names for what a job has here.
+# The keys of the JSON form, and ours.
 _SAME = {
     "name": "name",
     "policy_type": "policy",
@@ -33,12 +34,12 @@ _SAME = {
     "language_instruction": "instruction",
     "seed": "seed",
 }
-_WORDS = {"zero_action": "zero", "random_action": "random"}  # policies that go by another name there
+_WORDS = {"zero_action": "zero", "random_action": "random"}  # policies with another name there
 
 
 @dataclass(frozen=True)
 class JobsFile:
-    """The jobs of a file in its order, and what in it was not understood."""
+    """The jobs of a file in its order, and notes on keys that are not used."""
 
     path: Path
     jobs: tuple[Job, ...]
@@ -46,7 +47,7 @@ class JobsFile:
 
 
 def read_jobs(path: str | Path) -> JobsFile:
-    """Read a jobs file; its ending says which form it has. All faults are told at once."""
+    """Read a jobs file; its suffix decides its form. One error lists all faults."""
     path = Path(path)
     ending = path.suffix.lower()
     notes: list[str] = []
@@ -67,12 +68,12 @@ def read_jobs(path: str | Path) -> JobsFile:
             faults.append(str(error))
     names = [job.name for job in jobs]
     faults += [
-        f"{path}: {names.count(name)} jobs have the name {name!r}; each needs one of its own"
+        f"{path}: {names.count(name)} jobs have the name {name!r}; names must be unique"
         for name in dict.fromkeys(names)
         if names.count(name) > 1
     ]
     if not entries:
-        faults.append(f"{path}: there are no jobs in it; expected a list `jobs`")
+        faults.append(f"{path}: it has no jobs; expected a list `jobs`")
     if faults:
         raise ConfigError("\n".join(faults))
     return JobsFile(path, tuple(jobs), tuple(notes))
@@ -84,7 +85,7 @@ def _toml_entries(path: Path) -> list[list[Layer]]:
     if values:
         raise ConfigError(f"{path}: {next(iter(values))} is unknown; known: defaults, jobs")
     if not isinstance(defaults, Mapping) or not _is_list_of_tables(jobs):
-        raise ConfigError(f"{path}: expected tables [[jobs]], and [defaults] for what they share")
+        raise ConfigError(f"{path}: expected tables [[jobs]], and [defaults] for settings that they share")
     defaults = dict(defaults)
     if "seed" in defaults:  # shared by all jobs, so each derives its own from it
         defaults["file_seed"] = defaults.pop("seed")
@@ -109,7 +110,7 @@ def _json_entries(path: Path) -> tuple[list[list[Layer]], list[str]]:
 def _from_json_entries(
     jobs: Sequence[Mapping[str, Any]], path: Path, shared: Layer
 ) -> tuple[list[list[Layer]], list[str]]:
-    """Return the values of jobs in the JSON form, over what they share, and what in them was not understood."""
+    """Return the layers of jobs in the JSON form, and notes on keys that are not used."""
     entries: list[list[Layer]] = []
     notes: list[str] = []
     for number, entry in enumerate(jobs):
@@ -121,7 +122,7 @@ def _from_json_entries(
 
 
 def _from_json_form(entry: Mapping[str, Any], source: str) -> tuple[dict[str, Any], list[str]]:
-    """A job's values under our names, and the keys that are not known. Ours are taken as well, beside the others."""
+    """Return the values of a job under our keys, and the unknown keys. Our keys are accepted as well."""
     own = {field.name for field in fields(Job)}
     values = {_SAME.get(key, key): value for key, value in entry.items() if value is not None}
     status = values.pop("status", Status.PENDING.value)

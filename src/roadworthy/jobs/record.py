@@ -1,15 +1,16 @@
-"""The record of a job, `job.json` in its run folder: what was asked for, what became of it and where everything is."""
+"""The record of a job, `job.json` in its run folder: its settings, its status and results, and its files."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
 from roadworthy.config import plain
-from roadworthy.errors import RoadworthyError
-from roadworthy.evaluation.runners.gym.job import Job, Status
+from roadworthy.evaluation.runners.gym.job import Job
+from roadworthy.evaluation.runners.gym.spec import described
 from roadworthy.record import EpisodeResult, Run
 from roadworthy.record.files import file_inside, read_json, write_json
 from roadworthy.record.origin import now
@@ -18,14 +19,25 @@ from roadworthy.record.schema import VERSION, require_readable
 FILE = "job.json"
 
 
+class Status(Enum):
+    """The status of a job."""
+
+    PENDING = "pending"  # has not started
+    RUNNING = "running"
+    COMPLETED = "completed"  # all episodes have ended; it is not run again
+    FAILED = "failed"  # an error ended it; run again, it starts from its beginning
+    SKIPPED = "skipped"  # left out, because it was not chosen or because another job failed
+    INTERRUPTED = "interrupted"  # stopped by the user; run again, it resumes
+
+
 @dataclass(frozen=True)
 class JobRecord:
-    """One job and what became of it. Paths of files are relative to the run folder."""
+    """A job and its results. Paths of files are relative to the run folder."""
 
     schema_version: str
     name: str
     status: Status
-    digest: str  # of all that decides its episodes
+    digest: str  # of the settings that decide its results
     folder: Path  # the run folder
     task: str | None
     embodiment: str | None
@@ -33,14 +45,14 @@ class JobRecord:
     arguments: Mapping[str, Any]
     policy: str
     policy_config: Mapping[str, Any]
-    instructions: tuple[str, ...]  # that were given, each once
+    instructions: tuple[str, ...]  # that the policy got, each once
     error: str | None
     traceback: str | None
     owed: int  # episodes, or stretches of steps
-    ended: int  # of them, failed ones too
+    ended: int  # including failed ones
     failed: int
-    metrics: Mapping[str, Any] | None  # metrics.json; None where the job did not get so far
-    boundaries: tuple[Mapping[str, Any], ...]  # of every episode: where in the job's steps it lies
+    metrics: Mapping[str, Any] | None  # metrics.json; None if the job was not completed
+    boundaries: tuple[Mapping[str, Any], ...]  # the first and last step of each episode
     videos: tuple[str, ...]
     artifact_errors: Mapping[str, str]  # "EPISODE NAME": why a file is missing
     written: str  # when
@@ -56,10 +68,9 @@ class JobRecord:
         error: str | None,
         details: str | None,
         wall_s: float,
-        metadata: Mapping[str, Any] | None = None,
     ) -> JobRecord:
-        """The record of a job from its run folder."""
-        run, metadata = Run(folder), metadata or {}
+        """Return the record of a job from its run folder."""
+        run, metadata = Run(folder), described(folder)
         results = list(run.results())
         rows = [result.episode for result in results]
         artifacts = {(row.episode_id, name): path for row in rows for name, path in row.artifacts.items()}
@@ -75,7 +86,7 @@ class JobRecord:
         places = {key: file_inside(folder, path) for key, path in artifacts.items()}
         is_there = {key: place is not None and place.is_file() for key, place in places.items()}
         errors |= {key: f"{artifacts[key]} is gone" for key, found in is_there.items() if not found}
-        told = {str(row.more["instruction"]): None for row in rows if row.more.get("instruction")}
+        instructions = {str(row.more["instruction"]): None for row in rows if row.more.get("instruction")}
         boundaries = [bounds for result in results for bounds in _boundaries(job, result)]
         return cls(
             schema_version=VERSION,
@@ -83,13 +94,13 @@ class JobRecord:
             status=status,
             digest=job.digest,
             folder=folder,
-            task=job.task or _text(metadata.get("task")) or job.environment,
-            embodiment=job.embodiment or _text(job.arguments.get("embodiment")) or _text(metadata.get("embodiment")),
+            task=job.task or metadata.get("task") or job.environment,
+            embodiment=job.embodiment or _text(job.arguments.get("embodiment")) or metadata.get("embodiment"),
             environment=job.environment,
             arguments=recorded_arguments(job),
             policy=job.policy,
             policy_config=plain(job.policy_config),
-            instructions=tuple(told) or ((job.instruction,) if job.instruction else ()),
+            instructions=tuple(instructions) or ((job.instruction,) if job.instruction else ()),
             error=error,
             traceback=details,
             owed=len(run.ledger),
@@ -104,10 +115,10 @@ class JobRecord:
         )
 
     def as_plain(self) -> dict[str, Any]:
-        """For files; the folder is where the file lies."""
-        told = asdict(self) | {"status": self.status.value}
-        del told["folder"]
-        return {**told.pop("more"), **told}
+        """Return the content of the file."""
+        values = asdict(self) | {"status": self.status.value}
+        del values["folder"]
+        return {**values.pop("more"), **values}
 
 
 def write_record(record: JobRecord) -> Path:
@@ -118,7 +129,7 @@ def write_record(record: JobRecord) -> Path:
 
 
 def read_record(folder: str | Path) -> JobRecord:
-    """The record in a run folder; fields of a later minor version are kept."""
+    """Read the record in a run folder; fields of a later minor version are kept."""
     folder = Path(folder)
     values = read_json(folder / FILE)
     require_readable(values.get("schema_version"), folder / FILE)
@@ -129,25 +140,13 @@ def read_record(folder: str | Path) -> JobRecord:
 
 
 def recorded_arguments(job: Job) -> dict[str, Any]:
-    """Return the arguments of a job's environment, how many ran side by side among them, as other tools name it."""
+    """Return the arguments of a job's environment, with the number of envs under the name that other tools use."""
     arguments: dict[str, Any] = plain(job.arguments)
     return {"num_envs": job.envs, **arguments}
 
 
-def described(folder: Path) -> dict[str, Any]:
-    """Return what an environment told about itself, from the record that is written when it is built.
-
-    A process that was killed can't tell it any more.
-    """
-    try:
-        record = read_record(folder)
-    except RoadworthyError:
-        return {}
-    return {"task": record.task, "embodiment": record.embodiment}
-
-
 def _boundaries(job: Job, result: EpisodeResult) -> list[dict[str, Any]]:
-    """Return where the episodes of a row lie in its env's steps: one, or all that a stretch of steps holds."""
+    """Return the first and last steps of the episodes of a row: one, or all in a stretch of steps."""
     row = result.episode
     if job.steps is None:
         parts = [(row.episode_id, row.first_step, row.last_step, row.status == "completed")]
@@ -157,7 +156,8 @@ def _boundaries(job: Job, result: EpisodeResult) -> list[dict[str, Any]]:
             (f"{row.episode_id}-{part['attempt']}", part["first_step"], part["last_step"], False)
             for part in row.more.get("unfinished", ())
         ]
-    place = {"env": row.world, "rebuild": row.replicate}  # steps are counted from 0 again in each rebuild
+    # Processes number their envs from 0 on, and each rebuild counts steps from 0 on.
+    place = {"env": row.slot * job.envs + row.world, "rebuild": row.replicate}
     return [
         {"episode": name, **place, "first_step": first, "last_step": last, "is_complete": is_complete}
         for name, first, last, is_complete in sorted(parts, key=lambda part: part[1])

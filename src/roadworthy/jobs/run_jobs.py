@@ -1,4 +1,4 @@
-"""Run the jobs of a file, and return where each of them stands."""
+"""Run the jobs of a file, and return their status and results."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, overload
 
+from roadworthy.evaluation.runners.gym.job import with_camera_videos
 from roadworthy.jobs import scheduler
-from roadworthy.jobs.scheduler import Listener, Settings
 from roadworthy.jobs.files import read_jobs
-from roadworthy.evaluation.runners.gym.job import Status, with_camera_videos
-from roadworthy.jobs.record import read_record
+from roadworthy.jobs.record import Status, read_record
+from roadworthy.jobs.scheduler import Listener, Settings
 from roadworthy.jobs.table import Entry
 from roadworthy.record import Run
 from roadworthy.record.files import file_inside
@@ -23,7 +23,7 @@ class JobRuns(Sequence[Entry]):
         self, entries: Sequence[Entry], out: Path, chosen: Iterable[str] = (), notes: Sequence[str] = ()
     ) -> None:
         self.out = out
-        self.notes = tuple(notes)  # what the jobs file has that was ignored
+        self.notes = tuple(notes)  # on keys of the jobs file that are not used
         self._entries = {entry.name: entry for entry in entries}
         self._chosen = set(chosen) or set(self._entries)
 
@@ -85,8 +85,8 @@ def run_jobs(
         out: The folder for results; `runs/FILE` if None.
         only: The names of the jobs to run; if empty, all.
         new: Run all chosen jobs again, including finished ones.
-        chunk_size: The number of jobs after which a fresh process is started; if None, one process for all jobs that
-            need one.
+        chunk_size: The number of jobs after which a fresh process is started; if None, all jobs that need a process
+            share one.
         continue_on_error: Whether the other jobs run after a job has failed.
         camera_video: Record all cameras in every episode of jobs without video settings of their own.
         episode_summary: A .jsonl file to which every episode is appended.

@@ -1,4 +1,4 @@
-"""The episode summary: one JSONL file of the episodes of many jobs, for sensitivity analysis and for other tools."""
+"""The episode summary: a JSONL file with the episodes of many jobs, for sensitivity analysis and other tools."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from roadworthy.record.files import naming
 
 
 def summary_rows(job: Job, folder: Path) -> Iterator[dict[str, Any]]:
-    """The rows of one job's run: an episode each, with its factors among the arguments of the environment."""
+    """Yield a row for each episode of a job's run, with its factors among the arguments of the environment."""
     run = Run(folder)
     shared = {
         "job_name": job.name,
@@ -49,13 +49,13 @@ def summary_rows(job: Job, folder: Path) -> Iterator[dict[str, Any]]:
                 for part in result.agents
             ]
         for name, seed, steps, outcomes in parts:
-            told = {"episode_id": name, "seed": seed, "steps": steps, "outcomes": dict(outcomes)}
-            yield {**shared, "episode_idx": number, **rest, **told}
+            own = {"episode_id": name, "seed": seed, "steps": steps, "outcomes": dict(outcomes)}
+            yield {**shared, "episode_idx": number, **rest, **own}
             number += 1
 
 
 def append_summary(path: Path, job: Job, folder: Path) -> int:
-    """Append the episodes of a run that are not in the file yet; returns how many there were."""
+    """Append the episodes of a run that are not in the file yet; return their number."""
     known = {(row.get("job_name"), row.get("run"), row.get("episode_id")) for row in _read(path)}
     rows = [row for row in summary_rows(job, folder) if (row["job_name"], row["run"], row["episode_id"]) not in known]
     if rows:
@@ -71,7 +71,7 @@ def append_summary(path: Path, job: Job, folder: Path) -> int:
 
 
 def require_summary(path: Path) -> None:
-    """Raise UsageError if a file that episodes are to be appended to is something else."""
+    """Raise a UsageError if episodes can't be appended to a file."""
     if path.is_dir():
         raise UsageError(f"{path} is a folder, expected a file for the episode summary; name another one")
     for _ in _read(path):
@@ -88,11 +88,11 @@ def _read(path: Path) -> Iterator[dict[str, Any]]:
             except ValueError:
                 continue  # half a line of a killed writer
             if row is not None and not isinstance(row, dict):
-                raise UsageError(f"{path} is no episode summary: a line of it is no JSON object; name another file")
+                raise UsageError(f"{path} is not an episode summary: a line is not a JSON object; name another file")
             if row is not None:
                 yield row
 
 
 def _whole_lines(path: Path) -> int:
-    """How many bytes of a file are whole lines; what a killed writer left of its last one comes after them."""
+    """Return the number of bytes that are complete lines; a killed writer may have left a part of one after them."""
     return path.read_bytes().rfind(b"\n") + 1

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Literal
 
 from roadworthy.errors import UsageError
-from roadworthy.jobs import scheduler
-from roadworthy.jobs.scheduler import Listener, Settings, choose
-from roadworthy.jobs.files import read_jobs
 from roadworthy.evaluation.runners.gym.job import SweepConfig, with_camera_videos
-from roadworthy.evaluation.runners.gym.plan import tables_of
+from roadworthy.jobs import scheduler
+from roadworthy.jobs.files import read_jobs
 from roadworthy.jobs.run_jobs import JobRuns
+from roadworthy.jobs.scheduler import Listener, Settings, choose
 from roadworthy.sensitivity.factors import read_factors
+from roadworthy.sensitivity.sampling import tables_of
 
 
 def sweep(

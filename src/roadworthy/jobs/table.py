@@ -1,4 +1,4 @@
-"""Where all jobs of an output folder stand, in one file: `jobs.json`."""
+"""The status of all jobs of an output folder, in one file: `jobs.json`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from roadworthy.evaluation.runners.gym.job import Job, Status
-from roadworthy.jobs.record import JobRecord
+from roadworthy.evaluation.runners.gym.job import Job
+from roadworthy.jobs.record import JobRecord, Status
 from roadworthy.record.files import naming, read_json, write_json
 from roadworthy.record.lock import Lock, living_owner
 from roadworthy.record.schema import VERSION, require_readable
@@ -52,7 +52,7 @@ class JobTable:
         self._lock.release()
 
     def add(self, jobs: Iterable[Job]) -> None:
-        """Take jobs in; what is known about one that has not changed stays."""
+        """Add jobs; the entries of jobs that have not changed stay."""
         for job in jobs:
             known = self.entries.get(job.name)
             if known is None or known.digest != job.digest:
@@ -60,32 +60,32 @@ class JobTable:
         self._write()
 
     def is_finished(self, job: Job) -> bool:
-        """Whether a job has been carried out and its results are still there."""
+        """Return whether a job is completed and its results still exist."""
         entry = self.entries[job.name]
         has_results = entry.run is not None and (self.out / entry.run).is_dir()
         return entry.status is Status.COMPLETED and has_results
 
-    def begin(self, job: Job, folder: Path | None = None) -> None:
-        """A job runs."""
+    def start(self, job: Job, folder: Path | None = None) -> None:
+        """Note that a job runs."""
         run = str(folder.relative_to(self.out)) if folder is not None else None
         self.set(Entry(job.name, Status.RUNNING, job.digest, run))
 
     def end(self, record: JobRecord) -> None:
-        """A job is over."""
+        """Note that a job has ended."""
         run = str(record.folder.relative_to(self.out))
         self.set(Entry(record.name, record.status, record.digest, run, record.error, record.wall_s))
 
     def fail(self, job: Job, error: str) -> None:
-        """A job failed before there was a run folder."""
+        """Note that a job failed before it had a run folder."""
         self.set(replace(self.entries[job.name], status=Status.FAILED, error=error))
 
     def skip(self, job: Job, reason: str) -> None:
-        """A job is left out; one that was carried out before stays so."""
+        """Note that a job is left out; a finished job stays finished."""
         if not self.is_finished(job):
             self.set(replace(self.entries[job.name], status=Status.SKIPPED, error=reason))
 
     def set(self, entry: Entry) -> None:
-        """Write down where a job stands."""
+        """Replace the entry of a job."""
         self.entries[entry.name] = entry
         self._write()
 
@@ -95,7 +95,7 @@ class JobTable:
 
 
 def read_entries(out: str | Path) -> list[Entry]:
-    """The jobs of an output folder; one that was running when its process died is interrupted."""
+    """Return the jobs of an output folder; a job that was running when its process died is interrupted."""
     path = Path(out) / FILE
     if not path.exists():
         return []

@@ -1,4 +1,4 @@
-"""The figures of a job: every outcome with its interval, n and what it counts per."""
+"""The figures of a Gymnasium run: each outcome with its interval, n and unit of count."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from roadworthy.statistics.clusters import Clusters
 from roadworthy.statistics.intervals import mean, rate
 
 VERSION = 1
-UNITS = {"_m": "m", "_s": "s", "_mps": "m/s", "_rad": "rad"}  # by the ends of names
+UNITS = {"_m": "m", "_s": "s", "_mps": "m/s", "_rad": "rad"}  # by the suffix of the name
 
 
-def figures(run: Run) -> dict[str, Any]:
-    """What metrics.json holds of a job. Failed episodes are counted, outside of every denominator."""
+def outcome_metrics(run: Run) -> dict[str, Any]:
+    """Return the content of metrics.json. Failed episodes are counted, and are in no denominator."""
     table = run.episodes()
     rows = table.to_pylist()
     ended = [row for row in rows if row["status"] == "completed"]
     names = sorted(name.removeprefix("outcomes.") for name in table.column_names if name.startswith("outcomes."))
     clusters = Clusters.of([row["scenario_id"] for row in ended])
     values = {name: np.array([row[f"outcomes.{name}"] for row in ended], np.float64) for name in names}
-    # Of a job that is counted in steps the unit is an env: its episodes are attempts in one stretch of steps.
+    # If a run is counted in steps, the unit is an env: its episodes are attempts in one stretch of steps.
     is_stretch = any(row["trials"] != 1 for row in ended) or "outcomes.episodes" in table.column_names
     found = [_figure(name, values[name], clusters, "scenario" if is_stretch else "episode") for name in names]
-    owed = Counter(run.ledger["scenario_id"].to_pylist())
+    planned = Counter(run.ledger["scenario_id"].to_pylist())
     completed, failed = (
         Counter(row["scenario_id"] for row in ended),
         Counter(row["scenario_id"] for row in rows if row["status"] == "failed"),
     )
     gaps = [
         {"scenario_id": name, "owed": count, "completed": completed[name], "failed": failed[name]}
-        for name, count in owed.items()
+        for name, count in planned.items()
         if completed[name] < count
     ]
     return {
@@ -55,7 +55,7 @@ def figures(run: Run) -> dict[str, Any]:
 
 
 def _figure(name: str, values: Any, clusters: Clusters, per: str) -> dict[str, Any]:
-    """A rate where every value is 0 or 1, else a mean."""
+    """Return a rate if all values are 0 or 1, else a mean."""
     finite = values[~np.isnan(values)]
     is_rate = bool(finite.size) and bool(np.isin(finite, (0.0, 1.0)).all())
     found = asdict((rate if is_rate else mean)(values, clusters))

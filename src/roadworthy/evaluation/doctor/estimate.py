@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from roadworthy.evaluation.config import Engine, EvaluatorConfig
+from roadworthy.evaluation.config import EvaluatorConfig
 from roadworthy.evaluation.doctor.findings import Finding, State
-from roadworthy.evaluation.evaluator import DrivingEvaluator
+from roadworthy.evaluation.evaluators.driving import DrivingEvaluator
 from roadworthy.evaluation.policy_ref import policy_maker, policy_ref
+from roadworthy.evaluation.runners.driving.spec import DrivingSpec
 from roadworthy.evaluation.sections import evaluator_class
-from roadworthy.evaluation.runners.driving.spec import Task
 from roadworthy.policy import protocol
 from roadworthy.policy.protocol import PolicyInfo, drive_batch
 from roadworthy.scenario.pack import Pack
@@ -42,9 +42,9 @@ def estimate(what: str, configs: Sequence[EvaluatorConfig], policy: str | None) 
         return Finding(what, State.OK, f"{config.type} does not run in the simulator; no step was tried")
     path, counts = _some_scenarios(configs)
     worlds = min(config.worlds, max(counts))
-    task = Task(what, path, config.env, _policy_maker(config, policy), worlds, config.device)
-    step_s, world_bytes = _try(task)
-    processes = 1 if config.engine is Engine.INLINE else config.workers or available_cores()
+    spec = DrivingSpec(what, path, config.env, _policy_maker(config, policy), worlds, config.device)
+    step_s, world_bytes = _try(spec)
+    processes = 1 if config.engine == "inline" else config.workers or available_cores()
     batches = sum(-(-count // (worlds * processes)) for count in counts)
     steps = config.episode.trials * config.episode.trial_steps
     seconds, process_bytes = batches * steps * step_s, _resident_bytes()
@@ -86,13 +86,13 @@ def _some_scenarios(configs: Sequence[EvaluatorConfig]) -> tuple[Path, list[int]
         with Pack(path) as pack:
             tags = [config.source.tag for config in configs]
             there = [len(pack) if tag is None else len(pack.select(tag)) for tag in tags]
-    owed = [config.replicates * (config.episodes or count) for config, count in zip(configs, there, strict=True)]
-    return path, owed
+    planned = [config.replicates * (config.episodes or count) for config, count in zip(configs, there, strict=True)]
+    return path, planned
 
 
-def _try(task: Task) -> tuple[float, int]:
+def _try(spec: DrivingSpec) -> tuple[float, int]:
     """Return the seconds of a step with the policy, and the bytes of the worlds."""
-    env, policy = task.make_env(), task.make_policy()
+    env, policy = spec.make_env(), spec.make_policy()
     worlds = np.arange(env.world_count)
     env.assign(worlds.tolist(), (worlds % len(env.pack)).tolist(), worlds.tolist())
     protocol.start(policy, PolicyInfo.of_drive_env(env))

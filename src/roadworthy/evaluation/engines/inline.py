@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from roadworthy.evaluation.engines import Limits
 from roadworthy.evaluation.engines.retry_queue import RetryQueue
 from roadworthy.evaluation.ledger import EpisodeSpec
-from roadworthy.evaluation.runner import OnResult, RunnerSpec, reason_of
+from roadworthy.evaluation.runner import OnResult, RunError, RunnerSpec, reason_of
 from roadworthy.evaluation.watch import Watch
 from roadworthy.record.episodes import EpisodeResult
 
@@ -60,7 +60,7 @@ class InlineEngine:
                 except _NotWritten as wrapped:
                     raise wrapped.error from None
                 except Exception as error:
-                    if not running:
+                    if not running or isinstance(error, RunError):
                         raise
                     queue.lose(list(running.values()), reason_of(error))
                     running.clear()

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from roadworthy.errors import RoadworthyError
 from roadworthy.evaluation.ledger import EpisodeSpec
-from roadworthy.evaluation.runner import RunnerSpec, reason_of, summary_of, traceback_of
+from roadworthy.evaluation.runner import RunError, RunnerSpec, reason_of, summary_of, traceback_of
 from roadworthy.evaluation.watch import Watch
 from roadworthy.scenario.processes import end_with_parent
 
@@ -41,6 +41,8 @@ class Raised:
     reason: str
     is_ours: bool
     # Whether the message is complete without the traceback.
+    ends_run: bool
+    # Whether the run can't continue.
 
 
 def serve(connection: Connection, number: int, log: str) -> None:
@@ -56,7 +58,8 @@ def serve(connection: Connection, number: int, log: str) -> None:
         try:
             (_probe if work.is_probe else _run)(connection, number, work)
         except Exception as error:
-            raised = Raised(summary_of(error), traceback_of(error), reason_of(error), isinstance(error, RoadworthyError))
+            is_ours, ends_run = isinstance(error, RoadworthyError), isinstance(error, RunError)
+            raised = Raised(summary_of(error), traceback_of(error), reason_of(error), is_ours, ends_run)
             connection.send((RAISED, raised))
         else:
             connection.send((DONE, None))

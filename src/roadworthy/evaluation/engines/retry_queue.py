@@ -44,6 +44,12 @@ class RetryQueue:
         self._retries, self._on_failed = retries, on_failed
         self._failed: list[tuple[EpisodeSpec, str]] = []  # since an episode was last completed
         self._completed, self._lost_in_a_row = completed, lost
+        self.returned = 0  # how often episodes were queued again
+
+    @property
+    def has_suspects(self) -> bool:
+        """Whether there are episodes that have to be retried alone."""
+        return bool(self._suspects)
 
     @property
     def is_waiting(self) -> bool:
@@ -84,6 +90,7 @@ class RetryQueue:
     def put_back(self, running: Collection[EpisodeSpec]) -> None:
         """Queue episodes again that were lost without a fault of theirs."""
         self._fresh.extendleft(reversed(list(running)))
+        self.returned += 1
 
     def lose(self, running: Collection[EpisodeSpec], reason: str, culprits: Collection[str] = ()) -> None:
         """Note that a process was lost.

@@ -122,7 +122,7 @@ class Worker:
         self._connection.close()
 
     def _end_group(self) -> None:
-        """End what it has started, which is in its process group. After the join, the number may be another process's."""
+        """End what it has started: its process group. After the join, the number may be another process's."""
         pid = self.process.pid
         with contextlib.suppress(OSError):
             if pid is not None and os.getpgid(pid) == pid:

@@ -33,7 +33,7 @@ class WorkersEngine:
         self._next_look = 0.0
         self._lost_probes = 0  # since the last run
         self._inbox: Inbox = queue.SimpleQueue()
-        self._logs = tempfile.TemporaryDirectory(prefix="roadworthy-workers-")
+        self._logs: tempfile.TemporaryDirectory[str] | None = None
 
     def probe(self, spec: RunnerSpec) -> tuple[str, ...]:
         """Return what is wrong with the policy of a run; a policy that can't act at all shows that in the run."""
@@ -78,6 +78,9 @@ class WorkersEngine:
             worker.stop()
         self._workers = []
         self._inbox = queue.SimpleQueue()
+        if self._logs is not None:
+            self._logs.cleanup()
+            self._logs = None
 
     def __enter__(self) -> WorkersEngine:
         return self
@@ -86,10 +89,10 @@ class WorkersEngine:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-        self._logs.cleanup()
 
     def _spawn_workers(self) -> list[Worker]:
         """Start the processes that are missing; return all that belong to the pool."""
+        self._logs = self._logs or tempfile.TemporaryDirectory(prefix="roadworthy-workers-")
         for number in sorted(set(range(self.count)) - {worker.number for worker in self._workers}):
             self._workers.append(Worker(number, self._inbox, Path(self._logs.name) / f"{number}.log"))
         return self._workers
@@ -130,18 +133,22 @@ class WorkersEngine:
                 f"more than its limit of {limits.memory_bytes / 1e9:.2f} GB"
             )
             return reason, {}
-        if worker.running and limits.time_s is not None:
-            late = worker.watch.running(limits.time_s)
-            if late:
-                culprits = {
-                    spec.episode_id: at for at in late for spec in worker.episodes if spec.scenario == at.scenario
-                }
-                return f"an environment took longer than its limit of {limits.time_s:g} s for an episode", culprits
-            is_timed = not worker.watch.running()
-            if is_timed and max(now - running.since for running in worker.running.values()) > limits.time_s:
-                return f"the episode took longer than its limit of {limits.time_s:g} s", {}
-        elif worker.is_busy and not worker.running and now - worker.last_heard > limits.start_s:
+        is_ready = bool(worker.watch.running() if worker.watch.envs else worker.running)
+        if worker.is_busy and not is_ready and now - worker.last_heard > limits.start_s:
             return f"the process was not ready after {limits.start_s:g} s", {}
+        if not is_ready or limits.time_s is None:
+            return None, {}
+        if worker.watch.envs:
+            culprits = {
+                spec.episode_id: at
+                for at in worker.watch.running(limits.time_s)
+                for spec in worker.episodes
+                if spec.scenario == at.scenario
+            }
+            reason = f"an environment took longer than its limit of {limits.time_s:g} s for an episode"
+            return reason if culprits else None, culprits
+        if max(now - running.since for running in worker.running.values()) > limits.time_s:
+            return f"the episode took longer than its limit of {limits.time_s:g} s", {}
         return None, {}
 
 
@@ -159,6 +166,7 @@ class _Run:
     ) -> None:
         self._pool, self._spec, self._on_result = pool, spec, on_result
         self._places: dict[str, Whereabouts] = {}  # of episodes whose process was lost
+        self._served: dict[int, int] = {}  # by worker: `returned` of the queue when the queue had nothing more for it
         self._queue = RetryQueue(episodes, pool.limits.retries, self._fail, completed, lost)
 
     def finish(self) -> None:
@@ -167,7 +175,7 @@ class _Run:
         while True:
             if self._queue.is_waiting:
                 for worker in pool._spawn_workers():
-                    if not worker.is_busy and worker.number < pool.count:
+                    if not worker.is_busy and self._may_get_more(worker):
                         worker.begin(self._spec)
             if not any(worker.is_busy for worker in pool._workers):
                 break
@@ -175,6 +183,10 @@ class _Run:
             for worker, reason, culprits in pool._overdue():
                 self._lose(worker, worker.kill(reason), culprits)
         self._queue.settle()
+
+    def _may_get_more(self, worker: Worker) -> bool:
+        """Return whether the queue may have an episode for a worker; its share may be used up."""
+        return self._queue.has_suspects or self._served.get(worker.number) != self._queue.returned
 
     def _answer(self) -> None:
         """Answer one message, if one comes soon."""
@@ -195,6 +207,7 @@ class _Run:
             self._queue.complete()
         elif word == DONE:
             worker.is_busy = False
+            self._served[worker.number] = self._queue.returned
         elif word == RAISED:
             self._raised(worker, content)
         elif word == GONE:
@@ -202,7 +215,7 @@ class _Run:
             self._lose(worker, worker.why_gone(), {})
 
     def _raised(self, worker: Worker, raised: Raised) -> None:
-        if not worker.running:
+        if not worker.running or raised.ends_run:
             message = raised.summary if raised.is_ours else f"no episode could be started: {raised.summary}"
             raise RunError(message, raised.traceback)
         self._lose(worker, raised.reason, {})

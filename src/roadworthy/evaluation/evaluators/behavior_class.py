@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from roadworthy.errors import ConfigError
 from roadworthy.evaluation.config import EvaluatorConfig, SummaryConfig
-from roadworthy.evaluation.evaluator import DrivingEvaluator
+from roadworthy.evaluation.evaluators.driving import DrivingEvaluator
 from roadworthy.metrics.exams import PASSED, exam_figures
 from roadworthy.metrics.trace_figures import TraceFigures
 from roadworthy.scenario.exams import EXAMS

@@ -1,63 +1,66 @@
-"""`gym`: episodes in any Gymnasium environment, single or vector, as jobs run them."""
+"""`gym`: episodes in any Gymnasium environment, single or vectorized."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from roadworthy.config import plain
 from roadworthy.errors import ConfigError, RoadworthyError
 from roadworthy.evaluation.config import EvaluatorConfig
-from roadworthy.evaluation.evaluator import Order
-from roadworthy.metrics.outcomes import outcome_metrics
+from roadworthy.evaluation.engines import EpisodeEngine
+from roadworthy.evaluation.engines.inline import InlineEngine
+from roadworthy.evaluation.evaluator import EvalRequest, Progress, run_ledger
+from roadworthy.evaluation.ledger import EpisodeSpec, Ledger
 from roadworthy.evaluation.runners.gym.job import Job, SweepConfig, VideoConfig
+from roadworthy.evaluation.runners.gym.outcomes import METRIC, load_metrics
 from roadworthy.evaluation.runners.gym.plan import plan
 from roadworthy.evaluation.runners.gym.render_probe import render_fault
-from roadworthy.jobs.run import Errand
+from roadworthy.evaluation.runners.gym.spec import GymSpec
+from roadworthy.evaluation.runners.gym.videos import chosen_episodes, keep_worst, remove_partial
+from roadworthy.metrics.outcomes import outcome_metrics
 from roadworthy.record import Run, RunWriter
 
 
 @dataclass(frozen=True, kw_only=True)
 class GymConfig(EvaluatorConfig):
-    """Settings of a job, beside those that all evaluators share: `worlds` are envs side by side.
+    """Settings of a job, beside those that all evaluators share: `worlds` is the number of envs side by side.
 
     A section runs `episodes` times `replicates` episodes, and builds the environments again for each replicate.
-
-    `policy` is named as jobs name theirs; none: the checkpoint that is evaluated.
     """
 
     needs_scenarios: ClassVar[bool] = False
     has_references: ClassVar[bool] = False
 
     environment: str
-    # "gym:Ant-v5", "drive:town" or "drive:FILE.pack", "module:make_env", or a name that a package declares.
+    # "gym:Ant-v5", "drive:town" or "drive:FILE.pack", "module:make_env", or an entry point `roadworthy.environments`.
     arguments: dict[str, Any] = field(default_factory=dict)
-    # Handed to whatever makes the environment.
+    # Arguments of the function or class that makes the environment.
     max_steps: int | None = None
-    # An episode ends after so many steps at the latest.
+    # Largest number of steps of an episode; by default the environment alone decides.
     instruction: str | None = None
-    # What the policy is told to do; none: what the environment says.
+    # Instruction for the policy; by default `info["instruction"]` of the environment.
     videos: VideoConfig | None = None
-    # None: no videos.
+    # Settings of videos; "none" for no videos.
     sweep: SweepConfig | None = None
     # Factors that vary between episodes.
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.episodes is None:
-            raise ConfigError("episodes is missing, expected how many to run")
+            raise ConfigError("episodes is missing, expected the number of episodes to run")
         if self.render is not None:
             raise ConfigError("render is for driving; a section of type gym has videos instead")
         for name in ("time_limit_s", "memory_limit_gb"):
-            if getattr(self, name) != getattr(EvaluatorConfig, name):  # the default
+            if self.engine == "inline" and getattr(self, name) != getattr(EvaluatorConfig, name):  # the default
                 raise ConfigError(
-                    f"{name} is {getattr(self, name)}, but a section of type gym runs in this process, which nobody "
-                    "could end; leave it out, or run it as a job (roadworthy jobs), where time_limit_s ends an env "
-                    "that hangs"
+                    f"{name} is {getattr(self, name)}, but the engine inline can't enforce it: it runs episodes in "
+                    'this process; set engine = "workers"'
                 )
 
     def job(self, name: str, policy: str) -> Job:
-        """The job that the section describes."""
+        """Return the job that the section describes."""
         assert self.episodes is not None  # see __post_init__
         return Job(
             name=name,
@@ -78,23 +81,52 @@ class GymConfig(EvaluatorConfig):
 
 
 class Gym:
-    """Carries a job out as a section of an evaluation."""
+    """Runs a job as a section of an evaluation."""
 
     config_type: ClassVar[type[EvaluatorConfig]] = GymConfig
 
-    def evaluate(self, order: Order) -> Run:
-        """Write the ledger, carry it out, and seal the run."""
-        assert isinstance(order.config, GymConfig)
-        job = order.config.job(order.name, order.policy.spec)
+    def evaluate(self, request: EvalRequest) -> Run:
+        """Write the ledger, run its episodes, and seal the run."""
+        assert isinstance(request.config, GymConfig)
+        job = request.config.job(request.name, request.policy.spec)
         ledger = plan(job)
-        header = {**order.header(), "job": plain(job)}
+        header = {**request.header(), "job": plain(job)}
         with RunWriter.start(
-            order.out, order.name, order.policy.name, header, ledger.table(), new=order.is_new
+            request.out, request.name, request.policy.name, header, ledger.table(), new=request.is_new
         ) as writer:
-            order.on_begun(writer.folder)
-            errand = Errand(job, writer, len(ledger), order.progress, render_fault=render_fault(job))
-            errand.play(list(ledger))
-            writer.seal(figures)
-        if errand.metric_fault:
-            raise RoadworthyError(errand.metric_fault)
+            request.on_started(writer.folder)
+            fault = run_job_episodes(job, ledger, writer, request.engine, request.progress)
+        if fault is not None:
+            raise RoadworthyError(fault)
         return Run(writer.folder)
+
+
+def run_job_episodes(
+    job: Job, ledger: Ledger, writer: RunWriter, engine: EpisodeEngine, progress: Progress
+) -> str | None:
+    """Run the episodes of a job and seal its run. Return the errors of its metrics: without them it has failed."""
+    load_metrics(job.metrics)  # an unknown name is an error before the first episode
+    remove_partial(writer.folder)
+    # In another process, a renderer that dies is noticed; in this one it has to be tried beforehand.
+    fault = render_fault(job) if isinstance(engine, InlineEngine) else None
+    spec = GymSpec(job, writer.folder, chosen_episodes(job, ledger.episodes), fault)
+    run_ledger(spec, ledger, writer, engine, progress, order=_same_factors_together(ledger))
+    writer.seal(outcome_metrics)
+    run = Run(writer.folder)
+    if job.videos is not None:
+        keep_worst(run, job.videos)
+    errors = {
+        name.removeprefix(METRIC): error
+        for result in run.results()
+        for name, error in result.episode.artifact_errors.items()
+        if name.startswith(METRIC)
+    }
+    return "; ".join(f"{name} raised {error}" for name, error in errors.items()) or None
+
+
+def _same_factors_together(ledger: Ledger) -> Callable[[EpisodeSpec], Any]:
+    """Return a key that sorts episodes with equal factors together: environments may be built for them."""
+    places: dict[str, int] = {}
+    for place, episode in enumerate(ledger):
+        places.setdefault(repr(sorted(episode.factors.items())), place)
+    return lambda episode: (episode.replicate, places[repr(sorted(episode.factors.items()))])

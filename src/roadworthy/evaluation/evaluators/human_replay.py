@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from roadworthy.errors import ConfigError
 from roadworthy.evaluation.config import EvaluatorConfig
-from roadworthy.evaluation.evaluator import DrivingEvaluator
+from roadworthy.evaluation.evaluators.driving import DrivingEvaluator
 
 
 @dataclass(frozen=True, kw_only=True)

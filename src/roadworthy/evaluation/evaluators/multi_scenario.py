@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from roadworthy.evaluation.evaluator import DrivingEvaluator
+from roadworthy.evaluation.evaluators.driving import DrivingEvaluator
 
 
 class MultiScenario(DrivingEvaluator):

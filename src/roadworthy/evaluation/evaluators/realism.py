@@ -11,7 +11,7 @@ import numpy as np
 from roadworthy.config import parse
 from roadworthy.errors import ConfigError, UsageError
 from roadworthy.evaluation.config import EvaluatorConfig, SummaryConfig
-from roadworthy.evaluation.evaluator import DrivingEvaluator
+from roadworthy.evaluation.evaluators.driving import DrivingEvaluator
 from roadworthy.metrics.realism.scene import task_agents
 from roadworthy.metrics.trace_figures import TraceFigures
 from roadworthy.record import Run

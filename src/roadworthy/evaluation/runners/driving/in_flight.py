@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roadworthy.errors import ScenarioError
+from roadworthy.evaluation.ledger import EpisodeSpec
 from roadworthy.evaluation.runner import NextSpec, OnResult, episode_row
 from roadworthy.evaluation.runners.driving.capture import Capture, on_host
-from roadworthy.evaluation.ledger import EpisodeSpec
 from roadworthy.evaluation.runners.driving.rows import ego_rows, hidden_factors, mean_figures, track_id_of
 from roadworthy.evaluation.runners.driving.spec import DrivingSpec
 from roadworthy.evaluation.watch import Whereabouts
@@ -20,6 +20,7 @@ from roadworthy.record.episodes import AgentRow, EpisodeResult, TrialRow
 from roadworthy.sim.env import DriveEnv
 from roadworthy.sim.episodes import EndedEpisodes
 from roadworthy.sim.state import FAILED_SPAWNS, SOURCE
+
 
 @dataclass
 class _Episode:
@@ -144,6 +145,6 @@ class InFlight:
 def _refuse_factors(spec: EpisodeSpec) -> None:
     if spec.factors:
         raise ScenarioError(
-            f"the ledger sets factors ({', '.join(spec.factors)}), but a world draws its hidden factors by the episode's "
-            "seed; leave them out of the ledger, or set their ranges with env.hidden"
+            f"the ledger sets factors ({', '.join(spec.factors)}), but a world draws its hidden factors by the seed of "
+            "the episode; leave them out of the ledger, or set their ranges with env.hidden"
         )

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roadworthy.errors import ScenarioError
-from roadworthy.evaluation.runners.driving.capture import on_host
 from roadworthy.evaluation.ledger import episode_seed
+from roadworthy.evaluation.runners.driving.capture import on_host
 from roadworthy.evaluation.runners.driving.spec import DrivingSpec
 from roadworthy.policy import protocol
 from roadworthy.policy.protocol import Batch, Policy, PolicyInfo, drive_batch

@@ -1,4 +1,4 @@
-"""Rows of results, from what the simulator's logs hold."""
+"""Rows of results, from the logs of the simulator."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from roadworthy.evaluation.ledger import EpisodeSpec, Factor
-from roadworthy.record.episodes import AgentRow, EpisodeResult, EpisodeRow, TrialRow
+from roadworthy.evaluation.ledger import Factor
+from roadworthy.record.episodes import AgentRow, EpisodeResult, TrialRow
 from roadworthy.scenario.schema import Scenario
 from roadworthy.sim.config import HiddenConfig
 from roadworthy.sim.rules.episode_figures import TRIAL_FIGURES
@@ -27,17 +27,17 @@ def ego_rows(
     trials: NDArray[np.float32],
     track_id: int | None = None,
 ) -> tuple[AgentRow, list[TrialRow]]:
-    """The rows of an ego whose own episode has ended.
+    """Return the rows of an ego whose own episode has ended.
 
     names, figures: (F,) see sim.logs.figure_names. trials: (K, len(TRIAL_FIGURES)), NaN for those that did not end.
     track_id: the source's number of the recorded agent in whose place it is, see `track_id_of`.
     """
     rows = []
     for number, values in enumerate(trials):
-        told = _by_name(TRIAL_FIGURES, values)
-        first, last = told["first_step"], told["last_step"]
+        named = _by_name(TRIAL_FIGURES, values)
+        first, last = named["first_step"], named["last_step"]
         if first is not None and last is not None:
-            rows.append(TrialRow(episode_id, agent, attempt, number, int(first), int(last), told))
+            rows.append(TrialRow(episode_id, agent, attempt, number, int(first), int(last), named))
     steps = rows[0].first_step, rows[-1].last_step
     own = AgentRow(episode_id, agent, attempt, *steps, _by_name(names, figures), track_id)
     return own, rows
@@ -49,7 +49,7 @@ def track_id_of(scenario: Scenario, source: int) -> int | None:
 
 
 def mean_figures(rows: Iterable[AgentRow], names: Iterable[str]) -> dict[str, float | None]:
-    """The mean of each figure over an episode's egos; None for what none of them has."""
+    """Return the mean of each figure over the egos of an episode; None where no ego has it."""
     rows = list(rows)
     means: dict[str, float | None] = {}
     for name in names:
@@ -59,7 +59,7 @@ def mean_figures(rows: Iterable[AgentRow], names: Iterable[str]) -> dict[str, fl
 
 
 def are_rows_equal(recorded: EpisodeResult, repeated: EpisodeResult) -> bool:
-    """Whether the rows of an episode's egos and trials are the same, in the figures that the recorded ones have."""
+    """Return whether the rows of egos and trials are equal, in the figures that the recorded ones have."""
     return _agree(recorded.agents, repeated.agents) and _agree(recorded.trials, repeated.trials)
 
 
@@ -73,7 +73,7 @@ def _agree(recorded: Sequence[AgentRow | TrialRow], repeated: Sequence[AgentRow 
 
 
 def hidden_factors(hidden: Mapping[str, NDArray[Any]], world: int, settings: HiddenConfig) -> dict[str, Factor]:
-    """The hidden factors (`DriveEnv.hidden`) of a world's episode, of those that are not the same in every run."""
+    """Return the hidden factors (`DriveEnv.hidden`) of a world's episode that may differ between episodes."""
     varies = {name: getattr(settings, name) != (1.0, 1.0) for name in HIDDEN_FACTORS} | {
         "partner": settings.partners > 1
     }

@@ -6,9 +6,9 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from roadworthy.evaluation.runners.driving.capture import on_host
 from roadworthy.evaluation.ledger import EpisodeSpec
 from roadworthy.evaluation.runner import NextSpec, OnResult
+from roadworthy.evaluation.runners.driving.capture import on_host
 from roadworthy.evaluation.runners.driving.in_flight import InFlight
 from roadworthy.evaluation.runners.driving.spec import DrivingSpec
 from roadworthy.policy import protocol

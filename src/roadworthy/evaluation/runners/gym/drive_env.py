@@ -1,4 +1,4 @@
-"""Driving as one of the environments of jobs: `drive:town`, `drive:FILE.pack`, `drive:generate:town?count=24`."""
+"""The driving environments of jobs: `drive:town`, `drive:FILE.pack`, `drive:generate:town?count=24`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TOWN = "generate:town?count=24&seed=7"
 
 
 class DriveJobEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """One driven car; the info of an episode's last step has its figures as outcomes, `success` for the score."""
+    """One car; the info of the last step of an episode has its figures as outcomes, with the score as `success`."""
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         observation, reward, terminated, truncated, info = self.env.step(action)
@@ -32,7 +32,7 @@ class DriveJobEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
 
 
 def make_drive(name: str, **arguments: Any) -> gymnasium.Env[Any, Any]:
-    """An env that drives one car; arguments are settings of the simulation, nested or with dots in their names."""
+    """Make an env with one car; arguments are settings of the simulation, nested or with dots in their names."""
     layers = [Layer("arguments", _tree(key, value)) for key, value in arguments.items()]
     config = resolve(SimConfig, [Layer("drive", {"control": {"who": "sdc"}}), *layers]).config
     source = parse_source(TOWN if name == "town" else name, "environment")

@@ -1,4 +1,4 @@
-"""Environments of jobs by name: Gymnasium ids, driving, anybody's function, and what packages declare."""
+"""Make the environments of jobs: Gymnasium ids, driving, functions, and entry points of packages."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _chosen: list[str] = []  # the renderer that was set for MuJoCo here, if any
 
 @dataclass(frozen=True)
 class _Maker:
-    """What makes an environment, and what it wants to be told beside the job's arguments."""
+    """A function or class that makes an environment, and the arguments that it takes beside the job's."""
 
     make: Callable[..., Any]
     takes_count: bool
@@ -38,10 +38,12 @@ class _Maker:
 
 
 def open_envs(job: Job, factors: Mapping[str, Any] | None = None, *, renders: bool = True) -> EnvBatch:
-    """A job's envs; factors are arguments on top of the job's own.
+    """Make the envs of a job. A function that returns a vector env is called once, others are called for each env.
 
-    A function that gives a vector env is called once, one that gives a single env for each of them.
-    renders: whether the envs are told to draw, where the job wants videos of what render() shows.
+    Args:
+        job: The job.
+        factors: Arguments beside the job's own.
+        renders: Whether envs get a render mode, if the job has videos of render().
     """
     renders = renders and job.videos is not None and job.videos.has_render
     if renders:
@@ -60,14 +62,14 @@ def open_envs(job: Job, factors: Mapping[str, Any] | None = None, *, renders: bo
             made.close()
             raise UsageError(
                 f"job {job.name!r} asks for {job.envs} envs, but {job.environment!r} made {made.num_envs}; "
-                "say the same number in both, or let it take `num_envs`"
+                "set the same number in both, or give it a parameter `num_envs`"
             )
         return vector_batch(made)
     if not isinstance(made, gymnasium.Env):
         raise UsageError(
             f"environment {job.environment!r} is a {type(made).__name__}, expected a gymnasium.Env or a VectorEnv"
         )
-    first = [made]  # the one that is there already is used, then others are made like it
+    first = [made]  # is used before others are made
 
     def another(more: Mapping[str, Any]) -> gymnasium.Env[Any, Any]:
         return first.pop() if first and not more else maker.make(**{**arguments, **more})
@@ -76,9 +78,9 @@ def open_envs(job: Job, factors: Mapping[str, Any] | None = None, *, renders: bo
 
 
 def prefer_egl() -> None:
-    """Let MuJoCo draw without a display, where there is none and nothing else was asked for.
+    """Let MuJoCo render without a display if there is none, unless the user has set a renderer.
 
-    It chooses its renderer when it is imported, and by a window system whose absence ends the process.
+    It chooses its renderer at import; without a window system, its default ends the process.
     """
     has_display = any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
     if sys.platform == "linux" and not has_display and "MUJOCO_GL" not in os.environ:
@@ -87,7 +89,7 @@ def prefer_egl() -> None:
 
 
 def unprefer_egl() -> None:
-    """Take back what `prefer_egl` set: MuJoCo can't even be imported where EGL is asked for and does not work."""
+    """Undo `prefer_egl`: MuJoCo can't be imported with EGL where EGL does not work."""
     if _chosen:
         _chosen.clear()
         os.environ.pop("MUJOCO_GL", None)
@@ -98,7 +100,7 @@ def _maker(job: Job) -> _Maker:
     if kind == "gym":
         return _gymnasium(name, job)
     if kind == "drive":
-        from roadworthy.evaluation.runners.gym.drive_env import make_drive  # the simulator takes a while to import
+        from roadworthy.evaluation.runners.gym.drive_env import make_drive  # imports the simulator
 
         return _Maker(partial(make_drive, name), False, False)
     if ":" not in job.environment and job.environment in gymnasium.registry:
@@ -108,7 +110,7 @@ def _maker(job: Job) -> _Maker:
 
 
 def _gymnasium(name: str, job: Job) -> _Maker:
-    """`gymnasium.make`, or `make_vec` where the arguments ask for a vectorization mode."""
+    """Return `gymnasium.make`, or `make_vec` if the arguments have a vectorization mode."""
     try:
         gymnasium.spec(name)
     except gymnasium.error.Error as error:
@@ -118,8 +120,8 @@ def _gymnasium(name: str, job: Job) -> _Maker:
 
 
 def _accepts(make: Callable[..., Any], name: str) -> bool:
-    """Whether a function has a parameter of this name."""
+    """Return whether a function has a parameter with this name."""
     try:
         return name in inspect.signature(make).parameters
-    except (TypeError, ValueError):  # of some classes that are not written in Python nobody can tell
+    except (TypeError, ValueError):  # unknown for some classes that are not written in Python
         return False

@@ -1,4 +1,4 @@
-"""A job: episodes of one policy in one environment, and everything that decides them."""
+"""A job: the settings of episodes of one policy in one environment."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from roadworthy.config import plain
 from roadworthy.errors import ConfigError
 
 Choice = Literal["first", "random", "failed", "worst"]
-RENDER = "render"  # the camera that shows what render() draws
+RENDER = "render"  # the camera that shows the pictures of render()
 
 
 @dataclass(frozen=True)
 class VideoConfig:
-    """Videos of some episodes. How many and how long has no default: a thousand films should surprise nobody."""
+    """Settings of videos. Their number and length have no defaults, so that nobody records thousands by accident."""
 
     episodes: int
-    # At most so many episodes get videos, one file per camera each.
+    # Largest number of episodes with videos; each has one file per camera.
     max_steps: int
-    # At most so many steps of an episode are shown.
+    # Largest number of steps of an episode that are recorded.
     choose: Choice | tuple[int, ...] = "first"
-    # Which: the first, a random sample, those without success, those with the lowest outcome, or numbers of episodes.
-    # For `failed` and `worst` all are filmed and most are thrown away.
+    # Which episodes: the first, a random sample, those without success, those with the lowest outcome, or numbers of
+    # episodes. For "failed" and "worst" all episodes are recorded, and most videos are deleted.
     cameras: tuple[str, ...] | Literal["observed"] | None = None
-    # Names of observations that are pictures, and `render` for what the env's render() shows; none: all there are.
-    # "observed": all observations that are pictures, or render() where there are none.
+    # Names of observations that are pictures, and "render" for the pictures of the env's render(); by default all.
+    # "observed" means all observations that are pictures, or render() if there are none.
     encoders: int = 32
-    # At most so many files are written at the same time; what would need more is not filmed, and the record says so.
+    # Largest number of files that are written at the same time; the record lists videos that would exceed it.
     speed_up: float = 1.0
-    # How much faster than the env's own frame rate it plays.
+    # Playback speed relative to the frame rate of the env.
     outcome: str = "success"
-    # By which outcome `failed` and `worst` judge; the higher the better.
+    # Outcome that "failed" and "worst" compare; higher is better.
 
     def __post_init__(self) -> None:
         for name in ("episodes", "max_steps", "encoders"):
@@ -44,20 +44,20 @@ class VideoConfig:
 
     @property
     def has_render(self) -> bool:
-        """Whether what render() draws may be filmed."""
+        """Whether pictures of render() may be recorded."""
         return self.cameras in (None, "observed") or RENDER in self.cameras
 
 
 @dataclass(frozen=True)
 class SweepConfig:
-    """Factors that are varied from episode to episode."""
+    """Factors that vary between episodes."""
 
     factors: dict[str, Any]
-    # As in a factors file: {light = {type = "continuous", range = [0, 2000]}, ...}.
+    # Tables as in a factors file: {light = {type = "continuous", range = [0, 2000]}, ...}.
     design: Literal["sobol", "random", "grid"] = "sobol"
-    # How values are chosen: evenly by a scrambled Sobol sequence, at random, or every combination on a grid.
+    # How values are chosen: "sobol" covers the space evenly, "random" draws, "grid" takes every combination.
     levels: int = 5
-    # How many values a continuous factor takes on a grid.
+    # Number of values of a continuous factor on a grid.
 
     def __post_init__(self) -> None:
         if self.levels < 2:
@@ -69,50 +69,51 @@ class Job:
     """One entry of a jobs file."""
 
     name: str
-    # Names its folder; unique in the file.
+    # Name of its folder, unique in the file.
     environment: str
-    # "gym:Ant-v5", "drive:town" or "drive:FILE.pack", "module:make_env", or a name that a package declares.
+    # "gym:Ant-v5", "drive:town" or "drive:FILE.pack", "module:make_env", or an entry point `roadworthy.environments`.
     arguments: dict[str, Any] = field(default_factory=dict)
-    # Handed to whatever makes the environment.
+    # Arguments of the function or class that makes the environment.
     policy: str
-    # "random", "zero", "module:Class", a checkpoint or an expert of driving, "ws://HOST:PORT", or a declared name.
+    # "random", "zero", "module:Class", "file.py:Class", a checkpoint, "expert:NAME", "ws://HOST:PORT", or an entry
+    # point `roadworthy.policies`.
     policy_config: dict[str, Any] = field(default_factory=dict)
-    # Handed to the policy's class.
+    # Arguments of the policy's class.
     episodes: int | None = None
-    # How many episodes in all, however many envs run side by side ...
+    # Number of episodes, over all envs ...
     steps: int | None = None
-    # ... or how many steps every env makes; what is under way then is cut off and recorded so.
+    # ... or number of steps of each env; episodes that run at the end are cut off and recorded as such.
     envs: int = 1
-    # How many run side by side.
+    # Number of environments that run side by side.
     rebuilds: int = 1
-    # How many times the environments are built: `episodes` are shared out over the rebuilds as evenly as possible, and
-    # `steps` are made in each of them.
+    # Number of times that the environments are built: `episodes` are divided among the rebuilds as evenly as possible,
+    # and each of them makes `steps` steps.
     max_steps: int | None = None
-    # An episode ends after so many steps at the latest; none: the environment alone decides.
+    # Largest number of steps of an episode; by default the environment alone decides.
     seed: int | None = None
-    # The seeds of all episodes derive from this number alone: jobs that give the same one run the same episodes, as two
-    # policies that are compared do. None: they derive from the file's seed and the job's name, and differ by job.
+    # Seed of all draws. Jobs with the same seed run the same episodes, as a comparison of two policies needs. By
+    # default it derives from the file's seed and the job's name.
     file_seed: int = 0
-    # The seed that the jobs of a file share, from its [defaults]; each job derives its own from this and its name.
+    # Seed that the jobs of a file share, from its [defaults]; each job derives its own from it and its name.
     instruction: str | None = None
-    # What the policy is told to do; none: what the environment says in `info["instruction"]`.
+    # Instruction for the policy; by default `info["instruction"]` of the environment.
     task: str | None = None
-    # What it is about, for records; none: what the environment's metadata say.
+    # Name of the task, for records; by default from the environment's metadata.
     embodiment: str | None = None
-    # Which robot, for records; none: what the arguments or the environment's metadata say.
+    # Name of the robot, for records; by default from the arguments or the environment's metadata.
     metrics: tuple[str, ...] = ()
-    # "module:function" each: called with every ended episode (jobs.episode.Ended), gives a number or None.
+    # Metrics, each "module:function" or "file.py:function": called with an ended episode, returns a number or None.
     failures: int = 3
-    # The job fails when so many of its episodes in a row could not be carried out.
+    # Number of failed episodes in a row after which the job has failed.
     time_limit_s: float | None = 600.0
-    # An env that spends longer in one episode, in reset and all steps together, is ended with its process: the episode
-    # has failed, and the job goes on in another process. None (0 in a file): no limit, and no process of its own.
+    # Seconds that an env may spend in one episode, in reset and all steps together; then its process is ended, the
+    # episode has failed, and the job continues in another process. 0 for no limit and no separate process.
     videos: VideoConfig | None = None
-    # None: no videos.
+    # Settings of videos; by default there are none.
     sweep: SweepConfig | None = None
     # Factors that vary between episodes.
     skip: bool = False
-    # Leave it out.
+    # Whether to leave it out.
 
     def __post_init__(self) -> None:
         if not self.name.strip():
@@ -131,30 +132,30 @@ class Job:
                 raise ConfigError(f"{name} is {value}, expected at least 0")
         is_grid = self.sweep is not None and self.sweep.design == "grid"
         if (self.episodes is None) == (self.steps is None) and not (is_grid and self.steps is None):
-            told = "both are given" if self.episodes is not None else "both are missing"
-            raise ConfigError(f"episodes or steps says how long job {self.name!r} runs, and {told}; give one of them")
+            given = "both" if self.episodes is not None else "neither"
+            raise ConfigError(f"job {self.name!r} has {given} of episodes and steps; set one of them")
         if self.episodes is not None and self.episodes < self.rebuilds:
             raise ConfigError(
-                f"job {self.name!r}: {self.episodes} episodes can't be shared out over {self.rebuilds} rebuilds; give "
+                f"job {self.name!r}: {self.episodes} episodes can't be divided among {self.rebuilds} rebuilds; give "
                 "at least one episode for each rebuild, or lower rebuilds"
             )
         if self.sweep is not None and self.steps is not None:
             raise ConfigError(f"job {self.name!r} sweeps over factors, so it needs episodes instead of steps")
 
     def deciding(self) -> dict[str, Any]:
-        """All that decides what happens in the episodes, as plain values; videos and names don't."""
-        told: dict[str, Any] = plain(self)
+        """Return the settings that decide results, as plain values."""
+        values: dict[str, Any] = plain(self)
         for name in ("videos", "skip", "task", "embodiment", "failures", "time_limit_s"):
-            del told[name]
+            del values[name]
         if self.seed is not None:
-            del told["file_seed"]
+            del values["file_seed"]
         if self.steps is None:
-            del told["envs"]  # the episodes are the same however many run side by side
-        return told
+            del values["envs"]  # the episodes do not depend on it
+        return values
 
     @property
     def digest(self) -> str:
-        """Equal for jobs that owe the same episodes."""
+        """A hash that is equal for jobs with the same episodes."""
         return hashlib.sha256(json.dumps(self.deciding(), sort_keys=True, default=str).encode()).hexdigest()
 
 
@@ -162,10 +163,7 @@ _EVERY, _MOST_ENCODERS = 1_000_000, 256
 
 
 def with_camera_videos(job: Job) -> Job:
-    """Return a job that records its cameras in every episode, whole; one that has videos already is returned as it is.
-
-    Videos have no part in a job's digest: it is the same job, with the same episodes.
-    """
+    """Return a job that records its cameras in every episode, unless it has settings of videos already."""
     if job.videos is not None:
         return job
     encoders = min(_MOST_ENCODERS, max(VideoConfig.encoders, 4 * job.envs))

@@ -68,11 +68,18 @@ class GymLoop:
             stretch = take(env)
             if stretch is not None:
                 self._stretches[env] = Stretch(stretch)
-        self._begin_all(self._next_attempt)
-        for _ in range(steps):
-            self._advance(self._next_attempt)
-            if not self._batch.resets_itself:
-                self._begin_all(self._next_attempt)
+        try:
+            self._begin_all(self._next_attempt)
+            for _ in range(steps):
+                self._advance(self._next_attempt)
+                if not self._batch.resets_itself:
+                    self._begin_all(self._next_attempt)
+        except RunError:
+            self._end_stretches()
+            raise
+        self._end_stretches()
+
+    def _end_stretches(self) -> None:
         for episode in list(self._in_flight.values()):
             self._end(episode, CUT_OFF, is_counted=False)
         for stretch in self._stretches.values():
@@ -93,11 +100,13 @@ class GymLoop:
         changes = self._batch.step(self._act(envs))
         self.step += 1
         for env in envs:
-            moved = changes[env].moved if env in changes else None
-            if moved is not None and env in self._in_flight:
-                self._in_flight[env].add(moved)
+            change = changes.get(env)
+            if change is not None and change.moved is not None and env in self._in_flight:
+                self._in_flight[env].add(change.moved)
         if self._recorder is not None:
-            self._recorder.follow([self._in_flight[env] for env in envs if env in self._in_flight and changes[env].moved])
+            self._recorder.follow(
+                [self._in_flight[env] for env in envs if env in self._in_flight and changes[env].moved]
+            )
         for env, change in changes.items():
             episode = self._in_flight.get(env)
             if episode is not None and change.broken is not None:
@@ -122,7 +131,7 @@ class GymLoop:
                 envs = [env for env in envs if env not in lost]
                 continue
             if len(actions) != len(envs):
-                raise UsageError(f"the policy gave {len(actions)} actions for {len(envs)} envs, expected one for each")
+                raise RunError(f"the policy gave {len(actions)} actions for {len(envs)} envs, expected one for each")
             return dict(zip(envs, actions, strict=True))
         return {}
 

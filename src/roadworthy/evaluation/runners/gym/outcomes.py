@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from roadworthy import plugins
 
+METRIC = "metric "  # begins the names of the errors of metrics among the artifacts of an episode
 SUCCESS_KEYS = ("success", "is_success")  # of the info of environments that have no `outcomes` in it
 
 
@@ -46,7 +47,7 @@ def measured(ended: Ended, metrics: Mapping[str, Metric]) -> tuple[dict[str, flo
             outcomes[name] = None if value is None else float(value)
         except Exception as error:
             outcomes[name] = None
-            errors[f"metric {name}"] = f"{type(error).__name__}: {error}"
+            errors[f"{METRIC}{name}"] = f"{type(error).__name__}: {error}"
     return outcomes, errors
 
 

@@ -15,7 +15,7 @@ from roadworthy.evaluation.runners.gym.job import Job
 from roadworthy.evaluation.watch import Watch, Whereabouts
 from roadworthy.record import EpisodeResult
 from roadworthy.record.files import read_json, write_json
-from roadworthy.sensitivity.design import densities
+from roadworthy.sensitivity.sampling import densities, sweep_factors
 
 if TYPE_CHECKING:
     from roadworthy.evaluation.runners.gym.runner import GymRunner
@@ -49,7 +49,7 @@ class GymSpec:
     @cached_property
     def density(self) -> dict[str, float]:
         """How densely the factors of a sweep are drawn."""
-        return densities(self.job.sweep)
+        return densities(sweep_factors(self.job.sweep.factors)) if self.job.sweep is not None else {}
 
     def open(self, watch: Watch, *, process: int = 0, most: int | None = None, threads: int | None = None) -> GymRunner:
         """Return a runner with environments of its own; see `RunnerSpec.open`."""
@@ -78,7 +78,9 @@ class GymSpec:
 
     def describe(self, metadata: Mapping[str, Any]) -> None:
         """Keep what the environment reports about itself in the run folder."""
-        write_json(self.folder / METADATA, {key: value for key in DESCRIBED if isinstance(value := metadata.get(key), str)})
+        write_json(
+            self.folder / METADATA, {key: value for key in DESCRIBED if isinstance(value := metadata.get(key), str)}
+        )
 
 
 def described(folder: Path) -> dict[str, Any]:

@@ -1,9 +1,9 @@
-"""Vector envs of Gymnasium as batches: each autoreset mode by its own rules.
+"""Batches of Gymnasium's vector envs, one for each autoreset mode.
 
 - next-step: the step after an end resets; its action is not used, its reward is 0 and it belongs to no episode.
 - same-step: the step that ends an episode returns the first observation of the next one; the last one of the old is in
   `final_obs`, its info in `final_info`.
-- disabled: whoever steps the envs resets those that ended, by a mask.
+- disabled: the caller resets the envs that ended, by a mask.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Envs = VectorEnv[Any, Any, Any]
 
 
 def vector_batch(envs: Envs) -> EnvBatch:
-    """The batch that fits a vector env's autoreset mode."""
+    """Return the batch for a vector env's autoreset mode."""
     mode = autoreset_mode(envs)
     if mode is AutoresetMode.DISABLED:
         return MaskedEnvs(envs)
@@ -34,21 +34,21 @@ def vector_batch(envs: Envs) -> EnvBatch:
 
 
 def autoreset_mode(envs: Envs) -> AutoresetMode:
-    """What a vector env says about its resets; guessing would attribute steps to the wrong episodes."""
+    """Return the declared autoreset mode of a vector env; a wrong guess would assign steps to the wrong episodes."""
     declared = envs.metadata.get("autoreset_mode")
     known = {mode.value: mode for mode in AutoresetMode} | {mode.name: mode for mode in AutoresetMode}
     mode = declared if isinstance(declared, AutoresetMode) else known.get(str(declared))
     if mode is None:
-        told = "declares no autoreset mode" if declared is None else f"declares the autoreset mode {declared!r}"
+        declares = "declares no autoreset mode" if declared is None else f"declares the autoreset mode {declared!r}"
         raise UsageError(
-            f"{type(envs).__name__} {told}; set metadata['autoreset_mode'] to AutoresetMode.NEXT_STEP, SAME_STEP or "
-            "DISABLED of gymnasium.vector, whichever its step() follows"
+            f"{type(envs).__name__} {declares}; set metadata['autoreset_mode'] to AutoresetMode.NEXT_STEP, SAME_STEP "
+            "or DISABLED of gymnasium.vector, whichever its step() follows"
         )
     return mode
 
 
 class _VectorEnvs:
-    """What batches of vector envs share: observations and infos taken apart, actions put together."""
+    """The common part of batches of vector envs: splits observations and infos, joins actions."""
 
     def __init__(self, envs: Envs) -> None:
         self._envs = envs
@@ -59,7 +59,7 @@ class _VectorEnvs:
         )
         space = envs.single_action_space
         space.seed(0)
-        self._idle_action = space.sample()  # of envs that have nothing to do and yet have to be stepped
+        self._idle_action = space.sample()  # for envs without an episode, which are stepped as well
         self._actions: Any = create_empty_array(space, self.count)
 
     def render(self, envs: list[int]) -> dict[int, Picture]:
@@ -85,7 +85,7 @@ class _VectorEnvs:
 
 
 class MaskedEnvs(_VectorEnvs):
-    """A vector env that leaves resets to us: each env begins the episode that we choose, with that one's seed."""
+    """A vector env that is reset by a mask: each env starts the chosen episode with its seed."""
 
     resets_itself = False
     shows_last_state = True
@@ -97,20 +97,20 @@ class MaskedEnvs(_VectorEnvs):
 
     def begin(self, episodes: Mapping[int, EpisodeSpec]) -> dict[int, Begun | Broken]:
         found: dict[int, Begun | Broken] = {}
-        if not self._has_begun:  # envs without an episode have to be in some state too
+        if not self._has_begun:  # envs without an episode need a state as well
             self._reset(np.ones(self.count, np.bool_), dict.fromkeys(range(self.count), 0), {})
             self._has_begun = True
         groups: dict[str, list[int]] = {}
         for number, spec in episodes.items():
             groups.setdefault(repr(sorted(spec.factors.items())), []).append(number)
-        for numbers in groups.values():  # options are the same for all envs that are reset together
+        for numbers in groups.values():  # envs that are reset together share their options
             mask = np.isin(np.arange(self.count), numbers)
             factors, _ = split_factors(episodes[numbers[0]].factors, self.info.metadata)
             found |= self._reset(mask, {number: episodes[number].seed for number in numbers}, factors)
         return found
 
     def step(self, actions: Mapping[int, Any]) -> dict[int, Change]:
-        if self._ended:  # of envs that nobody wants anything of: they must not stay ended
+        if self._ended:  # envs without an episode must not stay in an ended state
             mask = np.isin(np.arange(self.count), sorted(self._ended))
             self._reset(mask, dict.fromkeys(self._ended, 0), {})
         observed, rewards, terminated, truncated, infos = self._step(actions)
@@ -141,7 +141,7 @@ class MaskedEnvs(_VectorEnvs):
 
 
 class SelfResettingEnvs(_VectorEnvs):
-    """A vector env whose envs start over by themselves, in the step of the end or in the one after it."""
+    """A vector env that resets its envs itself, in the step that ends an episode or in the next one."""
 
     resets_itself = True
 
@@ -149,17 +149,17 @@ class SelfResettingEnvs(_VectorEnvs):
         super().__init__(envs)
         self._is_same_step = mode is AutoresetMode.SAME_STEP
         self.shows_last_state = not self._is_same_step
-        self._starts_over = np.zeros(self.count, np.bool_)  # in the next step
+        self._resets_next = np.zeros(self.count, np.bool_)  # in the next step
 
     def begin(self, episodes: Mapping[int, EpisodeSpec]) -> dict[int, Begun | Broken]:
         spare = max((spec.seed for spec in episodes.values()), default=0)
         seeds = [episodes[number].seed if number in episodes else spare + 1 + number for number in range(self.count)]
         with self.watch.call():
             try:
-                batched, infos = self._envs.reset(seed=seeds)  # type: ignore[arg-type]  # its base class takes but one
-            except (TypeError, ValueError, UsageError):  # some take one seed for all
+                batched, infos = self._envs.reset(seed=seeds)  # type: ignore[arg-type]  # the base class takes one seed
+            except (TypeError, ValueError, UsageError):  # some take one seed only
                 batched, infos = self._envs.reset(seed=seeds[0])
-        self._starts_over[:] = False
+        self._resets_next[:] = False
         observed = self._observations(batched)
         return {number: Begun(observed[number], info_of(infos, number)) for number in episodes}
 
@@ -169,7 +169,7 @@ class SelfResettingEnvs(_VectorEnvs):
         changes = {}
         for number in range(self.count):
             info = info_of(infos, number)
-            if self._starts_over[number]:
+            if self._resets_next[number]:
                 changes[number] = Change(begun=Begun(observed[number], info))
                 continue
             last, last_info, begun = observed[number], info, None
@@ -179,12 +179,12 @@ class SelfResettingEnvs(_VectorEnvs):
                 begun = Begun(observed[number], rest)
             moved = Moved(last, float(rewards[number]), bool(terminated[number]), bool(truncated[number]), last_info)
             changes[number] = Change(moved, begun)
-        self._starts_over = ended & (not self._is_same_step) & ~self._starts_over
+        self._resets_next = ended & (not self._is_same_step) & ~self._resets_next
         return changes
 
 
 def info_of(infos: Mapping[str, Any], number: int) -> dict[str, Any]:
-    """One env's part of a vector env's info: entries that their mask, where there is one, gives to it."""
+    """Return one env's part of a vector env's info: the entries that their masks, if any, assign to it."""
     found: dict[str, Any] = {}
     for key, values in infos.items():
         if key.startswith("_") and key[1:] in infos:
@@ -200,7 +200,7 @@ def info_of(infos: Mapping[str, Any], number: int) -> dict[str, Any]:
 
 
 def _final(info: Mapping[str, Any], number: int) -> tuple[Any, dict[str, Any]]:
-    """What was seen and told where an episode ended."""
+    """Return the last observation and info of an episode."""
     if info.get("final_obs") is None:
         raise UsageError(
             f"env {number} ended an episode, but its info has no final_obs; a vector env that declares SAME_STEP puts "

@@ -108,7 +108,11 @@ class GymRecorder:
 
     def follow(self, episodes: Sequence[InFlight]) -> None:
         """Add a frame of each of these episodes."""
-        recorded = [e for e in episodes if e.env in self._open_videos and self._open_videos[e.env].frames <= self._config.max_steps]
+        recorded = [
+            e
+            for e in episodes
+            if e.env in self._open_videos and self._open_videos[e.env].frames <= self._config.max_steps
+        ]
         drawn = self._render([e.env for e in recorded if self._shows_render(e)])
         for episode in recorded:
             video = self._open_videos[episode.env]
@@ -180,7 +184,7 @@ class GymRecorder:
             else:
                 video.errors[camera] = (
                     "the last frame is missing: this vector env resets in the step that ends an episode, and render() "
-                    "shows the next one; video a camera among the observations, or use another autoreset mode"
+                    "shows the next one; record a camera among the observations, or use another autoreset mode"
                 )
             return
         self._try(video, camera, lambda video, camera: video.writers[camera].add(_rgb(picture)))
@@ -268,7 +272,9 @@ def chosen_episodes(job: Job, ledger: Sequence[EpisodeSpec]) -> tuple[str, ...] 
     if isinstance(config.choose, tuple):
         wrong = [number for number in config.choose if not 0 <= number < len(episodes)]
         if wrong:
-            raise UsageError(f"videos.choose names episode {wrong[0]}, but the job has episodes 0 to {len(episodes) - 1}")
+            raise UsageError(
+                f"videos.choose names episode {wrong[0]}, but the job has episodes 0 to {len(episodes) - 1}"
+            )
         return tuple(episodes[number].episode_id for number in config.choose)
     if config.choose == "first":
         return tuple(episode.episode_id for episode in episodes[: config.episodes])
