@@ -12,12 +12,12 @@ from functools import wraps
 from typing import Any
 
 from benchmarks.runner import Measurements, Sizes
-from roadworthy.evaluation.runners.driving.capture import Capture
 from roadworthy.evaluation.evaluate import evaluate_sections
 from roadworthy.evaluation.evaluators.driving import DrivingEvaluator
+from roadworthy.evaluation.runners.driving.capture import Capture
+from roadworthy.evaluation.runners.driving.in_flight import InFlight
 from roadworthy.evaluation.sections import Section, chosen, read_sections
 from roadworthy.evaluation.training import training_of
-from roadworthy.evaluation.runners.driving.in_flight import InFlight
 from roadworthy.record import RunWriter
 from roadworthy.scenario.pack import Pack
 

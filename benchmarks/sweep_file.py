@@ -18,8 +18,8 @@ import numpy as np
 from gymnasium import spaces
 
 from benchmarks.runner import Measurements, Sizes
-from roadworthy.jobs.files import read_jobs
 from roadworthy.evaluation.runners.gym.plan import plan
+from roadworthy.jobs.files import read_jobs
 from roadworthy.sensitivity.factors import Categorical, Continuous
 from roadworthy.sensitivity.rows import Rows, make_rows
 from roadworthy.sensitivity.surface import SurfaceConfig, fit

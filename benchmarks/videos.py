@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.runner import Measurements, Sizes, resident_bytes
-from roadworthy.evaluation.runners.driving.runner import one_by_one, run_episodes
 from roadworthy.evaluation.ledger import EpisodeSpec, plan_ledger
+from roadworthy.evaluation.runners.driving.runner import one_by_one, run_episodes
 from roadworthy.evaluation.runners.driving.spec import DrivingSpec
 from roadworthy.policy.protocol import Batch, PolicyInfo
 from roadworthy.record import EpisodeResult

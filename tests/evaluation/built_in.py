@@ -16,7 +16,7 @@ EVALUATORS = {
     "bad_metric": "bad_evaluators:BadMetric",
 }
 CODE = """
-from roadworthy.evaluation.evaluator import DrivingEvaluator
+from roadworthy.evaluation.evaluators.driving import DrivingEvaluator
 
 class BadMetric(DrivingEvaluator):
     def metrics(self, run):

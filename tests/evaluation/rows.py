@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from roadworthy.evaluation.ledger import Ledger
-from roadworthy.evaluation.runners.driving.spec import Task
+from roadworthy.evaluation.runners.driving.spec import DrivingSpec
 from roadworthy.policy.protocol import Policy
 from roadworthy.record.episodes import PLACE_FIELDS, EpisodeResult
 from roadworthy.record.traces import Trace
@@ -19,9 +19,9 @@ from roadworthy.sim.config import ControlConfig, EpisodeConfig, SimConfig
 SHORT = SimConfig(episode=EpisodeConfig(1, 40), control=ControlConfig(rows=4))
 
 
-def task_of(pack: Pack, make_policy: Callable[[], Policy], worlds: int = 4, env: SimConfig = SHORT) -> Task:
-    """A task in the worlds of a pack."""
-    return Task("test", pack.path, env, make_policy, worlds)
+def spec_of(pack: Pack, make_policy: Callable[[], Policy], worlds: int = 4, env: SimConfig = SHORT) -> DrivingSpec:
+    """Return a spec for the worlds of a pack."""
+    return DrivingSpec("test", pack.path, env, make_policy, worlds)
 
 
 class Results(list[EpisodeResult]):

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from roadworthy.evaluation.runners.driving.runner import carry_out, one_by_one
 from roadworthy.evaluation.ledger import plan_ledger
+from roadworthy.evaluation.runners.driving.runner import one_by_one, run_episodes
 from roadworthy.policy.coplayers import CoplayerPolicy
 from roadworthy.policy.protocol import Batch, PolicyInfo
 from roadworthy.record.episodes import EpisodeResult
@@ -29,7 +29,7 @@ from roadworthy.sim.config import (
 )
 from roadworthy.sim.state import COPLAYER, EGO, EVENT_COLLISION, EVENT_GOAL, HEADING, IS_PRESENT, SPEED, X, Y
 from tests.evaluation.actors import BRAKE, COAST, SPEED_UP, Coin, Cruise, Wander
-from tests.evaluation.rows import SHORT, Results, task_of
+from tests.evaluation.rows import SHORT, Results, spec_of
 from tests.sim.scenes import Actor, pack_of, scene
 
 
@@ -44,8 +44,8 @@ def run(
     """Carry out an episode of each scenario."""
     results = Results()
     ledger = plan_ledger(pack, range(scenarios or len(pack)), 1, seed=2)
-    task = replace(task_of(pack, lambda: actor, worlds, env), forgets_trials=forgets_trials)
-    carry_out(task, task.make_env(threads=1), one_by_one(ledger), results.append)
+    spec = replace(spec_of(pack, lambda: actor, worlds, env), forgets_trials=forgets_trials)
+    run_episodes(spec, spec.make_env(threads=1), one_by_one(ledger), results.append)
     assert results.cover(ledger)
     return results
 
@@ -119,8 +119,8 @@ def test_a_world_draws_its_own_factors_and_an_episode_that_asks_for_others_fails
     results = Results()
     (owed,) = plan_ledger(streets, [0], 1, seed=2)
     asked = replace(owed, factors={"grip": 0.5})
-    task = task_of(streets, Wander, worlds=1)
-    carry_out(task, task.make_env(threads=1), one_by_one([asked]), results.append)
+    spec = spec_of(streets, Wander, worlds=1)
+    run_episodes(spec, spec.make_env(threads=1), one_by_one([asked]), results.append)
     (result,) = results
     assert result.episode.status == "failed"
     assert "factors are asked for (grip)" in str(result.episode.error)

@@ -407,7 +407,7 @@ def test_disabled_sections_run_when_they_are_asked_for_by_name(tmp_path: Path) -
 
 def test_the_digest_is_of_what_decides_the_episodes() -> None:
     config = EvaluatorConfig(type="plain", scenarios="p")
-    where = EvaluatorConfig(type="plain", scenarios="p", engine=Engine.WORKERS, workers=3, retries=5, interval=9)
+    where = EvaluatorConfig(type="plain", scenarios="p", engine="workers", workers=3, retries=5, interval=9)
     what = EvaluatorConfig(type="plain", scenarios="p", actions=Choice.GREEDY)
     assert config.digest == where.digest
     assert config.digest != what.digest

@@ -14,8 +14,9 @@ import torch
 
 from roadworthy.config import parse
 from roadworthy.errors import RoadworthyError
+from roadworthy.evaluation.engines import Limits
 from roadworthy.evaluation.engines.inline import InlineEngine
-from roadworthy.evaluation.engines.workers import Limits, WorkersEngine
+from roadworthy.evaluation.engines.workers import WorkersEngine
 from roadworthy.evaluation.ledger import Ledger, plan_ledger
 from roadworthy.evaluation.runners.driving.probe import probe
 from roadworthy.policy.checkpoint import save_policy
@@ -39,7 +40,7 @@ from tests.evaluation.actors import (
     Raises,
     Wander,
 )
-from tests.evaluation.rows import SHORT, Results, task_of
+from tests.evaluation.rows import SHORT, Results, spec_of
 
 SOON = Limits(time_s=2.0, retries=0)
 
@@ -53,7 +54,7 @@ def ledger(streets: Pack) -> Ledger:
 def undisturbed(streets: Pack, ledger: Ledger) -> Results:
     """What one world at a time gives, in this process."""
     results = Results()
-    InlineEngine(threads=1).run(task_of(streets, Wander, worlds=1), ledger.episodes, results.append)
+    InlineEngine(threads=1).run(spec_of(streets, Wander, worlds=1), ledger.episodes, results.append)
     return results
 
 
@@ -81,7 +82,7 @@ def test_the_estimate_does_not_depend_on_the_number_of_worlds(coins: Pack) -> No
     rows = {}
     for worlds in (1, 10, 25, 50):
         results = Results()
-        InlineEngine(threads=1).run(task_of(coins, Coin, worlds), ledger.episodes, results.append)
+        InlineEngine(threads=1).run(spec_of(coins, Coin, worlds), ledger.episodes, results.append)
         assert results.cover(ledger)
         rows[worlds] = results.rows()
         assert rows[worlds] == rows[1]
@@ -98,7 +99,7 @@ def test_workers_give_the_rows_of_this_process(
 ) -> None:
     pool.count = workers
     results = Results()
-    pool.run(task_of(streets, Wander, worlds=3), ledger.episodes, results.append)
+    pool.run(spec_of(streets, Wander, worlds=3), ledger.episodes, results.append)
     assert results.cover(ledger)
     assert results.rows() == undisturbed.rows()
     assert {result.episode.slot for result in results} <= set(range(workers))
@@ -119,19 +120,19 @@ def test_a_network_gives_the_same_rows_whoever_runs_it(
     rows = []
     for engine, worlds in ((InlineEngine(), 1), (InlineEngine(), 5), (pool, 2)):
         results = Results()
-        engine.run(task_of(streets, maker, worlds, env), ledger.episodes, results.append)
+        engine.run(spec_of(streets, maker, worlds, env), ledger.episodes, results.append)
         assert results.cover(ledger)
         assert not results.failed()
         rows.append(results.rows())
     assert rows[0] == rows[1] == rows[2]
-    assert probe(task_of(streets, maker, env=env)) == ()
+    assert probe(spec_of(streets, maker, env=env)) == ()
 
 
 def test_a_pool_stays_alive_from_run_to_run(streets: Pack, ledger: Ledger, pool: WorkersEngine) -> None:
     processes = []
     for _ in range(2):
         results = Results()
-        pool.run(task_of(streets, Wander), ledger.episodes[:4], results.append)
+        pool.run(spec_of(streets, Wander), ledger.episodes[:4], results.append)
         assert len(results) == 4
         processes.append({worker.process.pid for worker in pool._workers})
     assert processes[0] == processes[1]
@@ -150,7 +151,7 @@ def test_a_killed_worker_is_replaced_and_nothing_is_lost(
             os.kill(worker.process.pid or 0, signal.SIGKILL)
             killed.append(worker.process.pid)
 
-    pool.run(task_of(streets, Wander, worlds=2), ledger.episodes, collect)
+    pool.run(spec_of(streets, Wander, worlds=2), ledger.episodes, collect)
     assert killed
     assert results.rows() == undisturbed.rows()
     assert not {worker.process.pid for worker in pool._workers} & set(killed)
@@ -178,8 +179,8 @@ def test_an_episode_that_breaks_its_process_fails_with_the_reason_and_no_other_d
     ledger = next(ledger for ledger in ledgers if len(bad_ones(ledger)) == 1)
     pool.count, pool.limits = 1, limits
     results, expected = Results(), Results()
-    pool.run(task_of(streets, actor, worlds=2), ledger.episodes, results.append)
-    InlineEngine(threads=1).run(task_of(streets, Wander), ledger.episodes, expected.append)
+    pool.run(spec_of(streets, actor, worlds=2), ledger.episodes, results.append)
+    InlineEngine(threads=1).run(spec_of(streets, Wander), ledger.episodes, expected.append)
     failed = results.failed()
     assert set(failed) == bad_ones(ledger)
     assert all(words in reason for reason in failed.values()), failed
@@ -193,7 +194,7 @@ def test_an_episode_that_breaks_its_process_fails_with_the_reason_and_no_other_d
 @pytest.mark.parametrize(
     ("actor", "words"),
     [
-        (AlwaysRaises, "no episode could be begun.*drives nowhere"),
+        (AlwaysRaises, "no episode could be started.*drives nowhere"),
         pytest.param(AlwaysDies, "3 losses in a row, with 0 episodes completed.*SIGKILL", marks=pytest.mark.long),
         # The log tells where it hung.
         pytest.param(AlwaysHangs, "3 losses in a row.*limit of 0.5 s.*in act", marks=pytest.mark.long),
@@ -205,15 +206,17 @@ def test_a_policy_that_never_works_is_given_up_soon(
     pool.count, pool.limits = 1, Limits(time_s=0.5, retries=0)
     results = Results()
     with pytest.raises(RoadworthyError, match=f"(?s){words}"):
-        pool.run(task_of(streets, actor, worlds=8), ledger.episodes, results.append)
-    assert not results, "all stay owed"
+        pool.run(spec_of(streets, actor, worlds=8), ledger.episodes, results.append)
+    assert not results, "all stay in the ledger as not run"
 
 
 def test_a_policy_that_raises_in_this_process_fails_where_it_raises(
     streets: Pack, ledger: Ledger, undisturbed: Results
 ) -> None:
     results = Results()
-    InlineEngine(retries=0, threads=1).run(task_of(streets, Raises, worlds=5), ledger.episodes, results.append)
+    InlineEngine(limits=Limits(retries=0), threads=1).run(
+        spec_of(streets, Raises, worlds=5), ledger.episodes, results.append
+    )
     assert results.cover(ledger)
     assert set(results.failed()) == bad_ones(ledger) != set()
     rows, expected = results.rows(), undisturbed.rows()
@@ -229,11 +232,11 @@ def test_what_can_not_be_written_ends_the_run_and_is_not_blamed_on_the_policy(
     pool.count = 1
     for engine in (InlineEngine(threads=1), pool):
         with pytest.raises(OSError, match="No space left"):
-            engine.run(task_of(streets, Wander), ledger.episodes, refuse)
+            engine.run(spec_of(streets, Wander), ledger.episodes, refuse)
 
 
 def test_no_process_is_left_behind(streets: Pack, ledger: Ledger, pool: WorkersEngine) -> None:
-    pool.run(task_of(streets, Wander), ledger.episodes[:2], Results().append)
+    pool.run(spec_of(streets, Wander), ledger.episodes[:2], Results().append)
     processes = [worker.process for worker in pool._workers]
     assert all(process.is_alive() for process in processes)
     pool.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from roadworthy.errors import UsageError
-from roadworthy.evaluation.evaluator import sample
+from roadworthy.evaluation.evaluators.driving import sample
 from roadworthy.evaluation.ledger import EpisodeSpec, Ledger, episode_seed, plan_ledger
 from roadworthy.scenario.pack import Pack
 
@@ -41,7 +41,7 @@ def test_a_ledger_survives_its_table_and_is_known_by_its_hash(streets: Pack) -> 
 
 def test_an_id_is_owed_once_and_an_unknown_one_is_named(streets: Pack) -> None:
     ledger = plan_ledger(streets, range(3), 1, seed=0)
-    with pytest.raises(UsageError, match="'street-00-r0' is owed 2 times"):
+    with pytest.raises(UsageError, match="'street-00-r0' is planned 2 times"):
         Ledger((*ledger.episodes, ledger.episodes[0]))
     with pytest.raises(UsageError, match="no episode 'nowhere'; it owes 3, such as street-00-r0"):
         ledger["nowhere"]

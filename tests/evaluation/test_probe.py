@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from roadworthy.evaluation.engines.workers import Limits, WorkersEngine
+from roadworthy.evaluation.engines import Limits
+from roadworthy.evaluation.engines.workers import WorkersEngine
 from roadworthy.evaluation.runners.driving.probe import probe
 from roadworthy.policy.protocol import Batch
 from roadworthy.scenario.pack import Pack
 from tests.evaluation.actors import AlwaysHangs, Cruise, Wander
-from tests.evaluation.rows import task_of
+from tests.evaluation.rows import spec_of
 
 Rows = NDArray[np.int64]
 
@@ -95,19 +96,19 @@ class Words(Cruise):
     ],
 )
 def test_a_policy_that_depends_on_more_than_its_row_is_found(streets: Pack, actor: type, words: str) -> None:
-    (fault,) = probe(task_of(streets, actor))
+    (fault,) = probe(spec_of(streets, actor))
     assert words in fault
 
 
 @pytest.mark.row("EVAL-10")
 @pytest.mark.parametrize("actor", [Cruise, Wander])
 def test_a_sound_policy_is_not_accused(streets: Pack, actor: type) -> None:
-    assert probe(task_of(streets, actor)) == ()
+    assert probe(spec_of(streets, actor)) == ()
 
 
 @pytest.mark.row("EVAL-10")
 def test_probing_in_another_process_ends_whatever_the_policy_does(streets: Pack) -> None:
     with WorkersEngine(1, Limits(time_s=3.0)) as engine:
-        assert engine.probe(task_of(streets, AlwaysHangs)) == ()
-        (fault,) = engine.probe(task_of(streets, Counts))
+        assert engine.probe(spec_of(streets, AlwaysHangs)) == ()
+        (fault,) = engine.probe(spec_of(streets, Counts))
     assert "the number of worlds" in fault

@@ -11,7 +11,8 @@ import pytest
 
 from roadworthy.cli.main import main
 from roadworthy.evaluation.config import EvaluatorConfig
-from roadworthy.evaluation.policy_ref import policy_ref, task_of
+from roadworthy.evaluation.evaluators.driving import driving_spec
+from roadworthy.evaluation.policy_ref import policy_ref
 from roadworthy.evaluation.runners.driving.probe import probe
 from roadworthy.evaluation.sections import read_sections
 from roadworthy.record import EpisodeResult, Run
@@ -152,7 +153,7 @@ def config_of(pack_path: Path) -> EvaluatorConfig:
 @pytest.mark.row("EVAL-10")
 @pytest.mark.parametrize("policy", ["expert:drive", "expert:log", "zero", "random", "baseline:town"])
 def test_built_in_policies_pass_the_probe_on_recordings(pack_path: Path, policy: str) -> None:
-    assert probe(task_of("probed", pack_path, policy_ref(policy), config_of(pack_path))) == ()
+    assert probe(driving_spec("probed", pack_path, policy_ref(policy), config_of(pack_path))) == ()
 
 
 @pytest.mark.row("EVAL-10")
@@ -161,7 +162,7 @@ def test_the_expert_passes_the_probe_where_episodes_are_over_at_once(
     pack_path: Path, trial_steps: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("roadworthy.evaluation.runners.driving.probe.STEPS", trial_steps)
-    assert probe(task_of("probed", pack_path, policy_ref("expert:drive"), config_of(pack_path))) == ()
+    assert probe(driving_spec("probed", pack_path, policy_ref("expert:drive"), config_of(pack_path))) == ()
 
 
 def test_a_folder_named_like_a_policy_changes_nothing_in_a_suite(

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from roadworthy.errors import UsageError
-from roadworthy.evaluation.runners.gym.job import Job, Status
-from roadworthy.jobs.run import run_job
+from roadworthy.evaluation.runners.gym.job import Job
 from roadworthy.evaluation.runners.gym.vector_batch import vector_batch
+from roadworthy.jobs.record import Status
 from roadworthy.record import Run
 from tests.jobs.arenas import QUICK, SLOW, undeclared
+from tests.jobs.running import run_job
 
 SINGLE, VECTOR = "tests.jobs.arenas:Corridor", "tests.jobs.arenas:corridors"
 COLUMNS = ["episode_id", "seed", "steps", "status", "outcomes.return", "outcomes.success", "outcomes.terminated"]

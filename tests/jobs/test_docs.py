@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from roadworthy.evaluation.runners.gym.job import Job, SweepConfig, VideoConfig
+from roadworthy.evaluation.runners.gym.plan import plan
 from roadworthy.jobs.files import read_jobs
-from roadworthy.evaluation.runners.gym.job import Job, Status, SweepConfig, VideoConfig
-from roadworthy.evaluation.runners.gym.plan import plan, tables_of
+from roadworthy.jobs.record import Status
 from roadworthy.robot.factors import RANGES, Factors
 from roadworthy.robot.scene import THINGS
+from roadworthy.sensitivity import sampling
 from roadworthy.sensitivity.factors import Continuous, read_factors
 
 ROOT = Path(__file__).parents[2]
@@ -50,5 +52,5 @@ def test_the_examples_are_read_and_name_what_there_is() -> None:
     (base,) = read_jobs(ROOT / "examples" / "job.toml").jobs
     assert base.videos is not None
     assert base.videos.episodes <= 12
-    swept = Job(name="s", environment="e", policy="p", episodes=8, sweep=SweepConfig(tables_of(factors)))
+    swept = Job(name="s", environment="e", policy="p", episodes=8, sweep=SweepConfig(sampling.tables_of(factors)))
     assert {name for owed in plan(swept) for name in owed.factors} == {factor.name for factor in factors}

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from roadworthy.evaluation.runners.gym.job import Job, Status
-from roadworthy.jobs.run import run_job
+from roadworthy.evaluation.runners.gym.job import Job
+from roadworthy.jobs.record import Status
 from roadworthy.record import Run
+from tests.jobs.running import run_job
 from tests.sim.scenes import Actor, pack_of, scene
 
 

@@ -1,4 +1,4 @@
-"""What goes wrong: every failure is in a record, what had ended stays, and the other jobs don't notice."""
+"""Failures: each is in a record, episodes that had ended stay, and other jobs are not affected."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from roadworthy.jobs import videos
+from roadworthy.evaluation.runners.gym import videos
+from roadworthy.evaluation.runners.gym.job import Job, VideoConfig
+from roadworthy.jobs.record import JobRecord, Status, read_record
 from roadworthy.jobs.scheduler import Settings, run_jobs
-from roadworthy.evaluation.runners.gym.job import Job, Status, VideoConfig
-from roadworthy.jobs.record import JobRecord, read_record
-from roadworthy.jobs.run import run_job
 from roadworthy.record import Run
+from tests.jobs.running import run_job
 
 CORRIDOR = "tests.jobs.arenas:Corridor"
 
@@ -40,13 +40,12 @@ def episodes(record: JobRecord) -> list[dict[str, Any]]:
             "reset",
         ),
         ({"arguments": {"breaks_at": "step", "chance": 0.0}}, "the last with RuntimeError: the floor gave way", "step"),
-        ({"policy": "tests.jobs.arenas:Remembering", "policy_config": {"breaks_at": 37}}, "lost its mind", "act"),
         ({"environment": "tests.jobs.arenas:Corridors"}, "has no attribute 'Corridors'", "load_code"),
         ({"policy": "nobody"}, "unknown policy 'nobody'", "load_policy"),
         ({"arguments": {"colour": "red"}}, "unexpected keyword argument 'colour'", "open_envs"),
-        ({"metrics": ("tests.jobs.arenas:nothing",)}, "can't load metric 'tests.jobs.arenas:nothing'", "play"),
+        ({"metrics": ("tests.jobs.arenas:nothing",)}, "can't load metric 'tests.jobs.arenas:nothing'", "load_metrics"),
     ],
-    ids=["build", "reset", "step", "policy", "no environment", "no policy", "argument", "no metric"],
+    ids=["build", "reset", "step", "no environment", "no policy", "argument", "no metric"],
 )
 def test_a_job_that_fails_keeps_its_error_its_traceback_and_what_had_ended(
     settings: dict[str, Any], error: str, place: str, tmp_path: Path
@@ -59,6 +58,17 @@ def test_a_job_that_fails_keeps_its_error_its_traceback_and_what_had_ended(
     assert read_record(record.folder) == record
     for row in episodes(record):
         assert (row["status"] == "failed") == (row["error"] is not None)
+
+
+@pytest.mark.row("JOB-2")
+def test_a_policy_that_raises_fails_the_episodes_in_which_it_raises_alone(tmp_path: Path) -> None:
+    """It raises in its 37th step; quick episodes end before."""
+    record = run_job(job(policy="tests.jobs.arenas:Remembering", policy_config={"breaks_at": 37}), tmp_path)
+    rows = episodes(record)
+    assert {row["steps"] for row in rows if row["status"] == "completed"} == {8}
+    broken = [row for row in rows if row["status"] == "failed"]
+    assert broken
+    assert all("lost its mind" in row["error"] and "in act" in row["error"] for row in broken)
 
 
 @pytest.mark.row("JOB-2")

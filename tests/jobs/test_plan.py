@@ -10,7 +10,8 @@ from scipy.stats import qmc
 
 from roadworthy.errors import ConfigError
 from roadworthy.evaluation.runners.gym.job import Job, SweepConfig
-from roadworthy.evaluation.runners.gym.plan import densities, plan
+from roadworthy.evaluation.runners.gym.plan import plan
+from roadworthy.sensitivity.sampling import densities, sweep_factors
 
 FACTORS = {
     "light": {"type": "continuous", "range": [0, 2000]},
@@ -110,5 +111,4 @@ def test_a_grid_has_every_combination_equally_often() -> None:
 
 
 def test_densities_are_those_of_even_sampling() -> None:
-    assert densities(SweepConfig(FACTORS)) == pytest.approx({"light": 1.0 / 2000.0, "object": 1.0 / 3.0})
-    assert densities(None) == {}
+    assert densities(sweep_factors(FACTORS)) == pytest.approx({"light": 1.0 / 2000.0, "object": 1.0 / 3.0})

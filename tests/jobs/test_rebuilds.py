@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from roadworthy.evaluation.evaluators.gym import GymConfig
-from roadworthy.jobs.files import read_jobs
-from roadworthy.evaluation.runners.gym.job import Job, Status
+from roadworthy.evaluation.runners.gym.job import Job
 from roadworthy.evaluation.runners.gym.plan import plan
-from roadworthy.jobs.run import run_job
+from roadworthy.jobs.files import read_jobs
+from roadworthy.jobs.record import Status
 from roadworthy.record import Run
 from tests.jobs.arenas import Corridor
+from tests.jobs.running import run_job
 
 BUILT: list[Counted] = []
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from roadworthy.evaluation.evaluate import evaluate_sections
-from roadworthy.evaluation.sections import read_sections
-from roadworthy.jobs.scheduler import Settings, run_jobs
 from roadworthy.evaluation.runners.gym.environments import prefer_egl, unprefer_egl
-from roadworthy.evaluation.runners.gym.job import Job, Status, VideoConfig
-from roadworthy.jobs.record import read_record
+from roadworthy.evaluation.runners.gym.job import Job, VideoConfig
+from roadworthy.evaluation.sections import read_sections
+from roadworthy.jobs.record import Status, read_record
+from roadworthy.jobs.scheduler import Settings, run_jobs
 from roadworthy.record import Run
 from tests.plugin_package import install
 
@@ -94,7 +94,8 @@ def test_mujoco_draws_by_egl_where_there_is_no_display_and_nothing_else_was_aske
 def test_a_gymnasium_mujoco_env_is_filmed_without_a_display(tmp_path: Path) -> None:
     pytest.importorskip("mujoco")
     code = (
-        "from roadworthy.jobs.scheduler import run_jobs; from roadworthy.evaluation.runners.gym.job import Job, VideoConfig\n"
+        "from roadworthy.jobs.scheduler import run_jobs\n"
+        "from roadworthy.evaluation.runners.gym.job import Job, VideoConfig\n"
         "if __name__ == '__main__':\n"
         "    films = VideoConfig(episodes=1, max_steps=3, cameras=('render',))\n"
         "    job = Job(name='pole', environment='gym:InvertedPendulum-v5', policy='zero', episodes=2, max_steps=3,\n"

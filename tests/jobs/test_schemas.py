@@ -11,9 +11,9 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from roadworthy.errors import RoadworthyError
-from roadworthy.jobs.scheduler import Settings, run_jobs
 from roadworthy.evaluation.runners.gym.job import Job, SweepConfig, VideoConfig
 from roadworthy.jobs.record import read_record
+from roadworthy.jobs.scheduler import Settings, run_jobs
 from roadworthy.jobs.table import read_entries
 from roadworthy.record.schema import schema
 

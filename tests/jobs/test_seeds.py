@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from benchmarks.sweep_file import FACTORS, MEAN, OBJECTS, held, sweep_rows, write_sweep
-from roadworthy.jobs.scheduler import Settings, run_jobs
-from roadworthy.jobs.files import read_jobs
 from roadworthy.evaluation.runners.gym.job import Job, SweepConfig
 from roadworthy.evaluation.runners.gym.plan import plan
+from roadworthy.jobs.files import read_jobs
+from roadworthy.jobs.scheduler import Settings, run_jobs
 from roadworthy.sensitivity.design import design_warnings
 from roadworthy.sensitivity.rows import make_rows, read_rows
 from roadworthy.sensitivity.sources import load_rows

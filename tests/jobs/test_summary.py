@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from roadworthy.errors import UsageError
+from roadworthy.evaluation.runners.gym.job import Job
 from roadworthy.jobs import scheduler
+from roadworthy.jobs.record import Status, read_record
 from roadworthy.jobs.scheduler import Listener, Settings, run_jobs
-from roadworthy.evaluation.runners.gym.job import Job, Status
-from roadworthy.jobs.record import read_record
 from roadworthy.record import Run
 from tests.jobs.test_chunks import job
 
@@ -49,7 +49,7 @@ def test_a_summary_that_can_not_be_written_is_an_artifact_error_and_a_rerun_comp
 
 @pytest.mark.row("REC-4")
 def test_what_fails_for_one_job_alone_is_added_by_a_rerun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    append, summary = chunks.append_summary, tmp_path / "episodes.jsonl"
+    append, summary = scheduler.append_summary, tmp_path / "episodes.jsonl"
 
     def fails_for_a(path: Path, job: Job, folder: Path) -> int:
         if job.name == "a":
@@ -59,7 +59,7 @@ def test_what_fails_for_one_job_alone_is_added_by_a_rerun(tmp_path: Path, monkey
 
     jobs = [job(name, episodes=2) for name in "abc"]
     with monkeypatch.context() as patch:
-        patch.setattr(chunks, "append_summary", fails_for_a)
+        patch.setattr(scheduler, "append_summary", fails_for_a)
         run_jobs(jobs, tmp_path / "out", Settings(episode_summary=summary))
     assert {name for name, _ in lines(summary)} == {"b", "c"}
     run_jobs(jobs, tmp_path / "out", Settings(episode_summary=summary))

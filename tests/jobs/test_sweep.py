@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from roadworthy.evaluation.runners.gym.job import Job, SweepConfig
+from roadworthy.jobs.record import Status
 from roadworthy.jobs.scheduler import Settings, run_jobs
-from roadworthy.evaluation.runners.gym.job import Job, Status, SweepConfig
-from roadworthy.jobs.run import run_job
 from roadworthy.jobs.summary import append_summary
 from roadworthy.record import Run
 from roadworthy.sensitivity.factors import parse_factors
 from roadworthy.sensitivity.rows import read_rows
+from tests.jobs.running import run_job
 
 FACTORS = {
     "brightness": {"type": "continuous", "range": [0.0, 1.0]},

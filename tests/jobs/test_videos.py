@@ -14,14 +14,15 @@ from gymnasium import spaces
 from roadworthy.errors import UsageError
 from roadworthy.evaluation.runners.gym.batch import Begun
 from roadworthy.evaluation.runners.gym.environments import open_envs
-from roadworthy.evaluation.runners.gym.in_flight import Underway
-from roadworthy.evaluation.runners.gym.job import Job, Status, VideoConfig, with_camera_videos
+from roadworthy.evaluation.runners.gym.in_flight import InFlight
+from roadworthy.evaluation.runners.gym.job import Job, VideoConfig, with_camera_videos
 from roadworthy.evaluation.runners.gym.plan import plan
-from roadworthy.jobs.record import JobRecord
-from roadworthy.jobs.run import run_job
-from roadworthy.evaluation.runners.gym.videos import Crew
+from roadworthy.evaluation.runners.gym.spec import GymSpec
+from roadworthy.evaluation.runners.gym.videos import GymRecorder, chosen_episodes
+from roadworthy.jobs.record import JobRecord, Status
 from roadworthy.record import Run
 from tests.jobs.arenas import Cinema, number_in
+from tests.jobs.running import run_job
 
 
 class Painting(Cinema):
@@ -198,21 +199,21 @@ def test_videos_of_what_can_not_be_seen_are_refused(
     assert words in (filmed(tmp_path, environment=environment, videos=config).error or "")
 
 
-def test_a_crew_leaves_no_unfinished_files(tmp_path: Path) -> None:
+def test_a_recorder_leaves_no_unfinished_files(tmp_path: Path) -> None:
     config = VideoConfig(episodes=1, max_steps=5, choose=(0,), cameras=("render",))
     job = Job(name="j", environment=CINEMA, policy="zero", episodes=1, videos=config)
-    batch, owed = open_envs(job), list(plan(job))
-    crew = Crew(config, tmp_path, owed, 0)
-    crew.watch(batch)
-    begun = batch.begin({0: owed[0]})[0]
+    batch, (spec,) = open_envs(job), plan(job)
+    recorder = GymRecorder(GymSpec(job, tmp_path, chosen_episodes(job, [spec])))
+    recorder.watch(batch, None)
+    begun = batch.begin({0: spec})[0]
     assert isinstance(begun, Begun)
-    episode = Underway(owed[0], 0, 0, None, begun)
-    crew.begin(episode)
-    crew.follow([episode])
-    crew.close()
+    episode = InFlight(spec, 0, 0, None, begun)
+    recorder.begin(episode)
+    recorder.follow([episode])
+    recorder.close()
     assert not list(tmp_path.rglob("*.mp4"))
     with pytest.raises(UsageError, match="counted in steps"):
-        Crew(config, tmp_path, None, 0)
+        chosen_episodes(replace(job, episodes=None, steps=5), [spec])
 
 
 @pytest.mark.row("VID-2")

@@ -14,9 +14,9 @@ import pytest
 from roadworthy.errors import UsageError
 from roadworthy.evaluation.evaluate import evaluate_sections
 from roadworthy.evaluation.ledger import Ledger
+from roadworthy.evaluation.runners.gym.job import Job
 from roadworthy.evaluation.sections import read_sections
-from roadworthy.evaluation.runners.gym.job import Job, Status
-from roadworthy.jobs.run import run_job
+from roadworthy.jobs.record import Status
 from roadworthy.policy.blind import RandomPolicy, ZeroPolicy
 from roadworthy.policy.checkpoint import save_policy
 from roadworthy.policy.experts.policy import ExpertPolicy
@@ -28,6 +28,7 @@ from roadworthy.scenario.pack import Pack
 from roadworthy.sim.config import Actions, ControlConfig, SimConfig
 from roadworthy.sim.env import DriveEnv
 from tests.evaluation.built_in import declare
+from tests.jobs.running import run_job
 from tests.policy.networks import OBSERVE, small_policy
 from tests.sim.scenes import Actor, pack_of, scene
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from roadworthy.evaluation.runners.driving.runner import carry_out, one_by_one
 from roadworthy.evaluation.ledger import plan_ledger
-from roadworthy.evaluation.runners.driving.spec import Task
+from roadworthy.evaluation.runners.driving.runner import one_by_one, run_episodes
+from roadworthy.evaluation.runners.driving.spec import DrivingSpec
 from roadworthy.policy.protocol import Batch, PolicyInfo
 from roadworthy.record import EpisodeResult, Run, RunWriter
 from roadworthy.render.counts import agent_to_follow
@@ -51,9 +51,9 @@ class Straight:
 def drive(pack: Pack, config: SimConfig, scenario: int = 0) -> tuple[EpisodeResult, Straight]:
     """One episode and the policy that drove it."""
     policy, results = Straight(), []
-    task = Task("towns", pack.path, config, lambda: policy, worlds=1)
+    spec = DrivingSpec("towns", pack.path, config, lambda: policy, worlds=1)
     owed = list(plan_ledger(pack, range(len(pack)), 1, 5))[scenario : scenario + 1]
-    carry_out(task, task.make_env(threads=1), one_by_one(owed), results.append)
+    run_episodes(spec, spec.make_env(threads=1), one_by_one(owed), results.append)
     return results[0], policy
 
 
@@ -78,8 +78,8 @@ def record_run(root: Path, pack: Pack, config: SimConfig, replicates: int = 1) -
     with RunWriter.start(
         root, "towns", "straight", header, ledger.table(), pack=pack.path, scenarios=range(len(pack))
     ) as writer:
-        task = Task("towns", writer.pack, config, Straight, worlds=2)
-        carry_out(task, task.make_env(threads=1), one_by_one(ledger), writer.append)
+        spec = DrivingSpec("towns", writer.pack, config, Straight, worlds=2)
+        run_episodes(spec, spec.make_env(threads=1), one_by_one(ledger), writer.append)
         writer.seal({"figures": []})
     return Run(writer.folder)
 

@@ -259,7 +259,7 @@ def test_episodes_of_other_environments_have_no_words_of_driving(tmp_path: Path)
         tmp_path / "runs",
         results,
         evaluator="pick",
-        end=lambda writer: writer.seal(figures),
+        end=lambda writer: writer.seal(outcome_metrics),
         config={"environment": "table_top"},
         carried_out={},
         job={"environment": "table_top"},

@@ -13,8 +13,8 @@ pytest.importorskip("mujoco")
 from gymnasium.utils.env_checker import check_env
 
 from roadworthy.errors import DeviceError, UsageError
-from roadworthy.evaluation.runners.gym.job import Job, Status, VideoConfig
-from roadworthy.jobs.run import run_job
+from roadworthy.evaluation.runners.gym.job import Job, VideoConfig
+from roadworthy.jobs.record import Status
 from roadworthy.policy.protocol import Batch, stack
 from roadworthy.record import Run
 from roadworthy.robot import graphics
@@ -22,6 +22,7 @@ from roadworthy.robot.env import TableTopEnv
 from roadworthy.robot.perception import find, object_named
 from roadworthy.robot.picker import ScriptedPicker
 from roadworthy.robot.scene import FRONT_CAMERA, THINGS
+from tests.jobs.running import run_job
 
 try:
     graphics.Renderer("<mujoco/>", 16)

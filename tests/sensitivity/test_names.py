@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from roadworthy.errors import UsageError
-from roadworthy.jobs.scheduler import Settings, run_jobs
 from roadworthy.evaluation.runners.gym.job import Job
+from roadworthy.jobs.scheduler import Settings, run_jobs
 from roadworthy.sensitivity.discover import discovered
 from roadworthy.sensitivity.factors import Categorical, Continuous
 from roadworthy.sensitivity.names import find

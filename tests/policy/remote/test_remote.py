@@ -16,15 +16,15 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays, scalar_dtypes
 
 from roadworthy.errors import UsageError
-from roadworthy.evaluation.runners.gym.job import Job, Status
-from roadworthy.jobs.record import JobRecord
-from roadworthy.jobs.run import run_job
+from roadworthy.evaluation.runners.gym.job import Job
+from roadworthy.jobs.record import JobRecord, Status
 from roadworthy.policy.protocol import Batch, PolicyInfo, PolicyTimeout
 from roadworthy.policy.remote.client import RemotePolicy, _message
 from roadworthy.policy.remote.codec import RemoteError, decode, describe_space, encode, make_space
 from roadworthy.policy.remote.server import PolicyServer
 from roadworthy.record import Run
 from tests.jobs.arenas import Corridor, Remembering
+from tests.jobs.running import run_job
 
 CORRIDOR = "tests.jobs.arenas:Corridor"
 ONE_ROW = PolicyInfo.of_gymnasium(1, Corridor.observation_space, Corridor.action_space)

@@ -33,14 +33,15 @@ class GymRunner:
         self._render_fault = spec.render_fault
         self._metrics = load_metrics(self._job.metrics)
         self._recorder = GymRecorder(spec) if self._job.videos is not None else None
-        self._batch: EnvBatch | None = self._open()
+        self._batch: EnvBatch | None = None
         self._built_for: tuple[int, dict[str, Any]] | None = None
         self._step = 0  # steps of the batch
-        spec.describe(self._batch.info.metadata)
+        self._open()
 
     def run(self, next_spec: NextSpec, on_result: OnResult) -> None:
         """Run episodes until there are none."""
-        self._batch = self._batch or self._open()
+        if self._batch is None:
+            self._open()
         specs = _Peekable(next_spec)
         try:
             while (first := next(filter(None, map(specs.peek, self._shares())), None)) is not None:
@@ -54,7 +55,10 @@ class GymRunner:
         batch, self._batch, self._built_for = self._batch, None, None
         if batch is None:
             return
+        if self._recorder is not None:
+            self._recorder.close()
         try:
+            protocol.close(self._policy)
             with self._drawing():  # a renderer is closed, too
                 batch.close()
         except Exception as error:
@@ -78,15 +82,11 @@ class GymRunner:
         build, job = self._build_of(first), self._job
         if self._built_for != build and (self._built_for is not None or build[1]):
             self.close()
-            self._batch = self._open(build[1])
+            self._open(build[1])
         if self._built_for != build:
             self._built_for, self._step = build, 0
         batch = self._batch
         assert batch is not None
-        batch.watch = self._watch
-        policy = start_in_gymnasium(partial(load_policy, job.policy, job.policy_config), batch.info)
-        if self._recorder is not None:
-            self._recorder.watch(batch, self._render_fault)
         shares = self._shares()
 
         def take(env: int) -> EpisodeSpec | None:
@@ -94,19 +94,25 @@ class GymRunner:
             episode = specs.peek(shares[env])
             return specs.take(shares[env]) if episode is not None and self._build_of(episode) == build else None
 
-        loop = GymLoop(self._spec, batch, policy, self._recorder, self._metrics, on_result, self._process, self._step)
-        try:
-            if job.steps is not None:
-                loop.run_steps(take, job.steps)
-            else:
-                loop.run(take)
-        finally:
-            self._step = loop.step
-            if self._recorder is not None:
-                self._recorder.close()
-            protocol.close(policy)
+        loop = GymLoop(
+            self._spec, batch, self._policy, self._recorder, self._metrics, on_result, self._process, self._step
+        )
+        if job.steps is not None:
+            loop.run_steps(take, job.steps)
+        else:
+            loop.run(take)
+        self._step = loop.step
 
-    def _open(self, factors: Mapping[str, Any] | None = None) -> EnvBatch:
+    def _open(self, factors: Mapping[str, Any] | None = None) -> None:
+        """Build the environments, and load the policy for them."""
+        batch = self._batch = self._build(factors)
+        self._spec.describe(batch.info.metadata)
+        batch.watch = self._watch
+        self._policy = start_in_gymnasium(partial(load_policy, self._job.policy, self._job.policy_config), batch.info)
+        if self._recorder is not None:
+            self._recorder.watch(batch, self._render_fault)
+
+    def _build(self, factors: Mapping[str, Any] | None) -> EnvBatch:
         """Build the environments; if that works only without a renderer, videos of render() are missing."""
         try:
             with self._drawing():
