@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from roadworthy.config import Layer, parse, plain
 from roadworthy.errors import ConfigError
-from roadworthy.evaluation.config import Choice, Engine, EvaluatorConfig
+from roadworthy.evaluation.config import Choice, EvaluatorConfig
 from roadworthy.evaluation.sections import Section, chosen, read_sections
 from roadworthy.sim.config import Mode
 from tests.plugin_package import install
