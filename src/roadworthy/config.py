@@ -97,6 +97,7 @@ def parse_overrides(overrides: Mapping[str, Any] | Iterable[str], source: str = 
     values: dict[str, Any] = {}
     if isinstance(overrides, Mapping):
         for key, value in overrides.items():
+            value = str(value) if isinstance(value, Path) else value
             for name in reversed(key.split(".")):
                 value = {name: value}
             values = _merged(values, value)

@@ -65,7 +65,7 @@ def test_a_file_of_jobs_becomes_a_table_and_a_failure_an_exit_code(file: Path, t
     assert code == 1
     assert "good" in text
     assert "5/5" in text
-    assert "bad: RuntimeError: no such corridor" in text
+    assert "bad: no episode could be started: RuntimeError: no such corridor" in text
     figures = json.loads((tmp_path / "m.json").read_text())["jobs"]
     assert figures["good"]["num_episodes"] == 5
     code, text = call("jobs", "status", tmp_path / "out")
@@ -125,4 +125,4 @@ def test_the_result_names_the_jobs_that_failed_among_those_that_were_chosen(file
     jobs = rw.run_jobs(file, tmp_path, only=["good"])
     assert jobs.errors == {}
     assert [entry.status.value for entry in jobs] == ["completed", "failed"]
-    assert "bad  failed: RuntimeError: no such corridor" in repr(jobs)
+    assert "bad  failed: no episode could be started: RuntimeError: no such corridor" in repr(jobs)

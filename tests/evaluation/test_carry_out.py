@@ -123,7 +123,7 @@ def test_a_world_draws_its_own_factors_and_an_episode_that_asks_for_others_fails
     run_episodes(spec, spec.make_env(threads=1), one_by_one([asked]), results.append)
     (result,) = results
     assert result.episode.status == "failed"
-    assert "factors are asked for (grip)" in str(result.episode.error)
+    assert "the ledger sets factors (grip)" in str(result.episode.error)
 
 
 def test_rows_are_made_for_egos_alone_and_outcomes_are_their_means(streets: Pack) -> None:

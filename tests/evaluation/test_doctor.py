@@ -81,7 +81,7 @@ def test_a_sound_suite_is_tried_and_weighed(tmp_path: Path, coins: Pack) -> None
     [
         ("", "scenarios=gone.pack", "pack gone.pack", "there is no such file"),
         ("", "tag=hard_stop", "pack coins.pack", "no scenario has the tag 'hard_stop'"),
-        ("", "checkpoint=gone", "policy gone", "policy 'gone' is no checkpoint"),
+        ("", "checkpoint=gone", "policy gone", "unknown policy 'gone'"),
         ("", 'coplayers=["expert:lob"]', "policy expert:lob", "policy 'expert:lob'"),
         ("env.mode = 'open'", "checkpoint=expert:log", "eval.x", "expert:log follows recordings"),
         ("", "env.init_steps=500", "eval.x", "500"),
@@ -92,7 +92,7 @@ def test_a_sound_suite_is_tried_and_weighed(tmp_path: Path, coins: Pack) -> None
             "[sinks.tensorboard]\nfolder = '/proc/nowhere'",
             "seed=1",
             "sink tensorboard",
-            "nothing can be written to /proc",
+            "can't write to /proc",
         ),
     ],
 )

@@ -319,8 +319,8 @@ def test_histograms_count_each_recorded_step_once(tmp_path: Path, scenes: Pack) 
 @pytest.mark.parametrize(
     ("override", "told"),
     [
-        ("env.control.others='idm'", "others is 'idm', but an evaluator of type 'realism' stands for 'static'"),
-        ("env.control.who='sdc'", "env.control.who is 'sdc', but an evaluator of type 'realism' stands for 'agents'"),
+        ("env.control.others='idm'", "others is 'idm', but the evaluator 'realism' always has 'static'"),
+        ("env.control.who='sdc'", "env.control.who is 'sdc', but the evaluator 'realism' always has 'agents'"),
         ("env.infraction.collision='stop'", "env.infraction.collision is 'stop'"),
         ("env.goal.radius_m=2.0", "env.goal.radius_m is 2.0"),
         ("episode.trials=2", "episode.trials is 2"),

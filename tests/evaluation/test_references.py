@@ -134,7 +134,7 @@ def test_a_report_warns_where_a_floor_reaches_the_interval_of_the_policy(tmp_pat
     (own,) = (f for f in (outcome.run.metrics or {})["figures"] if f["name"] == "score")
     assert floor is not None
     assert own["low"] <= next(f for f in (floor.metrics or {})["figures"] if f["name"] == "score")["value"]
-    assert "do not show that the policy does better" in write_report([outcome.run], tmp_path / "page.html").read_text()
+    assert "do not show that the policy is better" in write_report([outcome.run], tmp_path / "page.html").read_text()
 
 
 def test_other_scenarios_of_equal_names_have_references_of_their_own(tmp_path: Path, streets: Pack) -> None:

@@ -147,8 +147,11 @@ def test_four_broken_sections_leave_four_failed_runs_with_reasons_and_two_good_o
         (["-e", "good", "-e", "also_good", "--set", "epsiodes=2"], "epsiodes is unknown; did you mean episodes?"),
         (["-e", "unknown_type"], "unknown evaluator 'colision'"),
         (["-e", "missing_pack"], "there is no pack 'nowhere.pack'"),
-        (["-e", "good", "-e", "also_good", "--policy", "baseline:twon"], "there is no 'baseline:twon'"),
-        (["-e", "good", "--policy", "runs/bset"], "policy 'runs/bset' is no"),
+        (
+            ["-e", "good", "-e", "also_good", "--policy", "baseline:twon"],
+            "unknown policy 'baseline:twon'; did you mean baseline:town?",
+        ),
+        (["-e", "good", "--policy", "runs/bset"], "unknown policy 'runs/bset'"),
     ],
 )
 def test_a_typo_is_one_error_with_the_nearest_name_and_leaves_no_folder(
@@ -250,9 +253,7 @@ def test_what_human_replay_stands_for_is_explained_and_can_not_be_set_otherwise(
     assert told["env.control.who"] == ("sdc", "evaluator human_replay")
     assert section.config.env.control.who is Control.SDC
     contrary = next(s for s in read_sections(file, overrides=["env.control.who=vehicles"]) if s.name == "also_good")
-    assert "env.control.who is 'vehicles', but an evaluator of type 'human_replay' stands for 'sdc'" in str(
-        contrary.error
-    )
+    assert "env.control.who is 'vehicles', but the evaluator 'human_replay' always has 'sdc'" in str(contrary.error)
 
 
 class NoSink:
@@ -298,7 +299,7 @@ def test_a_sink_that_fails_is_an_artifact_error_and_others_get_figures_and_video
     assert "good/score" in publication.named_figures()
     (video,) = publication.named_videos().values()
     assert video.is_file()
-    assert "_epoch1_step5_bev" in video.name
+    assert "_epoch1_step5_ego" in video.name
 
 
 @pytest.mark.row("EVAL-9")

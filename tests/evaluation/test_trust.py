@@ -8,7 +8,7 @@ import shutil
 import socket
 import sys
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -124,8 +124,9 @@ def test_no_verb_executes_code_that_a_run_folder_names(
         (render_verb, run.folder, "--first", "1", "--max-steps", "2", "--size", "320x240", "--view", "bev,obs"),
         (hardness_verb, run.folder, "--csv", tmp_path / "hard.csv"),
     ):
-        has_strange_keys = name in ("evaluator", "metrics and environment") and verb in (rescore_verb, render_verb)
-        is_refused = verb in (replay_verb, audit_verb) or has_strange_keys
+        has_strange_keys = name == "metrics and environment" and verb in (rescore_verb, render_verb)
+        has_strange_figures = name == "evaluator" and verb is rescore_verb
+        is_refused = verb in (replay_verb, audit_verb) or has_strange_keys or has_strange_figures
         with pytest.raises((UsageError, ConfigError)) if is_refused else nullcontext():
             command(verb, *arguments)
         assert not mark.exists(), verb.__name__
@@ -143,7 +144,7 @@ def test_replay_and_audit_say_what_they_would_run_and_run_it_when_trusted(
         with pytest.raises(UsageError, match=r"import evil_policy and run Policy.*--trust"):
             command(verb, run.folder, *arguments)
         assert not mark.exists()
-        with pytest.raises(Exception):  # noqa: B017  # it is no driver; that it was made is what counts
+        with suppress(Exception):  # the class has no `act`, but it is constructed, which is what counts
             command(verb, run.folder, *arguments, "--trust")
         assert mark.read_text() == "made"
         mark.unlink()

@@ -121,7 +121,7 @@ def test_max_steps_ends_episodes_where_that_is_possible(tmp_path: Path) -> None:
         max_steps=10,
     )
     record = run_job(job, tmp_path)
-    assert "max_steps is 10, but this vector env resets itself" in (record.error or "")
+    assert "max_steps is 10, but this vector environment resets itself" in (record.error or "")
 
 
 def test_a_real_mujoco_env_of_gymnasium_runs(tmp_path: Path) -> None:

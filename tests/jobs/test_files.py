@@ -132,7 +132,7 @@ def test_an_experiment_in_yaml_is_read_as_it_is(tmp_path: Path) -> None:
         ("runs: [1]", "expected a table `runs`"),
         ("runs: {a: 3}", "run 'a' is 3, expected a table"),
         ("runs: {a: {policy: zero}}", "run 'a': policy is 'zero', expected a table"),
-        ("runs: {a: {environment: {type: e}, policy: {type: zero}}}", "both are missing"),
+        ("runs: {a: {environment: {type: e}, policy: {type: zero}}}", "neither episodes nor steps is given"),
         ("runs: {a: [", "not YAML"),
     ],
 )
@@ -156,8 +156,8 @@ def test_what_is_unknown_in_json_is_noted_and_in_toml_an_error(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"num_steps": 5}, "both are given"),
-        ({"num_episodes": None}, "both are missing"),
+        ({"num_steps": 5}, "both episodes and steps are given"),
+        ({"num_episodes": None}, "neither episodes nor steps is given"),
         ({"num_episodes": 0}, "episodes is 0, expected at least 1"),
         ({"status": "lost"}, "status is 'lost', expected one of pending, running"),
         ({"arena_env_args": {}}, "environment is missing"),

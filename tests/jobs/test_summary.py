@@ -80,9 +80,10 @@ def test_arguments_and_the_embodiment_are_recorded_for_killed_jobs_too(tmp_path:
     summary = tmp_path / "episodes.jsonl"
     jobs = [job("killed", arguments={"breaks_at": "process"}, envs=3, episodes=12), job("fine", envs=3)]
     entries = run_jobs(jobs, tmp_path / "out", Settings(chunk_size=2, episode_summary=summary))
-    assert [entry.status for entry in entries] == [Status.FAILED, Status.COMPLETED]
+    assert [entry.status for entry in entries] == [Status.COMPLETED, Status.COMPLETED]
     for entry in entries:
         record = read_record(tmp_path / "out" / str(entry.run))
+        assert (record.failed > 0) == (entry.name == "killed")
         assert (record.task, record.embodiment) == ("walk down a corridor", "feet")
         assert record.arguments["num_envs"] == 3
     assert {json.loads(line)["arena_env_args"]["num_envs"] for line in summary.read_text().splitlines()} == {3}

@@ -13,7 +13,8 @@ from roadworthy.evaluation.ledger import Ledger
 from roadworthy.evaluation.policy_ref import recorded_policy
 from roadworthy.evaluation.runners.driving.spec import DrivingSpec
 from roadworthy.evaluation.sections import evaluator_class
-from roadworthy.evaluation.trust import recorded_specs, require_trust, require_trusted_metrics
+from roadworthy.evaluation.trust import recorded_specs, require_trust, require_trusted_code
+from roadworthy.plugins import is_code
 from roadworthy.record import Run
 from roadworthy.sim.config import SimConfig
 
@@ -42,24 +43,37 @@ class Recorded:
 
         Raises UsageError if run.json names a policy that is code or an address and `trust` was not given.
         """
+        self.require_trusted_evaluator()
         if not self.trust:
             require_trust(self.run.folder, recorded_specs(self.run.header, self.config.coplayers, checkpoint))
-            require_trusted_metrics(self.run.folder, self.config.metrics)
+            require_trusted_code(self.run.folder, "metric", self.config.metrics)
         policy = recorded_policy(self.run.header, checkpoint)
         spec = self.evaluator.spec(self.name, self.run.pack, policy, self.config)
         return spec if worlds is None else replace(spec, worlds=worlds)
 
+    def require_trusted_evaluator(self) -> None:
+        """Raise UsageError if the evaluator is code that run.json names and `trust` was not given."""
+        if not self.trust:
+            require_trusted_code(self.run.folder, "evaluator", [str(self.run.header["config"]["type"])])
+
 
 def take_up(run: Run, *, trust: bool = False) -> Recorded:
-    """Read the evaluator and the settings of a run. Executes nothing that the run names.
+    """Read the evaluator and the settings of a run.
 
-    trust: whether its episodes may run again with a policy that is code or an address.
+    Without `trust`, nothing that the run names is executed: the base class of driving evaluators, which is enough to
+    draw its episodes, stands for an evaluator that is code.
+
+    trust: whether code and addresses that the run names may be used: its evaluator, its metrics and its policy.
     """
     header: dict[str, Any] = run.header
     settings = {**header.get("carried_out", {}), **header["config"]}
     if "type" not in settings:
         raise UsageError(f"{run.folder}: run.json has no config with a type; the run failed before it started")
-    evaluator = evaluator_class(settings["type"])()
+    if is_code(str(settings["type"])) and not trust:
+        evaluator = DrivingEvaluator()
+        settings = {name: settings[name] for name in EvaluatorConfig.__dataclass_fields__ if name in settings}
+    else:
+        evaluator = evaluator_class(settings["type"])()
     if not isinstance(evaluator, DrivingEvaluator):
         raise UsageError(
             f"{run.folder} is a run of the evaluator {settings['type']!r}, which does not use the simulator; "

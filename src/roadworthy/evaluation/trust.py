@@ -39,12 +39,15 @@ def require_trust(folder: object, specs: Iterable[str]) -> None:
         )
 
 
-def require_trusted_metrics(folder: object, names: Iterable[str]) -> None:
-    """Raise UsageError if any of these metrics, which a run names, is code and not one of an installed package."""
+def require_trusted_code(folder: object, what: str, names: Iterable[str]) -> None:
+    """Raise UsageError if any of these extensions, which a run names, is code and not one of an installed package.
+
+    what: the kind of extension, for the message, such as "metric".
+    """
     code = [name for name in names if is_code(name)]
     if code:
         raise UsageError(
-            f"{folder}: run.json names code: metric {code[0]!r}. Roadworthy does not run code named in a run folder; "
+            f"{folder}: run.json names code: {what} {code[0]!r}. Roadworthy does not run code named in a run folder; "
             "if you trust its source, add --trust"
         )
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable
 
-from roadworthy.errors import RoadworthyError
 from roadworthy.evaluation.ledger import EpisodeSpec
+from roadworthy.evaluation.runner import RunError
 
 LEAST_LOSSES = 3  # consecutive losses before a run is given up
 
@@ -112,7 +112,8 @@ class RetryQueue:
             else:
                 self._suspects.append(episode)
         if self._lost_in_a_row > max(self._completed, LEAST_LOSSES - 1):
-            raise RoadworthyError(
+            raise RunError(
                 f"given up after {self._lost_in_a_row} losses in a row, with {self._completed} episodes completed; "
-                f"the last: {reason}"
+                f"the last: {reason.partition(chr(10))[0]}",
+                details=reason,
             )

@@ -132,15 +132,15 @@ class Job:
                 raise ConfigError(f"{name} is {value}, expected at least 0")
         is_grid = self.sweep is not None and self.sweep.design == "grid"
         if (self.episodes is None) == (self.steps is None) and not (is_grid and self.steps is None):
-            given = "both" if self.episodes is not None else "neither"
-            raise ConfigError(f"job {self.name!r} has {given} of episodes and steps; set one of them")
+            given = "both episodes and steps are" if self.episodes is not None else "neither episodes nor steps is"
+            raise ConfigError(f"{given} given; set one of them")
         if self.episodes is not None and self.episodes < self.rebuilds:
             raise ConfigError(
-                f"job {self.name!r}: {self.episodes} episodes can't be divided among {self.rebuilds} rebuilds; give "
+                f"{self.episodes} episodes can't be divided among {self.rebuilds} rebuilds; give "
                 "at least one episode for each rebuild, or lower rebuilds"
             )
         if self.sweep is not None and self.steps is not None:
-            raise ConfigError(f"job {self.name!r} sweeps over factors, so it needs episodes instead of steps")
+            raise ConfigError("a sweep over factors needs episodes instead of steps")
 
     def deciding(self) -> dict[str, Any]:
         """Return the settings that decide results, as plain values."""

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from roadworthy.errors import UsageError
 from roadworthy.evaluation.ledger import EpisodeSpec
 from roadworthy.evaluation.runner import OnResult, RunError
 from roadworthy.evaluation.runners.gym.batch import Begun, Broken, EnvBatch
@@ -44,11 +43,6 @@ class GymLoop:
         self._spec, self._job, self._process = spec, spec.job, process
         self._batch, self._policy, self._recorder = batch, policy, recorder
         self._metrics, self._on_result = metrics, on_result
-        if self._job.max_steps is not None and batch.resets_itself:
-            raise UsageError(
-                f"max_steps is {self._job.max_steps}, but this vector environment resets itself, so its episodes can't "
-                "be ended from outside; build it with a time limit of its own"
-            )
         self._in_flight: dict[int, InFlight] = {}
         self._stretches: dict[int, Stretch] = {}  # by environment, where the run is counted in steps
         self._failures_in_a_row = 0

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
+from roadworthy.errors import UsageError
 from roadworthy.evaluation.ledger import EpisodeSpec
 from roadworthy.evaluation.runner import NextSpec, OnResult, summary_of
 from roadworthy.evaluation.runners.gym.batch import EnvBatch, SingleEnvs, split_factors
@@ -106,6 +107,11 @@ class GymRunner:
     def _open(self, factors: Mapping[str, Any] | None = None) -> None:
         """Build the environments, and load the policy for them."""
         batch = self._batch = self._build(factors)
+        if self._job.max_steps is not None and batch.resets_itself:
+            raise UsageError(
+                f"max_steps is {self._job.max_steps}, but this vector environment resets itself, so its episodes can't "
+                "be ended from outside; build it with a time limit of its own"
+            )
         self._spec.describe(batch.info.metadata)
         batch.watch = self._watch
         self._policy = start_in_gymnasium(partial(load_policy, self._job.policy, self._job.policy_config), batch.info)
