@@ -14,7 +14,7 @@ ROOT = SOURCE / "roadworthy"
 # Packages and modules from the lowest layer to the highest; those of one layer do not import from each other.
 LAYERS = (
     ("errors", "at_fault", "plots", "revision"),
-    ("config", "plugins", "folders", "progress"),
+    ("boxes", "config", "plugins", "folders", "progress"),
     ("kernels", "statistics"),
     ("scenario",),
     ("sources",),
@@ -35,8 +35,6 @@ LEVELS = {package: level for level, packages in enumerate(LAYERS) for package in
 # Packages that read runs: importing them, and what they import in turn, loads none of these.
 READERS = ("record", "metrics", "statistics", "sensitivity", "report")
 NOT_FOR_READERS = {"roadworthy.sim", "numba", "torch", "llvmlite", "shapely", "av", "safetensors"}
-# Imports against the arrows, each from a module to a module. `sim.state` is a table of numbers that traces hold, too.
-EXCEPTIONS = {("roadworthy.metrics.realism.traced", "roadworthy.sim.state")}
 
 
 def modules() -> dict[str, Path]:
@@ -103,7 +101,7 @@ def test_a_package_imports_only_from_layers_below(package: str) -> None:
                 other = package_of(name)
                 if name.startswith("roadworthy.") and other != package and LEVELS[other] >= LEVELS[package]:
                     wrong.add((module, name))
-    assert sorted(wrong - EXCEPTIONS) == []
+    assert sorted(wrong) == []
 
 
 @pytest.mark.parametrize("package", READERS)
@@ -112,11 +110,7 @@ def test_reading_runs_loads_neither_the_simulator_nor_numba_nor_torch(package: s
     for module in MODULES:
         if package_of(module) == package:
             found = loaded(module)
-            for name in set(found) - {"roadworthy.sim", "roadworthy.sim.state"}:
+            for name in found:
                 if any(name == heavy or name.startswith(f"{heavy}.") for heavy in NOT_FOR_READERS):
                     wrong[name] = f"{module}: {found[name]}"
     assert wrong == {}
-
-
-def test_exceptions_are_still_needed() -> None:
-    assert {(module, name) for module, name in EXCEPTIONS if name not in imported(module)} == set()

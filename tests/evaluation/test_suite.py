@@ -149,7 +149,7 @@ def test_four_broken_sections_leave_four_failed_runs_with_reasons_and_two_good_o
         (["-e", "missing_pack"], "there is no pack 'nowhere.pack'"),
         (
             ["-e", "good", "-e", "also_good", "--policy", "baseline:twon"],
-            "unknown policy 'baseline:twon'; did you mean baseline:town?",
+            "'baseline:twon'; did you mean baseline:town?",
         ),
         (["-e", "good", "--policy", "runs/bset"], "unknown policy 'runs/bset'"),
     ],

@@ -52,9 +52,9 @@ def test_episodes_are_shared_out_over_rebuilds_and_not_multiplied(
 
 
 def test_fewer_episodes_than_rebuilds_are_refused() -> None:
-    with pytest.raises(ConfigError, match=r"job 'j': 2 episodes can't be divided among 3 rebuilds; give at least"):
+    with pytest.raises(ConfigError, match=r"2 episodes can't be divided among 3 rebuilds; give at least"):
         job(episodes=2, rebuilds=3)
-    with pytest.raises(ConfigError, match=r"6 episodes can't be shared out over 7 rebuilds"):
+    with pytest.raises(ConfigError, match=r"6 episodes can't be divided among 7 rebuilds"):
         plan(job(episodes=None, rebuilds=7, sweep=SweepConfig(FACTORS, "grid", levels=2)))
 
 
