@@ -160,6 +160,6 @@ def _planned_rollouts(run: Run) -> list[tuple[str, list[str], int]]:
     found: dict[str, list[str]] = {name: [] for name in sorted(set(run.ledger["scenario_id"].to_pylist()))}
     for row in completed.to_pylist():
         found[row["scenario_id"]].append(row["episode_id"])
-    owed = pc.value_counts(run.ledger["scenario_id"]).to_pylist()
-    counts = {entry["values"]: entry["counts"] for entry in owed}
+    planned = pc.value_counts(run.ledger["scenario_id"]).to_pylist()
+    counts = {entry["values"]: entry["counts"] for entry in planned}
     return [(name, sorted(episodes), counts[name] - len(episodes)) for name, episodes in found.items()]
