@@ -136,7 +136,7 @@ def _plain(value: float) -> float | None:
 
 
 def realism_figure(metric: Metric, values: Sequence[float | None]) -> dict[str, Any]:
-    """Return the mean over scenarios, one value each, with its interval; None is no data."""
+    """Return the mean over scenarios, one value each, with its interval; None means no data."""
     known = np.array([np.nan if value is None else value for value in values], np.float64)
     clusters = Clusters(np.arange(len(known)), len(known))
     return as_figure(mean(known, clusters, is_share=metric.kind is Kind.SHARE), metric.name, metric.per, metric)

@@ -1,4 +1,4 @@
-"""The measured distributions in numbers, beside published figures: for programs, and as a table."""
+"""The measured distributions in numbers, next to published figures: for programs, and as a table."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Contacts with other agents, and whether the agent is at fault for them.
 
 roadworthy/at_fault.py defines the rule; here it is compiled for CPU and GPU and applied to the world's arrays. TOUCHED
-has a bit for every agent that was touched before, so that each counts once per trial. Almost always nobody is near, and
+has a bit for every agent that was touched before, so that each counts once per trial. Almost always no other agent is near, and
 then all of this costs one comparison.
 """
 
