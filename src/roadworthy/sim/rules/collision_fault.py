@@ -1,8 +1,8 @@
 """Contacts with other agents, and whether the agent is at fault for them.
 
 roadworthy/at_fault.py defines the rule; here it is compiled for CPU and GPU and applied to the world's arrays. TOUCHED
-has a bit for every agent that was touched before, so that each counts once per trial. Usually no other agent is near, and then all
-of this costs one comparison.
+has a bit for every agent that was touched before, so that each counts once per trial. Almost always nobody is near, and
+then all of this costs one comparison.
 """
 
 from __future__ import annotations
