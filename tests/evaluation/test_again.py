@@ -21,7 +21,7 @@ from roadworthy.errors import UsageError
 from roadworthy.evaluation.audit import audit
 from roadworthy.evaluation.evaluate import evaluate_sections
 from roadworthy.evaluation.hardness import Hardness, hardness_of, read_hardness, write_hardest, write_hardness
-from roadworthy.evaluation.recorded import take_up
+from roadworthy.evaluation.recorded import open_run
 from roadworthy.evaluation.replay import first_difference, replay
 from roadworthy.evaluation.rescore import rescore
 from roadworthy.evaluation.sections import read_sections
@@ -109,7 +109,7 @@ def command(verb: Any, *arguments: str | Path) -> int:
 @pytest.mark.parametrize("name", SECTIONS)
 def test_every_figure_comes_out_the_same_from_the_traces(make_run: Callable[[str], Run], name: str) -> None:
     run = make_run(name)
-    result = rescore(take_up(run))
+    result = rescore(open_run(run))
     assert result.episodes == len(run.ledger)
     assert result.agrees
     assert not result.moved
@@ -126,7 +126,7 @@ def test_a_row_that_was_tampered_with_is_found(
     figures = {**results[3].agents[0].figures, "distance_m": 1.0}
     forged = replace(results[3], agents=(replace(results[3].agents[0], figures=figures), *results[3].agents[1:]))
     monkeypatch.setattr(Run, "results", lambda _: iter([*results[:3], forged, *results[4:]]))
-    assert rescore(take_up(run)).differing == (forged.episode.episode_id,)
+    assert rescore(open_run(run)).differing == (forged.episode.episode_id,)
     assert command(rescore_verb, run.folder) == 1
     assert forged.episode.episode_id in capsys.readouterr().out
 
@@ -143,7 +143,7 @@ def test_motion_is_judged_as_traced_and_not_as_the_simulator_would_have_it(
     shifted[5:, 0] += np.float32(30.0)  # the ego is beside the road from the fifth step on
     try:
         write_trace(path, replace(trace, y=shifted))
-        result = rescore(take_up(run))
+        result = rescore(open_run(run))
         assert result.moved == (name,)
         assert result.differing == (name,)
         assert {"off_road_rate"} <= {change.name for change in result.changes}
@@ -167,7 +167,7 @@ def test_rescoring_tells_who_was_at_fault_from_the_traces(tmp_path: Path) -> Non
     assert {row["scenario_id"]: row["figures.at_fault_collision_rate"] for row in rows} == {"crash": 1.0, "hit": 0.0}
     events = {id: int(np.bitwise_or.reduce(outcome.run.trace(id).events[:, 0])) for id in _names(outcome.run)}
     assert [bool(bits & EVENT_AT_FAULT) for _, bits in sorted(events.items())] == [True, False]
-    result = rescore(take_up(outcome.run))
+    result = rescore(open_run(outcome.run))
     assert result.agrees
     rates = {figure["name"]: figure["value"] for figure in result.metrics["figures"]}
     assert (rates["at_fault_collision_rate"], rates["collision_rate"]) == (0.5, 1.0)
@@ -195,11 +195,11 @@ def test_a_run_of_an_earlier_version_is_read_and_rescored(
     run = Run(run.folder)
     before = [_without_fault(result) for result in run.results()]
     monkeypatch.setattr(Run, "results", lambda _: iter(before))
-    result = rescore(take_up(run))
+    result = rescore(open_run(run))
     assert not result.differing
     assert result.metrics["figures"] == (run.metrics or {})["figures"]
     name = run.ledger["episode_id"].to_pylist()[0]
-    again = replay(take_up(run, trust=True), name).trace
+    again = replay(open_run(run, trust=True), name).trace
     assert again is not None
     assert first_difference(run.trace(name), again) is None
 
@@ -218,7 +218,7 @@ def test_a_metric_of_another_version_is_told_as_such(
     run = make_run("recorded")
     newer = tuple(replace(m, version=m.version + 1) if m.name == "score" else m for m in driving.TRIAL_METRICS)
     monkeypatch.setattr(driving, "TRIAL_METRICS", newer)
-    result = rescore(take_up(run))
+    result = rescore(open_run(run))
     assert not result.differing
     changed = {change.name: change for change in result.changes}
     assert changed["score"].is_other_version
@@ -245,7 +245,7 @@ def test_a_run_from_before_the_closed_loop_score_gets_one(
     metrics = json.loads((folder / "metrics.json").read_text())
     metrics["figures"] = [figure for figure in metrics["figures"] if figure["name"] not in FIGURES]
     (folder / "metrics.json").write_text(json.dumps(metrics))
-    result = rescore(take_up(Run(folder)))
+    result = rescore(open_run(Run(folder)))
     assert not result.differing
     assert result.agrees
     given = {figure["name"]: figure for figure in (run.metrics or {})["figures"]}
@@ -267,7 +267,7 @@ def test_the_first_difference_is_told(make_run: Callable[[str], Run], capsys: Ca
     run = make_run("recorded")
     name = run.ledger["episode_id"].to_pylist()[1]
     trace = run.trace(name)
-    again = replay(take_up(run, trust=True), name).trace
+    again = replay(open_run(run, trust=True), name).trace
     assert again is not None
     assert first_difference(trace, again) is None
     x = trace.x.copy()
@@ -289,7 +289,7 @@ def test_an_audit_counts_what_flips(make_run: Callable[[str], Run], capsys: Capt
     assert [way["episodes"] for way in told["ways"]] == [5, 5, 5]
     assert not any(way["other_rows"] or way["other_motion"] for way in told["ways"])
     # Another policy is what a policy whose arithmetic depends on the batch may become.
-    other = audit(take_up(run), 12, workers=0, checkpoint="tests.evaluation.actors:Cruise")
+    other = audit(open_run(run), 12, workers=0, checkpoint="tests.evaluation.actors:Cruise")
     assert len(other) == 2
     assert all(way.other_rows and way.other_motion for way in other)
 

@@ -10,7 +10,7 @@ from roadworthy.config import Layer
 from roadworthy.errors import ConfigError
 from roadworthy.evaluation.config import EvaluatorConfig, SummaryConfig
 from roadworthy.evaluation.evaluate import evaluate_sections
-from roadworthy.evaluation.recorded import take_up
+from roadworthy.evaluation.recorded import open_run
 from roadworthy.evaluation.replay import replay
 from roadworthy.evaluation.runs import eval_summary
 from roadworthy.evaluation.sections import read_sections
@@ -67,7 +67,7 @@ def test_a_baseline_drives_whatever_checkpoint_is_evaluated_and_has_no_part_in_t
     assert {part["evaluator"]: part["weight"] for part in parts} == {"driven": 1.0, "counted": 2.0}
     baseline = runs["baseline"]
     assert baseline is not None
-    replay(take_up(baseline), baseline.ledger["episode_id"][0].as_py())  # the run knows its own policy
+    replay(open_run(baseline), baseline.ledger["episode_id"][0].as_py())  # the run knows its own policy
 
 
 def test_a_baseline_knows_nothing_of_the_checkpoints_training(suite: Path) -> None:

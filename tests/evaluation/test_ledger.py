@@ -43,7 +43,7 @@ def test_an_id_is_owed_once_and_an_unknown_one_is_named(streets: Pack) -> None:
     ledger = plan_ledger(streets, range(3), 1, seed=0)
     with pytest.raises(UsageError, match="'street-00-r0' is planned 2 times"):
         Ledger((*ledger.episodes, ledger.episodes[0]))
-    with pytest.raises(UsageError, match="no episode 'nowhere'; it owes 3, such as street-00-r0"):
+    with pytest.raises(UsageError, match="no episode 'nowhere'; it has 3, such as street-00-r0"):
         ledger["nowhere"]
 
 

@@ -16,7 +16,7 @@ from roadworthy.evaluation.evaluate import evaluate_sections
 from roadworthy.evaluation.evaluators.realism import FIXED, Realism
 from roadworthy.evaluation.explain import explain
 from roadworthy.evaluation.ledger import Ledger
-from roadworthy.evaluation.recorded import take_up
+from roadworthy.evaluation.recorded import open_run
 from roadworthy.evaluation.rescore import rescore
 from roadworthy.evaluation.sections import Section, read_sections
 from roadworthy.metrics.realism import CHALLENGE_2024, FIGURES, score_rollouts, task_agents
@@ -122,7 +122,7 @@ def test_rollouts_are_what_the_simulator_did(tmp_path: Path, scenes: Pack) -> No
     agents, _ = task_agents(scenario)
     np.testing.assert_array_equal(rollouts.agent_ids, scenario.agent_ids[agents])
     for place, episode in enumerate(owed):
-        env = DriveEnv(run.pack, 1, take_up(run).env, sampling=False)
+        env = DriveEnv(run.pack, 1, open_run(run).env, sampling=False)
         env.reset()
         env.assign(0, episode.scenario, episode.seed)
         policy, seeds = load_policy("random"), np.full(env.row_count, episode.seed, np.uint64)
@@ -299,7 +299,7 @@ def test_a_scenario_that_lost_a_rollout_is_not_scored_from_the_rest(tmp_path: Pa
 @pytest.mark.row("EVAL-2")
 def test_rescoring_agrees(tmp_path: Path, scenes: Pack) -> None:
     run = rolled_out(tmp_path, scenes, "random")
-    again = rescore(take_up(run))
+    again = rescore(open_run(run))
     assert (again.agrees, again.episodes, again.moved) == (True, 9, ())
     assert again.metrics["realism"] == metrics_of(run)["realism"]
 
@@ -325,7 +325,7 @@ def test_histograms_count_each_recorded_step_once(tmp_path: Path, scenes: Pack) 
         ("env.goal.radius_m=2.0", "env.goal.radius_m is 2.0"),
         ("episode.trials=2", "episode.trials is 2"),
         ("challenge='2023'", "challenge is '2023' (text), expected one of 2025, 2024"),
-        ("coplayers=['zero']", "the policy drives everybody"),
+        ("coplayers=['zero']", "the policy drives all agents"),
     ],
 )
 def test_settings_that_would_make_other_worlds_are_faults(

@@ -38,12 +38,12 @@ def audit(
 ) -> int:
     """Run a sample of episodes again with other batch sizes, slots, orders and engines; count outcomes that flip."""
     from roadworthy.evaluation.audit import audit as run_again
-    from roadworthy.evaluation.recorded import take_up
+    from roadworthy.evaluation.recorded import open_run
     from roadworthy.record import Run
 
     with progress("auditing") as report:
         audited = run_again(
-            take_up(Run(run), trust=trust),
+            open_run(Run(run), trust=trust),
             episodes,
             seed=seed,
             workers=workers,

@@ -60,7 +60,7 @@ def render(
     Views: bev shows the whole map, ego what is around one agent, obs what that agent's policy is given.
     """
     from roadworthy.config import parse
-    from roadworthy.evaluation.recorded import take_up
+    from roadworthy.evaluation.recorded import open_run
     from roadworthy.record import Run
     from roadworthy.render.config import RenderConfig
     from roadworthy.render.run_videos import record_videos
@@ -87,7 +87,7 @@ def render(
     if episode:
         _require_episodes(run, episode)
     with progress("filming") as report:
-        videos = record_videos(run, config, take_up(run).env, folder=out, progress=report)
+        videos = record_videos(run, config, open_run(run).env, folder=out, progress=report)
     _tell(run, config, videos, json)
     return 0 if all(video.path for video in videos) else 1
 
@@ -102,10 +102,14 @@ def _size(text: str) -> tuple[int, ...]:
 def _require_episodes(run: Run, ids: list[str]) -> None:
     from roadworthy.plugins import nearest
 
-    owed = run.ledger["episode_id"].to_pylist()
+    planned = run.ledger["episode_id"].to_pylist()
     for id in ids:
-        if id not in owed:
-            some = nearest(id, owed) if len(owed) <= SOME else f"it has {len(owed)}, such as {', '.join(owed[:3])}"
+        if id not in planned:
+            some = (
+                nearest(id, planned)
+                if len(planned) <= SOME
+                else f"it has {len(planned)}, such as {', '.join(planned[:3])}"
+            )
             raise UsageError(f"{run.folder}: the run has no episode {id!r}; {some}")
 
 

@@ -30,14 +30,14 @@ def replay(
     json: JsonFlag = False,
 ) -> int:
     """Run an episode again with its policy; say whether the motion is identical, and where it first differs."""
-    from roadworthy.evaluation.recorded import take_up
+    from roadworthy.evaluation.recorded import open_run
     from roadworthy.evaluation.replay import first_difference
     from roadworthy.evaluation.replay import replay as run_again
     from roadworthy.record import Run
 
     opened = Run(run)
     before = opened.trace(episode) if verify else None
-    result = run_again(take_up(opened, trust=trust), episode, policy)
+    result = run_again(open_run(opened, trust=trust), episode, policy)
     report: dict[str, Any] = {"run": str(run), "episode": episode, "outcomes": dict(result.episode.outcomes)}
     lines = [_outcome(result)]
     difference = None

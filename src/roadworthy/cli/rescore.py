@@ -30,12 +30,12 @@ def rescore(
 
     The policy is not needed. If the definition of a metric has changed since the run, both versions are named.
     """
-    from roadworthy.evaluation.recorded import take_up
+    from roadworthy.evaluation.recorded import open_run
     from roadworthy.evaluation.rescore import rescore as recompute
     from roadworthy.record import Run
 
     with progress("rescoring") as report:
-        result = recompute(take_up(Run(run), trust=trust), report)
+        result = recompute(open_run(Run(run), trust=trust), report)
     if json:
         tell_json({"run": str(run), **_plain(result)})
     else:

@@ -1,1 +1,1 @@
-"""Evaluation: sections of a config file, ledgers of episodes, engines that carry them out."""
+"""Evaluation: sections of a config file, ledgers of episodes, engines that run them."""

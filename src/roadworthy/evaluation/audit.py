@@ -12,7 +12,7 @@ from roadworthy.evaluation.engines import EpisodeEngine
 from roadworthy.evaluation.engines.inline import InlineEngine
 from roadworthy.evaluation.engines.workers import WorkersEngine
 from roadworthy.evaluation.ledger import EpisodeSpec
-from roadworthy.evaluation.recorded import Recorded
+from roadworthy.evaluation.recorded import RecordedRun
 from roadworthy.evaluation.replay import first_difference
 from roadworthy.evaluation.runners.driving.rows import are_rows_equal
 from roadworthy.record import EpisodeResult
@@ -33,7 +33,7 @@ class Audited:
 
 
 def audit(
-    recorded: Recorded,
+    recorded: RecordedRun,
     episodes: int,
     *,
     seed: int = 0,
@@ -71,7 +71,7 @@ def audit(
 
 
 def _ways(
-    recorded: Recorded, picked: Sequence[str], workers: int, draw: np.random.Generator
+    recorded: RecordedRun, picked: Sequence[str], workers: int, draw: np.random.Generator
 ) -> Iterator[tuple[str, EpisodeEngine, int, list[EpisodeSpec]]]:
     sample = [recorded.ledger[name] for name in picked]
     yield "one world", InlineEngine(), 1, sample
@@ -82,7 +82,9 @@ def _ways(
     yield f"{workers} processes, shuffled", WorkersEngine(workers), 3, shuffled
 
 
-def _compare(recorded: Recorded, way: str, before: dict[str, EpisodeResult], results: list[EpisodeResult]) -> Audited:
+def _compare(
+    recorded: RecordedRun, way: str, before: dict[str, EpisodeResult], results: list[EpisodeResult]
+) -> Audited:
     flips, other_rows, other_motion = [], [], []
     for result in results:
         name = result.episode.episode_id

@@ -19,7 +19,7 @@ from roadworthy.sources import ScenarioSource, expanded, parse_source
 
 
 class Busy(Enum):
-    """What training does if an evaluation is due while the previous one still runs beside it."""
+    """What training does if an evaluation is due while the previous one is still running."""
 
     SKIP = "skip"  # skip this evaluation
     QUEUE = "queue"  # run it after the previous one
@@ -74,7 +74,7 @@ class EvaluatorConfig:
     needs_scenarios: ClassVar[bool] = True  # False for an evaluator without packs of scenarios
     fixed: ClassVar[Mapping[str, Any]] = {}  # values, as tables of a file, that define the evaluator and can't be set
     has_references: ClassVar[bool] = True  # whether floors and ceilings run unless `references` decides
-    more_floors: ClassVar[tuple[str, ...]] = ()  # policies beside `zero` and `random` that must fail
+    more_floors: ClassVar[tuple[str, ...]] = ()  # policies that must fail, in addition to `zero` and `random`
 
     type: str
     # Name of the evaluator, or `module:Class` or `file.py:Class`. A section without a `type` is a template and never
@@ -87,7 +87,7 @@ class EvaluatorConfig:
     at_start: bool = False
     # Whether the section also runs before the first training update.
     busy: Busy = Busy.SKIP
-    # What training does if an evaluation is due while the previous one still runs beside it: "skip" it, "queue" it, or
+    # What training does if an evaluation is due while the previous one is still running: "skip" it, "queue" it, or
     # "wait". The evaluation at the end of training always runs.
     checkpoint: str | None = None
     # Policy to evaluate if neither training nor the command line names one: a checkpoint, or a name such as
@@ -126,7 +126,7 @@ class EvaluatorConfig:
     # Device of worlds and policies: "cpu", "cuda" or "cuda:1".
     engine: str = "inline"
     # Where episodes run, always with the same rows: "inline" in this process, "workers" in a pool of processes, or
-    # "module:Class" or "file.py:Class" for an engine of your own.
+    # your own engine as "module:Class" or "file.py:Class".
     worlds: int = 32
     # Number of worlds that each process steps together.
     workers: int | None = None

@@ -49,11 +49,11 @@ def draw_filmstrips(run: Run, count: int = STRIPS, progress: Progress = lambda d
     wanted = [id for id in worst_first(run)[:count] if id not in has_strip]
     if not wanted or not run.pack.exists():  # runs of Gymnasium environments have no pack
         return []
-    from roadworthy.evaluation.recorded import take_up
+    from roadworthy.evaluation.recorded import open_run
     from roadworthy.render.filmstrip import filmstrip
     from roadworthy.render.run_videos import VideoRecorder
 
-    recorded = take_up(run)
+    recorded = open_run(run)
     recorder = VideoRecorder(run, recorded.env)
     folder = run.place(f"{FOLDER}/filmstrips")
     folder.mkdir(parents=True, exist_ok=True)

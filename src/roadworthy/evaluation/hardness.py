@@ -37,7 +37,7 @@ COLUMNS = tuple(f.name for f in fields(Hardness))
 
 
 def hardness_of(runs: Iterable[Run]) -> list[Hardness]:
-    """The hardness of every scenario that these runs of one policy have completed, hardest first."""
+    """Return the hardness of every scenario that these runs of one policy have completed, hardest first."""
     failures: dict[str, list[float]] = defaultdict(list)
     policies: dict[str, Path] = {}
     for run in runs:
@@ -56,7 +56,7 @@ def hardness_of(runs: Iterable[Run]) -> list[Hardness]:
 
 
 def hardest(scenarios: Iterable[Hardness]) -> list[Hardness]:
-    """Hardest first; of equal rates the one that is surest to be hard."""
+    """Sort scenarios, hardest first; among equal rates, the one with the highest lower bound first."""
     return sorted(scenarios, key=lambda scenario: (-scenario.rate, -scenario.low, scenario.id))
 
 
@@ -69,7 +69,7 @@ def write_hardness(path: Path, scenarios: Sequence[Hardness]) -> None:
 
 
 def read_hardness(path: Path) -> list[Hardness]:
-    """Read such a CSV, whoever wrote it, hardest first."""
+    """Read a CSV with these columns, from any source; return the hardest first."""
     with path.open(newline="", encoding="utf-8") as file:
         reader = csv.DictReader(file)
         missing = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
@@ -79,7 +79,7 @@ def read_hardness(path: Path) -> list[Hardness]:
 
 
 def write_hardest(source: Path, scenarios: Sequence[Hardness], count: int, target: Path) -> list[str]:
-    """Write a pack of the hardest scenarios of a pack; returns their ids."""
+    """Write a pack of the hardest scenarios of a pack; return their ids."""
     with Pack(source) as pack:
         there = set(pack.ids)
         names = [scenario.id for scenario in scenarios if scenario.id in there][:count]

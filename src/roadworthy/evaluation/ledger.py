@@ -1,4 +1,4 @@
-"""The ledger: the episodes that a run owes, fixed before the first step."""
+"""The ledger: the planned episodes of a run, fixed before the first step."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SCHEMA = pa.schema(
 
 @dataclass(frozen=True)
 class EpisodeSpec:
-    """One episode that a run owes: everything that decides it."""
+    """One planned episode: everything that decides its result."""
 
     episode_id: str
     scenario: int
@@ -43,7 +43,7 @@ class EpisodeSpec:
     # Of all draws in it, below 2**64.
     replicate: int
     factors: Mapping[str, Factor] = field(default_factory=dict)
-    # What a sweep of jobs asks for. Worlds of the simulator draw theirs by the seed and can't be told any.
+    # Factors of a sweep. Worlds of the simulator draw theirs by the seed and do not accept any.
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Ledger:
             return self._by_id[episode_id]
         except KeyError:
             some = ", ".join(list(self._by_id)[:3])
-            raise UsageError(f"the run owes no episode {episode_id!r}; it owes {len(self)}, such as {some}") from None
+            raise UsageError(f"the run has no episode {episode_id!r}; it has {len(self)}, such as {some}") from None
 
     @cached_property
     def _by_id(self) -> dict[str, EpisodeSpec]:
@@ -84,20 +84,20 @@ class Ledger:
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
     def table(self) -> pa.Table:
-        """As the run folder keeps it."""
+        """Return the ledger as the run folder stores it."""
         rows = [{**vars(e), "factors": json.dumps(dict(e.factors), sort_keys=True)} for e in self.episodes]
         return pa.Table.from_pylist(rows, schema=_SCHEMA)
 
     @classmethod
     def from_table(cls, table: pa.Table) -> Ledger:
-        """The ledger that a run folder keeps."""
+        """Return the ledger that a run folder stores."""
         known: list[str] = _SCHEMA.names
         rows: list[dict[str, Any]] = table.select(known).to_pylist()
         return cls(tuple(EpisodeSpec(**{**row, "factors": json.loads(row["factors"])}) for row in rows))
 
 
 def plan_ledger(pack: Pack, scenarios: Sequence[int], replicates: int, seed: int) -> Ledger:
-    """Every one of these scenarios, `replicates` times; scenario k of the run's pack is the k-th of them.
+    """Plan each of these scenarios `replicates` times; scenario k of the run's pack is the k-th of them.
 
     The first replicate of every scenario comes before the second of any, so that a run that stops early is balanced.
     """
@@ -112,6 +112,6 @@ def plan_ledger(pack: Pack, scenarios: Sequence[int], replicates: int, seed: int
 
 
 def episode_seed(run_seed: int, scenario_id: str, replicate: int) -> int:
-    """The seed of an episode: the same wherever the scenario stands, and whatever else the run owes."""
+    """Return the seed of an episode, which does not depend on the position of the scenario or on other episodes."""
     key = json.dumps([run_seed, scenario_id, replicate]).encode()
     return int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "little")

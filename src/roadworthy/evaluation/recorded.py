@@ -1,4 +1,4 @@
-"""A complete run, read back: its evaluator, its settings and its ledger, as run.json has them."""
+"""Open a recorded run to run its episodes again: its evaluator, settings and ledger, as run.json has them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from roadworthy.sim.config import SimConfig
 
 
 @dataclass(frozen=True)
-class Recorded:
+class RecordedRun:
     """A run of a driving evaluator."""
 
     run: Run
@@ -33,7 +33,7 @@ class Recorded:
 
     @property
     def env(self) -> SimConfig:
-        """The simulation of its worlds."""
+        """The simulator settings of its worlds."""
         return self.config.env
 
     def spec(self, checkpoint: str | None = None, worlds: int | None = None) -> DrivingSpec:
@@ -57,7 +57,7 @@ class Recorded:
             require_trusted_code(self.run.folder, "evaluator", [str(self.run.header["config"]["type"])])
 
 
-def take_up(run: Run, *, trust: bool = False) -> Recorded:
+def open_run(run: Run, *, trust: bool = False) -> RecordedRun:
     """Read the evaluator and the settings of a run.
 
     Without `trust`, nothing that the run names is executed: the base class of driving evaluators, which is enough to
@@ -80,4 +80,4 @@ def take_up(run: Run, *, trust: bool = False) -> Recorded:
             "this works for driving evaluators only"
         )
     config = parse(settings, evaluator.config_type, f"{run.folder}/run.json", is_record=True)
-    return Recorded(run, header["evaluator"], evaluator, config, Ledger.from_table(run.ledger), trust)
+    return RecordedRun(run, header["evaluator"], evaluator, config, Ledger.from_table(run.ledger), trust)

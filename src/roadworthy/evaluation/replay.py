@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from roadworthy.evaluation.recorded import Recorded
+from roadworthy.evaluation.recorded import RecordedRun
 from roadworthy.evaluation.runners.driving.capture import MOTION
 from roadworthy.evaluation.runners.driving.runner import one_by_one, run_episodes
 from roadworthy.record import EpisodeResult, Trace
@@ -34,7 +34,7 @@ class Difference:
         )
 
 
-def replay(recorded: Recorded, episode_id: str, checkpoint: str | None = None) -> EpisodeResult:
+def replay(recorded: RecordedRun, episode_id: str, checkpoint: str | None = None) -> EpisodeResult:
     """Run an episode again, alone in one world, and return its result."""
     spec = recorded.spec(checkpoint, worlds=1)
     results: list[EpisodeResult] = []

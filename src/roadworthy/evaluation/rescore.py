@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from roadworthy.evaluation.ledger import EpisodeSpec
-from roadworthy.evaluation.recorded import Recorded
+from roadworthy.evaluation.recorded import RecordedRun
 from roadworthy.evaluation.runners.driving.capture import EXTRA, MOTION
 from roadworthy.evaluation.runners.driving.rows import are_rows_equal, ego_rows, mean_figures, track_id_of
 from roadworthy.evaluation.trust import require_trusted_code
@@ -23,7 +23,7 @@ from roadworthy.sim.state import AGENT_COUNT, COS, FAILED_SPAWNS, HEADING, IS_PR
 
 @dataclass(frozen=True)
 class FigureChange:
-    """A figure that comes out differently, or is another metric by now."""
+    """A figure with another value or another version."""
 
     name: str
     recorded: Mapping[str, Any] | None
@@ -43,26 +43,26 @@ class FigureChange:
 
 @dataclass(frozen=True)
 class Rescored:
-    """What re-scoring a run gave."""
+    """The result of re-scoring a run."""
 
     episodes: int
     # With a trace.
     untraced: tuple[str, ...]
-    # Completed episodes without one: their rows were taken as they are.
+    # Completed episodes without a trace: their rows were taken as they are.
     differing: tuple[str, ...]
-    # Episodes with a row that came out differently.
+    # Episodes with a row that differs from the recorded one.
     moved: tuple[str, ...]
-    # Episodes whose motion this machine's simulator would not repeat bit for bit; the trace's own was judged.
+    # Episodes whose motion this machine's simulator does not repeat bit for bit; the motion of the trace was judged.
     changes: tuple[FigureChange, ...]
     metrics: Mapping[str, Any]
 
     @property
     def agrees(self) -> bool:
-        """Return whether every row and every figure came out as recorded; figures that are new do not count."""
+        """Return whether every row and every figure equals the recorded one; new figures do not count."""
         return not self.differing and all(change.is_new for change in self.changes)
 
 
-def rescore(recorded: Recorded, progress: Callable[[int, int], None] = lambda done, total: None) -> Rescored:
+def rescore(recorded: RecordedRun, progress: Callable[[int, int], None] = lambda done, total: None) -> Rescored:
     """Judge every traced episode of a run again, and compare rows and figures with the recorded ones."""
     run = recorded.run
     recorded.require_trusted_evaluator()
@@ -92,9 +92,9 @@ def rescore(recorded: Recorded, progress: Callable[[int, int], None] = lambda do
 
 
 class Judge:
-    """One world of a run, in which traced motion takes the place of the simulator's own before it is judged."""
+    """One world of a run, in which traced motion replaces that of the simulator before it is judged."""
 
-    def __init__(self, recorded: Recorded) -> None:
+    def __init__(self, recorded: RecordedRun) -> None:
         config: SimConfig = recorded.env
         self._trace_figures = recorded.evaluator.all_trace_figures(recorded.config)
         self._names = DriveEnv(recorded.run.pack, 1, config, sampling=False).figure_names
@@ -103,7 +103,7 @@ class Judge:
         self._env.reset()
 
     def result(self, episode: EpisodeSpec, trace: Trace, before: EpisodeResult) -> tuple[EpisodeResult, bool]:
-        """The result of an episode with rows from its trace, and whether the simulator would have moved otherwise."""
+        """Return the result of an episode with rows from its trace, and whether the simulator moves differently."""
         env = self._env
         env.assign(0, episode.scenario, episode.seed, now=True)
         env.ended_episodes()  # drops those of the previous call
@@ -144,7 +144,7 @@ class Judge:
         return result, is_moved
 
     def _put(self, trace: Trace, frame: int) -> bool:
-        """Put a frame of the trace in place of the simulator's own; returns whether they differed."""
+        """Replace the simulator's motion by a frame of the trace; return whether they differed."""
         count = trace.agent_count
         agents, flags = self._env.agents[0, :, :count], self._env.agent_flags[0, :, :count]
         motion = {line: getattr(trace, name)[frame] for name, line in MOTION.items()}

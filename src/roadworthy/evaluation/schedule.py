@@ -1,8 +1,8 @@
 """Evaluate during training: decide which sections are due after an update, and run them.
 
-A section with `engine = "inline"` runs at once, while training waits. One with `engine = "workers"` runs beside
-training, in a pool of processes that stays alive between evaluations. An error in an evaluation does not stop training:
-it is recorded in the failed run, and printed.
+A section with `engine = "inline"` runs at once, while training waits. One with `engine = "workers"` runs in
+parallel with training, in a pool of processes that stays alive between evaluations. An error in an evaluation does not
+stop training: it is recorded in the failed run, and printed.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Schedule:
         return False
 
     def wait(self) -> None:
-        """Wait until no evaluation runs beside training."""
+        """Wait until no evaluation runs in parallel with training."""
         while (thread := self._thread) is not None:
             thread.join()
 
@@ -114,7 +114,7 @@ class Schedule:
         return folder
 
     def _start_beside(self, due: Due, is_last: bool) -> None:
-        """Run sections beside training, after evaluations that still run there.
+        """Run sections in parallel with training, after evaluations that are still running there.
 
         Sections are skipped only before the end: the final policy counts most, and training waits for its evaluation.
         """

@@ -1,4 +1,4 @@
-"""How long environments have worked on their episodes, seen from another process: a hanging one can't tell."""
+"""Measure from another process how long environments have worked on their episodes: a hanging one can't report it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from roadworthy.evaluation.ledger import EpisodeSpec
 
-_ALL = -1.0  # is called: the environments of a vector environment have no calls of their own
+_ALL = -1.0  # all are called at once: a vector environment has no separate calls
 # What is called, since when (0: nothing is), and whether a renderer works (1); then the columns of each environment.
 _CALLED, _SINCE, _DRAWS, _HEAD = 0, 1, 2, 3
 _EPISODE, _FIRST_STEP, _STEPS, _SPENT, _COLUMNS = 0, 1, 2, 3, 4

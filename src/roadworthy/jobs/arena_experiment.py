@@ -28,7 +28,7 @@ def read_experiment(path: Path) -> list[dict[str, Any]]:
     """Read the runs of an experiment; each becomes an entry with the keys of the JSON form.
 
     Raises:
-        ConfigError: if the file can't be read, or is no experiment.
+        ConfigError: if the file can't be read, or is not an experiment.
     """
     import yaml
 

@@ -1,8 +1,8 @@
 """Run the jobs of a file one after another.
 
-Simulators leak, hang, hold on to devices and crash. A job with a time limit or a renderer runs in a process beside this
-one, which the next jobs use as well; with a chunk size, that process is replaced after some jobs. A process that hangs
-or dies costs only the episodes that ran in it: they are recorded as failed, and the job continues in another process.
+Simulators leak, hang, hold on to devices and crash. A job with a time limit or a renderer runs in a separate process,
+which the next jobs use as well; with a chunk size, that process is replaced after some jobs. A process that hangs or
+dies costs only the episodes that ran in it: they are recorded as failed, and the job continues in another process.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class _Scheduler:
         self._listener.ended(job, entry)
 
     def _engine(self, job: Job, process: WorkersEngine) -> EpisodeEngine:
-        """Return this process as the engine of a job without limits, else the process beside it."""
+        """Return this process as the engine of a job without limits, else the separate process."""
         limits = Limits(time_s=job.time_limit_s, retries=0)
         has_renderer = job.videos is not None and job.videos.has_render
         if self._settings.chunk_size is None and job.time_limit_s is None and not has_renderer:

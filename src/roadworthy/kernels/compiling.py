@@ -109,7 +109,7 @@ def main() -> None:
     from numba.core import event
 
     count, out = 0, os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(2, 1)  # what the call itself prints is no count
+    os.dup2(2, 1)  # output of the call itself must not be taken for counts
     is_done = threading.Event()
 
     class Listener(event.Listener):  # type: ignore[misc]
@@ -124,7 +124,7 @@ def main() -> None:
         while not is_done.wait(_TICK_S):
             try:
                 out.write(f"{count}\n")
-            except OSError:  # nobody waits for these kernels any more
+            except OSError:  # the other process has ended
                 os._exit(1)
 
     run, arguments = pickle.load(sys.stdin.buffer)

@@ -12,8 +12,8 @@ from roadworthy.kernels.installed import has_numba, load_linking, load_numba
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-# What rules may do with float32: fuse a*b+c, reorder sums, turn a division into a multiplication. NaN and infinity keep
-# their meaning. It speeds up the simulator by a half; results stay the same from run to run and from slot to slot.
+# What the compiler may do with float32 in rules: fuse a*b+c, reorder sums, multiply by a reciprocal. NaN and infinity
+# keep their meaning. It makes the simulator 1.5 times as fast; results do not depend on the run or the slot.
 RULE_ARITHMETIC = {"contract", "reassoc", "nsz", "arcp"}
 
 _ALWAYS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}

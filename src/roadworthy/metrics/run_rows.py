@@ -90,8 +90,8 @@ class RunRows:
 
     def gaps(self) -> list[dict[str, Any]]:
         """Return the scenarios with fewer completed episodes than planned."""
-        owed = pc.value_counts(self._run.ledger["scenario_id"])
-        names, wanted = owed.field("values"), owed.field("counts").to_numpy()
+        planned = pc.value_counts(self._run.ledger["scenario_id"])
+        names, wanted = planned.field("values"), planned.field("counts").to_numpy()
         places = pc.index_in(names, self._scenario_names)
         places = np.nan_to_num(places.to_numpy(zero_copy_only=False), nan=len(self._scenario_names)).astype(np.int64)
         completed = np.append(self._count(self.is_completed), 0)[places]

@@ -14,7 +14,7 @@ from roadworthy.record.episodes import EpisodeResult, Figures
 from roadworthy.record.traces import Trace
 from roadworthy.scenario.schema import Scenario
 
-# (trace, scenario, the ego's column in the trace, trial) -> figures of one ego in one trial; NaN is no data.
+# (trace, scenario, the ego's column in the trace, trial) -> figures of one ego in one trial; NaN means no data.
 TraceFigures = Callable[[Trace, Scenario, int, int], Mapping[str, float]]
 
 

@@ -41,7 +41,7 @@ class TransformerConfig:
 
 @dataclass(frozen=True)
 class ConditioningConfig:
-    """Training coefficients that vary between agents and that the policy observes, beside the reward weights.
+    """Training coefficients that vary between agents and that the policy observes, besides the reward weights.
 
     Each row draws its values from the ranges at the start of its episode. A range of one value is off.
     """

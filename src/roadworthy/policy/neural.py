@@ -42,7 +42,6 @@ class NeuralPolicy:
 
         name: for errors.
         is_greedy: take the most likely action instead of drawing one.
-        traits: values of traits (see policy/config.py). The others are drawn for each agent and episode.
         conditioning: values of conditioning (see policy/config.py); others are drawn for each agent and episode.
         """
         self.name, self.device, self._is_greedy = name, torch.device(device), is_greedy

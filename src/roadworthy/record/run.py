@@ -107,7 +107,7 @@ class Run:
 
     @property
     def artifacts(self) -> list[Artifact]:
-        """The files beside the results, of episodes and of the run, and the reasons why others are missing."""
+        """The additional files of episodes and of the run, and the reasons why others are missing."""
         return read_artifacts(self.folder)
 
     def add_artifact(

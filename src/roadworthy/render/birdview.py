@@ -29,7 +29,7 @@ VIEWS: tuple[View, ...] = ("bev", "ego")  # of recordings; traces have one more,
 
 @dataclass(frozen=True)
 class Show:
-    """What is shown beside the map, the lights and the agents."""
+    """What is shown besides the map, the lights and the agents."""
 
     trail_seconds: float = 2.5  # the duration of trails; 0: none
     future: bool = True

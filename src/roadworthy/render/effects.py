@@ -1,4 +1,4 @@
-"""Draw what a trace holds beside motion: goals, infractions that flash, and paths of earlier trials."""
+"""Draw what a trace holds besides motion: goals, infractions that flash, and paths of earlier trials."""
 
 from __future__ import annotations
 

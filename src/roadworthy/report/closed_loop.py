@@ -35,7 +35,7 @@ def section(facts: RunFacts) -> Html | None:
 
 
 def side_by_side(runs: Sequence[RunFacts]) -> Html | None:
-    """Return the parts of several runs beside each other; None for fewer than two, and for too many."""
+    """Return the parts of several runs side by side; None for fewer than two, and for too many."""
     runs = [facts for facts in runs if _has_score(facts)]
     return join((tag("p", NOTE, class_="note"), _parts(runs))) if 1 < len(runs) <= COLORS else None
 

@@ -119,13 +119,13 @@ class RunFacts:
 
     @property
     def realism(self) -> Mapping[str, Any]:
-        """The realism results of a run of rollouts beside its figures; empty for other runs."""
+        """The realism results of a run of rollouts that are not figures; empty for other runs."""
         found: Mapping[str, Any] = self.metrics.get("realism") or {}
         return found
 
     @cached_property
     def references(self) -> list[Run]:
-        """The floor and ceiling runs beside the run's folder."""
+        """The floor and ceiling runs of the run."""
         return reference_runs(self.run)
 
     @cached_property

@@ -17,12 +17,12 @@ MOST_ARTIFACT_ERRORS = 100
 
 def warnings(facts: RunFacts) -> list[str]:
     """Return sentences that a reader should know before believing the figures."""
-    found, metrics, owed = [], facts.metrics, int(facts.header["owed"])
-    if facts.status != "completed" and not owed:
+    found, metrics, planned = [], facts.metrics, int(facts.header["owed"])
+    if facts.status != "completed" and not planned:
         found.append(f"The run is {facts.status}: it ended before its episodes were planned.")
     elif facts.status != "completed":
         found.append(
-            f"The run is {facts.status}: {facts.episode_count:,} of {many(owed, 'episode')} have ended. It has no "
+            f"The run is {facts.status}: {facts.episode_count:,} of {many(planned, 'episode')} have ended. It has no "
             "figures, because a mean over the episodes that happened to finish is not an estimate."
         )
     if facts.failed_count:

@@ -74,7 +74,7 @@ def map_in_order(
             "a worker process was killed, perhaps because memory ran out; nothing was written; try --processes 1"
         ) from None
     finally:
-        if waiting:  # the caller left early: do not wait for work that is under way
+        if waiting:  # the caller left early: do not wait for unfinished work
             for process in list(pool._processes.values()):
                 process.terminate()
         pool.shutdown(cancel_futures=True)

@@ -100,7 +100,7 @@ class Sink(Protocol):
     """Receives publications. Any class with these members is a sink.
 
     If a sink also has `describe(training: Training)`, it is called with the training before the first scalars. `write`
-    may be called from two threads, because evaluations beside training publish from their own thread.
+    may be called from two threads, because evaluations during training publish from their own thread.
     """
 
     config_type: ClassVar[type]

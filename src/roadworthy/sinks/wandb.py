@@ -37,7 +37,7 @@ class WandbConfig:
 class WandbSink:
     """Logs to the active W&B run of this process, or to a new one.
 
-    W&B drops values with a lower step than the last one, but evaluations beside training end late. So the step is
+    W&B drops values with a lower step than the last one, but evaluations during training end late. So the step is
     logged as a figure, `step`, and is the x axis of all others.
     """
 

@@ -2,7 +2,7 @@
 
 rate    binary, one row per scenario: Wilson's interval. Several rows per scenario: Wilson's interval with the effective
         sample size from the variance between scenarios. Where the rarer outcome occurred in few scenarios, the size
-        moves towards one row per scenario.
+        moves toward one row per scenario.
 mean    the studentized bootstrap over scenarios.
 ratio   a sum over a sum: the same.
 
@@ -121,7 +121,7 @@ def effective_size(given: Sums, row_variance: float) -> float:
 
     The design effect is the variance between clusters over that of independent rows. It is estimated from the clusters
     with the rarer outcome. If there are few of them, it may be anything up to its maximum, where all rows of a cluster
-    are equal, so it is moved towards the maximum: by a half with one such cluster, a quarter with two, and so on. A
+    are equal, so it is moved toward the maximum: by a half with one such cluster, a quarter with two, and so on. A
     cluster that holds most of the rarer outcomes reduces the weight of the others.
     """
     largest = given.rows * float((given.weight**2).sum() / given.weight.sum() ** 2)

@@ -71,7 +71,7 @@ class Evaluators:
     ) -> Iterator[tuple[Evaluate | None, Sinks]]:
         """Give the function that runs due evaluations, None without evaluators, and the opened sinks.
 
-        The end of the block waits for evaluations that run beside training; an exception stops them.
+        The end of the block waits for evaluations that are still running; an exception stops them.
         """
         from roadworthy.sinks import Sinks
 

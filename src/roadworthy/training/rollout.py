@@ -44,7 +44,7 @@ class Collector:
         self.begun = torch.zeros_like(self.clock)  # the clock when the env's first episodes started
         self.episode_counts = torch.zeros(env.row_count, dtype=torch.int64, device=self.device)
         self.all_were_reset = False  # all worlds were reset since the last segment
-        self._report: dict[str, float | None] = {}  # the env's latest report that nobody has taken
+        self._report: dict[str, float | None] = {}  # the env's latest report, until it is taken
         is_joint = policy.choices is not None and policy.config.actions is ActionDistribution.JOINT
         self._segment = make_segment(
             config.horizon,

@@ -72,7 +72,7 @@ def train(
             "ppo.gamma=0.99".
         eval: A file with sections `[eval.NAME]` or a shipped suite, such as "town", to evaluate during training; by
             default the sections of the config.
-        sinks: Names of sinks that show the curves, such as "tensorboard", beside those of the config.
+        sinks: Names of sinks that show the curves, such as "tensorboard", besides those of the config.
         new: Start again; an earlier run in the folder is moved to a folder within.
         trace: A file to which boundaries of memory and value chains are written.
         progress: Called with the name of each phase before training; returns a context manager for a function of

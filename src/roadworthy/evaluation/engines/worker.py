@@ -77,7 +77,7 @@ class Worker:
             self._connection.send(message)
 
     def look(self) -> bool:
-        """Return whether it lives, and note how much memory it holds."""
+        """Return whether it is alive, and note how much memory it holds."""
         with contextlib.suppress(OSError, ValueError, IndexError):
             statm = Path(f"/proc/{self.process.pid}/statm").read_text()
             self.memory_bytes = int(statm.split()[1]) * _PAGE_BYTES or self.memory_bytes

@@ -1,4 +1,4 @@
-"""`behavior_class`: scenarios of one behaviour class."""
+"""`behavior_class`: scenarios of one behavior class."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from roadworthy.metrics.trace_figures import TraceFigures
 from roadworthy.scenario.exams import EXAMS
 from roadworthy.sim.config import AtGoal, Mode
 
-# Classes that a driver must fail who is blind to other agents, lights and signs, or who keeps its lane (row CL-3).
+# By class, the policy that must fail its exam: it ignores other agents, lights and signs, and may keep its lane (CL-3).
 FLOORS = {
     "hard_stop": "expert:lane_follower",
     "stop_and_go": "expert:lane_follower",
@@ -49,7 +49,7 @@ class BehaviorClassConfig(EvaluatorConfig):
 
     @property
     def more_floors(self) -> tuple[str, ...]:  # type: ignore[override]
-        """The lane follower that must fail the class's exam, if one must."""
+        """The lane follower or lane keeper that must fail the exam of the class, if there is one."""
         floor = FLOORS.get(self.source.tag or "")
         return () if floor is None else (floor,)
 

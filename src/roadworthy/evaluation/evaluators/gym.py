@@ -25,7 +25,7 @@ from roadworthy.record import Run, RunWriter
 
 @dataclass(frozen=True, kw_only=True)
 class GymConfig(EvaluatorConfig):
-    """Settings of a job, beside those that all evaluators share: `worlds` is the number of envs side by side.
+    """Settings of a job, in addition to those that all evaluators share: `worlds` is the number of parallel envs.
 
     A section runs `episodes` times `replicates` episodes, and builds the environments again for each replicate.
     """

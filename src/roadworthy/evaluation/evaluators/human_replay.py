@@ -13,7 +13,7 @@ from roadworthy.evaluation.evaluators.driving import DrivingEvaluator
 
 @dataclass(frozen=True, kw_only=True)
 class HumanReplayConfig(EvaluatorConfig):
-    """The worlds are what the evaluator's name says, whatever the training's were."""
+    """The evaluator fixes which agents the policy controls, whatever the training config says."""
 
     fixed: ClassVar[Mapping[str, Any]] = {
         "env": {"mode": "replay", "control": {"who": "sdc", "others": "replay", "ego_share": 1.0}}
@@ -23,12 +23,12 @@ class HumanReplayConfig(EvaluatorConfig):
         super().__post_init__()
         if self.coplayers:
             raise ConfigError(
-                f"coplayers is {list(self.coplayers)}, but in human_replay everybody else is recorded; leave it out, "
-                "or take the type multi_scenario"
+                f"coplayers is {list(self.coplayers)}, but in human_replay all other agents are recorded; leave it "
+                "out, or use the evaluator multi_scenario"
             )
 
 
 class HumanReplay(DrivingEvaluator):
-    """The policy drives the self-driving car alone; everybody else moves as recorded."""
+    """The policy drives the self-driving car; all other agents move as recorded."""
 
     config_type: ClassVar[type[EvaluatorConfig]] = HumanReplayConfig

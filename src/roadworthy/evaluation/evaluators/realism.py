@@ -1,4 +1,4 @@
-"""`realism`: the policy drives everybody of a recorded scene, many times over; do they drive like the recorded ones?"""
+"""`realism`: the policy drives all agents of a recorded scene, many times. Do they drive like the recorded ones?"""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from roadworthy.scenario.pack import Pack
 from roadworthy.sim.config import EpisodeConfig, SimConfig
 from roadworthy.sim.maps.scenario_store import MOST_AGENTS
 
-# The world of the challenge: who is there at the current step is driven to the end, and nobody else comes. A goal is
-# where a recording ends: who stands exactly there has reached it, and stays; nobody else is stopped, and nobody leaves.
+# The world of the challenge: agents that are present at the current step are driven to the end, and no others appear.
+# A goal is the end of a recording: an agent that stands exactly there has reached it and stays. No other agent is
+# stopped, and none leaves.
 FIXED: Mapping[str, Any] = {
     "episode": {"trials": 1},
     "env": {
@@ -30,7 +31,7 @@ FIXED: Mapping[str, Any] = {
         "infraction": {"collision": "ignore", "off_road": "ignore", "red_light": "ignore"},
     },
 }
-# Figures of driving that tell nothing where no goal can be reached and all drive to the end.
+# Driving figures that mean nothing where no goal can be reached and all agents drive to the end.
 _OF_GOALS = frozenset(("score", "completion_rate", "timed_out_rate", "goal_rate", "length", "return"))
 
 
@@ -51,7 +52,7 @@ class RealismConfig(EvaluatorConfig):
         super().__post_init__()
         if self.coplayers:
             raise ConfigError(
-                f"coplayers is {list(self.coplayers)}, but in realism the policy drives everybody; leave it out"
+                f"coplayers is {list(self.coplayers)}, but in realism the policy drives all agents; leave it out"
             )
 
 
@@ -61,7 +62,7 @@ class Realism(DrivingEvaluator):
     config_type: ClassVar[type[EvaluatorConfig]] = RealismConfig
 
     def choose(self, pack: Pack, name: str, config: EvaluatorConfig) -> list[int]:
-        """The scenarios that a section owes, the same in all sections, so that baselines stand beside the policy."""
+        """Return the scenarios, the same for all sections, so that baselines are compared on the same ones."""
         numbers, rows = super().choose(pack, config.type, config), config.env.control.rows
         counts = {number: _agents_at(pack, number, config.env.init_steps) for number in numbers}
         fullest = max(counts, key=lambda number: counts[number])
@@ -81,11 +82,11 @@ class Realism(DrivingEvaluator):
         return numbers
 
     def trace_figures(self, config: EvaluatorConfig) -> tuple[TraceFigures, ...]:
-        """Return none: rollouts of everybody are samples, not a car that drives among traffic."""
+        """Return none: rollouts of all agents are samples, not a car that drives in traffic."""
         return ()
 
     def metrics(self, run: Run, traced: Run | None = None) -> Mapping[str, Any]:
-        """Realism first, then how all agents drove, as far as that has a meaning without goals."""
+        """Return the realism figures, then the driving figures that have a meaning without goals."""
         from roadworthy.metrics.realism.run_figures import realism_metrics
 
         config = run.header["config"]
@@ -100,7 +101,7 @@ class Realism(DrivingEvaluator):
         return {**driving, "num_free_successes": None, "realism": found["realism"]}
 
     def followed(self, run: Run, episode_id: str) -> int | None:
-        """The first of those that are evaluated: of all others, the one that did worst is often off the map."""
+        """Return the first evaluated agent: among all others, the one with the worst result is often off the map."""
         trace = run.trace(episode_id)
         with Pack(run.pack) as pack:
             agents, _ = task_agents(pack.scenario(trace.scenario_id))
@@ -117,7 +118,7 @@ def _without_goals(figures: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _joined(driving: Mapping[str, Any], realism: Mapping[str, Any]) -> dict[str, Any]:
-    """Columns of all scenarios with an episode; the realism of those that can't be scored is null."""
+    """Return the columns of all scenarios with an episode; the realism of those that can't be scored is null."""
     places = {name: place for place, name in enumerate(realism["scenario_id"])}
     order = [places.get(name) for name in driving["scenario_id"]]
     columns = {

@@ -6,8 +6,8 @@ whose center is nearest), else all lanes across the junction that it is in. A ve
 less than 5 m for another one that does not follow from it still counts as being on the former. At last, where several
 junction lanes remain, those count that it turns out to have taken.
 
-Differs from nuPlan: there, a lane is a polygon and lanes outside junctions do not overlap. Where a junction lane is
-left for no lane at all, we can not tell whether the place is still in the junction: it is on no lane then.
+Differs from nuPlan: there, a lane is a polygon and lanes outside junctions do not overlap. Where a vehicle
+leaves a junction lane for no lane at all, it is unknown whether it is still in the junction: it is on no lane then.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     figures = score_rollouts(scenario, Rollouts.of(agent_ids, x, y, z, heading))
     figures.metametric, figures.collision_indication_likelihood
 
-`docs/realism.md` tells the rules. One file per feature; `features` calls them, `likelihood` turns them into
+`docs/realism.md` has the rules. One file per feature; `features` calls them, `likelihood` turns them into
 probabilities, `score` adds these up.
 """
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from roadworthy.metrics.realism.kinematics import kinematics, with_both_neighbours
+from roadworthy.metrics.realism.kinematics import kinematics, with_both_neighbors
 from roadworthy.metrics.realism.nearest_object import distance_to_nearest_object
 from roadworthy.metrics.realism.red_light import red_light_violations
 from roadworthy.metrics.realism.road_edge import distance_to_road_edge
@@ -47,9 +47,9 @@ class Features:
         """
         valid = self.scene.log_valid
         if name.endswith("_speed"):
-            return with_both_neighbours(valid)
+            return with_both_neighbors(valid)
         if name.endswith("_acceleration"):
-            return with_both_neighbours(with_both_neighbours(valid))
+            return with_both_neighbors(with_both_neighbors(valid))
         if name in ("time_to_collision", "traffic_light_violation"):
             return valid & self.scene.is_vehicle[:, None]
         return valid

@@ -44,7 +44,7 @@ def central_difference(values: Floats) -> Floats:
     return result
 
 
-def with_both_neighbours(valid: Bools) -> Bools:
+def with_both_neighbors(valid: Bools) -> Bools:
     """Return where both values of a central difference are valid; never at the ends."""
     result = np.zeros_like(valid)
     np.logical_and(valid[..., 2:], valid[..., :-2], out=result[..., 1:-1])

@@ -2,8 +2,8 @@
 
 A box is a core rectangle and everything within a radius of it. The distance of two boxes is that of their cores less
 both radii; the distance of two cores is that of the origin from their Minkowski difference, a polygon of eight corners.
-Every operation is float32, in the order in which the reference has it: corners some kilometres from the origin are
-rounded to fractions of a millimetre, and two orders of the same sum don't round alike.
+Every operation is float32, in the order in which the reference has it: corners some kilometers from the origin are
+rounded to fractions of a millimeter, and two orders of the same sum don't round alike.
 """
 
 from __future__ import annotations

@@ -52,8 +52,8 @@ def distance_to_road_edge(scenario: Scenario, scene: Scene, *motions: Motion) ->
     edges = polylines(scenario.map, FeatureKind.ROAD_EDGE)
     if not len(edges):
         raise ScenarioError(
-            f"scenario {scenario.id!r}: its map has no road edge of at least two points, which is needed to say "
-            "who is on the road; realism needs one"
+            f"scenario {scenario.id!r}: its map has no road edge of at least two points, which realism "
+            "needs to tell which agents are on the road"
         )
     segments = edge_segments(edges)
     results = []

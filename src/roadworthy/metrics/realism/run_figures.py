@@ -136,7 +136,7 @@ def _plain(value: float) -> float | None:
 
 
 def realism_figure(metric: Metric, values: Sequence[float | None]) -> dict[str, Any]:
-    """Return the mean over scenarios, one value each, with its interval; None is no data."""
+    """Return the mean over scenarios, one value each, with its interval; None means no data."""
     known = np.array([np.nan if value is None else value for value in values], np.float64)
     clusters = Clusters(np.arange(len(known)), len(known))
     return as_figure(mean(known, clusters, is_share=metric.kind is Kind.SHARE), metric.name, metric.per, metric)
@@ -160,6 +160,6 @@ def _planned_rollouts(run: Run) -> list[tuple[str, list[str], int]]:
     found: dict[str, list[str]] = {name: [] for name in sorted(set(run.ledger["scenario_id"].to_pylist()))}
     for row in completed.to_pylist():
         found[row["scenario_id"]].append(row["episode_id"])
-    owed = pc.value_counts(run.ledger["scenario_id"]).to_pylist()
-    counts = {entry["values"]: entry["counts"] for entry in owed}
+    planned = pc.value_counts(run.ledger["scenario_id"]).to_pylist()
+    counts = {entry["values"]: entry["counts"] for entry in planned}
     return [(name, sorted(episodes), counts[name] - len(episodes)) for name, episodes in found.items()]

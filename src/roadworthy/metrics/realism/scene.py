@@ -34,7 +34,7 @@ class Motion:
 class Scene:
     """A scenario's recording and its rollouts. The first E of the A agents are evaluated, in the order of their ids.
 
-    Coordinates are float32 in the source's frame, as the reference has them: at some kilometres from the origin their
+    Coordinates are float32 in the source's frame, as the reference has them: at some kilometers from the origin their
     rounding shows in speeds, and would differ in another frame.
     """
 

@@ -25,7 +25,7 @@ class ExpertPolicy:
         """Choose the expert.
 
         name: the spec, for errors.
-        options: arguments of the expert beside the env.
+        options: arguments of the expert besides the env.
         """
         self._name, self._expert, self._options = name, expert, options
 

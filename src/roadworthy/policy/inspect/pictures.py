@@ -181,7 +181,7 @@ def _course(inspection: Inspection) -> bytes:
 
 
 def _seen_count(inspection: Inspection) -> NDArray[Any]:
-    """Return (T,) the number of steps that each step attends to beside itself."""
+    """Return (T,) the number of steps that each step attends to besides itself."""
     return np.maximum(inspection.mask.sum(1) - 1, 0)
 
 

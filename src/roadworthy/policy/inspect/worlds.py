@@ -9,7 +9,7 @@ from roadworthy.config import Layer
 
 
 class WorldKind(Enum):
-    """Which road users there are beside the agents of the policy."""
+    """Which road users there are besides the agents of the policy."""
 
     EGO = "ego"  # all agents are egos; nothing else reacts
     REPLAY = "replay"  # the policy controls the self-driving car among recorded traffic

@@ -24,7 +24,7 @@ CONTROL_SHARES = {
 SHARPEST_STREET_PER_M = 1.0 / 45.0
 
 Node = tuple[int, int]  # column, row
-CENTRE: Node = (0, 0)  # the junction that a plan specifies
+CENTER: Node = (0, 0)  # the junction that a plan specifies
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def _draw_controls(rng: np.random.Generator, plan: TownPlan, nodes: list[Node]) 
     kinds = list(CONTROL_SHARES)
     controls = {node: kinds[int(rng.choice(len(kinds), p=list(CONTROL_SHARES.values())))] for node in nodes}
     if plan.center is not None:
-        controls[CENTRE] = plan.center
+        controls[CENTER] = plan.center
     if plan.lanes is not None and plan.lanes > 1:  # rings have one lane
         wide = [node for node in nodes if 0 in node and controls[node] == JunctionControl.ROUNDABOUT]
         controls.update(dict.fromkeys(wide, JunctionControl.PRIORITY))
@@ -84,7 +84,7 @@ def _draw_streets(
         stops_at = None
         if rng.random() < 0.35:  # a T-junction, where no other street stops
             end = nodes[int(rng.integers(2)) - 1]
-            if end != CENTRE and all(street.stops_at != end for street in streets):
+            if end != CENTER and all(street.stops_at != end for street in streets):
                 stops_at = end
         streets.append(
             Street(number, tuple(nodes), stops_at, _draw_section(rng, plan, number, nodes, stops_at, controls))
@@ -101,7 +101,7 @@ def _draw_section(
     controls: dict[Node, JunctionControl],
 ) -> Section:
     lanes = int(rng.choice([1, 2], p=[0.55, 0.45]))
-    if CENTRE in nodes and plan.lanes is not None:
+    if CENTER in nodes and plan.lanes is not None:
         lanes = plan.lanes
     has_ring = any(controls[node] == JunctionControl.ROUNDABOUT for node in nodes)
     if has_ring:

@@ -137,7 +137,7 @@ class Index:
         except PackError as fault:
             raise PackError(f"the index is unreadable: {fault}") from None
         if not all(isinstance(name, str) for name in names):
-            raise PackError("the index is unreadable: its tags are no words")
+            raise PackError("the index is unreadable: its tags are not strings")
         index = cls(**arrays, tag_names=tuple(names))
         for what in index._faults(header):
             raise PackError(f"the index is unreadable: {what}")

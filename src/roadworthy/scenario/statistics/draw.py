@@ -211,7 +211,7 @@ PICTURES: dict[str, tuple[Panel, ...]] = {
         _histogram("stop_peak_deceleration", 0.0, 8.0),
         _histogram("start_acceleration", 0.0, 4.0),
     ),
-    "manoeuvres": (
+    "maneuvers": (
         _lane_changes,
         _gap_acceptance("roundabout"),
         _gap_acceptance("junction"),

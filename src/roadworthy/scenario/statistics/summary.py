@@ -1,4 +1,4 @@
-"""The measured distributions in numbers, beside published figures: for programs, and as a table."""
+"""The measured distributions in numbers, next to published figures: for programs, and as a table."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def summarize(sample: Sample) -> dict[str, Any]:
             kind: _rounded(critical_gap(sample.of(f"accepted_{kind}"), sample.of(f"rejected_{kind}")))
             for kind in GAP_KINDS
         },
-        "kilometres": {road: round(sample.totals[f"{road}_km"], 1) for road in ("freeway", "street")},
+        "kilometers": {road: round(sample.totals[f"{road}_km"], 1) for road in ("freeway", "street")},
         "lane_changes_per_km": {road: _rounded(lane_change_rate(sample, road)) for road in ("freeway", "street")},
     }
 

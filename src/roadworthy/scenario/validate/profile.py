@@ -18,7 +18,7 @@ RULES: Mapping[str, str] = {
     "far": "an agent far away from the map",
     "size": "a box longer or wider than any road user",
     "overlap": "two agents in one place",
-    "off_road": "a vehicle or cyclist beside the road",
+    "off_road": "a vehicle or cyclist off the road",
     "red_light": "a vehicle that runs a red light",
     "conflicting_greens": "crossing lanes that are green together",
     "speed": "a speed beyond that of its type",

@@ -1,4 +1,4 @@
-"""Watches an env and keeps what every agent does, world by world, until an episode is over.
+"""Record the motion of every agent of an env, world by world, until an episode ends.
 
 A step is copied as one block for all worlds, which costs microseconds; a world's own part is cut out of the blocks when
 its episode ends, or when a buffer of some steps is full.
@@ -38,18 +38,18 @@ from roadworthy.sim.state import (
     Y,
 )
 
-# Lines of `agents` that a trace has under these names, and those that it keeps of policies' own agents beside them.
+# Lines of `agents` in a trace by name, and the additional lines of agents that policies control.
 MOTION = {"x": X, "y": Y, "heading": HEADING, "speed": SPEED}
 EXTRA = {"acceleration": ACCELERATION, "lateral": LATERAL, "jerk": JERK, "steering": STEERING}
 _LINES = np.array([*MOTION.values(), *EXTRA.values()])
 _FLAGS = np.array([IS_PRESENT, IS_DRIVING, EVENTS])
 _BUFFER_STEPS = 64
 
-Frames = tuple[NDArray[np.float32], NDArray[np.int32], NDArray[np.float32]]  # lines, marks, actions; a frame each
+Frames = tuple[NDArray[np.float32], NDArray[np.int32], NDArray[np.float32]]  # lines, flags, actions of each frame
 
 
 class Capture:
-    """The motion of all episodes under way in an env."""
+    """The motion of all episodes that run in an env."""
 
     def __init__(self, env: DriveEnv) -> None:
         self._env = env
@@ -62,7 +62,7 @@ class Capture:
         self._make_buffers()
 
     def begin(self, world: int) -> None:
-        """An episode has just been started in a world."""
+        """Start to record a world in which an episode has just started."""
         env = self._env
         count = int(env.clocks[world, AGENT_COUNT])
         agents, flags = on_host(env.agents[world])[:, :count], on_host(env.agent_flags[world])[:, :count]
@@ -80,9 +80,9 @@ class Capture:
         self._start_trial(world)
 
     def watch(self) -> None:
-        """Keep the step that all worlds have just made; for `DriveEnv.set_pre_reset_callback`."""
+        """Record the step that all worlds have just made; for `DriveEnv.set_pre_reset_callback`."""
         env = self._env
-        if env.agents.shape[-1] > self._lines.shape[-1]:  # a scenario with more agents has come
+        if env.agents.shape[-1] > self._lines.shape[-1]:  # a scenario with more agents has started
             self._empty()
             self._make_buffers()
         k = self._filled
@@ -95,14 +95,14 @@ class Capture:
             self._empty()
 
     def after_step(self, running: list[int]) -> None:
-        """Take up the trials that have begun with this step in worlds whose episode goes on."""
+        """Record the first frame of trials that started in this step, in worlds whose episode continues."""
         for world in running:
             self._trial_frames[world][-1] += 1
             if self._over[world]:
                 self._start_trial(world)
 
     def end(self, world: int, spec: EpisodeSpec) -> Trace:
-        """The motion of the episode that has just ended in a world."""
+        """Return the motion of the episode that has just ended in a world."""
         self._trial_frames[world][-1] += 1
         self._cut_out(world)
         lines, flags, choices = (np.concatenate(parts) for parts in zip(*self._pieces[world], strict=True))
@@ -138,7 +138,7 @@ class Capture:
         self._over = np.zeros(worlds, np.bool_)
 
     def _start_trial(self, world: int) -> None:
-        """Keep the state in which a trial starts."""
+        """Record the state in which a trial starts."""
         self._cut_out(world)
         count = len(self._bodies[world]["length"])
         lines = on_host(self._env.agents[world])[_LINES, :count]
@@ -149,7 +149,7 @@ class Capture:
         self._trial_frames[world].append(1)
 
     def _cut_out(self, world: int) -> None:
-        """Move what the buffer has of a world to its own pieces."""
+        """Move the frames of a world from the buffer to its own pieces."""
         first, count = int(self._first[world]), len(self._bodies[world]["length"])
         if first < self._filled and self._pieces[world]:
             steps = slice(first, self._filled)
@@ -174,5 +174,5 @@ def _copy_lines(block: Any, lines: NDArray[np.int64], out: NDArray[Any]) -> None
 
 
 def on_host(array: Any) -> NDArray[Any]:
-    """An array of the env where NumPy can read it."""
+    """Return an array of the env where NumPy can read it."""
     return array if isinstance(array, np.ndarray) else array.cpu().numpy()

@@ -42,7 +42,7 @@ class InFlight:
         env.set_pre_reset_callback(self._capture.watch if self._capture else None)
         env.ended_episodes()  # drops those of earlier episodes
         self._episodes: dict[int, _Episode] = {}
-        self._has_room = True  # whether it is worth asking for another episode
+        self._has_room = True  # whether there may be another episode
         self._step = 0  # steps made in the batch
         self.seeds = np.zeros(env.row_count, np.uint64)
         self.steps = np.zeros(env.row_count, np.int64)
@@ -62,7 +62,7 @@ class InFlight:
         return begun
 
     def after_step(self, on_result: OnResult) -> None:
-        """Take in the step that was just made, and hand over the results of episodes that ended with it."""
+        """Record the step that was just made, and hand over the results of episodes that ended with it."""
         self.steps += 1
         self._step += 1
         if on_host(self._env.signals.episode_ended).any():

@@ -30,7 +30,7 @@ def ego_rows(
     """Return the rows of an ego whose own episode has ended.
 
     names, figures: (F,) see sim.logs.figure_names. trials: (K, len(TRIAL_FIGURES)), NaN for those that did not end.
-    track_id: the source's number of the recorded agent in whose place it is, see `track_id_of`.
+    track_id: the source's number of the recorded agent that it replaces, see `track_id_of`.
     """
     rows = []
     for number, values in enumerate(trials):

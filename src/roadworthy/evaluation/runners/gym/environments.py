@@ -29,7 +29,7 @@ _chosen: list[str] = []  # the renderer that was set for MuJoCo here, if any
 
 @dataclass(frozen=True)
 class _Maker:
-    """A function or class that makes an environment, and the arguments that it takes beside the job's."""
+    """A function or class that makes an environment, and the arguments that it takes in addition to the job's."""
 
     make: Callable[..., Any]
     takes_count: bool
@@ -42,7 +42,7 @@ def open_envs(job: Job, factors: Mapping[str, Any] | None = None, *, renders: bo
 
     Args:
         job: The job.
-        factors: Arguments beside the job's own.
+        factors: Arguments in addition to the job's own.
         renders: Whether envs get a render mode, if the job has videos of render().
     """
     renders = renders and job.videos is not None and job.videos.has_render

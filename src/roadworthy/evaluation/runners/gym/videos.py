@@ -190,7 +190,7 @@ class GymRecorder:
         self._try(video, camera, lambda video, camera: video.writers[camera].add(_rgb(picture)))
 
     def _try(self, video: _Open, camera: str, action: Callable[[_Open, str], None]) -> None:
-        """Call `action`; an error is listed beside the result of the episode and never changes it."""
+        """Call `action`; an error is listed with the result of the episode and never changes it."""
         try:
             action(video, camera)
         except Exception as error:

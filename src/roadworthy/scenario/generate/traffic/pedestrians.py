@@ -11,7 +11,7 @@ from roadworthy.scenario.generate.traffic.ways import COMING, HERE, LEAVING
 
 COURTESY_BRAKING = 2.3  # m/s2, acceptable braking for a pedestrian at the curb
 LONGEST_WALK_S = 9.0  # of green: enough to cross the widest road; drivers wait for pedestrians who are late
-KERB_MARGIN_M = 0.5  # from the curb to where pedestrians wait
+CURB_MARGIN_M = 0.5  # from the curb to where pedestrians wait
 
 _PEDESTRIAN = int(Kind.PEDESTRIAN)
 
@@ -22,7 +22,7 @@ def walking_acceleration(tables, users, state, presence, walk_seconds, crosswalk
     own, me = users[i], state[i]
     room = FAR_M
     if own.crosswalk >= 0 and not me.crossing and me.s < own.curb_s[1]:
-        room = max(own.curb_s[0] - KERB_MARGIN_M - me.s, 0.0)
+        room = max(own.curb_s[0] - CURB_MARGIN_M - me.s, 0.0)
         if room < 1.0 and _may_cross(tables, users, state, presence, walk_seconds, crosswalk_lanes, step, own):
             me.crossing = True
             room = FAR_M
