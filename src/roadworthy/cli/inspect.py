@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json as json_format
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,14 +12,8 @@ from roadworthy.errors import UsageError
 from roadworthy.progress import progress
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from roadworthy.evaluation.ledger import EpisodeSpec
-    from roadworthy.policy.checkpoint import Checkpoint
-    from roadworthy.policy.inspect import RecordingPolicy, WorldKind
-    from roadworthy.record import EpisodeResult
-    from roadworthy.scenario.pack import Pack
-    from roadworthy.sim.config import SimConfig
+    from roadworthy.evaluation.inspection import Inspected
+    from roadworthy.policy.inspect import WorldKind
 
 EXAMPLES = examples(
     "roadworthy inspect baseline:town --pack town.pack --agents 0,3",
@@ -29,7 +22,6 @@ EXAMPLES = examples(
     "",
     "Exit codes: 0 done, 1 some video could not be made, 2 usage, 3 bad data",
 )
-LONGEST = 1_000_000
 
 
 def inspect(
@@ -78,33 +70,27 @@ def inspect(
     Worlds: ego, the policy controls all agents; replay, it controls the
     self-driving car among recorded traffic; coplayers, others control half.
     """
+    from roadworthy.evaluation.inspection import Request, inspect_episode
     from roadworthy.policy.checkpoint import load_checkpoint
     from roadworthy.policy.spec import require_checkpoint
     from roadworthy.scenario.pack import Pack
 
     kinds, numbers = _kinds(worlds), _numbers(agents)
-    loaded = load_checkpoint(require_checkpoint(checkpoint, "the policy to look into"))
     loaded = load_checkpoint(require_checkpoint(checkpoint, "the policy to inspect"))
-    written: dict[str, list[str]] = {}
-    errors: list[str] = []
     with Pack(pack) as opened:
-        episode = _episode(opened, scenario, seed)
+        request = Request(loaded, opened, scenario, seed, coplayers or (), numbers, steps, greedy, overrides or ())
+        episode = request.episode()
+        found = []
         for kind in kinds:
-            config = _simulation(loaded, kind, coplayers, overrides or ())
-            recorder, result = _drive(loaded, opened, episode, config, numbers, steps, greedy, coplayers)
-            place = out / kind.value
-            files = _write(recorder, place)
-            if video:
-                made, failed = _film(result, opened, episode, config, recorder, place, steps)
-                files, errors = files + made, errors + failed
-            files.append(_write_about(place, loaded, opened, episode, kind, config, files))
-            written[kind.value] = list(map(str, files))
+            found.append(inspect_episode(request, kind, out / kind.value, has_video=video, showing=progress))
             if not json:
-                tell(_summary(kind, recorder, result, place))
+                tell(_summary(found[-1]))
+    errors = [error for inspected in found for error in inspected.errors]
     for error in errors:
         note(f"no video: {error}")
     if json:
-        tell_json({"checkpoint": str(loaded.path), "scenario": episode.scenario_id, "files": written, "errors": errors})
+        files = {inspected.kind.value: list(map(str, inspected.files)) for inspected in found}
+        tell_json({"checkpoint": str(loaded.path), "scenario": episode.scenario_id, "files": files, "errors": errors})
     return 1 if errors else 0
 
 
@@ -128,146 +114,12 @@ def _numbers(agents: str | None) -> list[int] | None:
     return list(dict.fromkeys(map(int, parts)))
 
 
-def _episode(pack: Pack, scenario: str, seed: int) -> EpisodeSpec:
-    from roadworthy.evaluation.ledger import EpisodeSpec
-
-    number = int(scenario) if scenario.isdecimal() and scenario not in pack.ids else pack.number(scenario)
-    if not number < len(pack):
-        raise UsageError(f"there is no scenario {number}; {pack.path} has scenarios 0 to {len(pack) - 1}")
-    name = pack.ids[number]
-    return EpisodeSpec(f"{name}-seed{seed}", number, name, seed, 0)
-
-
-def _simulation(
-    checkpoint: Checkpoint, kind: WorldKind, coplayers: Sequence[str] | None, overrides: Sequence[str]
-) -> SimConfig:
-    """Return the simulation of the policy's training, changed by the kind of world and the command line."""
-    from roadworthy.config import Layer, parse_overrides, resolve
-    from roadworthy.policy.inspect import world_layer
-    from roadworthy.sim.config import SimConfig
-
-    trained = checkpoint.about.get("train", {}).get("env", {})
-    layers = [Layer(str(checkpoint.path), trained, is_record=True), world_layer(kind, max(len(coplayers or ()), 1))]
-    return resolve(SimConfig, [*layers, parse_overrides(overrides)]).config
-
-
-def _drive(
-    checkpoint: Checkpoint,
-    pack: Pack,
-    episode: EpisodeSpec,
-    config: SimConfig,
-    agents: list[int] | None,
-    steps: int | None,
-    is_greedy: bool,
-    coplayers: Sequence[str] | None,
-) -> tuple[RecordingPolicy, EpisodeResult]:
-    """Run the episode; return the recorder and the result."""
-    from functools import partial
-
-    from roadworthy.evaluation.runners.driving.runner import one_by_one, run_episodes
-    from roadworthy.evaluation.runners.driving.spec import DrivingSpec
-    from roadworthy.policy.coplayers import CoplayerPolicy
-    from roadworthy.policy.inspect import RecordingPolicy
-    from roadworthy.policy.load import load_policy
-
-    name = checkpoint.path.name
-    recorder = RecordingPolicy(checkpoint.policy, name, agents=agents, steps=steps, is_greedy=is_greedy)
-    partners = coplayers or [str(checkpoint.path)]
-    policy = CoplayerPolicy(lambda: recorder, [partial(load_policy, spec) for spec in partners])
-    spec = DrivingSpec("inspect", pack.path, config, lambda: policy, worlds=1)
-    results: list[EpisodeResult] = []
-    with progress("running the episode") as report:
-        report(0, 1)
-        run_episodes(spec, spec.make_env(threads=1), one_by_one([episode]), results.append)
-        report(1, 1)
-    if results[0].episode.error is not None:
-        raise UsageError(f"{episode.scenario_id}: {results[0].episode.error}")
-    return recorder, results[0]
-
-
-def _write(recorder: RecordingPolicy, folder: Path) -> list[Path]:
-    """Write the files and pictures of every agent."""
-    from roadworthy.policy.inspect import write_inspection
-    from roadworthy.policy.inspect.pictures import pictures
-
-    written: list[Path] = []
-    for agent, inspection in recorder.inspections.items():
-        stem = folder / f"agent_{agent}"
-        written += write_inspection(inspection, stem)
-        for name, data in pictures(inspection).items():
-            path = folder / f"agent_{agent}_{name}.png"
-            path.write_bytes(data)
-            written.append(path)
-    return written
-
-
-def _film(
-    result: EpisodeResult,
-    pack: Pack,
-    episode: EpisodeSpec,
-    config: SimConfig,
-    recorder: RecordingPolicy,
-    folder: Path,
-    steps: int | None,
-) -> tuple[list[Path], list[str]]:
-    """Make a video that follows each agent; return paths and errors."""
-    from roadworthy.render.episode_video import write_videos
-    from roadworthy.render.resimulate import Resimulation, light_states
-    from roadworthy.render.views import EpisodeScene
-    from roadworthy.sim.config import Mode
-
-    assert result.trace is not None
-    scenario = pack[episode.scenario]
-    resimulation = Resimulation(pack, config) if config.mode is Mode.OPEN else None
-    lights = light_states(scenario, episode.scenario, episode.seed, result.trace, config, resimulation)
-    made: list[Path] = []
-    errors: list[str] = []
-    with progress("making videos") as report:
-        for done, agent in enumerate(recorder.inspections):
-            report(done, len(recorder.inspections))
-            scene = EpisodeScene(result.trace, scenario, lights, agent, config.goal.radius_m, f"agent {agent}")
-            (film,) = write_videos(scene, {"ego": folder / f"agent_{agent}.mp4"}, steps or LONGEST)
-            made += [film.path] if film.path else []
-            errors += [film.error] if film.error else []
-        report(len(recorder.inspections), len(recorder.inspections))
-    return made, errors
-
-
-def _write_about(
-    folder: Path,
-    checkpoint: Checkpoint,
-    pack: Pack,
-    episode: EpisodeSpec,
-    kind: WorldKind,
-    config: SimConfig,
-    files: list[Path],
-) -> Path:
-    """Write what was inspected, and the names of all columns of an observation."""
-    from roadworthy.config import plain
-
-    about: dict[str, Any] = {
-        "checkpoint": str(checkpoint.path),
-        "sha256": checkpoint.sha256,
-        "step": checkpoint.step,
-        "pack": str(pack.path),
-        "scenario_id": episode.scenario_id,
-        "seed": episode.seed,
-        "worlds": kind.value,
-        "env": plain(config),
-        "observation_columns": checkpoint.policy.layout.columns(),
-        "files": [path.name for path in files],
-    }
-    path = folder / "about.json"
-    path.write_text(json_format.dumps(about, indent=1) + "\n", encoding="utf-8")
-    return path
-
-
-def _summary(kind: WorldKind, recorder: RecordingPolicy, result: EpisodeResult, folder: Path) -> str:
+def _summary(inspected: Inspected) -> str:
     agents = []
-    for agent, inspection in recorder.inspections.items():
+    for agent, inspection in inspected.inspections.items():
         inactive = int((~inspection.active).sum())
         agents.append(
             f"agent {agent}: {len(inspection.trial)} steps" + (f", {inactive} of them inactive" if inactive else "")
         )
-    trials = f"{result.episode.trials} trial{'s' if result.episode.trials > 1 else ''}"
-    return f"{kind.value}: {trials}, {'; '.join(agents)}\n{folder}"
+    trials = f"{inspected.trials} trial{'s' if inspected.trials > 1 else ''}"
+    return f"{inspected.kind.value}: {trials}, {'; '.join(agents)}\n{inspected.folder}"
