@@ -216,12 +216,15 @@ def test_a_file_that_can_not_be_written_is_named(failing: Any, capsys: pytest.Ca
     assert capsys.readouterr().err == "error: /town.pack: Permission denied\n"
 
 
-def test_an_interrupt_ends_with_130(failing: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_ends_with_130_and_one_line(failing: Any, capsys: pytest.CaptureFixture[str]) -> None:
     failing(KeyboardInterrupt())
     assert main([]) == 130
+    assert capsys.readouterr().err == "interrupted\n"
 
 
-def test_an_interrupted_verb_ends_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_verb_ends_with_130_and_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     def wait() -> None:
         raise KeyboardInterrupt
 
@@ -229,6 +232,7 @@ def test_an_interrupted_verb_ends_with_130(monkeypatch: pytest.MonkeyPatch) -> N
     interrupted.command()(wait)
     monkeypatch.setattr(command, "app", interrupted)
     assert main([]) == 130
+    assert capsys.readouterr().err == "interrupted\n"
 
 
 def test_help_imports_nothing_heavy() -> None:

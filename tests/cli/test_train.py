@@ -165,7 +165,7 @@ def test_a_failed_run_of_a_grid_ends_with_1_and_the_others_run(
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["nowhere"], "there is no config 'nowhere'; expected a TOML file, or one of: adaptive, default, fast"),
+        (["nowhere"], "'nowhere' is neither a file nor a preset; known: adaptive, default, fast"),
         (["fast", "--set", "ppo.klip=1"], "ppo.klip is unknown; did you mean ppo.clip_coef?"),
         (["fast", "--set", "eval.town.interval=5"], "--set eval.town.interval=5 is for an evaluator, but "),
         (["fast", "--sink", "tensorbord"], "unknown sink 'tensorbord'; did you mean tensorboard?"),

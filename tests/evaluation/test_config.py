@@ -364,7 +364,7 @@ def test_the_ini_form_gives_the_same_evaluators(tmp_path: Path) -> None:
         ("a.toml", "[env]\ninit_steps = 3", "there is no section [eval.<name>]"),
         ("a.toml", "eval = 3", "eval is 3, expected sections [eval.<name>]"),
         ("a.toml", '[eval]\ninclude = "town"', "eval.include is 'town', expected a list"),
-        ("a.toml", '[eval]\ninclude = ["twon"]', "'twon' is neither a file nor a suite; suites: did you mean town?"),
+        ("a.toml", '[eval]\ninclude = ["twon"]', "'twon' is neither a file nor a suite; did you mean town?"),
         ("a.toml", '[eval]\ninclude = ["a.toml"]', "a file includes itself"),
         ("a.toml", '[eval]\ninclude = ["b.toml"]', "can't read config file"),
         ("a.ini", "[eval.x]\na = 1\na = 2\n", "a.ini"),

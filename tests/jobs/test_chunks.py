@@ -97,7 +97,7 @@ def test_an_env_that_always_kills_its_process_fails_its_job(tmp_path: Path) -> N
     always = job("b", arguments={"breaks_at": "process", "chance": 0.0})
     (entry,) = run_jobs([always], tmp_path, Settings(chunk_size=3))
     assert entry.status is Status.FAILED
-    assert "given up after 3 losses in a row" in (entry.error or "")
+    assert "stopped after 3 losses in a row" in (entry.error or "")
     assert "SIGKILL" in (entry.error or "")
 
 

@@ -78,7 +78,7 @@ def test_a_job_whose_policy_raises_in_every_episode_is_given_up(tmp_path: Path) 
     policy = {"policy": "tests.jobs.arenas:Remembering", "policy_config": {"breaks_at": 1}}
     record = run_job(job(**policy), tmp_path)
     assert record.status is Status.FAILED
-    assert "given up after 3 losses in a row" in (record.error or "")
+    assert "stopped after 3 losses in a row" in (record.error or "")
     assert "lost its mind" in (record.error or "")
     assert "in act" in (record.traceback or "")
     assert episodes(record) == []

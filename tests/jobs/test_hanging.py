@@ -57,7 +57,7 @@ def test_a_job_whose_envs_always_hang_fails(tmp_path: Path) -> None:
     always = job(arguments={"breaks_at": "hang", "step": 1}, envs=1, time_limit_s=0.3)
     (entry,) = run_jobs([always], tmp_path)
     assert entry.status is Status.FAILED
-    assert "given up after 3 losses in a row, with 0 episodes completed" in (entry.error or "")
+    assert "stopped after 3 losses in a row, with 0 episodes completed" in (entry.error or "")
     assert rows(tmp_path / str(entry.run)) == []  # they stay in the ledger, and a new run tries them again
 
 

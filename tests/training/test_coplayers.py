@@ -208,7 +208,7 @@ def test_a_partner_stays_while_its_file_is_missing_or_damaged(partners: tuple[Pa
 @pytest.mark.row("PPO-3")
 def test_a_partner_with_different_actions_is_an_error_that_names_it(pack: Pack, tmp_path: Path) -> None:
     path = save_policy(tmp_path / "jerky", small_policy("mlp", choices=(4, 3), observe=LITTLE))
-    with pytest.raises(UsageError, match=r"jerky chooses among \(4, 3\), the env among \(7, 13\)"):
+    with pytest.raises(UsageError, match=r"jerky has the action choices \(4, 3\), but the env has \(7, 13\)"):
         trainer(with_partners(path), pack, tmp_path)
 
 
@@ -228,7 +228,7 @@ def test_a_partner_stays_if_its_file_is_replaced_by_one_that_does_not_fit(
     made.run(replace_it)
     assert made.updates > 3
     assert len(told) == 1, "told once, not every time that the file is looked at"
-    assert "chooses among (4, 3), the env among (7, 13)" in told[0]
+    assert "has the action choices (4, 3), but the env has (7, 13)" in told[0]
     assert "the partners from before stay" in told[0]
     assert list(made.coplayers._drivers.values()) == before
     for path, data in files.items():

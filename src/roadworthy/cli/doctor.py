@@ -37,7 +37,7 @@ def doctor(
     overrides: SetOption = None,
     json: JsonFlag = False,
 ) -> None:
-    """Check the machine and everything that a config names: packs, policies, sinks; try a step, estimate the cost."""
+    """Check the machine and everything that a config names: packs, policies, sinks; run a step and estimate costs."""
     findings = []
     for finding in _examine(config, policy, out, overrides or []):
         findings.append(finding)

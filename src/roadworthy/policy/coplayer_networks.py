@@ -85,7 +85,7 @@ class CoplayerNetworks:
         checkpoint = self._loaded[digest]
         if checkpoint.policy.choices != env.action_choices:
             raise UsageError(
-                f"partner {checkpoint.path} chooses among {checkpoint.policy.choices}, the env among "
+                f"partner {checkpoint.path} has the action choices {checkpoint.policy.choices}, but the env has "
                 f"{env.action_choices} (None: continuous)"
             )
         return self._drivers.get(digest) or _Driver(checkpoint, env, device, self._prepared)

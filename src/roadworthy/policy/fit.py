@@ -23,7 +23,7 @@ class Fitting:
         foreign = sorted({name.split("[")[0] for name in wanted_names} - known_features)
         foreign = [name for name in foreign if given[name.split(".")[0]].entries]
         if foreign:
-            raise UsageError(f"the policy observes {', '.join(foreign)}, which the env does not show")
+            raise UsageError(f"the policy observes {', '.join(foreign)}, which the env does not provide")
         _require_same_scales(given, wanted)
         # Missing entries are read from one more column, of zeros.
         self._columns = torch.tensor([names.get(name, given.size) for name in wanted_names], device=device)
@@ -54,7 +54,7 @@ def _require_same_scales(given: ObservationLayout, wanted: ObservationLayout) ->
             if feature.scale != shown[feature.name].scale:
                 raise UsageError(
                     f"the policy observes {block.name}.{feature.name} in units of {feature.scale:g} {feature.unit}, "
-                    f"which the env shows in units of {shown[feature.name].scale:g}; "
+                    f"but the env has it in units of {shown[feature.name].scale:g}; "
                     "run it with the version of Roadworthy that it was trained with"
                 )
 

@@ -52,8 +52,8 @@ class NeuralPolicy:
         env = require_drive_env(self.name, info)
         if env.action_choices != self.policy.choices:
             raise UsageError(
-                f"policy {self.name!r} chooses among {self.policy.choices}, the env among {env.action_choices} "
-                "(None: continuous); set env.model and env.actions to what it was trained with"
+                f"policy {self.name!r} has the action choices {self.policy.choices}, but the env has "
+                f"{env.action_choices} (None: continuous); set env.model and env.actions to what it was trained with"
             )
         self._fit = Fitting(env.observation_layout, self.policy.layout, self.device)
         self._rows = env.row_count

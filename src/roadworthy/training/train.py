@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from roadworthy.config import resolve
 from roadworthy.errors import DeviceError, UsageError
+from roadworthy.plugins import nearest
 from roadworthy.training.config import TrainConfig
 from roadworthy.training.evaluators import Evaluators
 
@@ -177,7 +178,7 @@ def preset_path(name: str) -> Path:
     if name in known:
         return PRESETS / f"{name}.toml"
     if not Path(name).is_file():
-        raise UsageError(f"there is no config {name!r}; expected a TOML file, or one of: {', '.join(known)}")
+        raise UsageError(f"{name!r} is neither a file nor a preset; {nearest(name, known)}")
     return Path(name)
 
 

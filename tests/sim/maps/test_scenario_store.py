@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -438,6 +439,14 @@ def test_unused_maps_stay_while_there_is_room_and_take_no_memory_before(tmp_path
 
 def bytes_of_slot(array: NDArray[np.generic]) -> int:
     return array[:1].size * array.itemsize
+
+
+def test_arrays_without_a_map_have_the_numba_types_of_filled_ones(tmp_path: Path) -> None:
+    """Kernels run before the first map is read; with other types, they would all be compiled a second time."""
+    store = ScenarioStore(crowd(tmp_path), controlled(Control.VEHICLES), 1)
+    before = [numba.typeof(array) for array in store.maps]
+    store.load(0, 0)
+    assert [numba.typeof(array) for array in store.maps] == before
 
 
 def test_a_damaged_map_leaves_nothing_held(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ class DriveGymEnv(gymnasium.Env[Floats, NDArray[Any]]):
         first_world, world_total: which world of a run this is, if several envs share the run.
         """
         if render_mode is not None:
-            raise UsageError(f"render_mode is {render_mode!r}, but this env draws nothing; leave it None")
+            raise UsageError(f"render_mode is {render_mode!r}, but this env does not render; leave it as None")
         config = config or one_ego()
         self._world = OneWorld(
             pack, config, seed=seed, scenarios=scenarios, first_world=first_world, world_total=world_total
@@ -78,7 +78,7 @@ class DriveGymEnv(gymnasium.Env[Floats, NDArray[Any]]):
         self.drive = self._world.drive
         if self.drive.row_count != 1:
             raise UsageError(
-                f"this config drives up to {self.drive.row_count} agents of a world, DriveGymEnv just one; set "
+                f"this config drives up to {self.drive.row_count} agents of a world, but DriveGymEnv only one; set "
                 "control.who = 'sdc', control.rows = 1 or (open worlds) open.agents = 1, "
                 "or use DriveVectorEnv or DriveParallelEnv"
             )
