@@ -173,7 +173,7 @@ def _mean(rng: np.random.Generator, case: Case, clusters: Clusters) -> Interval:
 
 
 def _ratio(rng: np.random.Generator, case: Case, clusters: Clusters) -> Interval:
-    """Events per kilometre in scenarios that are more or less dangerous, over 20 to 200 m each."""
+    """Events per kilometer in scenarios that are more or less dangerous, over 20 to 200 m each."""
     distance = rng.uniform(0.02, 0.2, len(clusters.codes))
     danger = rng.gamma(2.0, 0.5, clusters.count)[clusters.codes]
     return ratio(rng.poisson(case.truth * danger * distance).astype(np.float64), distance, clusters)

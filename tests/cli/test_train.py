@@ -71,7 +71,7 @@ def test_a_file_is_trained_with_lines_of_progress_and_a_checkpoint_at_the_end(
     assert told.out.startswith(
         f"trained: {checkpoint.path} (the training was finished before; to continue it, give more steps"
     )
-    # With more steps it goes on.
+    # With more steps it continues.
     assert main(["train", str(file), "--out", str(out), "--set", "seed=5", "--set", "steps=500"]) == 0
     told = capsys.readouterr()
     assert f"curve: {out / 'curve.png'}\n" in told.out

@@ -102,7 +102,7 @@ def test_episodes_that_could_not_be_finished_are_rows_and_the_others_count(tmp_p
 
 
 @pytest.mark.row("JOB-2")
-def test_a_vector_env_that_raises_fails_all_that_is_under_way_and_keeps_the_rest(tmp_path: Path) -> None:
+def test_a_vector_env_that_raises_fails_all_in_flight_and_keeps_the_rest(tmp_path: Path) -> None:
     arguments = {"mode": "DISABLED", "breaks_at": "step"}
     record = run_job(job(environment="tests.jobs.arenas:corridors", arguments=arguments, episodes=40), tmp_path)
     assert record.status is Status.FAILED

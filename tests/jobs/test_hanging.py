@@ -113,7 +113,7 @@ def _seed_where(quick: list[bool]) -> int:
     """A seed of the job with which these episodes are quick; the env's own draws decide that."""
 
     def is_quick(seed: int) -> list[bool]:
-        owed = plan(job(seed=seed, episodes=len(quick)))
-        return [bool(np.random.default_rng(episode.seed).random() < 0.5) for episode in owed]
+        planned = plan(job(seed=seed, episodes=len(quick)))
+        return [bool(np.random.default_rng(episode.seed).random() < 0.5) for episode in planned]
 
     return next(seed for seed in range(1000) if is_quick(seed) == quick)

@@ -26,7 +26,7 @@ def test_resimulated_observations_equal_those_of_the_policy(towns, config):
     for frame, (observations, active) in zip(acted, policy.given, strict=True):
         seen, drives = frames[frame], active[: len(frames[frame].has_seen)]
         np.testing.assert_array_equal(seen.observations[drives], observations[: len(drives)][drives])
-        # Who does not go on saw something still only where its own episode has just ended.
+        # A row that does not continue saw something still only where its own episode has just ended.
         is_last = trace.active[frame, : len(drives)] & ~trace.active[frame + 1, : len(drives)]
         np.testing.assert_array_equal(
             seen.has_seen & ~drives, is_last if config.episode.trials == 1 else False & drives

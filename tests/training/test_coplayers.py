@@ -254,7 +254,7 @@ def test_partners_without_co_players_are_an_error() -> None:
 def test_averages_of_a_row_are_over_the_episodes_in_which_it_was_an_ego(
     partners: tuple[Path, Path, Path], pack: Pack, tmp_path: Path
 ) -> None:
-    """Roles are drawn anew with each episode: what a co-player did in a row is no figure of the ego that follows."""
+    """Roles are drawn again for each episode: what a co-player did in a row does not count for the ego that follows."""
     made = trainer(with_partners(partners[0], trials=1), pack, tmp_path)
     for _ in range(6):
         made.collector.collect()

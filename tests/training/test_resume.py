@@ -291,9 +291,9 @@ def test_worlds_that_are_not_saved_start_again_and_are_staggered_again(
         if line["event"] == "reset":
             begun[line["update"] - first] = begun.get(line["update"] - first, 0) + 1
     rows = settings.worlds * 4
-    assert begun[0] == rows, "memory was cleared where the run went on"
+    assert begun[0] == rows, "memory was cleared where the run resumed"
     assert {count for update, count in begun.items() if update > 0} <= set(range(1, rows))
-    assert any(update > 0 for update in begun), "some worlds begin anew, so that not all end together"
+    assert any(update > 0 for update in begun), "some worlds are reset, so that not all end together"
 
 
 @pytest.mark.row("TRIAL-8")

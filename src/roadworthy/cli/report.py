@@ -41,7 +41,7 @@ def report(
 ) -> int:
     """Write a page with the figures, episodes, errors and settings of a run: one self-contained HTML file.
 
-    Several runs go on one page, with a table of all at the top. Failed and interrupted runs are included.
+    Several runs share one page, with a table of all runs at the top. Failed and interrupted runs are included.
     """
     from roadworthy.evaluation.finish import draw_filmstrips
     from roadworthy.record import Run

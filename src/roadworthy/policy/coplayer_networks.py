@@ -131,8 +131,8 @@ class _Driver:
         self._conditioning_count = len(self.policy.config.conditioning.names)
 
     def act(self, driven: Tensor, observations: Tensor, mine: Tensor, noise: Tensor, conditioning: Tensor) -> Tensor:
-        told = conditioning[:, : self._conditioning_count] if self._conditioning_count else None
-        output = self._step(self._fit(observations), mine, self.memory, told)
+        theirs = conditioning[:, : self._conditioning_count] if self._conditioning_count else None
+        output = self._step(self._fit(observations), mine, self.memory, theirs)
         actions = self.policy.head.to_env(self.policy.head.sample(output.logits, noise))
         return torch.where(mine[:, None], actions, driven)
 

@@ -75,8 +75,8 @@ class NeuralPolicy:
         for k, rows in enumerate(self._slices()):
             if self._is_at_rest(k, is_active[rows]):
                 continue
-            told = None if conditioning is None else self._padded(conditioning[rows])
-            logits = self._step(k, self._padded(seen[rows]), self._padded(is_active[rows]), told).logits
+            given = None if conditioning is None else self._padded(conditioning[rows])
+            logits = self._step(k, self._padded(seen[rows]), self._padded(is_active[rows]), given).logits
             chosen = head.greedy(logits) if self._is_greedy else head.sample(logits, self._padded(uniform[rows]))
             actions[rows] = head.to_env(chosen)[: rows.stop - rows.start]
         return actions.numpy() if self.device.type == "cpu" else actions

@@ -126,11 +126,11 @@ def train_settings(
 
     source, updates, curve_due_s = parse_source(settings.scenarios), 0, 0.0
 
-    def after_update(told: Progress) -> None:
+    def after_update(latest: Progress) -> None:
         nonlocal updates, curve_due_s
         updates, interrupt.is_deferred = updates + 1, True  # from here on there is something to save
-        on_update(told)
-        if is_first_process() and told.update % settings.checkpoint_interval == 0 and time.monotonic() >= curve_due_s:
+        on_update(latest)
+        if is_first_process() and latest.update % settings.checkpoint_interval == 0 and time.monotonic() >= curve_due_s:
             curve_due_s = time.monotonic() + _CURVE_INTERVAL_S
             _draw_curve(folder, say)
 

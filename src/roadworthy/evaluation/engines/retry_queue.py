@@ -14,7 +14,7 @@ LEAST_LOSSES = 3  # consecutive losses before a run is stopped
 class RetryQueue:
     """The episodes of a run that are still to be handed out.
 
-    A lost process does not tell which of its episodes is to blame. So each of them is retried alone; an episode that is
+    A lost process does not show which of its episodes caused the loss. So each is retried alone; an episode that is
     lost alone more often than `retries` has failed. A policy that does not work at all must not be tried with every
     episode: the run stops when more episodes in a row were lost alone than were ever completed. These episodes
     then stay in the ledger as not run: they are recorded as failed only once the policy is known to work elsewhere.

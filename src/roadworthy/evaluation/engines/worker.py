@@ -76,7 +76,7 @@ class Worker:
         with contextlib.suppress(OSError):
             self._connection.send(message)
 
-    def look(self) -> bool:
+    def check(self) -> bool:
         """Return whether it is alive, and note how much memory it holds."""
         with contextlib.suppress(OSError, ValueError, IndexError):
             statm = Path(f"/proc/{self.process.pid}/statm").read_text()

@@ -118,7 +118,8 @@ class DriveVectorEnv(gymnasium.vector.VectorEnv[Floats, NDArray[Any], NDArray[An
     A sub-env whose episode ended starts the next one in the same step; `final_obs` and `final_info` describe the end.
     If several agents share a world, an agent whose episode ended waits for the next episode of the world, and so does a
     slot without an agent: such a sub-env is inactive, with observation 0 and reward 0, and nothing ends for it.
-    Learners should leave out steps that `info["active"]` marks as inactive. `drive.roles` tells egos from co-players.
+    Learners should leave out steps that `info["active"]` marks as inactive. `drive.roles` says which agents
+    are egos and which are co-players.
     """
 
     metadata = {"render_modes": [], "autoreset_mode": AutoresetMode.SAME_STEP}  # noqa: RUF012
