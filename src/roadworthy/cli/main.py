@@ -40,7 +40,7 @@ from roadworthy.cli.output import note, say_error
 from roadworthy.errors import DeprecatedNameWarning, RoadworthyError, missing_extra
 
 INTERRUPTED = 130
-RESUMABLE = ("evaluate", "train", "jobs", "sweep")  # verbs that resume after Ctrl-C
+RESUMABLE = ("evaluate", "jobs", "sweep")  # after Ctrl-C; `train` says so itself, with its checkpoint
 TERMINATED = 143
 ABOUT = "Train driving policies in a simulator, and measure how good they really are."
 EXIT_CODES = (

@@ -1,4 +1,4 @@
-"""A worker as its pool sees it: a process, what it does and for how long, and why it ended."""
+"""A worker process of a pool: its task, the time that it has taken, and why it ended."""
 
 from __future__ import annotations
 
