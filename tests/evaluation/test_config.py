@@ -151,8 +151,8 @@ def test_a_section_without_a_type_of_its_own_is_a_template(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('[eval.x]\ninherits = "y"\n[eval.y]\ninherits = "z"\n[eval.z]\ninherits = "y"', "circle: x -> y -> z -> y"),
-        ('[eval.x]\ninherits = "x"', "circle: x -> x"),
+        ('[eval.x]\ninherits = "y"\n[eval.y]\ninherits = "z"\n[eval.z]\ninherits = "y"', "cycle: x -> y -> z -> y"),
+        ('[eval.x]\ninherits = "x"', "cycle: x -> x"),
         ('[eval.x]\ninherits = "defautls"\n[eval.defaults]', "did you mean defaults?"),
         ('[eval.x]\ninherits = "y"\n[eval.y]\ninherits = "none_such"', "not a section (x -> y -> none_such)"),
         ("[eval.x]\ninherits = 3", "inherits is 3, expected the name of one section"),
