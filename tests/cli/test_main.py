@@ -98,7 +98,7 @@ def test_an_option_with_underscores_takes_its_value(capsys: pytest.CaptureFixtur
         assert main(["jobs", "run", str(tmp_path / "jobs.toml"), option, "0"]) == 2
         assert "'--chunk" in capsys.readouterr().err
         assert main(["jobs", "run", str(tmp_path / "jobs.toml"), f"{option}=3"]) == 2
-        assert "there are no jobs in it" in capsys.readouterr().err
+        assert "it has no jobs; expected a list `jobs`" in capsys.readouterr().err
     assert main(["jobs", "run", str(tmp_path / "jobs.toml"), "--chunk_sise", "3"]) == 2
     assert "No such option" in capsys.readouterr().err
 

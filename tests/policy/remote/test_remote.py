@@ -165,7 +165,7 @@ def test_an_error_of_the_policy_fails_the_job_with_the_traceback_of_the_server(t
         record = run_job(job(server.address), tmp_path)
     assert record.status is Status.FAILED
     assert "raised RuntimeError: the policy lost its mind" in (record.error or "")
-    assert "arenas.py" in (record.error or "")
+    assert "arenas.py" in (record.traceback or "")
 
 
 def test_an_unreachable_server_is_named(tmp_path: Path) -> None:
