@@ -153,12 +153,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with warnings.catch_warnings():
             warnings.simplefilter("default", DeprecatedNameWarning)
             warnings.showwarning = _show_warning
-            return app(given, prog_name="roadworthy", standalone_mode=False) or 0
-    except SystemExit as stop:  # typer exits so at Ctrl-C, and when a pipe is closed
-        if stop.code == INTERRUPTED:
+            code: int = app(given, prog_name="roadworthy", standalone_mode=False) or 0
+        if code == INTERRUPTED:  # typer turns KeyboardInterrupt into this code
             note("interrupted")
+        return code
+    except SystemExit as stop:  # after SIGTERM, and when a pipe is closed
         return stop.code if isinstance(stop.code, int) else 1
-    except KeyboardInterrupt:
+    except KeyboardInterrupt:  # before or after the verb
         note("interrupted")
         return INTERRUPTED
     except Exception as error:
