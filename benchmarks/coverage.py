@@ -91,7 +91,7 @@ def cases() -> Iterator[Case]:
                 for spread in (1.0, 3.0):
                     truth = _logistic_truth(middle, spread)
                     yield Case(
-                        "rates, held out", f"{middle:g} in the middle", scenarios, rows, spread, truth, _logistic
+                        "rates, held out", f"{middle:g} at the median", scenarios, rows, spread, truth, _logistic
                     )
     for what, truth in _MEANS.items():
         for scenarios in (20, 80, 100, 1000):

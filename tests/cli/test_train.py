@@ -166,7 +166,7 @@ def test_a_failed_run_of_a_grid_ends_with_1_and_the_others_run(
     ("arguments", "told"),
     [
         (["nowhere"], "'nowhere' is neither a file nor a preset; known: adaptive, default, fast"),
-        (["fast", "--set", "ppo.klip=1"], "ppo.klip is unknown; did you mean ppo.clip_coef?"),
+        (["fast", "--set", "ppo.clip_coff=1"], "ppo.clip_coff is unknown; did you mean ppo.clip_coef?"),
         (["fast", "--set", "eval.town.interval=5"], "--set eval.town.interval=5 is for an evaluator, but "),
         (["fast", "--sink", "tensorbord"], "unknown sink 'tensorbord'; did you mean tensorboard?"),
         (["fast", "--set", "sinks.wandb.projekt=x"], "[sinks.wandb]: projekt is unknown; did you mean project?"),

@@ -229,7 +229,7 @@ def test_a_partner_stays_if_its_file_is_replaced_by_one_that_does_not_fit(
     assert made.updates > 3
     assert len(told) == 1, "told once, not every time that the file is looked at"
     assert "has the action choices (4, 3), but the env has (7, 13)" in told[0]
-    assert "the partners from before stay" in told[0]
+    assert "continues with the previous co-players" in told[0]
     assert list(made.coplayers._drivers.values()) == before
     for path, data in files.items():
         path.write_bytes(data)

@@ -154,7 +154,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with warnings.catch_warnings():
             warnings.simplefilter("default", DeprecatedNameWarning)
             warnings.showwarning = _show_warning
-            code = app(given, prog_name="roadworthy", standalone_mode=False) or 0
+            code: int = app(given, prog_name="roadworthy", standalone_mode=False) or 0
     except SystemExit as stop:  # typer exits so when a pipe is closed, and some versions of it at Ctrl-C
         code = stop.code if isinstance(stop.code, int) else 1
     except KeyboardInterrupt:
