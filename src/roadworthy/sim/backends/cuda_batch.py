@@ -255,10 +255,8 @@ class CudaBatch:
         for name in ("Rows.observations", "Rows.final_observations"):
             arrays[name] = arrays[name][:, : self._size]
         queues = self._episode_queue.queues.tolist()
-        slots, seeds = (
-            self._episode_queue.waiting_slots.cpu().numpy(),
-            self._episode_queue.waiting_seeds.cpu().numpy().view(np.uint64),
-        )
+        slots = self._episode_queue.waiting_slots.cpu().numpy()
+        seeds = self._episode_queue.waiting_seeds.cpu().numpy().view(np.uint64)
         waiting = tuple(
             tuple(
                 Episode(-1, self._numbers[slots[w, k % QUEUE_ROOM]], int(seeds[w, k % QUEUE_ROOM]))

@@ -10,18 +10,8 @@ import numpy as np
 from roadworthy.kernels import kernel
 from roadworthy.scenario.pack.outline import ARRAY_PLACES
 from roadworthy.scenario.schema import AgentType, Bytes, Floats, Ints, Longs
-from roadworthy.sim.state import (
-    BODY_GOAL_X,
-    BODY_GOAL_Y,
-    BODY_LENGTH,
-    BODY_WIDTH,
-    EGO,
-    MOTION_HEADING,
-    MOTION_SPEED,
-    MOTION_X,
-    MOTION_Y,
-    Scenarios,
-)
+from roadworthy.sim import state
+from roadworthy.sim.state import Scenarios
 
 # Numbers of config.Control.
 VEHICLES, AGENTS, SDC, PREDICT = range(4)
@@ -159,14 +149,15 @@ def fill_agents(
     valid = array_bytes(scenario, _VALID, agents * steps).reshape(agents, steps)
     frames = steps - first
     bodies, motion, is_valid = scenarios.bodies[s], scenarios.motion[s], scenarios.valid[s]
-    xs, ys, directions, speeds = motion[MOTION_X], motion[MOTION_Y], motion[MOTION_HEADING], motion[MOTION_SPEED]
+    xs, ys = motion[state.MOTION_X], motion[state.MOTION_Y]
+    directions, speeds = motion[state.MOTION_HEADING], motion[state.MOTION_SPEED]
     wrapped, cosines, sines = (np.empty(frames, np.float32), np.empty(frames, np.float32), np.empty(frames, np.float32))
     for k in range(count):
         a = order[k]
-        bodies[BODY_LENGTH, k], bodies[BODY_WIDTH, k] = sizes[a, 0], sizes[a, 1]
-        bodies[BODY_GOAL_X, k], bodies[BODY_GOAL_Y, k] = positions[a, ends[a], 0], positions[a, ends[a], 1]
+        bodies[state.BODY_LENGTH, k], bodies[state.BODY_WIDTH, k] = sizes[a, 0], sizes[a, 1]
+        bodies[state.BODY_GOAL_X, k], bodies[state.BODY_GOAL_Y, k] = positions[a, ends[a], 0], positions[a, ends[a], 1]
         scenarios.agent_types[s, k], scenarios.agent_sources[s, k] = types[a], a
-        scenarios.agent_roles[s, k] = EGO if k < driven else role_of_others
+        scenarios.agent_roles[s, k] = state.EGO if k < driven else role_of_others
         own_headings, own_velocities = headings[a, first:], velocities[a, first:]
         own_positions, own_valid = positions[a, first:], valid[a, first:]
         # Separate from the scattered reads and writes below, so that the compiler vectorizes these loops.

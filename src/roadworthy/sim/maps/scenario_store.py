@@ -12,23 +12,14 @@ from roadworthy.errors import PackError, ScenarioError, UsageError
 from roadworthy.scenario.pack import Pack
 from roadworthy.scenario.pack.outline import PackedScenario
 from roadworthy.scenario.schema import AgentType, Ints, Scenario
+from roadworthy.sim import state
 from roadworthy.sim.config import Control, Mode, Others, SimConfig
 from roadworthy.sim.maps.agent_selection import AGENTS, PREDICT, SDC, VEHICLES, fill_agents, select_agents
 from roadworthy.sim.maps.light_tables import fill_lights, plan_lights
 from roadworthy.sim.maps.map_store import KEPT_BYTES as KEPT_MAP_BYTES
 from roadworthy.sim.maps.map_store import MapStore, bytes_per_slot, move_contents
 from roadworthy.sim.maps.slots import Slots
-from roadworthy.sim.state import (
-    BODY_LINES,
-    COUNT_COLUMNS,
-    IDM,
-    MOTION_LINES,
-    REPLAYED,
-    STATIC,
-    STOP_LINE_LINES,
-    Maps,
-    Scenarios,
-)
+from roadworthy.sim.state import Maps, Scenarios
 
 MOST_AGENTS = 256  # in a world
 # Packs up to this size are verified before the first load: milliseconds at the start instead of pauses between steps.
@@ -36,7 +27,7 @@ VERIFIED_AT_ONCE = 256 * 2**20
 KEPT_BYTES = 64 * 2**20  # unused scenarios stay up to this size
 _TYPES = set(AgentType)
 _WHO = {Control.VEHICLES: VEHICLES, Control.AGENTS: AGENTS, Control.SDC: SDC, Control.PREDICT: PREDICT}
-_ROLE_OF_OTHERS = {Others.REPLAY: REPLAYED, Others.IDM: IDM, Others.STATIC: STATIC}
+_ROLE_OF_OTHERS = {Others.REPLAY: state.REPLAYED, Others.IDM: state.IDM, Others.STATIC: state.STATIC}
 
 
 class Place(NamedTuple):
@@ -252,15 +243,15 @@ def _make_scenarios(slots: int, room: _Room) -> Scenarios:
 
     agents, frames, lights = room
     return Scenarios(
-        counts=zeros(np.int32, COUNT_COLUMNS),
+        counts=zeros(np.int32, state.COUNT_COLUMNS),
         dt=zeros(np.float32),
-        bodies=zeros(np.float32, BODY_LINES, agents),
+        bodies=zeros(np.float32, state.BODY_LINES, agents),
         agent_types=zeros(np.int32, agents),
         agent_roles=zeros(np.int32, agents),
         agent_sources=zeros(np.int32, agents),
-        motion=zeros(np.float32, MOTION_LINES, frames, agents),
+        motion=zeros(np.float32, state.MOTION_LINES, frames, agents),
         valid=zeros(np.uint8, frames, agents),
-        lights=zeros(np.float32, STOP_LINE_LINES, lights),
+        lights=zeros(np.float32, state.STOP_LINE_LINES, lights),
         light_lanes=zeros(np.int32, lights),
         light_phases=zeros(np.int32, lights),
         light_junctions=zeros(np.int32, lights),

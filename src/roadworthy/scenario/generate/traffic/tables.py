@@ -122,11 +122,8 @@ def road_tables(layout: Layout, walks: Sequence[Parallel], nudges: Sequence[Nudg
     rest = lanes[n:]
     for name, value in (("left", -1), ("right", -1), ("junction", -1), ("light", -1), ("width", 1.0), ("limit", 3.0)):
         rest[name] = value
-    rest["follow"], rest["conflict"], rest["crosswalk"] = (
-        len(layout.follow),
-        len(layout.conflicts),
-        len(layout.lane_crosswalks),
-    )
+    rest["follow"], rest["conflict"] = len(layout.follow), len(layout.conflicts)
+    rest["crosswalk"] = len(layout.lane_crosswalks)
     _describe(rest[:-1], walks, base)
     samples = np.concatenate([layout.samples, _samples(walks)])
     lanes[-1]["sample"] = len(samples)
