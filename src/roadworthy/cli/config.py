@@ -37,12 +37,7 @@ _WIDEST = 60  # longer settings push their comment to the right
 app = typer.Typer(no_args_is_help=True, help="Check and explain the evaluators of a config file.")
 
 File = Annotated[
-    str,
-    typer.Argument(
-        metavar="FILE",
-        help="A .toml or .ini file, or a shipped suite, such as behaviors or town.",
-        show_default=False,
-    ),
+    str, typer.Argument(metavar="FILE", help="A .toml or .ini file, or a shipped suite, such as behaviors or town.")
 ]
 
 
@@ -64,7 +59,7 @@ def check(file: File, policy: PolicyOption = None, overrides: SetOption = None, 
 
 @app.command(epilog=EXPLAIN_EXAMPLES)
 def explain(
-    name: Annotated[str, typer.Argument(metavar="eval.NAME", help="The section.", show_default=False)],
+    name: Annotated[str, typer.Argument(metavar="eval.NAME", help="The section.")],
     file: File,
     policy: PolicyOption = None,
     overrides: SetOption = None,

@@ -49,7 +49,6 @@ def score(
         typer.Argument(
             metavar="ROLLOUTS...",
             help="ID.npz of a scenario, a submission of the challenge (one file, shards, .tar.gz), or folders of them.",
-            show_default=False,
         ),
     ],
     challenge: Annotated[Challenge, typer.Option(help="The version of the metrics.")] = Challenge.Y2025,
@@ -59,13 +58,9 @@ def score(
             metavar="FILE",
             help="Write the figures of each scenario to this .csv or .json file.",
             callback=require_suffix(".csv", ".json"),
-            show_default=False,
         ),
     ] = None,
-    only: Annotated[
-        list[str] | None,
-        typer.Option(metavar="ID", help="Score only this scenario; repeatable.", show_default=False),
-    ] = None,
+    only: Annotated[list[str] | None, typer.Option(metavar="ID", help="Score only this scenario; repeatable.")] = None,
     skip_unknown: Annotated[
         bool, typer.Option("--skip-unknown", help="Ignore rollouts of scenarios that are not in the pack.")
     ] = False,

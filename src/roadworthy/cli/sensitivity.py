@@ -46,17 +46,12 @@ def sensitivity(
             "-o",
             metavar="FILE",
             help="The report (.html), or its main figure alone (.png, .pdf, .svg); all figures (.json) go beside it.",
-            show_default=False,
             callback=require_suffix(".html", *FIGURE_SUFFIXES),
         ),
     ],
     run: Annotated[
         Path | None,
-        typer.Argument(
-            metavar="RUN",
-            help="A folder of a run, of runs or of jobs, or a .jsonl or .parquet file.",
-            show_default=False,
-        ),
+        typer.Argument(metavar="RUN", help="A folder of a run, of runs or of jobs, or a .jsonl or .parquet file."),
     ] = None,
     rows_file: Annotated[
         Path | None,
@@ -71,33 +66,24 @@ def sensitivity(
     factors: Annotated[
         Path | None,
         typer.Option(
-            "--factors",
-            metavar="FILE",
-            help="The factors: .yaml or .toml. By default, every factor that differs between rows.",
-            show_default=False,
+            metavar="FILE", help="The factors: .yaml or .toml. By default, every factor that differs between rows."
         ),
     ] = None,
-    outcome: Annotated[str, typer.Option("--outcome", help="The outcome to explain.")] = "success",
+    outcome: Annotated[str, typer.Option(help="The outcome to explain.")] = "success",
     at_least: Annotated[
-        float | None,
-        typer.Option(
-            "--at-least", help="Count an episode as success if its outcome is at least this value.", show_default=False
-        ),
+        float | None, typer.Option(help="Count an episode as success if its outcome is at least this value.")
     ] = None,
     at_most: Annotated[
-        float | None,
-        typer.Option(
-            "--at-most", help="Count an episode as success if its outcome is at most this value.", show_default=False
-        ),
+        float | None, typer.Option(help="Count an episode as success if its outcome is at most this value.")
     ] = None,
-    model: Annotated[Model, typer.Option("--model", help="The form of the response surface.")] = Model.SPLINES,
+    model: Annotated[Model, typer.Option(help="The form of the response surface.")] = Model.SPLINES,
     neural: Annotated[
         bool, typer.Option("--neural", help="Also fit a neural posterior (NPE or MNPE); needs sbi.")
     ] = False,
     next_episodes: Annotated[
         int, typer.Option("--next", help="The number of episodes to suggest.", min=1, max=1024)
     ] = 16,
-    seed: Annotated[int, typer.Option("--seed", help="The seed of all random draws.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="The seed of all random draws.", min=0)] = 0,
     json: JsonFlag = False,
 ) -> None:
     """Analyze which factors decide an outcome and how certain that is, and suggest episodes to run next."""

@@ -26,32 +26,21 @@ _MOST_ROWS = 10
 def hardness(
     sources: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="RUN...", help="Run folders of one policy, or one CSV: id, n, rate, low, high.", show_default=False
-        ),
+        typer.Argument(metavar="RUN...", help="Run folders of one policy, or one CSV: id, n, rate, low, high."),
     ],
     csv: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="A CSV file to write.", callback=require_suffix(".csv"), show_default=False),
+        Path | None, typer.Option(metavar="FILE", help="A CSV file to write.", callback=require_suffix(".csv"))
     ] = None,
     pack: Annotated[
         Path | None,
         typer.Option(
-            metavar="PACK",
-            help="The pack of the hardest scenarios to write.",
-            callback=require_suffix(".pack"),
-            show_default=False,
+            metavar="PACK", help="The pack of the hardest scenarios to write.", callback=require_suffix(".pack")
         ),
     ] = None,
     count: Annotated[int, typer.Option("--hardest", metavar="N", min=1, help="Number of scenarios in the pack.")] = 50,
     source: Annotated[
         Path | None,
-        typer.Option(
-            "--from",
-            metavar="PACK",
-            help="The pack with the scenarios; by default that of the run.",
-            show_default=False,
-        ),
+        typer.Option("--from", metavar="PACK", help="The pack with the scenarios; by default that of the run."),
     ] = None,
     json: JsonFlag = False,
 ) -> None:

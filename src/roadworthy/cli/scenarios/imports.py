@@ -28,7 +28,6 @@ def import_(
             metavar="FORMAT",
             help="womd (Waymo Open Motion Dataset, TFRecord files of scenarios), another importer's name, module:Name, "
             "file.py:Name, or auto to detect the format of each file.",
-            show_default=False,
         ),
     ],
     files: Annotated[list[str], typer.Argument(metavar="FILES", help="Files, or patterns such as 'training/*'.")],

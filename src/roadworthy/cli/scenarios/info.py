@@ -22,9 +22,7 @@ EXAMPLES = examples(
 
 def info(
     pack: PackPath,
-    scenario: Annotated[
-        str | None, typer.Argument(metavar="[ID]", help="One scenario: its id or its number.", show_default=False)
-    ] = None,
+    scenario: Annotated[str | None, typer.Argument(metavar="[ID]", help="One scenario: its id or its number.")] = None,
     json: JsonFlag = False,
 ) -> None:
     """Describe a pack, or one of its scenarios."""

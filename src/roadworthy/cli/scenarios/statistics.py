@@ -22,9 +22,7 @@ EXAMPLES = examples(
 
 def statistics(
     pack: PackPath,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FOLDER", help="The folder to write to.", show_default=False)
-    ],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="The folder to write to.")],
     json: JsonFlag = False,
 ) -> None:
     """Measure speeds, headways, accelerations, lane changes and gaps, and compare them with published figures.

@@ -14,17 +14,10 @@ from roadworthy.kernels.threads import prange
 from roadworthy.scenario.schema import Floats, Ints
 from roadworthy.sim import state
 from roadworthy.sim.layout import EGO_BLOCK, GOAL_BLOCK, WEIGHTS_BLOCK
-from roadworthy.sim.rules import idm
+from roadworthy.sim.rules import events, idm
 from roadworthy.sim.rules.disturbances import apply_action
 from roadworthy.sim.rules.dynamics import move as drive
 from roadworthy.sim.rules.episode_start import start_episode
-from roadworthy.sim.rules.events import (
-    classify_events,
-    detect_collision,
-    detect_lane,
-    detect_line_crossings,
-    detect_off_road,
-)
 from roadworthy.sim.rules.map_prefetch import prefetch_lists, prefetch_map
 from roadworthy.sim.rules.observation import has_valid_pose
 from roadworthy.sim.rules.observe_conditioning import write_weights
@@ -162,19 +155,21 @@ def _judge(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, p: Params) 
     # One rule at a time for all agents, which is faster. EVENTS holds the findings until all are complete.
     for a in range(driven):
         if flags[state.IS_DRIVING, a]:
-            flags[state.EVENTS, a] = detect_collision(agents, flags, a, count, maps, m)
+            flags[state.EVENTS, a] = events.detect_collision(agents, flags, a, count, maps, m)
     for a in range(driven):
         if flags[state.IS_DRIVING, a]:
-            flags[state.EVENTS, a] |= detect_off_road(agents, flags, a, maps, m)
+            flags[state.EVENTS, a] |= events.detect_off_road(agents, flags, a, maps, m)
     for a in range(driven):
         if flags[state.IS_DRIVING, a]:
-            flags[state.EVENTS, a] |= detect_line_crossings(agents, flags, a, maps, m, scenarios, s, step, seed, p)
+            flags[state.EVENTS, a] |= events.detect_line_crossings(
+                agents, flags, a, maps, m, scenarios, s, step, seed, p
+            )
     for a in range(driven):
         if flags[state.IS_DRIVING, a]:
-            flags[state.EVENTS, a] |= detect_lane(agents, flags, a, maps, m)
+            flags[state.EVENTS, a] |= events.detect_lane(agents, flags, a, maps, m)
     for a in range(driven):
         if flags[state.IS_DRIVING, a]:
-            classify_events(agents, flags, a, flags[state.EVENTS, a], p)
+            events.classify_events(agents, flags, a, flags[state.EVENTS, a], p)
 
 
 @rule

@@ -17,32 +17,15 @@ from roadworthy.scenario.schema import Floats, Ints, Longs
 from roadworthy.sim import state
 from roadworthy.sim.backends.episode_queue import EpisodeQueue, Seeds, take_episode
 from roadworthy.sim.maps.scenario_store import MOST_AGENTS
-from roadworthy.sim.rules import idm
+from roadworthy.sim.rules import events, idm, trial_end
 from roadworthy.sim.rules.disturbances import apply_action
 from roadworthy.sim.rules.dynamics import is_allowed
 from roadworthy.sim.rules.dynamics import move as drive
 from roadworthy.sim.rules.episode_figures import average_figure
 from roadworthy.sim.rules.episode_start import init_agent, place_recorded, set_clock, start_agents
-from roadworthy.sim.rules.events import (
-    classify_events,
-    detect_collision,
-    detect_lane,
-    detect_line_crossings,
-    detect_off_road,
-    judge_start,
-)
 from roadworthy.sim.rules.observe_partners import update_appearance
 from roadworthy.sim.rules.replay import replay
 from roadworthy.sim.rules.routes import place_on_route
-from roadworthy.sim.rules.trial_end import (
-    apply_termination,
-    cut_row,
-    is_trial_over,
-    keeps_trial_running,
-    update_clock,
-    update_rewards_and_stats,
-    write_row_results,
-)
 from roadworthy.sim.state import Logs, Maps, Rows, Scenarios, Starts, Worlds
 
 _ZERO = np.float32(0.0)
@@ -177,13 +160,15 @@ def judge(worlds: Worlds, maps: Maps, scenarios: Scenarios, settings: Settings) 
         return
     m, s, found = natural(clock[state.MAP]), natural(clock[state.SCENARIO]), 0
     if question == 0:
-        found = detect_off_road(agents, flags, a, maps, m)
+        found = events.detect_off_road(agents, flags, a, maps, m)
     elif question == 1:
-        found = detect_lane(agents, flags, a, maps, m)
+        found = events.detect_lane(agents, flags, a, maps, m)
     elif question == 2:
-        found = detect_line_crossings(agents, flags, a, maps, m, scenarios, s, clock[state.STEP], worlds.seeds[w], p)
+        found = events.detect_line_crossings(
+            agents, flags, a, maps, m, scenarios, s, clock[state.STEP], worlds.seeds[w], p
+        )
     else:
-        found = detect_collision(agents, flags, a, natural(clock[state.AGENT_COUNT]), maps, m)
+        found = events.detect_collision(agents, flags, a, natural(clock[state.AGENT_COUNT]), maps, m)
     if found != 0:
         cuda.atomic.or_(flags, (state.EVENTS, a), np.int32(found))
 
@@ -206,16 +191,16 @@ def finish_step(
     is_driven = a < clock[state.DRIVEN_COUNT]
     step_reward = _ZERO
     if is_driven and flags[state.IS_DRIVING, a]:
-        classify_events(worlds.agents[w], flags, a, flags[state.EVENTS, a], p)
-        step_reward = update_rewards_and_stats(worlds.agents[w], flags, a, p)
-    is_ego_left = cuda.syncthreads_or(np.int32(is_driven and keeps_trial_running(flags, a))) != 0
-    is_over = is_trial_over(clock, is_ego_left, p)
+        events.classify_events(worlds.agents[w], flags, a, flags[state.EVENTS, a], p)
+        step_reward = trial_end.update_rewards_and_stats(worlds.agents[w], flags, a, p)
+    is_ego_left = cuda.syncthreads_or(np.int32(is_driven and trial_end.keeps_trial_running(flags, a))) != 0
+    is_over = trial_end.is_trial_over(clock, is_ego_left, p)
     if a < row_count:
         rows.rewards[row] = step_reward
-        write_row_results(worlds, logs, rows, w, a, row, is_over, p)
+        trial_end.write_row_results(worlds, logs, rows, w, a, row, is_over, p)
     cuda.syncthreads()
     if a == 0:
-        update_clock(clock, is_over, p)
+        trial_end.update_clock(clock, is_over, p)
     # Few episodes end in a step: all threads work on one after another.
     for slot in range(clock[state.DRIVEN_COUNT]):
         if rows.episode_ended[w * row_count + slot]:
@@ -248,7 +233,7 @@ def advance_trial(worlds: Worlds, starts: Starts, maps: Maps, settings: Settings
             clock[state.TRIAL] += 1
             clock[state.STEP] = 0
     elif a < clock[state.DRIVEN_COUNT]:
-        apply_termination(worlds, maps, w, a, settings[0])
+        trial_end.apply_termination(worlds, maps, w, a, settings[0])
 
 
 @cuda_kernel
@@ -307,7 +292,7 @@ def finish_start(worlds: Worlds, starts: Starts, maps: Maps, scenarios: Scenario
         if a < clock[state.DRIVEN_COUNT]:
             flags[state.IS_DRIVING, a] = flags[state.IS_PRESENT, a]
             dt = scenarios.dt[clock[state.SCENARIO]]
-            judge_start(agents, flags, a, count, maps, clock[state.MAP], dt, settings[0])
+            events.judge_start(agents, flags, a, count, maps, clock[state.MAP], dt, settings[0])
         _copy_column(agents, flags, starts.agents[w], starts.agent_flags[w], a)
     if a < count:
         update_appearance(agents, flags[state.TYPE], worlds.appearance[w], a)
@@ -327,7 +312,7 @@ def cut(
         return
     is_under_way = cuda.shared.array(MOST_AGENTS, int32)
     is_under_way[a] = (
-        clock[state.SCENARIO] >= 0 and a < logs.trials.shape[1] and cut_row(worlds, logs, w, a, settings[0])
+        clock[state.SCENARIO] >= 0 and a < logs.trials.shape[1] and trial_end.cut_row(worlds, logs, w, a, settings[0])
     )
     cuda.syncthreads()
     for slot in range(logs.trials.shape[1]):

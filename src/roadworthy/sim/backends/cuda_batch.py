@@ -14,17 +14,9 @@ from roadworthy.kernels.cuda import IS_SIMULATED, cuda
 from roadworthy.scenario.pack import Pack
 from roadworthy.scenario.schema import Ints
 from roadworthy.sim.backends import cuda as kernels
-from roadworthy.sim.backends import cuda_observe
+from roadworthy.sim.backends import cuda_memory, cuda_observe
 from roadworthy.sim.backends.allocation import bytes_of, make_logs, make_rows, make_worlds, rounded_up
 from roadworthy.sim.backends.cuda import BAD_ACTIONS, BAD_ROW, ENDED, EndedRows
-from roadworthy.sim.backends.cuda_memory import (
-    kernel_view,
-    kernel_views,
-    processor_count,
-    ready_device,
-    require_memory,
-    upload,
-)
 from roadworthy.sim.backends.episode_queue import QUEUE_LENGTH, QUEUE_ROOM, QUEUE_START, RUN_SEED, EpisodeQueue
 from roadworthy.sim.config import AtGoal, Mode, Others, SimConfig
 from roadworthy.sim.episodes import EndedEpisodes, Episode, Sampler
@@ -69,7 +61,7 @@ class CudaBatch:
         sampler: Sampler | None,
         device: str,
     ) -> None:
-        self._device = ready_device(device)
+        self._device = cuda_memory.ready_device(device)
         self.sampler, self._world_count = sampler, worlds
         library, choices, slot_maps, self._numbers = _load(pack, config, numbers)
         self.rows_per_world = library.rows_per_world
@@ -93,9 +85,9 @@ class CudaBatch:
             raise DeviceError(
                 f"the host does not have enough memory to prepare the arrays of {device} ({error}); {remedy}"
             ) from error
-        require_memory(self._device, sum(map(bytes_of, parts)), remedy)
+        cuda_memory.require_memory(self._device, sum(map(bytes_of, parts)), remedy)
         # The same memory twice: as torch tensors, and as arrays for kernels.
-        tensors = [upload(part, self._device) for part in parts]
+        tensors = [cuda_memory.upload(part, self._device) for part in parts]
         (
             self.worlds,
             self.starts,
@@ -107,7 +99,8 @@ class CudaBatch:
             self._ended,
         ) = tensors
         self._kernel_views = {
-            type(part).__name__: kernel_views(tensor, part) for tensor, part in zip(tensors, parts, strict=True)
+            type(part).__name__: cuda_memory.kernel_views(tensor, part)
+            for tensor, part in zip(tensors, parts, strict=True)
         }
         packed = self._params.packed()
         self._settings: Any = packed.view(np.recarray) if IS_SIMULATED else cuda.to_device(packed)
@@ -332,7 +325,10 @@ class CudaBatch:
         """Return the kernels that start the episodes of worlds whose episodes are cut short."""
         return [
             self._kernel(
-                "cut", kernels.cut, "Worlds Logs EpisodeQueue EndedRows", kernel_view(self._is_cut, np.dtype(np.int32))
+                "cut",
+                kernels.cut,
+                "Worlds Logs EpisodeQueue EndedRows",
+                cuda_memory.kernel_view(self._is_cut, np.dtype(np.int32)),
             ),
             self._kernel("begin", kernels.begin, "Worlds Maps Scenarios EpisodeQueue"),
             *([self._start_kernel(is_step=False)] if config.mode is Mode.OPEN else []),
@@ -343,7 +339,7 @@ class CudaBatch:
     def _start_kernel(self, is_step: bool) -> Kernel:
         """Return a kernel with a thread per world; of more worlds than run at once some share a thread block."""
         kernel = self._kernel("start", kernels.place_agents, "Worlds Starts Maps Scenarios", is_step)
-        warps = _START_WARPS * processor_count(self._device)
+        warps = _START_WARPS * cuda_memory.processor_count(self._device)
         threads = min(-(-self._world_count // warps), _WORLDS_PER_WARP)
         return kernel._replace(blocks=-(-self._world_count // threads), threads=threads)
 

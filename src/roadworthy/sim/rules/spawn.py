@@ -13,20 +13,10 @@ from roadworthy.kernels import rule
 from roadworthy.scenario.grid import CELL_M
 from roadworthy.scenario.schema import AgentType, Floats, Ints, LaneType
 from roadworthy.sim import state
-from roadworthy.sim.rules import draws
+from roadworthy.sim.rules import draws, routes
 from roadworthy.sim.rules.collision import box_of, boxes_touch
 from roadworthy.sim.rules.goals import goal_line
 from roadworthy.sim.rules.route_geometry import FAR, Real, Road, nearest_place, point_at, route_pose
-from roadworthy.sim.rules.routes import (
-    draw_route,
-    extend_route,
-    is_lane_for,
-    lane_list,
-    length_ahead,
-    nearest_lane,
-    place_on_route,
-    route_key,
-)
 from roadworthy.sim.rules.spawn_in_traffic import join_traffic
 from roadworthy.sim.state import Maps, Params, Scenarios, Worlds
 
@@ -56,7 +46,7 @@ def spawn(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int, p: P
     """
     agents, flags, m = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w, state.MAP]
     road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
-    key = route_key(worlds.seeds[w], flags[state.SPAWNS, a])
+    key = routes.route_key(worlds.seeds[w], flags[state.SPAWNS, a])
     flags[state.SPAWNS, a] += 1
     flags[state.IS_PRESENT, a] = 0
     _draw_size(agents, flags, a, key)
@@ -145,14 +135,14 @@ def _try_place(worlds: Worlds, maps: Maps, w: int, a: int, key: int, attempt: in
     # Lane points are shorter in curves: accept long ones more often, so that every meter of road is equally likely.
     if draws.uniform(key, a, attempt, draws.SPAWN + draws.PURPOSES) * _LONGEST_HALF_M > half:
         return nothing
-    if not is_lane_for(maps, m, lane, flags[state.TYPE, a]):
+    if not routes.is_lane_for(maps, m, lane, flags[state.TYPE, a]):
         return nothing
     share = _TWO * draws.uniform(key, a, attempt, draws.SPAWN + 2 * draws.PURPOSES) - _ONE
     arc = points[state.POINT_ARC, point] + half * share
     agents[state.PATH_ARC, a] = arc
     # The following lane gives the direction at the end of this one, and shows whether it is a junction. The rest of the
     # route is drawn only if these do not rule out the place.
-    draw_route(maps, m, flags, a, lane, key, clock[state.STEP], 2)
+    routes.draw_route(maps, m, flags, a, lane, key, clock[state.STEP], 2)
     agents[state.X, a], agents[state.Y, a], agents[state.COS, a], agents[state.SIN, a] = route_pose(
         road, flags, a, 0, arc, _ZERO
     )
@@ -176,7 +166,7 @@ def _rate_place(worlds: Worlds, maps: Maps, w: int, a: int, key: int, is_clear: 
     agents, flags, clock = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w]
     m = clock[state.MAP]
     road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
-    extend_route(maps, m, flags, a, key, clock[state.STEP], state.ROUTE_LANES)
+    routes.extend_route(maps, m, flags, a, key, clock[state.STEP], state.ROUTE_LANES)
     room = _room_for_goals(road, agents, flags, a, flags[state.ROUTE_PLACE, a], agents[state.PATH_ARC, a])
     if not room > _SHORTEST_ROUTE_M:
         return np.int64(0)
@@ -203,7 +193,7 @@ def _is_in_junction(maps: Maps, m: int, flags: Ints, a: int, x: Real, y: Real) -
     points = maps.lane_points[m]
     lane = flags[state.ROUTE, a]
     following_lane = flags[state.ROUTE + 1, a] if flags[state.ROUTE_LENGTH, a] > 1 else np.int32(-1)
-    entries, reach = maps.lane_lists[m, lane_list(maps, m, x, y)], _APART_M + _LONGEST_HALF_M + _SLACK_M
+    entries, reach = maps.lane_lists[m, routes.lane_list(maps, m, x, y)], _APART_M + _LONGEST_HALF_M + _SLACK_M
     for e in range(len(entries)):
         i = np.int64(entries[e])
         if i >= maps.sizes[m, state.LANE_POINT_COUNT]:
@@ -250,7 +240,7 @@ def _room_for_goals(road: Road, agents: Floats, flags: Ints, a: int, place: int,
 
     A route ends where the road leaves the map, and a road edge crosses it there.
     """
-    return length_ahead(road, flags, a, place, arc) - _HALF * agents[state.LENGTH, a] - _BEFORE_END_M
+    return routes.length_ahead(road, flags, a, place, arc) - _HALF * agents[state.LENGTH, a] - _BEFORE_END_M
 
 
 @rule
@@ -273,7 +263,7 @@ def new_goal(worlds: Worlds, maps: Maps, w: int, a: int, p: Params) -> bool:
     x, y = agents[last, a], agents[last + 1, a]
     place, arc, distance = flags[state.ROUTE_PLACE, a], _ZERO, FAR
     if flags[state.ROUTE_LENGTH, a] > 0:
-        place_on_route(worlds, maps, w, a)
+        routes.place_on_route(worlds, maps, w, a)
         arc = agents[state.PATH_ARC, a]
         place, arc, _, distance = nearest_place(
             road, flags, a, flags[state.ROUTE_PLACE, a], arc, _GOAL_BACK_M, _GOAL_FORTH_M, x, y
@@ -294,10 +284,12 @@ def new_goal(worlds: Worlds, maps: Maps, w: int, a: int, p: Params) -> bool:
 def _go_on_from(worlds: Worlds, maps: Maps, w: int, a: int, x: Real, y: Real, spacing: Real) -> bool:
     """Give agent a a route that starts on a lane near a position; return False if no lane there leads on."""
     agents, flags, clock = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w]
-    m, key = clock[state.MAP], route_key(worlds.seeds[w], flags[state.SPAWNS, a])
-    lane, arc = nearest_lane(maps, m, x, y, agents[state.COS, a], agents[state.SIN, a], flags[state.TYPE, a], spacing)
+    m, key = clock[state.MAP], routes.route_key(worlds.seeds[w], flags[state.SPAWNS, a])
+    lane, arc = routes.nearest_lane(
+        maps, m, x, y, agents[state.COS, a], agents[state.SIN, a], flags[state.TYPE, a], spacing
+    )
     if lane < 0:
         return False
-    draw_route(maps, m, flags, a, lane, key, clock[state.STEP], state.ROUTE_LANES)
+    routes.draw_route(maps, m, flags, a, lane, key, clock[state.STEP], state.ROUTE_LANES)
     agents[state.PATH_ARC, a] = arc
     return True
