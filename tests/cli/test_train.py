@@ -16,8 +16,8 @@ import pytest
 from roadworthy.cli.learning import figures, line, run_facts, table
 from roadworthy.cli.main import main
 from roadworthy.cli.output import console
-from roadworthy.policy.checkpoint import WEIGHTS, load_checkpoint
-from roadworthy.policy.checkpoint_files import newest
+from roadworthy.policy.checkpoint import load_checkpoint
+from roadworthy.policy.checkpoint_files import WEIGHTS, newest
 from roadworthy.scenario.pack import Pack
 from roadworthy.training.config import TrainConfig
 from roadworthy.training.progress import Progress

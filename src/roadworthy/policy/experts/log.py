@@ -70,7 +70,7 @@ def _follow(worlds: Worlds, scenarios: Scenarios, w: int, a: int, p: Params) -> 
     ahead = np.float32(steps if is_over else aim - frame) * dt
     speed = _ZERO if is_over else motion[state.MOTION_SPEED, aim, a]
     x, y, heading = motion[state.MOTION_X, aim, a], motion[state.MOTION_Y, aim, a], motion[state.MOTION_HEADING, aim, a]
-    return infer_action(agents, flags, a, x, y, heading, speed, ahead, dt, p)
+    return infer_action(agents, flags, a, (x, y, heading, speed), ahead, dt, p)
 
 
 @rule

@@ -88,16 +88,8 @@ class CudaBatch:
         cuda_memory.require_memory(self._device, sum(map(bytes_of, parts)), remedy)
         # The same memory twice: as torch tensors, and as arrays for kernels.
         tensors = [cuda_memory.upload(part, self._device) for part in parts]
-        (
-            self.worlds,
-            self.starts,
-            self.logs,
-            self.rows,
-            self._maps,
-            self._scenarios,
-            self._episode_queue,
-            self._ended,
-        ) = tensors
+        self.worlds, self.starts, self.logs, self.rows = tensors[:4]
+        self._maps, self._scenarios, self._episode_queue, self._ended = tensors[4:]
         self._kernel_views = {
             type(part).__name__: cuda_memory.kernel_views(tensor, part)
             for tensor, part in zip(tensors, parts, strict=True)
