@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roadworthy.kernels import kernel
-from roadworthy.scenario.pack.outline import ARRAY_PLACES
+from roadworthy.scenario.pack.outline import ARRAY_PLACES, PackedScenario
 from roadworthy.scenario.schema import Floats
 from roadworthy.sim import state
-from roadworthy.sim.maps.agent_selection import PackedArrays, array_bytes, array_floats, array_ints
+from roadworthy.sim.maps.agent_selection import array_bytes, array_floats, array_ints
 from roadworthy.sim.state import Maps, Scenarios
 
 # Lights belong to one junction if they are this close to each other and their lanes begin or end at one place, or
@@ -26,17 +26,10 @@ _HALF_TURN = np.pi
 
 @kernel
 def fill_lights(
-    scenario: PackedArrays,
-    count: int,
-    steps: int,
-    first: int,
-    maps: Maps,
-    half_widths: Floats,
-    m: int,
-    scenarios: Scenarios,
-    s: int,
+    scenario: PackedScenario, first: int, maps: Maps, half_widths: Floats, m: int, scenarios: Scenarios, s: int
 ) -> bool:
     """Copy lights to slot s: their lines and, from the first frame on, states. Return False for an unknown lane."""
+    count, steps = scenario.lights, scenario.steps
     lanes = array_ints(scenario, _LANES, count)
     stops = array_floats(scenario, _STOPS, count * 3).reshape(count, 3)
     states = array_bytes(scenario, _STATES, count * steps).reshape(count, steps)

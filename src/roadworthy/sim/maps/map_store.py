@@ -93,18 +93,9 @@ class MapStore:
             self._grow(self._room.grown(needed))
         slot = self._slots.take()
         counts = packed.counts
-        fault = _fill_map(
-            packed.words,
-            packed.starts,
-            packed.lengths,
-            counts["columns"],
-            counts["rows"],
-            counts["west"] * CELL_M,
-            counts["south"] * CELL_M,
-            self.maps,
-            self.half_widths,
-            slot,
-        )
+        grid = counts["columns"], counts["rows"], counts["west"] * CELL_M, counts["south"] * CELL_M
+        sections = packed.words, packed.starts, packed.lengths
+        fault = _fill_map(sections, grid, self.maps, self.half_widths, slot)
         if fault >= 0:
             self._slots.give_back(slot)
             raise PackError(
@@ -176,6 +167,8 @@ _DEFAULT_HALF_WIDTH = np.float32(1.8)  # of a stop line
 _DEFAULT_LANE_HALF_WIDTH = np.float32(0.5 * DEFAULT_LANE_WIDTH_M)
 _INFINITE = np.float32(np.inf)
 _LIST_LENGTH = LANE_LIST_LENGTH
+# The words of a map's tables, and where each section starts and how long it is: see scenario.pack.tables.
+Sections = tuple[Ints, Longs, Longs]
 _EDGES, _LANE_POINTS, _EDGE_POINTS = PLACES["edge_x0"], PLACES["lane_point_x"], PLACES["edge_point_x"]
 _LANE_POINT_ARCS, _LANE_POINT_LANES = PLACES["lane_point_arcs"], PLACES["lane_point_lanes"]
 _LANE_LISTS, _EDGE_LISTS, _CELL_LISTS = PLACES["lane_lists"], PLACES["edge_lists"], PLACES["cell_lists"]
@@ -189,21 +182,13 @@ _SIGN_LINES, _SIGN_LANES = PLACES["sign_lines"], PLACES["sign_lanes"]
 
 @kernel
 def _fill_map(
-    words: Ints,
-    starts: Longs,
-    lengths: Longs,
-    columns: int,
-    rows: int,
-    x0: float,
-    y0: float,
-    maps: Maps,
-    half_widths: Floats,
-    slot: int,
+    sections: Sections, grid: tuple[int, int, float, float], maps: Maps, half_widths: Floats, slot: int
 ) -> int:
     """Copy a map to a slot that is large enough; return the section with an invalid number, or -1.
 
     Rules trust these numbers: an invalid one would make them read foreign memory. So all are checked.
     """
+    (words, starts, lengths), (columns, rows, x0, y0) = sections, grid
     lanes, segments = lengths[_LANE_LENGTHS], lengths[_EDGES]
     lane_point_count, edge_point_count = lengths[_LANE_POINTS], lengths[_EDGE_POINTS]
     lists, signs = lengths[_LANE_LISTS] * 2 // _LIST_LENGTH, lengths[_SIGN_LANES]
@@ -216,61 +201,52 @@ def _fill_map(
     sizes[state.SIGN_COUNT] = signs
     maps.origins[slot, 0], maps.origins[slot, 1] = x0, y0
 
-    _copy_lines(words.view(np.float32), starts[_EDGES : _EDGES + 4], segments, maps.edges[slot])
-    _copy_lines(
-        words.view(np.float32), starts[_LANE_POINTS : _LANE_POINTS + 5], lane_point_count, maps.lane_points[slot]
-    )
-    _copy_lines(
-        words.view(np.float32), starts[_EDGE_POINTS : _EDGE_POINTS + 5], edge_point_count, maps.edge_points[slot]
-    )
-    _copy(_floats(words, starts, lengths, _LANE_POINT_ARCS), maps.lane_points[slot, state.POINT_ARC])
-    _copy(_floats(words, starts, lengths, _LANE_LENGTHS), maps.lane_lengths[slot])
-    lines = _floats(words, starts, lengths, _SIGN_LINES)
+    numbers = words.view(np.float32)
+    _copy_lines(numbers, starts[_EDGES : _EDGES + 4], segments, maps.edges[slot])
+    _copy_lines(numbers, starts[_LANE_POINTS : _LANE_POINTS + 5], lane_point_count, maps.lane_points[slot])
+    _copy_lines(numbers, starts[_EDGE_POINTS : _EDGE_POINTS + 5], edge_point_count, maps.edge_points[slot])
+    _copy(_floats(sections, _LANE_POINT_ARCS), maps.lane_points[slot, state.POINT_ARC])
+    _copy(_floats(sections, _LANE_LENGTHS), maps.lane_lengths[slot])
+    lines = _floats(sections, _SIGN_LINES)
     for k in range(state.STOP_LINE_LINES):
         _copy(lines[k * signs : (k + 1) * signs], maps.signs[slot, k])
-    types = _section(words, starts, lengths, _EDGE_POINT_TYPES).view(np.uint8)
+    types = _section(sections, _EDGE_POINT_TYPES).view(np.uint8)
     for i in range(edge_point_count):
         maps.edge_points[slot, state.POINT_IS_MEDIAN, i] = _ONE if types[i] == _MEDIAN else _ZERO
 
     fault = -1
     for section, count in ((_LANE_LISTS, lane_point_count), (_EDGE_LISTS, edge_point_count)):
-        numbers = _section(words, starts, lengths, section).view(np.uint16)
+        listed = _section(sections, section).view(np.uint16)
         target = maps.lane_lists[slot] if section == _LANE_LISTS else maps.edge_lists[slot]
-        highest = _copy_list(numbers, target.reshape(target.size))
-        if highest >= count and not _are_listed(numbers, count):
+        highest = _copy_list(listed, target.reshape(target.size))
+        if highest >= count and not _are_listed(listed, count):
             fault = section
-    if not _copy_starts(
-        _section(words, starts, lengths, _CELL_EDGE_STARTS), maps.cell_edge_starts[slot], lengths[_CELL_EDGES]
-    ):
+    if not _copy_starts(_section(sections, _CELL_EDGE_STARTS), maps.cell_edge_starts[slot], lengths[_CELL_EDGES]):
         fault = _CELL_EDGE_STARTS
-    if not _copy_numbers(_section(words, starts, lengths, _CELL_EDGES), maps.cell_edges[slot], 0, segments):
+    if not _copy_numbers(_section(sections, _CELL_EDGES), maps.cell_edges[slot], 0, segments):
         fault = _CELL_EDGES
-    if not _copy_numbers(_section(words, starts, lengths, _CELL_LISTS), maps.cell_lists[slot], 0, lists):
+    if not _copy_numbers(_section(sections, _CELL_LISTS), maps.cell_lists[slot], 0, lists):
         fault = _CELL_LISTS
-    if not _copy_numbers(_section(words, starts, lengths, _LANE_POINT_LANES), maps.lane_point_lanes[slot], 0, lanes):
+    if not _copy_numbers(_section(sections, _LANE_POINT_LANES), maps.lane_point_lanes[slot], 0, lanes):
         fault = _LANE_POINT_LANES
-    if not _copy_numbers(_section(words, starts, lengths, _SUCCESSORS), maps.successors[slot], 0, lanes):
+    if not _copy_numbers(_section(sections, _SUCCESSORS), maps.successors[slot], 0, lanes):
         fault = _SUCCESSORS
-    if not _copy_numbers(_section(words, starts, lengths, _SIGN_LANES), maps.sign_lanes[slot], 0, lanes):
+    if not _copy_numbers(_section(sections, _SIGN_LANES), maps.sign_lanes[slot], 0, lanes):
         fault = _SIGN_LANES
     lane_lines = maps.lanes[slot]
-    if not _copy_starts(
-        _section(words, starts, lengths, _LANE_POINT_STARTS), lane_lines[state.LANE_POINT_START], lane_point_count
-    ):
+    if not _copy_starts(_section(sections, _LANE_POINT_STARTS), lane_lines[state.LANE_POINT_START], lane_point_count):
         return _LANE_POINT_STARTS
     if not _copy_starts(
-        _section(words, starts, lengths, _SUCCESSOR_STARTS),
-        lane_lines[state.LANE_SUCCESSOR_START],
-        lengths[_SUCCESSORS],
+        _section(sections, _SUCCESSOR_STARTS), lane_lines[state.LANE_SUCCESSOR_START], lengths[_SUCCESSORS]
     ):
         fault = _SUCCESSOR_STARTS
-    if not _copy_numbers(_section(words, starts, lengths, _LEFT_NEIGHBOR), lane_lines[state.LANE_LEFT], -1, lanes):
+    if not _copy_numbers(_section(sections, _LEFT_NEIGHBOR), lane_lines[state.LANE_LEFT], -1, lanes):
         fault = _LEFT_NEIGHBOR
-    if not _copy_numbers(_section(words, starts, lengths, _RIGHT_NEIGHBOR), lane_lines[state.LANE_RIGHT], -1, lanes):
+    if not _copy_numbers(_section(sections, _RIGHT_NEIGHBOR), lane_lines[state.LANE_RIGHT], -1, lanes):
         fault = _RIGHT_NEIGHBOR
 
-    limits, widths = _floats(words, starts, lengths, _LANE_LIMITS), _floats(words, starts, lengths, _LANE_WIDTHS)
-    lane_types = _section(words, starts, lengths, _LANE_TYPES)
+    limits, widths = _floats(sections, _LANE_LIMITS), _floats(sections, _LANE_WIDTHS)
+    lane_types = _section(sections, _LANE_TYPES)
     for lane in range(lanes):
         lane_lines[state.LANE_TYPE, lane] = lane_types[lane]
         half_widths[slot, lane] = widths[lane] * _HALF if widths[lane] > _ZERO else _DEFAULT_HALF_WIDTH
@@ -301,13 +277,14 @@ def _bound_lanes(maps: Maps, slot: int, widths: Floats) -> None:
 
 
 @kernel
-def _section(words: Ints, starts: Longs, lengths: Longs, section: int) -> Ints:
+def _section(sections: Sections, section: int) -> Ints:
+    words, starts, lengths = sections
     return words[starts[section] : starts[section] + lengths[section]]
 
 
 @kernel
-def _floats(words: Ints, starts: Longs, lengths: Longs, section: int) -> Floats:
-    return words[starts[section] : starts[section] + lengths[section]].view(np.float32)
+def _floats(sections: Sections, section: int) -> Floats:
+    return _section(sections, section).view(np.float32)
 
 
 @kernel
