@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from roadworthy.cli.options import MovedPolicy, RunPath, Trust
-from roadworthy.cli.output import JsonFlag, examples, tell, tell_json
+from roadworthy.cli.output import JsonFlag, examples, new_table, tell, tell_json
 from roadworthy.progress import progress
 
 if TYPE_CHECKING:
@@ -59,13 +59,7 @@ def audit(
 
 
 def _table(audited: list[Audited]) -> Table:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column("run in")
-    for name in ("episodes", "flips", "other rows", "other motion"):
-        table.add_column(name, justify="right")
+    table = new_table("run in", right=("episodes", "flips", "other rows", "other motion"))
     for way in audited:
         counts = (way.episodes, len(way.flips), len(way.other_rows), len(way.other_motion))
         table.add_row(way.way, *map(str, counts))

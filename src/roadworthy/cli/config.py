@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from roadworthy.cli.options import PolicyOption, SetOption
-from roadworthy.cli.output import JsonFlag, examples, tell, tell_json
+from roadworthy.cli.output import JsonFlag, examples, new_table, tell, tell_json
 from roadworthy.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -119,14 +119,10 @@ def _short(section: Section) -> dict[str, Any]:
 
 
 def _overview(sections: tuple[Section, ...]) -> Table:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
     from rich.text import Text
 
     styles = {"fault": "red", "template": "dim", "runs": "green", "disabled": "dim"}
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for column in ("section", "state", "type", "inherits"):
-        table.add_column(column)
+    table = new_table("section", "state", "type", "inherits")
     for section in sections:
         state = _state(section)
         ancestors = " -> ".join(reversed(section.chain[:-1]))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import roadworthy
-from roadworthy.cli.output import JsonFlag, examples, note, tell, tell_json
+from roadworthy.cli.output import JsonFlag, examples, new_table, note, tell, tell_json
 from roadworthy.progress import progress
 
 if TYPE_CHECKING:
@@ -177,14 +177,7 @@ def report(jobs: JobRuns, metrics: Path | None, json: bool) -> None:
 
 
 def _table(jobs: JobRuns) -> Table:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for name in ("job", "status"):
-        table.add_column(name)
-    for name in ("ended", "failed", "success", "95%", "return", "seconds"):
-        table.add_column(name, justify="right")
+    table = new_table("job", "status", right=("ended", "failed", "success", "95%", "return", "seconds"))
     for entry in jobs:
         found = jobs.metrics(entry.name) or {}
         by_name = {figure["name"]: figure for figure in found.get("figures", [])}

@@ -10,7 +10,7 @@ import typer
 
 import roadworthy
 from roadworthy.cli.files import PackPath, require_suffix
-from roadworthy.cli.output import JsonFlag, examples, note, tell, tell_json
+from roadworthy.cli.output import JsonFlag, examples, new_table, note, tell, tell_json
 from roadworthy.progress import progress
 
 if TYPE_CHECKING:
@@ -100,17 +100,11 @@ def score(
 
 
 def _table(title: str, scores: RealismScores) -> Table:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
     from roadworthy.metrics.realism.config import BUCKETS
     from roadworthy.metrics.realism.score_realism import BUCKETS as BUCKET_NAMES
 
     figures, config, groups = scores.figures, scores.config, scores.buckets()
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column("feature")
-    for name in ("weight", "likelihood", "rate"):
-        table.add_column(name, justify="right")
+    table = new_table("feature", right=("weight", "likelihood", "rate"), title=title)
     rates = {
         "collision_indication": figures.simulated_collision_rate,
         "offroad_indication": figures.simulated_offroad_rate,

@@ -10,7 +10,7 @@ import typer
 
 import roadworthy
 from roadworthy.cli.files import require_suffix
-from roadworthy.cli.output import JsonFlag, examples, note, tell, tell_json
+from roadworthy.cli.output import JsonFlag, examples, new_table, note, tell, tell_json
 from roadworthy.errors import UsageError
 from roadworthy.plots import FIGURE_SUFFIXES
 from roadworthy.progress import progress
@@ -143,18 +143,11 @@ def _short(analysis: Analysis, files: list[str]) -> dict[str, object]:
 
 
 def _table(analysis: Analysis) -> Table:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
     from roadworthy.sensitivity.panels import short
 
     rows = analysis.rows
     heading = f"what decides {rows.outcome_name}: {len(rows)} rows, {len(rows.rejected)} left out"
-    table = Table(title=heading, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column("factor")
-    table.add_column("verdict")
-    for name in ("of the variation", "alone", "swing", "p"):
-        table.add_column(name, justify="right")
+    table = new_table("factor", "verdict", right=("of the variation", "alone", "swing", "p"), title=heading)
     for number in analysis.ranking:
         found = analysis.importance[number]
         total = f"{found.total.mean:.2f} ({found.total.low:.2f}–{found.total.high:.2f})"

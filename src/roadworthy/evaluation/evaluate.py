@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from roadworthy.errors import ConfigError, RoadworthyError
@@ -156,9 +155,7 @@ class Engines:
     def __enter__(self) -> Engines:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for engine in self._engines.values():
             engine.close()
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from roadworthy.cli.files import make_folder, require_suffix
-from roadworthy.cli.output import JsonFlag, examples, tell, tell_json
+from roadworthy.cli.output import JsonFlag, examples, new_table, tell, tell_json
 from roadworthy.errors import UsageError
 
 if TYPE_CHECKING:
@@ -68,19 +68,9 @@ def hardness(
 
 
 def _table(scenarios: list[Hardness]) -> Table:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
     shown = min(_MOST_ROWS, len(scenarios))
-    table = Table(
-        title=f"the {shown} hardest of {len(scenarios)} scenarios",
-        title_justify="left",
-        box=SIMPLE_HEAD,
-        pad_edge=False,
-    )
-    table.add_column("scenario")
-    for name in ("episodes", "failed", "from", "to"):
-        table.add_column(name, justify="right")
+    title = f"the {shown} hardest of {len(scenarios)} scenarios"
+    table = new_table("scenario", right=("episodes", "failed", "from", "to"), title=title)
     for scenario in scenarios[:_MOST_ROWS]:
         rates = (f"{value:.3f}" for value in (scenario.rate, scenario.low, scenario.high))
         table.add_row(scenario.id, str(scenario.n), *rates)
