@@ -176,13 +176,7 @@ def advance_place(worlds: Worlds, maps: Maps, w: int, a: int, distance: Real) ->
     agents, flags, clock = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w]
     m = clock[state.MAP]
     road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
-    place, arc = seek(
-        road,
-        flags,
-        a,
-        flags[state.ROUTE_PLACE, a],
-        agents[state.PATH_ARC, a] + distance,
-    )
+    place, arc = seek(road, flags, a, flags[state.ROUTE_PLACE, a], agents[state.PATH_ARC, a] + distance)
     is_on_it = arc <= maps.lane_lengths[m, flags[state.ROUTE + place, a]]
     agents[state.PATH_ARC, a] = arc
     if place != flags[state.ROUTE_PLACE, a]:
