@@ -195,12 +195,14 @@ class RewardConfig:
     # The reward for each meter by which the distance to the goal shrinks.
     time: float | Range = 0.0
     # The reward for each step.
+    terms: dict[str, float | Range] = field(default_factory=dict)
+    # Weights of further terms by their names: an entry point of `roadworthy.reward_terms`, `module:Name` or
+    # `file.py:Name`.
 
     def __post_init__(self) -> None:
-        for f in fields(self):
-            value = getattr(self, f.name)
+        for name, value in {**{f.name: getattr(self, f.name) for f in fields(self)}, **self.terms}.items():
             if isinstance(value, tuple):
-                _ordered(f.name, value)
+                _ordered(name, value)
 
 
 @dataclass(frozen=True)
@@ -238,6 +240,9 @@ class ObserveConfig:
     # An agent observes at most this many stop lines ahead, of traffic lights and stop signs.
     final: bool = False
     # The env keeps the last observation before an automatic reset in `final_observation`.
+    blocks: tuple[str, ...] = ()
+    # Further blocks are appended by their names: an entry point of `roadworthy.observation_blocks`, `module:Name` or
+    # `file.py:Name`.
 
     def __post_init__(self) -> None:
         _between("partners", self.partners, 0, 255)
