@@ -1,4 +1,4 @@
-"""Reader `result_table`: a CSV file with one episode per row. Columns `factor.NAME` are factors, all others outcomes."""
+"""Reader `result_table`: a CSV file with an episode per row. Columns `factor.NAME` are factors, others outcomes."""
 
 from __future__ import annotations
 

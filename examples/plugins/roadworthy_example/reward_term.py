@@ -1,4 +1,4 @@
-"""Reward term `headway`: 1 at the bumper of the leader, 0 from a headway of 1.5 seconds on. Give it a weight below 0."""
+"""Reward term `headway`: 1 at the bumper of the leader, 0 from a headway of 1.5 s on. Give it a negative weight."""
 
 from __future__ import annotations
 

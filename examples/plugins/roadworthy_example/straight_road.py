@@ -21,7 +21,7 @@ def road_along(x: float, y: float, heading: float) -> RoadMap:
     )
     return RoadMap(
         origin=np.zeros(3),
-        points=([x, y, 0.0] + along).astype(np.float32),
+        points=(np.array([x, y, 0.0]) + along).astype(np.float32),
         starts=np.array([0, len(along)], np.int32),
         kinds=np.array([FeatureKind.LANE], np.uint8),
         types=np.array([LaneType.SURFACE_STREET], np.uint8),
