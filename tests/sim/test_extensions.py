@@ -213,6 +213,7 @@ def test_settings_survive_pickle_and_records(mine: Path) -> None:
     config = settings({f"{mine}:speed": (1.0, 2.0), "headway": -1.0}, (f"{mine}:BLOCK",))
     assert pickle.loads(pickle.dumps(config)) == config
     assert parse(plain(config), SimConfig) == config
+    assert len({config, settings(), settings()}) == 2
 
 
 @pytest.mark.parametrize(

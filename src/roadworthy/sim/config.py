@@ -195,7 +195,7 @@ class RewardConfig:
     # The reward for each meter by which the distance to the goal shrinks.
     time: float | Range = 0.0
     # The reward for each step.
-    terms: dict[str, float | Range] = field(default_factory=dict)
+    terms: dict[str, float | Range] = field(default_factory=dict, hash=False)
     # Weights of further terms by their names: an entry point of `roadworthy.reward_terms`, `module:Name` or
     # `file.py:Name`.
 
