@@ -37,7 +37,7 @@ def _entry_points(project: Path) -> Mapping[str, Mapping[str, str]]:
 
 
 def _declare(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, groups: Mapping[str, Mapping[str, str]]) -> None:
-    metadata = folder / f"{name}-1.0.dist-info"
+    metadata = folder / f"{name.replace('-', '_')}-1.0.dist-info"
     metadata.mkdir(parents=True)
     (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
     lines = [
