@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from difflib import get_close_matches
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import module_from_spec, spec_from_file_location
@@ -16,6 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from roadworthy.errors import ConfigError
+from roadworthy.spelling import closest
 
 
 _DECLARED = "roadworthy.evaluators"  # a group of which Roadworthy itself declares members
@@ -112,8 +112,8 @@ def _module_of_file(path: Path) -> ModuleType:
 def nearest(name: str, names: Iterable[str]) -> str:
     """Return what a wrong name may have meant, for the end of an error."""
     names = list(names)
-    near = get_close_matches(name, names, n=1, cutoff=0.5)
-    return f"{f'did you mean {near[0]}? ' if near else ''}known: {', '.join(names) or 'none'}"
+    near = closest(name, names)
+    return f"{f'did you mean {near}? ' if near else ''}known: {', '.join(names) or 'none'}"
 
 
 def _owner(entry: EntryPoint) -> str:

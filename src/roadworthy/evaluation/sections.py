@@ -243,7 +243,7 @@ def _chain(name: str, tables: Mapping[str, list[Layer]]) -> tuple[str, ...]:
         parent = parent.removeprefix("eval.")
         shown = _ARROW.join([*chain, parent])
         if parent in chain:
-            raise ConfigError(f"{where}: sections inherit from each other in a circle: {shown}")
+            raise ConfigError(f"{where}: sections inherit from each other in a cycle: {shown}")
         if parent not in tables:
             raise ConfigError(
                 f"{where}: inherits from {parent!r}, which is not a section ({shown}); {nearest(parent, tables)}"

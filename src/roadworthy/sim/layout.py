@@ -1,4 +1,4 @@
-"""The observation: its blocks, their features, and where each number stands in a row.
+"""The observation: its blocks, their features, and the column of each number.
 
 BLOCKS is the only place that orders blocks; CPU and GPU take the starts of blocks from it. A block of n entries and f
 features is stored feature by feature: the n values of the first feature, then those of the second. Entries beyond a

@@ -96,7 +96,9 @@ class CudaBatch:
                 _make_ended(max(_EPISODE_LOG_SIZE, 2 * row_count), trials),
             ]
         except MemoryError as error:
-            raise DeviceError(f"not even the host has room for what {device} would hold ({error}); {remedy}") from error
+            raise DeviceError(
+                f"the host does not have enough memory to prepare the arrays of {device} ({error}); {remedy}"
+            ) from error
         require_memory(self._device, sum(map(bytes_of, parts)), remedy)
         # The same memory twice: as torch tensors, and as arrays for kernels.
         tensors = [upload(part, self._device) for part in parts]
