@@ -17,7 +17,6 @@ from typing import Any
 from roadworthy.errors import ConfigError
 from roadworthy.spelling import closest
 
-
 _DECLARED = "roadworthy.evaluators"  # a group of which Roadworthy itself declares members
 
 
