@@ -47,6 +47,7 @@ def test_every_command_of_a_page_parses(page: Path) -> None:
             assert rest, f"{page.name}: roadworthy {' '.join(words)}: lacks a verb"
             assert rest[0] in command.commands, f"{page.name}: roadworthy {' '.join(words)}: there is no {rest[0]!r}"
             command, rest = command.commands[rest[0]], rest[1:]
-        context.resilient_parsing, context.token_normalize_func = False, canonical_name
+        context.token_normalize_func = canonical_name
         parser = command.make_parser(context)
-        parser.parse_args(args=list(rest))  # raises an error for an option that does not exist
+        _, unknown, _ = parser.parse_args(args=list(rest))
+        assert unknown == [], f"{page.name}: roadworthy {' '.join(words)}"
