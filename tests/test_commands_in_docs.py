@@ -32,8 +32,9 @@ def commands(page: Path) -> Iterator[list[str]]:
             if not line.lstrip("$ ").startswith("roadworthy "):
                 continue
             words = shlex.split(line.strip().removeprefix("$ "), comments=True)
+            end = min((words.index(sign) for sign in ("&&", "&", "|", ";") if sign in words), default=len(words))
             if not {"...", "VERB"} & set(words):
-                yield words[1:]
+                yield words[1:end]
 
 
 @pytest.mark.row("UI-6")
