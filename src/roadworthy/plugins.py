@@ -17,6 +17,8 @@ from typing import Any
 from roadworthy.errors import ConfigError
 from roadworthy.spelling import closest
 
+_DECLARED = "roadworthy.evaluators"  # a group of which Roadworthy itself declares members
+
 
 def known(group: str) -> dict[str, EntryPoint]:
     """Return the entry points of a group by name, in alphabetical order, without loading them."""
@@ -56,7 +58,7 @@ def load(group: str, name: str, what: str) -> Any:
     entries = known(group)
     if name not in entries:
         hint = nearest(name, entries)
-        if not entries:
+        if not known(_DECLARED):
             hint += " (Roadworthy itself declares some: it is not installed; run pip install in its folder)"
         raise ConfigError(f"unknown {what} {name!r}; {hint}; or give your own as module:Name or file.py:Name")
     try:

@@ -90,8 +90,10 @@ _PARTS: dict[str, tuple[Any, Any]] = {
 
 
 def _theme(column: int) -> Theme:
-    parts = {name: pair[column] for name, pair in _PARTS.items()}
-    return Theme(**{name: rgb(part) if isinstance(part, str) else part for name, part in parts.items()})
+    parts: dict[str, Any] = {}
+    for name, pair in _PARTS.items():
+        parts[name] = rgb(pair[column]) if isinstance(pair[column], str) else pair[column]
+    return Theme(**parts)
 
 
 LIGHT, DARK = _theme(0), _theme(1)

@@ -195,12 +195,14 @@ class RewardConfig:
     # The reward for each meter by which the distance to the goal shrinks.
     time: float | Range = 0.0
     # The reward for each step.
+    terms: dict[str, float | Range] = field(default_factory=dict, hash=False)
+    # Weights of further terms by their names: an entry point of `roadworthy.reward_terms`, `module:Name` or
+    # `file.py:Name`.
 
     def __post_init__(self) -> None:
-        for f in fields(self):
-            value = getattr(self, f.name)
+        for name, value in {**{f.name: getattr(self, f.name) for f in fields(self)}, **self.terms}.items():
             if isinstance(value, tuple):
-                _ordered(f.name, value)
+                _ordered(name, value)
 
 
 @dataclass(frozen=True)
@@ -239,6 +241,9 @@ class ObserveConfig:
     # Maximum number of stop lines ahead that an agent observes, of traffic lights and stop signs.
     final: bool = False
     # Whether the env keeps the last observation before an automatic reset in `final_observation`.
+    blocks: tuple[str, ...] = ()
+    # Names of further blocks, which are appended: an entry point of `roadworthy.observation_blocks`, `module:Name` or
+    # `file.py:Name`.
 
     def __post_init__(self) -> None:
         between(self, 0, 255, "partners")

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from roadworthy.errors import DeviceError, ScenarioError, UsageError
+from roadworthy.errors import ConfigError, DeviceError, ScenarioError, UsageError
 from roadworthy.kernels.cuda import IS_SIMULATED, cuda
 from roadworthy.scenario.pack import Pack
 from roadworthy.scenario.schema import Ints
@@ -61,6 +61,12 @@ class CudaBatch:
         sampler: Sampler | None,
         device: str,
     ) -> None:
+        if config.reward.terms or config.observe.blocks:
+            names = ", ".join([*config.reward.terms, *config.observe.blocks])
+            raise ConfigError(
+                f"device {device!r} runs the built-in reward terms and observation blocks only, but the config names "
+                f'{names}; use device = "cpu", or leave them out'
+            )
         self._device = cuda_memory.ready_device(device)
         self.sampler, self._world_count = sampler, worlds
         library, choices, slot_maps, self._numbers = _load(pack, config, numbers)
