@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -28,14 +27,6 @@ EXAMPLES = examples(
 )
 
 
-class Challenge(Enum):
-    """A version of the metrics of the challenge."""
-
-    Y2025 = "2025"
-    Y2024 = "2024"
-    SCENARIO_GENERATION = "2025_scenario_gen"
-
-
 @app.callback()
 def _group() -> None:
     """Measure how much simulated agents drive like recorded ones."""
@@ -51,7 +42,9 @@ def score(
             help="ID.npz of a scenario, a submission of the challenge (one file, shards, .tar.gz), or folders of them.",
         ),
     ],
-    challenge: Annotated[Challenge, typer.Option(help="The version of the metrics.")] = Challenge.Y2025,
+    challenge: Annotated[
+        Literal["2025", "2024", "2025_scenario_gen"], typer.Option(help="The version of the metrics.")
+    ] = "2025",
     scenarios: Annotated[
         Path | None,
         typer.Option(
@@ -78,7 +71,7 @@ def score(
         scores = roadworthy.score_realism(
             pack,
             rollouts,
-            challenge=challenge.value,
+            challenge=challenge,
             only=only or (),
             skip_unknown=skip_unknown,
             processes=processes,
@@ -90,7 +83,7 @@ def score(
     if scores.missing:
         note(f"{scores.missing} of the pack's {scores.missing + count} scenarios have no rollouts, or were not chosen")
     if json:
-        result: dict[str, Any] = {"pack": str(pack), "challenge": challenge.value, "scenarios": count}
+        result: dict[str, Any] = {"pack": str(pack), "challenge": challenge, "scenarios": count}
         result |= {"scenarios_without_rollouts": scores.missing, "figures": scores.figures.plain()}
         tell_json({**result, "buckets": scores.buckets(), **({"scenarios_file": str(scenarios)} if scenarios else {})})
     else:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -29,13 +28,6 @@ EXAMPLES = examples(
 )
 
 FEW = 5  # the number of rejected rows that are named on the console
-
-
-class Model(Enum):
-    """The form of the response surface."""
-
-    SPLINES = "splines"
-    PROCESS = "process"
 
 
 def sensitivity(
@@ -76,7 +68,7 @@ def sensitivity(
     at_most: Annotated[
         float | None, typer.Option(help="Count an episode as success if its outcome is at most this value.")
     ] = None,
-    model: Annotated[Model, typer.Option(help="The form of the response surface.")] = Model.SPLINES,
+    model: Annotated[Literal["splines", "process"], typer.Option(help="The form of the response surface.")] = "splines",
     neural: Annotated[
         bool, typer.Option("--neural", help="Also fit a neural posterior (NPE or MNPE); needs sbi.")
     ] = False,
@@ -97,7 +89,7 @@ def sensitivity(
             outcome,
             at_least=at_least,
             at_most=at_most,
-            model=model.value,
+            model=model,
             neural=neural,
             next_episodes=next_episodes,
             seed=seed,

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -19,14 +18,6 @@ EXAMPLES = examples(
 )
 
 
-class Design(Enum):
-    """How the values of factors are chosen."""
-
-    SOBOL = "sobol"
-    RANDOM = "random"
-    GRID = "grid"
-
-
 def sweep(
     factors: Annotated[Path, typer.Argument(metavar="FACTORS", help="A file with the factors: .yaml or .toml.")],
     base: Annotated[Path, typer.Option(metavar="FILE", help="A jobs file with all other settings.")],
@@ -34,7 +25,9 @@ def sweep(
     episodes: Annotated[
         int | None, typer.Option(help="The number of episodes; a grid has its own number.", min=1)
     ] = None,
-    design: Annotated[Design, typer.Option(help="How the values of factors are chosen.")] = Design.SOBOL,
+    design: Annotated[
+        Literal["sobol", "random", "grid"], typer.Option(help="How the values of factors are chosen.")
+    ] = "sobol",
     levels: Annotated[int, typer.Option(help="The number of values of a continuous factor on a grid.", min=2)] = 5,
     seed: Annotated[int | None, typer.Option(help="The seed of all draws; by default that of the job.", min=0)] = None,
     out: Out = None,
@@ -51,7 +44,7 @@ def sweep(
         base,
         job=job,
         episodes=episodes,
-        design=design.value,
+        design=design,
         levels=levels,
         seed=seed,
         out=out,
