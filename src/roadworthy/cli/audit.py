@@ -43,12 +43,7 @@ def audit(
 
     with progress("auditing") as report:
         audited = run_again(
-            open_run(Run(run), trust=trust),
-            episodes,
-            seed=seed,
-            workers=workers,
-            checkpoint=policy,
-            progress=report,
+            open_run(Run(run), trust=trust), episodes, seed=seed, workers=workers, checkpoint=policy, progress=report
         )
     flips = sum(len(way.flips) for way in audited)
     if json:

@@ -49,9 +49,7 @@ def sim(
     from roadworthy.sim.speed import measure
 
     config = SimConfig(
-        mode=Mode(mode),
-        control=ControlConfig(rows=agents),
-        open=OpenConfig(agents=agents, traffic=traffic),
+        mode=Mode(mode), control=ControlConfig(rows=agents), open=OpenConfig(agents=agents, traffic=traffic)
     )
     env = DriveEnv(pack, worlds, config, device=device)
     with progress("stepping") as report:

@@ -85,8 +85,7 @@ def run(
 
 @app.command(epilog=examples("roadworthy jobs status runs/jobs"))
 def status(
-    out: Annotated[Path, typer.Argument(metavar="FOLDER", help="The output folder of jobs.")],
-    json: JsonFlag = False,
+    out: Annotated[Path, typer.Argument(metavar="FOLDER", help="The output folder of jobs.")], json: JsonFlag = False
 ) -> None:
     """Show the status of the jobs of an output folder."""
     from roadworthy.errors import UsageError

@@ -34,10 +34,7 @@ def reference_policies(config: EvaluatorConfig) -> Iterator[tuple[str, str]]:
 
 
 def make_references(
-    run: Run,
-    evaluator: Evaluator,
-    request: EvalRequest,
-    showing: Callable[[str], AbstractContextManager[Progress]],
+    run: Run, evaluator: Evaluator, request: EvalRequest, showing: Callable[[str], AbstractContextManager[Progress]]
 ) -> list[Run]:
     """Return the reference runs of a complete run. Runs that this version of the code has made are reused.
 

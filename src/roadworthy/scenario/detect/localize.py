@@ -17,12 +17,7 @@ from roadworthy.scenario.schema import AgentType, Bools, Bytes, Floats, Ints
 
 
 def localize(
-    network: LaneNetwork,
-    agent_types: Bytes,
-    positions: Floats,
-    headings: Floats,
-    valid: Bools,
-    dt: float,
+    network: LaneNetwork, agent_types: Bytes, positions: Floats, headings: Floats, valid: Bools, dt: float
 ) -> tuple[Ints, Floats, Floats, Ints]:
     """Return (A, T) lane (-1 for none), arc length, offset to the left of its center, shift (+1 left, -1 right)."""
     is_cyclist = agent_types == AgentType.CYCLIST

@@ -95,11 +95,7 @@ def begin(
 
 @kernel
 def cut(
-    numbers: NDArray[np.int64],
-    worlds: Worlds,
-    logs: Logs,
-    settings: NDArray[np.void],
-    is_cut_out: NDArray[np.bool_],
+    numbers: NDArray[np.int64], worlds: Worlds, logs: Logs, settings: NDArray[np.void], is_cut_out: NDArray[np.bool_]
 ) -> None:
     """Cut short the episodes in progress in these worlds, and report their rows.
 

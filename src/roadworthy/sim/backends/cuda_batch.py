@@ -53,13 +53,7 @@ class CudaBatch:
     """W worlds on a GPU. `step` does not wait for the GPU, and a caller can capture it in a CUDA graph."""
 
     def __init__(
-        self,
-        pack: Pack,
-        config: SimConfig,
-        worlds: int,
-        numbers: Sequence[int],
-        sampler: Sampler | None,
-        device: str,
+        self, pack: Pack, config: SimConfig, worlds: int, numbers: Sequence[int], sampler: Sampler | None, device: str
     ) -> None:
         if config.reward.terms or config.observe.blocks:
             names = ", ".join([*config.reward.terms, *config.observe.blocks])

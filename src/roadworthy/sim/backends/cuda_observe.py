@@ -179,16 +179,7 @@ def _observe(
         )
     lights_seen = _warp_observe_stop_lines(worlds, maps, scenarios, w, a, warp, lane, row_out, lights_at, lights, p)
     _warp_observe_single_blocks(
-        worlds,
-        w,
-        a,
-        warp,
-        lane,
-        row_out,
-        tail_at,
-        (partners_seen, lanes_seen, edges_seen, lights_seen),
-        entries,
-        p,
+        worlds, w, a, warp, lane, row_out, tail_at, (partners_seen, lanes_seen, edges_seen, lights_seen), entries, p
     )
     if not is_clean and p.dropout > _ZERO:
         _wait()

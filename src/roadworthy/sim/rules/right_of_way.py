@@ -155,8 +155,7 @@ def _are_apart(points: Floats, first: int, last: int, their_first: int, their_la
     square = min(
         min(_square_to(dx, dy, way_x, way_y), _square_to(dx + their_way_x, dy + their_way_y, way_x, way_y)),
         min(
-            _square_to(-dx, -dy, their_way_x, their_way_y),
-            _square_to(way_x - dx, way_y - dy, their_way_x, their_way_y),
+            _square_to(-dx, -dy, their_way_x, their_way_y), _square_to(way_x - dx, way_y - dy, their_way_x, their_way_y)
         ),
     )
     return bool(square > least * least)

@@ -15,10 +15,7 @@ from roadworthy.scenario.generate.network import Control, Network
 from roadworthy.scenario.schema import LaneType
 
 CROSSING, MERGING, DIVERGING = 0, 1, 2
-CAR_RADIUS_M, BIKE_RADIUS_M = (
-    1.45,
-    0.55,
-)  # lanes conflict where their center lines are closer than the sum
+CAR_RADIUS_M, BIKE_RADIUS_M = (1.45, 0.55)  # lanes conflict where their center lines are closer than the sum
 
 
 # A lane or a pedestrian's path. The last record is a sentinel: the samples of path p are p.sample..(p + 1).sample - 1.
