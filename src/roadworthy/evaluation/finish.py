@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from roadworthy.errors import RoadworthyError
+from roadworthy.progress import Report
 from roadworthy.record import Run
 from roadworthy.record.files import safe_name, write_whole
 from roadworthy.report import FILE, FOLDER, worst_first, write_report
@@ -18,7 +19,6 @@ from roadworthy.report.pictures import FILMSTRIP
 from roadworthy.sinks import Publication, Sinks, figures_of
 
 Made = TypeVar("Made")
-Progress = Callable[[int, int], None]  # called with the number done and the total
 
 VIDEO = "video_"  # the prefix of names of video artifacts; their view follows
 REPORT = "report"  # the artifact's name
@@ -26,7 +26,7 @@ STRIPS = 12  # the number of worst episodes that get a filmstrip
 
 
 def finish(
-    run: Run, sinks: Sinks | None = None, *, strips: int = STRIPS, progress: Progress = lambda done, total: None
+    run: Run, sinks: Sinks | None = None, *, strips: int = STRIPS, progress: Report = lambda done, total: None
 ) -> Path | None:
     """Draw the filmstrips and write the report of a run, also of a failed one. Return None if the report failed.
 
@@ -43,7 +43,7 @@ def finish(
     return _listing_error(run, REPORT, lambda: add_report(run))
 
 
-def draw_filmstrips(run: Run, count: int = STRIPS, progress: Progress = lambda done, total: None) -> list[Path]:
+def draw_filmstrips(run: Run, count: int = STRIPS, progress: Report = lambda done, total: None) -> list[Path]:
     """Draw filmstrips of the worst episodes that have none yet, as PNG files in the report folder of the run."""
     has_strip = {a.episode_id for a in run.artifacts if a.name == FILMSTRIP and a.path is not None}
     wanted = [id for id in worst_first(run)[:count] if id not in has_strip]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from roadworthy.errors import RoadworthyError, UsageError
+from roadworthy.progress import Report
 from roadworthy.record import EpisodeResult, Run
 from roadworthy.record.files import safe_name
 from roadworthy.record.traces import Trace
@@ -24,8 +24,6 @@ from roadworthy.scenario.pack import Pack
 from roadworthy.sim.config import Mode, SimConfig
 
 FOLDER = "videos"
-
-Progress = Callable[[int, int], None]  # called with the number of episodes done, and of all
 
 
 class VideoRecorder:
@@ -78,7 +76,7 @@ def record_videos(
     epoch: int | None = None,
     step: int | None = None,
     folder: Path | None = None,
-    progress: Progress = lambda done, total: None,
+    progress: Report = lambda done, total: None,
 ) -> list[Video]:
     """Record videos of the episodes that `config` chooses; errors are in the returned videos.
 
