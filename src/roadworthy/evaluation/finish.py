@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
-from roadworthy.errors import RoadworthyError
+from roadworthy.errors import RoadworthyError, summary_of
 from roadworthy.progress import Report
 from roadworthy.record import Run
 from roadworthy.record.files import safe_name, write_whole
@@ -66,7 +66,7 @@ def draw_filmstrips(run: Run, count: int = STRIPS, progress: Report = lambda don
             drawn.append(path)
             run.add_artifact(id, FILMSTRIP, path)
         except Exception as error:
-            run.add_artifact(id, FILMSTRIP, error=_words(error))
+            run.add_artifact(id, FILMSTRIP, error=summary_of(error))
     progress(len(wanted), len(wanted))
     return drawn
 
@@ -112,9 +112,5 @@ def _listing_error(run: Run, name: str, make: Callable[[], Made]) -> Made | None
         return make()
     except Exception as error:  # no picture and no page may end an evaluation
         with suppress(OSError, RoadworthyError):  # the disk may be full
-            run.add_artifact(None, name, error=_words(error))
+            run.add_artifact(None, name, error=summary_of(error))
         return None
-
-
-def _words(error: Exception) -> str:
-    return str(error) if isinstance(error, RoadworthyError) else f"{type(error).__name__}: {error}"

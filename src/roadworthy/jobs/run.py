@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from roadworthy.config import plain
+from roadworthy.errors import summary_of
 from roadworthy.evaluation.engines import EpisodeEngine
 from roadworthy.evaluation.evaluators.gym import run_job_episodes
-from roadworthy.evaluation.runner import summary_of, traceback_of
+from roadworthy.evaluation.runner import traceback_of
 from roadworthy.evaluation.runners.gym.job import Job
 from roadworthy.evaluation.runners.gym.plan import plan
 from roadworthy.jobs.record import JobRecord, Status, write_record

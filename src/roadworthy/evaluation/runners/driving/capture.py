@@ -15,7 +15,7 @@ from roadworthy.evaluation.ledger import EpisodeSpec
 from roadworthy.record.traces import Trace
 from roadworthy.sim import state
 from roadworthy.sim.config import Actions
-from roadworthy.sim.env import DriveEnv
+from roadworthy.sim.env import DriveEnv, on_host
 
 # Lines of `agents` in a trace by name, and the additional lines of agents that policies control.
 MOTION = {"x": state.X, "y": state.Y, "heading": state.HEADING, "speed": state.SPEED}
@@ -150,8 +150,3 @@ def _copy_lines(block: Any, lines: NDArray[np.int64], out: NDArray[Any]) -> None
         np.take(block, lines, axis=1, out=out, mode="clip")  # without clipping NumPy would copy twice
     else:
         out[:] = on_host(block[:, lines])
-
-
-def on_host(array: Any) -> NDArray[Any]:
-    """Return an array of the env where NumPy can read it."""
-    return array if isinstance(array, np.ndarray) else array.cpu().numpy()
