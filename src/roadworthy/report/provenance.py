@@ -34,9 +34,8 @@ def warnings(facts: RunFacts) -> list[str]:
     if gaps:
         names = ", ".join(gap["scenario_id"] for gap in gaps[:MOST_GAPS])
         more = f" and {len(gaps) - MOST_GAPS} more" if len(gaps) > MOST_GAPS else ""
-        found.append(
-            f"{many(len(gaps), 'scenario' if facts.is_driving else 'episode')} have fewer completed episodes than planned: {names}{more}."
-        )
+        lacking = many(len(gaps), "scenario" if facts.is_driving else "episode")
+        found.append(f"{lacking} have fewer completed episodes than planned: {names}{more}.")
     unscored = facts.realism.get("unscored") or []
     if unscored:
         found.append(f"{many(len(unscored), 'scenario')} could not be scored; the reasons are below.")

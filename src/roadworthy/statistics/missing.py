@@ -1,8 +1,8 @@
 """Missing data: rows whose episode crashed, timed out or never ran, bounded by their worst and best values.
 
 Episodes seldom fail by chance: a hard scenario is slow to simulate. So an estimate from the other rows is biased, and
-no formula knows by how much. The bounds say what the figure would be if every missing row had the least, or the greatest,
-possible value.
+no formula knows by how much. The bounds say what the figure would be if every missing row had the least, or the
+greatest, possible value.
 """
 
 from __future__ import annotations
