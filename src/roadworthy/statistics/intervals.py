@@ -31,6 +31,7 @@ FEWEST_WITH_NOTE = 10  # below, a mean without bounds has no interval
 FEWEST_UNEQUAL = 15  # the same for clusters of unequal size, as an effective number
 FEWEST_FOR_RATIOS = 3
 FEWEST_WITH_EVENTS = 10  # for ratios that do not count events: clusters with a value other than zero
+FEW_HOLDERS = 4.0  # clusters with the rarer outcome, below which its rate has the exact end toward the nearer bound
 _LEAST_DESIGN_EFFECT = 0.6  # a smaller one is due to chance, because rows of a cluster are not less alike than others
 _SMALL_SAMPLE = 3.0  # the standard error of a mean grows by this over the effective number of clusters
 
@@ -76,6 +77,9 @@ def rate(values: Array, clusters: Clusters, level: float = LEVEL, *, each_once: 
     quantile = student_quantile(level, max(given.effective_count - 1.0, 1.0))
     lows, highs = zip(*(wilson(p, size, quantile) for size in (nearer, farther)), strict=True)
     low, high = (lows[0], highs[1]) if p <= 0.5 else (lows[1], highs[0])
+    if _holders(given.minority) < FEW_HOLDERS:  # there, Wilson's end toward the nearer bound is too close
+        exact = clopper_pearson(p, nearer, level)
+        low, high = (min(low, exact[0]), high) if p <= 0.5 else (low, max(high, exact[1]))
     return replace(found, low=low, high=high, level=level, method="clustered Wilson")
 
 
