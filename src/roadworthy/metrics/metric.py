@@ -9,7 +9,7 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -45,6 +45,9 @@ class Metric:
     is_inverse: bool = False  # whether a ratio is inverted: distance per event instead of events per distance
     is_per_scenario: bool = False  # whether the figure is the mean over scenarios, each of which counts once
     version: int = 1
+    better: Literal["higher", "lower", ""] = ""  # which values are better; empty: neither
+    bounds: tuple[float, float] | None = None  # the least and the largest possible value of a row
+    failed: float | None = None  # what an episode without a result counts as; None: it has no data
 
 
 class Rows:
