@@ -15,10 +15,18 @@ from roadworthy.metrics.run_rows import RunRows
 from roadworthy.statistics import Clusters, paired_rate
 
 # The version of the score. Since version 2, only at-fault collisions count, unless score.collisions says otherwise, and
-# agents that start at their goal have no score.
-SCORE_VERSION = 2
+# agents that start at their goal have no score. Since version 3, an episode that crashed or timed out counts as failed.
+SCORE_VERSION = 3
 REACH_RATE = Metric(
-    "trial_goal_reach_rate", Kind.RATE, "goal_reached", "share", "trial", "reached all its goals", version=2
+    "trial_goal_reach_rate",
+    Kind.RATE,
+    "goal_reached",
+    "share",
+    "trial",
+    "reached all its goals",
+    version=3,
+    better="higher",
+    failed=0.0,
 )
 MEAN_LENGTH = Metric("trial_mean_length", Kind.MEAN, "length", "steps", "trial", "steps driven")
 COUNTS = tuple(
@@ -37,7 +45,17 @@ def adaptation_figures(rows: RunRows) -> list[dict[str, Any]]:
     figures = [figure(metric, rows.agents) for metric in COUNTS]
     figures += [figure(MEAN_LENGTH, trials), figure(REACH_RATE, trials)]
     scores = [
-        Metric(f"trial_{k}_score", Kind.RATE, "score", "share", "agent", "", version=SCORE_VERSION)
+        Metric(
+            f"trial_{k}_score",
+            Kind.RATE,
+            "score",
+            "share",
+            "agent",
+            "",
+            version=SCORE_VERSION,
+            better="higher",
+            failed=0.0,
+        )
         for k in range(rows.trial_count)
     ]
     numbers = trials.numbers("trial")

@@ -19,6 +19,7 @@ from roadworthy.statistics import Clusters, Interval, mean, rate, ratio
 
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
+Better = Literal["higher", "lower", ""]
 
 
 class Kind(Enum):
@@ -45,9 +46,13 @@ class Metric:
     is_inverse: bool = False  # whether a ratio is inverted: distance per event instead of events per distance
     is_per_scenario: bool = False  # whether the figure is the mean over scenarios, each of which counts once
     version: int = 1
-    better: Literal["higher", "lower", ""] = ""  # which values are better; empty: neither
-    bounds: tuple[float, float] | None = None  # the least and the largest possible value of a row
-    failed: float | None = None  # what an episode without a result counts as; None: it has no data
+    better: Better = ""  # the direction of improvement; "": there is none
+    bounds: tuple[float, float] | None = None  # the least and the greatest value of a row; None: it has no bounds
+    failed: float | None = None  # the value of an episode that crashed or timed out; None: it has no data
+
+    def __post_init__(self) -> None:
+        if self.kind in (Kind.RATE, Kind.SHARE) and self.bounds is None:
+            object.__setattr__(self, "bounds", (0.0, 1.0))
 
 
 class Rows:

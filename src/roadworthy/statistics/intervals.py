@@ -35,12 +35,16 @@ class Interval:
 
     value: float | None  # None: no data
     n: float  # rows; for a ratio, the sum of its denominator
-    clusters: int  # the number of scenarios
+    clusters: int  # the number of clusters that the rows come from
     low: float | None = None
     high: float | None = None
     level: float | None = None
     method: str | None = None
-    note: str | None = None  # the reason why something is missing
+    note: str | None = None  # the reason why something is missing, or what the interval assumes
+    missing: float = 0.0  # the share of the planned rows whose episode crashed, timed out or never ran
+    # The interval widened by the worst and best values of what is missing; as low and high if nothing is missing.
+    worst_low: float | None = None
+    worst_high: float | None = None
 
 
 def rate(values: Array, clusters: Clusters, level: float = LEVEL, *, each_once: bool = False) -> Interval:

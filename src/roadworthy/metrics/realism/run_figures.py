@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from roadworthy.errors import RoadworthyError, ScenarioError
-from roadworthy.metrics.metric import Kind, Metric, as_figure
+from roadworthy.metrics.metric import Better, Kind, Metric, as_figure
 from roadworthy.metrics.realism.config import BUCKETS, CHALLENGES, Event, RealismConfig
 from roadworthy.metrics.realism.features import Features, compute_features
 from roadworthy.metrics.realism.likelihood import bin_edges, histogram_counts
@@ -37,16 +37,17 @@ _WHAT = {
 def _metric(name: str) -> Metric:
     name = REALISM if name == "metametric" else name
     if name.endswith("_error"):
-        return Metric(name, Kind.MEAN, name, "m", "scenario", _WHAT[name])
+        return Metric(name, Kind.MEAN, name, "m", "scenario", _WHAT[name], better="lower")
     unit = "share" if name.endswith("_rate") else "likelihood"
     feature = name.removesuffix("_likelihood").replace("_", " ")
     what = _WHAT.get(name, f"the likelihood of the recorded {feature} under the distribution of the rollouts")
-    return Metric(name, Kind.SHARE, name, unit, "scenario", what)
+    better: Better = "lower" if name.endswith("_rate") else "higher"
+    return Metric(name, Kind.SHARE, name, unit, "scenario", what, better=better)
 
 
 def _bucket_metric(bucket: str) -> Metric:
     what = f"the weighted mean of the {bucket.replace('_', '-')} likelihoods, as on the challenge's leaderboard"
-    return Metric(f"{bucket}_metrics", Kind.SHARE, f"{bucket}_metrics", "likelihood", "scenario", what)
+    return Metric(f"{bucket}_metrics", Kind.SHARE, f"{bucket}_metrics", "likelihood", "scenario", what, better="higher")
 
 
 REALISM_METRICS = (*map(_metric, FIGURES), *map(_bucket_metric, BUCKETS))
