@@ -63,12 +63,12 @@ class Matching:
     @cached_property
     def clusters(self) -> Clusters:
         """The cluster of each shared episode, (m,)."""
-        return _clusters(self.baseline.clusters, self.baseline_places)
+        return clusters_of(self.baseline.clusters, self.baseline_places)
 
     @cached_property
     def scenarios(self) -> Clusters:
         """The scenario of each shared episode, (m,)."""
-        return _clusters(self.baseline.column("scenario_id"), self.baseline_places)
+        return clusters_of(self.baseline.column("scenario_id"), self.baseline_places)
 
     @cached_property
     def cluster_names(self) -> list[str]:
@@ -186,7 +186,7 @@ def _unmatched(own: Planned, other: Planned, keys: Numbers, shared: Numbers) -> 
     return Unmatched(len(rows), reasons, tuple(own.ids.take(pa.array(rows[:EXAMPLES])).to_pylist()))
 
 
-def _clusters(column: pa.Array, places: Numbers) -> Clusters:
+def clusters_of(column: pa.Array, places: Numbers) -> Clusters:
     """Return clusters numbered by sorted name, so that the order of the ledger has no influence on random draws."""
     names, used, codes = _ranked(column, places)
     del names

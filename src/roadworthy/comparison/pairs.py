@@ -56,6 +56,7 @@ class Pairs:
     weights_candidate: Array | None = None  # (n,) the denominators of ratios
     weights_baseline: Array | None = None  # (n,)
     trials: Numbers | None = None  # (n,) the trial of each row, if it is of a trial
+    parts: Numbers | None = None  # (n,) agent, attempt and trial as one number, see row_values
     unmatched_candidate: int = 0  # rows without a partner in completed episodes and episodes without a partner
     unmatched_baseline: int = 0
 
@@ -106,7 +107,7 @@ class Pairs:
         if rows.all():
             return self
         chosen: dict[str, Any] = {}
-        for name in ("weights_candidate", "weights_baseline", "trials"):
+        for name in ("weights_candidate", "weights_baseline", "trials", "parts"):
             column = getattr(self, name)
             chosen[name] = None if column is None else column[rows]
         return replace(
@@ -183,6 +184,7 @@ def pair_rows(matched: Matching, metric: Metric, readers: tuple[ValueReader, Val
         columns[2],
         columns[3],
         trials=trial_of(keys) if is_trial else None,
+        parts=keys & ((1 << ROW_BITS) - 1),
         unmatched_candidate=extra[0],
         unmatched_baseline=extra[1],
     )

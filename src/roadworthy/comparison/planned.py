@@ -71,8 +71,9 @@ class Planned:
         scenarios = self.column("scenario_id")
         if "cluster" in self._names:
             own = _whole(self._ledger(["cluster"])["cluster"])
-            if own.null_count == 0:
-                return own.dictionary_encode()
+            if own.null_count:
+                own = pc.coalesce(own, scenarios.dictionary_decode())
+            return own.dictionary_encode()
         known = self.run.clusters
         names = [known.get(name, name) for name in scenarios.dictionary.to_pylist()]
         return pa.DictionaryArray.from_arrays(scenarios.indices, pa.array(names, pa.string()))

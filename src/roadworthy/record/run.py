@@ -80,11 +80,6 @@ class Run:
         ended = set(self.episodes(["episode_id"])["episode_id"].to_pylist())
         return tuple(id for id in self.ledger["episode_id"].to_pylist() if id not in ended)
 
-    @cached_property
-    def clusters(self) -> Mapping[str, str]:
-        """The cluster of each scenario by its id: what it shares with others; without a record, itself."""
-        return {id: id for id in self.ledger["scenario_id"].to_pylist()}
-
     def column_names(self, table: str) -> tuple[str, ...]:
         """Return the columns of `episodes`, `agents` or `trials`."""
         if table in self._tables:
