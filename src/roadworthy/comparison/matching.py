@@ -119,8 +119,8 @@ def match(candidate: Run, baseline: Run) -> Matching:
     ids must be equal too.
     """
     ours, theirs = Planned(candidate), Planned(baseline)
-    if len(ours) == len(theirs) and all(ours.column(name).equals(theirs.column(name)) for name in KEY):
-        if ours.ids.equals(theirs.ids):
+    if ours.ids.equals(theirs.ids):
+        if all(ours.plain(name).equals(theirs.plain(name)) for name in KEY):
             everything = np.arange(len(ours), dtype=np.int64)
             return Matching(ours, theirs, everything, everything, Unmatched(), Unmatched())
     count = len(ours)

@@ -50,7 +50,6 @@ class Pairs:
     candidate: Array  # (n,) NaN: no data
     baseline: Array  # (n,)
     clusters: Clusters  # (n,)
-    scenarios: Clusters  # (n,)
     missing_candidate: Flags  # (n,) no data because the episode crashed, timed out or never ran
     missing_baseline: Flags  # (n,)
     weights_candidate: Array | None = None  # (n,) the denominators of ratios
@@ -67,6 +66,11 @@ class Pairs:
     def episode_ids(self) -> NDArray[np.object_]:
         """The id of the baseline's episode of each row, (n,)."""
         return self.episodes.episode_ids(self.episode)
+
+    @cached_property
+    def scenarios(self) -> Clusters:
+        """The scenario of each row, (n,)."""
+        return _chosen(self.episodes.scenarios, self.episode)
 
     @cached_property
     def differences(self) -> Array:
@@ -116,7 +120,6 @@ class Pairs:
             candidate=self.candidate[rows],
             baseline=self.baseline[rows],
             clusters=self.clusters.chosen(rows),
-            scenarios=self.scenarios.chosen(rows),
             missing_candidate=self.missing_candidate[rows],
             missing_baseline=self.missing_baseline[rows],
             **chosen,
@@ -178,7 +181,6 @@ def pair_rows(matched: Matching, metric: Metric, readers: tuple[ValueReader, Val
         columns[0],
         columns[1],
         _chosen(matched.clusters, episode),
-        _chosen(matched.scenarios, episode),
         lost[0][episode],
         lost[1][episode],
         columns[2],

@@ -36,12 +36,13 @@ class Planned:
         self._names = set(self._ledger_names())
 
     def __len__(self) -> int:
-        return len(self.column("scenario_id"))
+        return len(self.ids)
 
     def column(self, name: str) -> pa.Array:
-        """Return a column of the ledger, (P,); constant if the ledger lacks it and no episode has it."""
+        """Return a column of the ledger, (P,), words dictionary-encoded; null if neither ledger nor episodes have it."""
         if name not in self._columns:
-            self._columns[name] = self._read(name)
+            column = self.plain(name)
+            self._columns[name] = column.dictionary_encode() if pa.types.is_string(column.type) else column
         return self._columns[name]
 
     @cached_property
@@ -93,10 +94,10 @@ class Planned:
     def _columns(self) -> dict[str, pa.Array]:
         return {}
 
-    def _read(self, name: str) -> pa.Array:
+    def plain(self, name: str) -> pa.Array:
+        """Return the same column as it is stored; it is read again each time."""
         if name in self._names:
-            column = _whole(self._ledger([name])[name])
-            return column.dictionary_encode() if pa.types.is_string(column.type) else column
+            return _whole(self._ledger([name])[name])
         count = len(self.ids)
         if name not in self.run.column_names("episodes"):
             return pa.nulls(count)

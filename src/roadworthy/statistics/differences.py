@@ -6,17 +6,20 @@ pairs, the clusters of each run are drawn separately, and the standard errors ad
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import isfinite, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
 from roadworthy.statistics.bootstrap import DRAWS, MOST_CLUSTERS, SEED
 from roadworthy.statistics.clusters import Array, Clusters
-from roadworthy.statistics.intervals import FEWEST_FOR_MEANS, FEWEST_WITH_EVENTS, LEVEL, Interval
+from roadworthy.statistics.intervals import FEWEST_WITH_EVENTS, LEVEL, Interval
 
+# The fewest clusters for intervals whose level is right within two points; measured, see docs/comparison.md.
+FEWEST_CLUSTERS = 20
 _AT_ONCE = 1 << 21  # counts that are held in memory at a time
 
 
@@ -100,8 +103,8 @@ def _tested(
         return Tested(Interval(None, rows, clusters, note="no data"), None)
     difference = first.value - second.value
     found = Interval(difference, rows, clusters)
-    if clusters < FEWEST_FOR_MEANS:
-        note = f"not enough data: {clusters} clusters, an interval needs {FEWEST_FOR_MEANS}"
+    if clusters < FEWEST_CLUSTERS:
+        note = f"not enough data: {clusters} clusters, an interval needs {FEWEST_CLUSTERS}"
         return Tested(replace(found, note=note), None)
     events = min(int(np.count_nonzero(part.total)) for part in (first, second))
     if is_ratio and events < FEWEST_WITH_EVENTS:
@@ -185,14 +188,22 @@ def _unpaired_draws(first: Part, second: Part) -> tuple[Array, Array]:
     return values[0] - values[1], np.sqrt(variances[0] + variances[1])
 
 
-def _draws(count: int, stream: int) -> list[NDArray[np.float64]]:
-    """Return how often each of `count` clusters is drawn, in blocks of (some of DRAWS, count)."""
+def _draws(count: int, stream: int) -> Iterator[Array]:
+    """Yield how often each of `count` clusters is drawn, in blocks of (some of DRAWS, count); streams differ."""
+    if DRAWS * count <= _AT_ONCE:
+        yield _all_draws(count, stream)
+        return
     rng = np.random.default_rng([SEED, count, stream])
     step = max(_AT_ONCE // count, 1)
-    blocks = []
     for start in range(0, DRAWS, step):
-        draws = min(step, DRAWS - start)
-        places = rng.integers(0, count, (draws, count)) + count * np.arange(draws)[:, None]
-        counted = np.bincount(places.ravel(), minlength=draws * count).reshape(draws, count)
-        blocks.append(counted.astype(np.float64))
-    return blocks
+        yield _count(rng, min(step, DRAWS - start), count)
+
+
+@lru_cache(maxsize=4)
+def _all_draws(count: int, stream: int) -> Array:
+    return _count(np.random.default_rng([SEED, count, stream]), DRAWS, count)
+
+
+def _count(rng: np.random.Generator, draws: int, count: int) -> Array:
+    places = rng.integers(0, count, (draws, count)) + count * np.arange(draws)[:, None]
+    return np.bincount(places.ravel(), minlength=draws * count).reshape(draws, count).astype(np.float64)
