@@ -28,6 +28,8 @@ from roadworthy.statistics import LEVEL
 from roadworthy.statistics.multiple import holm
 
 SCHEMA = "1.0"
+MOST_DOTS = 400  # clusters in the picture of pairs
+FEW = 3  # differing settings that are named
 Margins = float | Mapping[str, float] | None
 
 
@@ -297,12 +299,13 @@ class _Versus:
             notes.append(f"the runs computed these by different versions: {', '.join(chosen)}; use roadworthy rescore")
         if pairs is not None and (lost := pairs.unmatched_candidate + pairs.unmatched_baseline):
             notes.append(f"{lost:,} episodes or rows have no partner and are left out")
-        if self._is_paired and _config(self._run) != _config(self._reference):
-            notes.append("the settings of the runs differ; the difference is not that of the policies alone")
+        settings = [dict(leaves(_config(run))) for run in (self._reference, self._run)]
+        differing = [n for n in {**settings[0], **settings[1]} if settings[0].get(n) != settings[1].get(n)]
+        if differing:
+            listed = [f"{n} {settings[0].get(n, 'unset')} and {settings[1].get(n, 'unset')}" for n in differing[:FEW]]
+            rest = f" and {len(differing) - FEW} more" if len(differing) > FEW else ""
+            notes.append(f"the settings differ: {'; '.join(listed)}{rest}")
         return notes
-
-
-MOST_DOTS = 400
 
 
 def _dots(pairs: Pairs) -> list[Dot]:
@@ -376,7 +379,18 @@ def _versions(run: Run) -> dict[str, Any]:
     return {str(figure["name"]): figure.get("version") for figure in (run.metrics or {}).get("figures", ())}
 
 
-def _config(run: Run) -> Any:
+def leaves(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+    """Return settings with dotted keys."""
+    found: list[tuple[str, Any]] = []
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            found += leaves(value, f"{prefix}{name}.")
+        else:
+            found.append((f"{prefix}{name}", value))
+    return found
+
+
+def _config(run: Run) -> dict[str, Any]:
     """Return the settings that decide what happens, without those of the policy."""
     config = dict(run.header.get("config") or {})
     return {key: value for key, value in config.items() if key not in ("policy", "policy_config")}

@@ -39,7 +39,7 @@ class Planned:
         return len(self.ids)
 
     def column(self, name: str) -> pa.Array:
-        """Return a column of the ledger, (P,), words dictionary-encoded; null if neither ledger nor episodes have it."""
+        """Return a column of the ledger, (P,), with encoded words; null if no table has it."""
         if name not in self._columns:
             column = self.plain(name)
             self._columns[name] = column.dictionary_encode() if pa.types.is_string(column.type) else column
