@@ -297,8 +297,9 @@ class _Versus:
         chosen = [metric.name for metric in self._metrics if metric.name in changed]
         if chosen:
             notes.append(f"the runs computed these by different versions: {', '.join(chosen)}; use roadworthy rescore")
-        if pairs is not None and (lost := pairs.unmatched_candidate + pairs.unmatched_baseline):
-            notes.append(f"{lost:,} episodes or rows have no partner and are left out")
+        alone = self._matched.unmatched_candidate.count + self._matched.unmatched_baseline.count
+        if pairs is not None and (lost := pairs.unmatched_candidate + pairs.unmatched_baseline - alone):
+            notes.append(f"{lost:,} rows of agents that only one of the runs has are left out")
         settings = [dict(leaves(_config(run))) for run in (self._reference, self._run)]
         differing = [n for n in {**settings[0], **settings[1]} if settings[0].get(n) != settings[1].get(n)]
         if differing:

@@ -87,7 +87,7 @@ def _bins(values: np.ndarray[Any, Any]) -> Iterator[tuple[str, Flags]]:
     edges = np.unique(np.quantile(known, np.linspace(0.0, 1.0, BINS + 1)))
     for place, (low, high) in enumerate(pairwise(edges)):
         is_last = place == len(edges) - 2
-        yield f"{low:.4g} to {high:.4g}", (values >= low) & ((values <= high) if is_last else (values < high))
+        yield f"{low:.3g} to {high:.3g}", (values >= low) & ((values <= high) if is_last else (values < high))
 
 
 @dataclass(frozen=True)

@@ -244,13 +244,13 @@ def _flips(versus: Versus, reference: str, path: Path) -> Html | None:
 
 def _flip_table(flips: Sequence[Flip], versus: Versus, reference: str, path: Path) -> Html:
     unit = versus.main.metric.unit
-    has_tags = any(flip.tags for flip in flips)
+    has_tags, has_links = any(flip.tags for flip in flips), any(flip.commands or flip.videos for flip in flips)
     head = [
         tag("th", "episode"),
         *([tag("th", "class", class_="optional")] if has_tags else []),
         tag("th", reference, class_="number"),
         tag("th", versus.label, class_="number"),
-        tag("th", "look at it"),
+        *([tag("th", "look at it", class_="optional")] if has_links else []),
     ]
     rows = [
         row(
@@ -260,7 +260,7 @@ def _flip_table(flips: Sequence[Flip], versus: Versus, reference: str, path: Pat
             *([tag("td", ", ".join(flip.tags).replace("_", " "), class_="optional")] if has_tags else []),
             number_cell(number(flip.baseline, unit), flip.baseline),
             number_cell(number(flip.candidate, unit), flip.candidate),
-            tag("td", *_links(flip, versus, path)),
+            *([tag("td", *_links(flip, versus, path), class_="optional")] if has_links else []),
         )
         for flip in flips
     ]

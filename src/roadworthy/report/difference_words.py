@@ -113,7 +113,7 @@ def missing(found: Difference) -> str:
     if not found.interval.missing:
         return ""
     counted = "count as failures" if found.metric.failed is not None else "are left out"
-    text = f"{found.interval.missing:.1%} of {name(found)} have no result and {counted}"
+    text = f"{name(found)}: {found.interval.missing:.1%} of the rows have no result and {counted}"
     return f"{text}; at worst {worst_case(found)}" if found.interval.worst_low is not None else text
 
 
