@@ -23,6 +23,7 @@ from roadworthy.statistics import Clusters, paired_rate
 from roadworthy.statistics.clusters import sums
 from roadworthy.statistics.differences import Tested, paired_difference, unpaired_difference
 from roadworthy.statistics.flips import sign_flips
+from roadworthy.statistics.paired import one_pair_per_cluster
 from roadworthy.statistics.unpaired import unpaired_rate
 
 Array = NDArray[np.float64]
@@ -69,7 +70,7 @@ def difference_coverage(found: Measurements, sizes: Sizes) -> None:
     """Run every case; write the document if there are enough repetitions."""
     results = []
     for case in cases():
-        repeats = sizes["repeats"] if "rates" in case.table else sizes["repeats of means"]
+        repeats = sizes["repeats"] if "rates" in case.table or "few" in case.table else sizes["repeats of means"]
         with found.stage(case.table):
             results.append(measure(case, repeats))
         last = results[-1]
@@ -89,6 +90,10 @@ def cases() -> Iterator[Case]:
                 for shared in SHARED:
                     yield Case("paired rates", f"{before:g} and {after:g}", clusters, rows, shared, truth)
                 yield Case("unpaired rates", f"{before:g} and {after:g}", clusters, rows, -1.0, truth)
+        for few in (3, 6):
+            for shared in SHARED:
+                truth = float(_chances(after).mean() - _chances(before).mean())
+                yield Case("few clusters", f"{before:g} and {after:g}", few, 8, shared, truth)
     for what in _SHAPES:
         for clusters in (20, 40, 100):
             for rows in (1, 5, UNEQUAL):
@@ -144,7 +149,8 @@ def _rates(case: Case) -> tuple[float, float]:
     return float(before), float(after)
 
 
-def _paired_rate(rng: np.random.Generator, case: Case) -> Tested:
+def _paired_rows(rng: np.random.Generator, case: Case) -> tuple[Clusters, Array, Array]:
+    """Return clusters, the rows of the candidate and those of the baseline."""
     clusters = _clusters(rng, case)
     before, after = _rates(case)
     difficulty, draws = rng.random(clusters.count), rng.random(len(clusters.codes))
@@ -152,6 +158,11 @@ def _paired_rate(rng: np.random.Generator, case: Case) -> Tested:
     first = _yes(before, clusters, difficulty, draws, is_alone)
     others = _again(rng, difficulty, case.shared), _again(rng, draws, case.shared)
     second = _yes(after, clusters, *others, is_alone)
+    return clusters, second, first
+
+
+def _paired_rate(rng: np.random.Generator, case: Case) -> Tested:
+    clusters, second, first = _paired_rows(rng, case)
     p = sign_flips(sums(second - first, clusters).total).mid
     return Tested(paired_rate(second, first, clusters), p)
 
@@ -213,7 +224,15 @@ def _paired_ratio(rng: np.random.Generator, case: Case) -> Tested:
     return paired_difference(events[0], events[1], clusters, (weights[0], weights[1]))
 
 
+def _few_clusters(rng: np.random.Generator, case: Case) -> Tested:
+    """Return the interval that counts each cluster as one pair."""
+    clusters, second, first = _paired_rows(rng, case)
+    found = one_pair_per_cluster(second - first, clusters)
+    return Tested(found, sign_flips(sums(second - first, clusters).total).mid)
+
+
 _DRAW = {
+    "few clusters": _few_clusters,
     "paired rates": _paired_rate,
     "unpaired rates": _unpaired_rate,
     "paired means": _paired_mean,

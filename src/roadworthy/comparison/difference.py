@@ -16,8 +16,7 @@ from roadworthy.statistics import LEVEL, Clusters, Interval, paired_rate
 from roadworthy.statistics.clusters import sums
 from roadworthy.statistics.differences import Tested, paired_difference, unpaired_difference
 from roadworthy.statistics.flips import mcnemar, sign_flips
-from roadworthy.statistics.intervals import normal_quantile
-from roadworthy.statistics.paired import newcombe_paired, tango
+from roadworthy.statistics.paired import newcombe_paired, one_pair_per_cluster
 from roadworthy.statistics.unpaired import unpaired_rate
 
 
@@ -199,6 +198,8 @@ def _tested(pairs: Pairs, level: float) -> tuple[Tested, dict[str, Any]]:
 def _rate(pairs: Pairs, level: float) -> tuple[Tested, dict[str, Any]]:
     """Return Tango's interval with McNemar's mid-p value, or their clustered forms."""
     interval = paired_rate(pairs.candidate, pairs.baseline, pairs.clusters, level)
+    if interval.low is None:
+        interval = one_pair_per_cluster(pairs.differences, pairs.clusters, level)
     given = sums(pairs.differences, pairs.clusters)
     if not given.rows:
         return Tested(interval, None), {}
@@ -215,21 +216,15 @@ def _rate(pairs: Pairs, level: float) -> tuple[Tested, dict[str, Any]]:
 
 
 def _mean(first: Array, second: Array, clusters: Clusters, metric: Metric, level: float) -> Tested:
-    """Return the bootstrap over pairs; where no pair of a bounded metric differs, the interval of equal rates."""
+    """Return the bootstrap over pairs, or a wider interval of a bounded metric where few clusters differ."""
     tested = paired_difference(first, second, clusters, None, level)
-    interval = tested.interval
-    if (
-        interval.low is None
-        and interval.value == 0.0
-        and metric.bounds is not None
-        and not np.nansum(abs(first - second))
-    ):
-        # Binary values vary most among bounded ones, so the interval of pairs of them is wide enough for all.
-        low, high = tango(0.0, 0.0, interval.clusters, normal_quantile(level))
+    if tested.interval.low is None and metric.bounds is not None:
         width = metric.bounds[1] - metric.bounds[0]
-        interval = replace(interval, low=low * width, high=high * width, level=level, method="Tango", note=None)
-        return Tested(interval, 1.0)
-    return Tested(_bounded(interval, metric), tested.p)
+        wide = one_pair_per_cluster((first - second) / width, clusters, level)
+        if wide.low is not None and wide.high is not None:
+            interval = replace(wide, value=tested.interval.value, low=wide.low * width, high=wide.high * width)
+            return Tested(interval, 1.0 if interval.value == 0.0 else None)
+    return Tested(_bounded(tested.interval, metric), tested.p)
 
 
 def _bounded(interval: Interval, metric: Metric) -> Interval:

@@ -48,6 +48,26 @@ def paired_rate(after: Array, before: Array, clusters: Clusters, level: float = 
     return replace(found, low=low, high=high, level=level, method=method)
 
 
+def one_pair_per_cluster(differences: Array, clusters: Clusters, level: float = LEVEL) -> Interval:
+    """Return the mean of differences (n,) from -1 to 1 with Tango's interval as if each cluster were one pair.
+
+    It is right however alike the rows of a cluster are, because differences of -1, 0 and 1 vary most among those with
+    a given mean. So it is wide, and made for few clusters, or few that differ.
+    """
+    given = sums(differences, clusters)
+    found = Interval(given.value, given.rows, given.count, note=None if given.rows else "no data")
+    if found.value is None:
+        return found
+    if given.count < 2:
+        return replace(found, note=f"not enough data: {given.count} cluster, an interval needs 2")
+    size = given.effective_count
+    weight = float(given.weight.sum())
+    gains, losses = (float(np.maximum(sign * given.total, 0.0).sum()) / weight for sign in (1.0, -1.0))
+    quantile = student_quantile(level, max(size - 1.0, 1.0))
+    low, high = tango(gains * size, losses * size, size, quantile)
+    return replace(found, low=low, high=high, level=level, method="Tango, one pair per cluster")
+
+
 def tango(gains: float, losses: float, n: float, quantile: float) -> tuple[float, float]:
     """Return Tango's score interval of (gains - losses) / n over n pairs, the paired analog of Wilson's interval."""
     from scipy.optimize import brentq  # slow to import, and not needed without pairs
