@@ -255,3 +255,30 @@ def test_a_run_is_compared_from_its_columns_alone(tmp_path: Path) -> None:
     turned = rw.compare(made_run(tmp_path / "c", rows[::-1]), made_run(tmp_path / "d", other[::-1]))
     first, second = (found.differences[0].to_dict() for found in (straight, turned))
     assert {**first, "run": ""} == {**second, "run": ""}
+
+
+def test_unpaired_metrics_per_scenario_count_each_scenario_once_and_cluster_by_map(tmp_path: Path) -> None:
+    def run(name: str, seed: int) -> Run:
+        rng = np.random.default_rng(seed)
+        rows = [
+            episode(f"s{k}", [[{"score": 1.0, "closed_loop_score": rng.random() * (k < 20)}]] * (1 + k % 3))
+            for k in range(40)
+        ]
+        return make_run(tmp_path / name, rows)
+
+    found = rw.compare(run("a", 1), run("b", 2), metrics=["closed_loop_score"], paired=False).differences[0]
+    rngs = [np.random.default_rng(seed) for seed in (1, 2)]
+    means = [np.mean([rng.random() * (k < 20) for k in range(40)]) for rng in rngs]
+    assert found.interval.value == pytest.approx(means[1] - means[0])
+    assert found.interval.clusters == 40
+    assert found.interval.low is not None
+
+
+def test_commands_quote_ids_of_strangers(tmp_path: Path) -> None:
+    rows = [episode(f"s{k}; rm -rf x", [[{"score": float(k > 2)}]]) for k in range(5)]
+    a = make_run(tmp_path / "a", [episode(r.episode.scenario_id, [[{"score": 1.0}]]) for r in rows])
+    b = make_run(tmp_path / "b", rows)
+    (b.folder / "scenarios.pack").write_bytes(b"")
+    commands = [command for flip in rw.compare(a, b, metrics=["score"]).flips for command in flip.commands]
+    assert commands
+    assert all("'s0; rm -rf x-r0'" in command or "'s1;" in command or "'s2;" in command for command in commands)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from roadworthy.comparison.pairs import Pairs
-from roadworthy.comparison.row_values import RowValues
+from roadworthy.comparison.row_values import RowValues, each_once
 from roadworthy.metrics.metric import Array, Kind, Metric
 from roadworthy.statistics import LEVEL, Clusters, Interval, paired_rate
 from roadworthy.statistics.clusters import sums
@@ -116,20 +116,13 @@ def unpaired(
     part: str = "",
     level: float = LEVEL,
 ) -> Difference:
-    """Return the difference over independent rows; rows of failed episodes are already in the values."""
-    sides: list[tuple[Array, Clusters, Array | None]] = []
-    for rows, own in ((candidate, clusters[0]), (baseline, clusters[1])):
-        if metric.is_per_scenario:
-            sides.append((*_each_once(rows.values, own, own), None))
-        else:
-            sides.append((rows.values, own, rows.weights))
-    both = (sides[0][1], sides[1][1])
+    """Return the difference over independent rows; the values have one row per scenario where each counts once."""
     if metric.kind is Kind.RATE and not metric.is_per_scenario:
-        tested = unpaired_rate(sides[0][0], sides[1][0], both, level)
+        tested = unpaired_rate(candidate.values, baseline.values, clusters, level)
     else:
-        first, second = sides[0][2], sides[1][2]
+        first, second = candidate.weights, baseline.weights
         weights = None if first is None or second is None else (first, second)
-        tested = unpaired_difference(sides[0][0], sides[1][0], both, weights, level)
+        tested = unpaired_difference(candidate.values, baseline.values, clusters, weights, level)
     interval = replace(_bounded(tested.interval, metric), missing=max(missing))
     interval = replace(interval, worst_low=interval.low, worst_high=interval.high)
     if max(missing) and metric.bounds is not None and interval.low is not None and interval.high is not None:
@@ -139,7 +132,8 @@ def unpaired(
         interval = replace(
             interval, worst_low=max(interval.low - reach, low - high), worst_high=min(interval.high + reach, high - low)
         )
-    values = [sums(*side).value for side in sides]
+    sides = zip((candidate, baseline), clusters, strict=True)
+    values = [sums(rows.values, own, rows.weights).value for rows, own in sides]
     return Difference(metric, part, values[0], values[1], interval, False, p=tested.p)
 
 
@@ -187,8 +181,8 @@ def _tested(pairs: Pairs, level: float) -> tuple[Tested, dict[str, Any]]:
     if metric.is_per_scenario:
         known = ~np.isnan(pairs.differences)
         some = pairs.where(known)
-        first, clusters = _each_once(some.candidate, some.scenarios, some.clusters)
-        second, _ = _each_once(some.baseline, some.scenarios, some.clusters)
+        first, clusters = each_once(some.candidate, some.scenarios, some.clusters)
+        second, _ = each_once(some.baseline, some.scenarios, some.clusters)
         return _mean(first, second, clusters, metric, level), {}
     if metric.kind is Kind.RATE:
         return _rate(pairs, level)
@@ -249,18 +243,6 @@ def _with_missing(interval: Interval, pairs: Pairs, level: float) -> Interval:
     return replace(interval, missing=share, worst_low=worst, worst_high=best)
 
 
-def _each_once(values: Array, scenarios: Clusters, clusters: Clusters) -> tuple[Array, Clusters]:
-    """Return the mean of each scenario, and its cluster."""
-    known = ~np.isnan(values)
-    codes = scenarios.codes[known]
-    sizes = np.bincount(codes, minlength=scenarios.count)
-    totals = np.bincount(codes, values[known], scenarios.count)
-    used = sizes > 0
-    owners = np.zeros(scenarios.count, np.int64)
-    owners[scenarios.codes] = clusters.codes
-    return totals[used] / sizes[used], Clusters(owners, clusters.count).chosen(used)
-
-
 def _sides(pairs: Pairs) -> tuple[tuple[Array, Array | None], tuple[Array, Array | None]]:
     return (pairs.candidate, pairs.weights_candidate), (pairs.baseline, pairs.weights_baseline)
 
@@ -276,7 +258,7 @@ def _value(pairs: Pairs, values: Array, weights: Array | None, known: Any) -> fl
         return None
     if pairs.metric.is_per_scenario:
         some = pairs.where(known)
-        return float(_each_once(values[known], some.scenarios, some.clusters)[0].mean())
+        return float(each_once(values[known], some.scenarios, some.clusters)[0].mean())
     return float(values[known].mean())
 
 
