@@ -23,13 +23,18 @@ from roadworthy.statistics.intervals import (
 _TINY = 1e-9
 
 
-def paired_rate(after: Array, before: Array, clusters: Clusters, level: float = LEVEL) -> Interval:
-    """Return the difference of two rates over pairs (n,) of 0, 1 and NaN with Tango's interval, clustered."""
+def paired_rate(
+    after: Array, before: Array, clusters: Clusters, level: float = LEVEL, *, units: Clusters | None = None
+) -> Interval:
+    """Return the difference of two rates over pairs (n,) of 0, 1 and NaN with Tango's interval, clustered.
+
+    units: groups of rows within the clusters whose rows may all be alike, such as scenarios on maps; see rate.
+    """
     differences = np.asarray(after, np.float64) - np.asarray(before, np.float64)
     finite = differences[~np.isnan(differences)]
     if finite.size and not np.isin(finite, (-1.0, 0.0, 1.0)).all():
         raise UsageError("paired rates need rows that are 0 or 1; use paired_mean for other values")
-    given = sums(differences, clusters)
+    given = sums(differences, clusters, None, units)
     found = Interval(given.value, given.rows, given.count, note=None if given.rows else "no data")
     if found.value is None:
         return found
