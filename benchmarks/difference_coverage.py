@@ -44,7 +44,7 @@ class Case:
     what: str
     clusters: int
     rows: int
-    shared: float  # the share of common chance; -1 for runs without pairs
+    shared: float  # the share of common chance, or the correlation within maps; -1 for runs without pairs
     truth: float
 
     @property
@@ -94,6 +94,11 @@ def cases() -> Iterator[Case]:
             for shared in SHARED:
                 truth = float(_chances(after).mean() - _chances(before).mean())
                 yield Case("few clusters", f"{before:g} and {after:g}", few, 8, shared, truth)
+    for p in (0.02, 0.05, 0.2):
+        for ways, truth in (("one way", -p), ("both ways", 0.0)):
+            for clusters in (10, 21, 48):
+                for correlation in (0.0, 0.25, 0.5):
+                    yield Case("paired rates on maps", f"{p:g} {ways}", clusters, 40, correlation, truth)
     for what in _SHAPES:
         for clusters in (20, 40, 100):
             for rows in (1, 5, UNEQUAL):
@@ -167,6 +172,27 @@ def _paired_rate(rng: np.random.Generator, case: Case) -> Tested:
     return Tested(paired_rate(second, first, clusters), p)
 
 
+def _paired_rate_on_maps(rng: np.random.Generator, case: Case) -> Tested:
+    """Draw maps of five scenarios with 8 egos that change together; changes of scenarios correlate within a map."""
+    scenarios = Clusters(np.repeat(np.arange(5 * case.clusters), 8), 5 * case.clusters)
+    maps = np.repeat(np.arange(case.clusters), 5)
+    p, ways = case.what.split(maxsplit=1)
+    changed = []
+    for chance in (float(p), float(p) if ways == "both ways" else 0.0):
+        strength = (1.0 - case.shared) / case.shared if case.shared else 0.0
+        is_alike = strength > 0.0 and chance > 0.0
+        chances = (
+            rng.beta(chance * strength, (1.0 - chance) * strength, case.clusters)
+            if is_alike
+            else np.full(case.clusters, chance)
+        )
+        changed.append((rng.random(scenarios.count) < chances[maps])[scenarios.codes])
+    first, second = (1.0 - flags.astype(np.float64) for flags in (changed[1], changed[0]))
+    clusters = Clusters(maps[scenarios.codes], case.clusters)
+    p_value = sign_flips(sums(second - first, clusters).total).mid
+    return Tested(paired_rate(second, first, clusters, units=scenarios), p_value)
+
+
 def _unpaired_rate(rng: np.random.Generator, case: Case) -> Tested:
     both = _clusters(rng, case), _clusters(rng, case)
     rows = [
@@ -234,6 +260,7 @@ def _few_clusters(rng: np.random.Generator, case: Case) -> Tested:
 _DRAW = {
     "few clusters": _few_clusters,
     "paired rates": _paired_rate,
+    "paired rates on maps": _paired_rate_on_maps,
     "unpaired rates": _unpaired_rate,
     "paired means": _paired_mean,
     "unpaired means": _unpaired_mean,
@@ -256,7 +283,8 @@ def write_tables(results: list[Result]) -> None:
 def _table(results: list[Result]) -> str:
     """Return a table with a row for each figure and size, and columns for each share of common chance."""
     shares = list(dict.fromkeys(result.case.shared for result in results))
-    heads = [f"shared {share:g}" for share in shares] if len(shares) > 1 else ["coverage"]
+    word = "correlation" if "maps" in results[0].case.table else "shared"
+    heads = [f"{word} {share:g}" for share in shares] if len(shares) > 1 else ["coverage"]
     lines = [f"| values | clusters | rows each | {' | '.join(heads)} |", f"|{'---|' * (3 + len(heads))}"]
     groups: dict[tuple[str, int, int], dict[float, Result]] = {}
     for result in results:
