@@ -69,7 +69,7 @@ class ArenaReader:
                         )
                     values = record.values
                     if "episode_in_env" in values:
-                        name = f"{prefix}env {values['env_id']} episode {values['episode_in_env']}"
+                        name = f"{prefix}env-{values['env_id']}-episode-{values['episode_in_env']}"
                         values = {**values, EPISODE: name}
                     yield Record(f"{file.name}, {record.place}" if path.is_dir() else record.place, values)
 
@@ -79,8 +79,7 @@ class ArenaReader:
 def _build(part: str) -> str:
     """Return the words for a rebuild or rank in the name of a file; the first rebuild needs none."""
     word = part.strip("_")
-    letters = word.rstrip("0123456789")
-    return "" if word == "rebuild0" else f"{letters} {word[len(letters):]} "
+    return "" if word == "rebuild0" else f"{word}-"
 
 
 

@@ -112,7 +112,7 @@ def _log(path: Path, header: Mapping[str, Any], samples: Callable[[], Iterator[t
         job=as_text(spec.get("task")).rpartition("/")[2],
         policy=as_text(spec.get("model")),
         planned=_planned(spec, dataset),
-        reported=_reported(results or {}, scorer),
+        has_plan=True, reported=_reported(results or {}, scorer),
         facts=kept | {"dataset": as_text(dataset.get("name")), "status": as_text(status)},
         notes=notes,
     )

@@ -64,7 +64,7 @@ class LeRobotReader:
         reported = as_share(figures.get("pc_success") if isinstance(figures, dict) else None, 100.0)
         facts = {"video_paths": None, **figures} if isinstance(figures, dict) else {}
         kept = {name: value for name, value in facts.items() if isinstance(value, int | float | str)}
-        return Log(path, "lerobot", lambda: iter(rows), roles, reported=reported, facts={"figures": kept})
+        return Log(path, "lerobot", lambda: iter(rows), roles, has_plan=True, reported=reported, facts={"figures": kept})
 
     def read(self, path: Path) -> list[dict[str, Any]]:
         """Return the rows with factors and outcomes."""
@@ -76,7 +76,7 @@ def _episodes(path: Path, episodes: Any) -> list[Record]:
     for number, episode in enumerate(as_list(path, "per_episode", episodes)):
         place = f"per_episode[{number}]"
         values = flat(as_table(path, place, episode), f"{path}, {place}")
-        rows.append(Record(place, {**values, "episode": f"episode {values.get('episode_ix', number)}"}))
+        rows.append(Record(place, {**values, "episode": f"episode-{values.get('episode_ix', number)}"}))
     return rows
 
 
@@ -104,6 +104,6 @@ def _of_task(path: Path, number: int, task: Any) -> Iterator[Record]:
     group, name = table.get("task_group", "tasks"), table.get("task_id", number)
     for episode in range(len(successes)):
         values = {word: lists[key][episode] for key, word in _LISTS.items() if key in lists}
-        whole = {"task_group": group, "task": f"task {name}", "episode": f"task {name} episode {episode}", **values}
+        whole = {"task_group": group, "task": f"task-{name}", "episode": f"task-{name}-episode-{episode}", **values}
         at = f"{place}, episode {episode}"
         yield Record(at, flat(whole, f"{path}, {at}"))

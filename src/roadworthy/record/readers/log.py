@@ -76,6 +76,7 @@ class Log:
     job: str = ""  # of records without a job; "": the name of the file
     policy: str = ""
     planned: tuple[tuple[str, int], ...] = ()  # scenario and replicate of the episodes that the log should have
+    has_plan: bool = False  # whether the tool fixes the number of episodes of each scenario before the first one
     reported: float | None = None  # the success rate that the log itself states
     facts: Mapping[str, Any] = field(default_factory=dict)  # more about the evaluation, kept in run.json
     notes: tuple[str, ...] = ()  # for the user

@@ -251,18 +251,18 @@ class _Converter:
         if parts:
             if len(parts) == 1:
                 return printable(_text(parts[0][1]))
-            return ", ".join(f"{plain(name)} {printable(_text(value))}" for name, value in parts)
-        prefix = f"{cluster}, " if cluster else ""
+            return ",".join(f"{plain(name)}={printable(_text(value))}" for name, value in parts)
+        prefix = f"{cluster}," if cluster else ""
         if seed is not None and self._has_own_seeds:
-            return f"{prefix}seed {seed}"
+            return f"{prefix}seed-{seed}"
         if id is not None:
             return f"{prefix}{id}"
         if where[2] is not None:
             place = self._in_environment[where] = self._in_environment.get(where, -1) + 1  # type: ignore[index]
-            return f"{prefix}env {where[2]} episode {place}"
+            return f"{prefix}env-{where[2]}-episode-{place}"
         # Nothing says which episode of another log belongs to this one: a name that no other log has.
         self._mark = self._mark or file_hash(self._log.path)[:8]
-        return f"{prefix}row {number + 1} of {self._mark}"
+        return f"{prefix}row-{number + 1}-of-{self._mark}"
 
     @staticmethod
     def _joined(parts: list[tuple[str, Any]] | None) -> str:

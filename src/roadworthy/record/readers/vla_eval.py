@@ -55,7 +55,7 @@ class VlaEvalReader:
             _ROLES,
             job=as_text(whole.get("benchmark")),
             policy=next((name for name in names if isinstance(name, str) and name), ""),
-            reported=as_share(whole.get("mean_success")),
+            has_plan=True, reported=as_share(whole.get("mean_success")),
             facts={key: value for key, value in facts.items() if isinstance(value, int | float | str)},
             notes=notes,
         )
@@ -71,5 +71,5 @@ def _episodes(path: Path, number: int, task: Any) -> Iterator[Record]:
     for place, episode in enumerate(as_list(path, f"tasks[{number}].episodes", table.get("episodes"))):
         where = f"tasks[{number}].episodes[{place}]"
         values = flat(as_table(path, where, episode), f"{path}, {where}")
-        label = f"{name} episode {values.get('episode_id', place)}"
+        label = f"{name}-episode-{values.get('episode_id', place)}"
         yield Record(where, {**values, "task": name, "episode": label})
