@@ -20,7 +20,7 @@ LAYERS = (
     ("sources",),
     ("record",),
     ("metrics",),
-    ("sensitivity",),
+    ("results", "sensitivity"),
     ("sim",),
     ("render",),
     ("report", "sinks"),
@@ -33,7 +33,7 @@ LAYERS = (
 )
 LEVELS = {package: level for level, packages in enumerate(LAYERS) for package in packages}
 # Packages that read runs: importing them, and what they import in turn, loads none of these.
-READERS = ("record", "metrics", "statistics", "sensitivity", "report")
+READERS = ("record", "metrics", "statistics", "sensitivity", "report", "results")
 NOT_FOR_READERS = {"roadworthy.sim", "numba", "torch", "llvmlite", "shapely", "av", "safetensors"}
 
 

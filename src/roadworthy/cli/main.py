@@ -31,6 +31,7 @@ from roadworthy.cli import (
     replay,
     report,
     rescore,
+    results,
     scenarios,
     sensitivity,
     sweep,
@@ -56,6 +57,7 @@ GROUPS: dict[str, dict[ModuleType, str]] = {
         sweep: "run a job with factors that vary between episodes",
     },
     "Read runs": {
+        results: "import logs of other tools as runs; check results for bias",
         report: "write the report of one or several runs",
         render: "make videos of the episodes of a run",
         sensitivity: "analyze which factors decide an outcome",

@@ -45,9 +45,12 @@ def check_results(
 
 def check(episodes: Episodes) -> Report:
     """Check the episodes of one evaluation of one policy."""
-    findings = [_missing(episodes), _constant(episodes), length_finding(episodes), _limit(episodes)]
+    length = length_finding(episodes)
+    findings = [_missing(episodes), _constant(episodes), length, _limit(episodes)]
     findings += [_identical(episodes), _repeated(episodes)]
-    estimates, more = environment_findings(episodes)
+    # Without lengths, or with one outcome, nothing shows that they do not matter.
+    is_length_bound = not np.isfinite(episodes.length).any() or (length is not None and length.severity > Severity.OK)
+    estimates, more = environment_findings(episodes, is_length_bound)
     everything = Estimate("all", f"all {len(episodes)} episodes", estimate(episodes))
     known = [finding for finding in [*findings, *more] if finding is not None]
     known.sort(key=lambda finding: -finding.severity)

@@ -81,8 +81,13 @@ def length_finding(episodes: Episodes) -> Finding | None:
     )
 
 
-def environment_findings(episodes: Episodes) -> tuple[list[Estimate], list[Finding]]:
-    """Compare the first episodes to finish with the first episodes of every environment."""
+def environment_findings(episodes: Episodes, is_length_bound: bool) -> tuple[list[Estimate], list[Finding]]:
+    """Compare the first episodes to finish with the first episodes of every environment.
+
+    Args:
+        episodes: The episodes in the order in which they finished.
+        is_length_bound: Whether their length depends on the outcome, or is not known.
+    """
     used = episodes.environment >= 0
     if not used.all():
         return [], []
@@ -102,16 +107,21 @@ def environment_findings(episodes: Episodes) -> tuple[list[Estimate], list[Findi
     if fewest > 1:
         which = f"the first {fewest} episodes of each environment"
         estimates.append(Estimate("first_k_of_each", which, balanced))
-    finding = _first_finding(episodes, first_done, early, each, everything)
+    finding = _first_finding(episodes, first_done, early, each, everything, is_length_bound)
     if finding is not None:
         findings.append(finding)
-    findings.append(_uneven_finding(episodes, fewest, most, environments, balanced, everything))
+    findings.append(_uneven_finding(episodes, fewest, most, environments, balanced, everything, is_length_bound))
     drift = _drift_finding(episodes, place)
     return estimates, findings + ([drift] if drift is not None else [])
 
 
 def _first_finding(
-    episodes: Episodes, first: NDArray[np.bool_], early: Interval, each: Interval, everything: Interval
+    episodes: Episodes,
+    first: NDArray[np.bool_],
+    early: Interval,
+    each: Interval,
+    everything: Interval,
+    is_length_bound: bool,
 ) -> Finding | None:
     """Test whether the first episodes to finish succeed more or less often than the others, with Fisher's test."""
     known = ~np.isnan(episodes.value)
@@ -138,11 +148,13 @@ def _first_finding(
         f"environments {each.value:.2f}, all {len(episodes)} episodes {_digits(everything.value)} "
         f"(first to finish against the rest: {_p(p_value)}, Fisher)."
     )
-    gap = abs(early.value - each.value)
-    if gap < 0.05:
+    gap = early.value - each.value
+    if p_value >= SIGNIFICANT and (abs(gap) < 0.05 or not is_length_bound):
         return Finding("first_finished", Severity.OK, "early episodes are like the others", text, numbers=numbers)
-    way = "high" if early.value > each.value else "low"
-    text += f" The first to finish are not a sample of all: they are the quick ones, and their rate is too {way}."
+    if p_value >= SIGNIFICANT:
+        text += f" {count} episodes alone prove little, but the lengths say why:"
+    text += " the first to finish are the quick episodes, not a sample of all"
+    text += f", so their rate is too {'high' if gap > 0.0 else 'low'}." if gap else "."
     if episodes.has_plan:
         return Finding("first_finished", Severity.NOTE, "the first to finish mislead", text, numbers=numbers)
     advice = "Never report the first N to finish; use the first k episodes of each environment."
@@ -150,7 +162,13 @@ def _first_finding(
 
 
 def _uneven_finding(
-    episodes: Episodes, fewest: int, most: int, environments: int, balanced: Interval, everything: Interval
+    episodes: Episodes,
+    fewest: int,
+    most: int,
+    environments: int,
+    balanced: Interval,
+    everything: Interval,
+    is_length_bound: bool,
 ) -> Finding:
     """Say whether all environments have the same number of episodes, and what the first k of each give."""
     numbers = {"environments": environments, "fewest": fewest, "most": most}
@@ -160,11 +178,13 @@ def _uneven_finding(
     kept = fewest * environments
     numbers |= {"first_k_of_each": balanced.value, "all": everything.value, "episodes_used": kept}
     text = (
-        f"The {environments} environments have {fewest} to {most} episodes: those with short episodes have more of "
-        f"them, and {episodes.outcome} is counted more often there. The first {fewest} of each environment give "
-        f"{_with_interval(balanced)}, all {len(episodes)} give {_with_interval(everything)}."
+        f"The {environments} environments have {fewest} to {most} episodes, as when an evaluation stops after a number "
+        f"of finished episodes. The first {fewest} of each environment give {_with_interval(balanced)}, all "
+        f"{len(episodes)} give {_with_interval(everything)}."
     )
-    if episodes.has_plan:
+    if is_length_bound:
+        text += " Environments with short episodes have more of them, and the long ones at the end are cut off."
+    if episodes.has_plan or not is_length_bound:
         return Finding("environments", Severity.NOTE, "environments differ in number", text, numbers=numbers)
     advice = f"Report the first {fewest} of each environment ({kept} of {len(episodes)} episodes)."
     return Finding("environments", Severity.WARNING, "environments differ in number", text, advice, numbers)

@@ -93,6 +93,11 @@ class Column:
         return self.count > 0 and self.numbers + self.numerals == self.count
 
     @property
+    def is_mostly_numeric(self) -> bool:
+        """Whether at least half of the values are numbers: the others are then errors."""
+        return self.count > 0 and 2 * (self.numbers + self.numerals) >= self.count
+
+    @property
     def is_constant(self) -> bool:
         """Whether there is one value only."""
         return self.count > 1 and len(self.different) == 1
@@ -192,7 +197,7 @@ def rest_role(column: Column) -> Role:
         return Role.IGNORE if role is Role.OUTCOME and column.words else role
     if plain(column.name) in _PLACE or column.count == 0 or column.is_constant:
         return Role.IGNORE
-    if column.flags == column.count or column.is_numeric:
+    if column.flags == column.count or column.is_mostly_numeric:
         return Role.OUTCOME
     return Role.FACTOR if len(column.different) <= min(MOST_WORDS, max(column.count // 2, 1)) else Role.IGNORE
 
@@ -219,11 +224,9 @@ def _fits(role: Role, column: Column) -> bool:
     if role is Role.SUCCESS:
         from roadworthy.record.readers.success import Success
 
-        return Success.of(column) is not None
-    if role in (Role.SEED, Role.REPLICATE):
-        return column.is_numeric and column.low >= 0.0
-    if role is Role.LENGTH:
-        return column.is_numeric and column.low >= 0.0
+        return Success.mostly(column) is not None
+    if role in (Role.SEED, Role.REPLICATE, Role.LENGTH):
+        return column.is_mostly_numeric and column.low >= 0.0
     return True
 
 

@@ -93,9 +93,7 @@ class ColumnMapping:
                 "COLUMN=success; with --map COLUMN=outcome the log is imported without success"
             )
         column = self.columns[name]
-        self.success = Success.of(column)
-        if self.success is None and not column.count:
-            self.success = Success.of(Column(name))
+        self.success = Success.mostly(column)
         if self.success is None:
             raise UsageError(
                 f"{self.log.path}: {name!r} does not say whether an episode succeeded: {column.described()}; expected "
@@ -188,7 +186,7 @@ class _Converter:
 
     def __init__(self, mapping: ColumnMapping) -> None:
         self._mapping, self._log = mapping, mapping.log
-        self._known = {name for name, role in mapping.roles.items() if role is not Role.IGNORE}
+        self._first: frozenset[str] = frozenset()  # the columns of the first record
         self._file_job = mapping.log.job or mapping.log.path.stem
         self._in_environment: dict[str | None, int] = {}
         self._mark = ""
@@ -207,9 +205,10 @@ class _Converter:
             role = roles.get(name) or mapping.role_of(record, name)
             if role is not Role.IGNORE and not is_missing(value):
                 by_role.setdefault(role, []).append((name, value))
-        if number and self._known.isdisjoint(values):
+        self._first = self._first or frozenset(values)
+        if self._first.isdisjoint(values):
             raise self._log.error(
-                record.place, "has none of the columns of the lines before; are two formats in one file?"
+                record.place, "has none of the columns of the first episode; are two formats in one file?"
             )
         first = {role: parts[0] for role, parts in by_role.items()}
         job = self._joined(by_role.get(Role.JOB)) or self._file_job

@@ -62,6 +62,22 @@ class Success:
             scale = 100.0
         return cls(known, scale)
 
+    @classmethod
+    def mostly(cls, column: Column) -> Success | None:
+        """Return how most values of a column write success, so that the others are errors; None if most can't mean it."""
+        found = cls.of(column)
+        if found is not None or not column.count:
+            return found
+        fitting = type(column)(column.name)
+        count = 0
+        for value, times in column.different.items():
+            alone = type(column)(column.name)
+            alone.add(value)
+            if cls.of(alone) is not None:
+                fitting.add(value)
+                count += times
+        return cls.of(fitting) if 2 * count >= column.count else None
+
     def value(self, value: Any) -> float | None:
         """Return success from 0 to 1; None if the value can't mean it."""
         if isinstance(value, bool):
