@@ -33,10 +33,11 @@ def test_every_format_becomes_runs_that_fit_the_schemas_of_run_folders(name: str
     runs = rw.import_results(logs.ALL[name](tmp_path), out=tmp_path / "runs")
     for run in runs:
         assert run.status == "completed"
-        jsonschema.validate(read_json(run.folder / "run.json"), schema("run"))
-        jsonschema.validate(run.metrics, schema("metrics"))
-        for line in (run.folder / "episodes.jsonl").read_text().splitlines():
-            jsonschema.validate(json.loads(line), schema("episodes_line"))
+        for name, values in (("run", read_json(run.folder / "run.json")), ("metrics", run.metrics)):
+            jsonschema.Draft202012Validator(schema(name)).validate(values)
+        line = jsonschema.Draft202012Validator(schema("episodes_line"))
+        for text in (run.folder / "episodes.jsonl").read_text().splitlines():
+            line.validate(json.loads(text))
         assert run.missing == ()
         assert run.header["ledger_hash"] == hash_table(run.ledger)
         assert [result.episode.episode_id for result in run.results()] == run.ledger["episode_id"].to_pylist()
