@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from roadworthy.metrics.driving import eval_seconds
 from roadworthy.metrics.metric import Array, Flags, Kind, Metric, as_figure, with_room
 from roadworthy.record import Run
 from roadworthy.statistics import Clusters, Interval, mean, rate, with_missing
+
+Numbers = NDArray[np.int64]
 
 VERSION = 1
 UNITS = {"_m": "m", "_s": "s", "_mps": "m/s", "_rad": "rad"}  # by the suffix of the name
@@ -28,36 +32,40 @@ def outcome_metric(name: str, is_rate: bool, per: str = "episode") -> Metric:
 
 def outcome_metrics(run: Run) -> dict[str, Any]:
     """Return the content of metrics.json. Episodes that crashed or never ran count as failed in success rates."""
-    table = run.episodes()
-    rows = table.to_pylist()
-    ended = [row for row in rows if row["status"] == "completed"]
-    names = sorted(name.removeprefix("outcomes.") for name in table.column_names if name.startswith("outcomes."))
-    planned = Counter(run.ledger["scenario_id"].to_pylist())
-    completed, failed = (
-        Counter(row["scenario_id"] for row in ended),
-        Counter(row["scenario_id"] for row in rows if row["status"] == "failed"),
-    )
-    # One row for each completed episode, then one for each that crashed or never ran.
-    lacking = [name for name, count in sorted(planned.items()) for _ in range(count - completed[name])]
-    shared = run.clusters
-    scenarios = [row["scenario_id"] for row in ended] + lacking
-    clusters = Clusters.of(np.array([shared.get(name, name) for name in scenarios], np.str_))
-    values = {name: np.array([row[f"outcomes.{name}"] for row in ended], np.float64) for name in names}
+    names = sorted(name.removeprefix("outcomes.") for name in run.column_names("episodes") if name.startswith("outcomes."))
+    table = run.episodes(["scenario_id", "status", "trials", *(f"outcomes.{name}" for name in names)])
+    scenarios, planned = _scenarios(run.ledger["scenario_id"])
+    is_ended: Flags = pc.equal(table["status"], "completed").to_numpy()
+    is_failed: Flags = pc.equal(table["status"], "failed").to_numpy()
+    codes: Numbers = pc.index_in(table["scenario_id"], scenarios).to_numpy().astype(np.int64)
+    completed = np.bincount(codes[is_ended], minlength=len(scenarios))
+    failed = np.bincount(codes[is_failed], minlength=len(scenarios))
+    # One row for each completed episode, then one for each that crashed or never ran, by name.
+    by_name = pc.sort_indices(scenarios).to_numpy().astype(np.int64)
+    lacking = np.repeat(by_name, np.maximum(planned - completed, 0)[by_name])
+    shared = _clusters(run, scenarios)
+    clusters = Clusters.of(shared[np.concatenate([codes[is_ended], lacking])])
+    values = {name: table[f"outcomes.{name}"].to_numpy()[is_ended] for name in names}
+    trials: Numbers = table["trials"].to_numpy()
     # If a run is counted in steps, the unit is an env: its episodes are attempts in one stretch of steps.
-    is_stretch = any(row["trials"] != 1 for row in ended) or "outcomes.episodes" in table.column_names
+    is_stretch = bool((trials[is_ended] != 1).any()) or "episodes" in names
     per = "scenario" if is_stretch else "episode"
     found = [_figure(outcome_metric(name, _is_rate(values[name]), per), values[name], clusters) for name in names]
     gaps = [
-        {"scenario_id": name, "owed": count, "completed": completed[name], "failed": failed[name]}
-        for name, count in planned.items()
-        if completed[name] < count
+        {
+            "scenario_id": scenarios[place].as_py(),
+            "owed": int(planned[place]),
+            "completed": int(completed[place]),
+            "failed": int(failed[place]),
+        }
+        for place in np.flatnonzero(completed < planned).tolist()
     ]
     return {
-        "num_episodes": len(rows),
-        "num_failed_episodes": len(rows) - len(ended),
-        "num_scenarios": len(completed),
-        "num_clusters": len({shared.get(name, name) for name in completed}),
-        "num_agents_evaluated": sum(max(1, row["trials"]) for row in ended),
+        "num_episodes": len(table),
+        "num_failed_episodes": int(np.count_nonzero(~is_ended)),
+        "num_scenarios": int(np.count_nonzero(completed)),
+        "num_clusters": len(np.unique(shared[completed > 0])),
+        "num_agents_evaluated": int(np.maximum(trials[is_ended], 1).sum()),
         "num_failed_spawns": None,
         "num_free_successes": None,
         "eval_seconds": eval_seconds(run),
@@ -68,6 +76,26 @@ def outcome_metrics(run: Run) -> dict[str, Any]:
         "by_scenario": {"scenario_id": [], "episodes": [], "failed": [], "agents": [], "figures": {}},
         "by_cluster": {"cluster": [], "figures": {}},
     }
+
+
+def _scenarios(column: pa.ChunkedArray) -> tuple[pa.Array, Numbers]:
+    """Return the scenarios of a ledger in the order in which they occur, and how often each is planned."""
+    encoded = column.combine_chunks().dictionary_encode()
+    return encoded.dictionary, np.bincount(encoded.indices.to_numpy(), minlength=len(encoded.dictionary))
+
+
+def _clusters(run: Run, scenarios: pa.Array) -> Numbers:
+    """Return the cluster of each scenario, numbered by sorted name."""
+    if "cluster" in run.ledger.column_names:
+        rows = run.ledger["scenario_id"].combine_chunks().dictionary_encode().indices.to_numpy()
+        first = np.unique(rows, return_index=True)[1]
+        names = pc.coalesce(run.ledger["cluster"].combine_chunks().take(pa.array(first)), scenarios)
+    else:  # runs of older versions
+        names = pa.array([run.clusters.get(name, name) for name in scenarios.to_pylist()], pa.string())
+    encoded = names.dictionary_encode()
+    ranks = np.empty(len(encoded.dictionary), np.int64)
+    ranks[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(ranks))
+    return ranks[encoded.indices.to_numpy()]
 
 
 def _is_rate(values: Array) -> bool:
