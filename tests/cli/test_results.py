@@ -75,7 +75,12 @@ def test_a_check_ends_with_0_unless_it_is_asked_to_fail(tmp_path: Path, capsys: 
     ],
 )
 def test_errors_have_their_exit_codes_and_write_nothing(
-    words: list[str], code: int, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    words: list[str],
+    code: int,
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     logs.csv(tmp_path)

@@ -158,7 +158,14 @@ def inspect_json(folder: Path) -> Path:
 
 
 ROWS = [
-    {"episode": k, "seed": k, "reached_goal": success, "steps": 40 + k, "light": 0.1 * k, "surface": "ice" if k % 2 else "dry"}
+    {
+        "episode": k,
+        "seed": k,
+        "reached_goal": success,
+        "steps": 40 + k,
+        "light": 0.1 * k,
+        "surface": "ice" if k % 2 else "dry",
+    }
     for k, success in enumerate(SUCCESSES)
 ]
 

@@ -180,7 +180,9 @@ def test_arenas_own_example_is_explained() -> None:
     assert length is not None
     assert "Successes last 392 steps on average, failures 983" in length.text
     assert first is not None
-    assert "The first 10 episodes to finish give 0.80, the first episode of each of the 10 environments 0.40" in first.text
+    assert (
+        "The first 10 episodes to finish give 0.80, the first episode of each of the 10 environments 0.40" in first.text
+    )
     assert "all 200 episodes 0.525" in first.text
     assert first.severity.word == length.severity.word == "warning"
 

@@ -15,7 +15,20 @@ from roadworthy.results.check import check_results
 from tests.results import made_up_logs as logs
 
 MUTATIONS = 25
-WORDS = (b"null", b"NaN", b"Infinity", b"-1", b"1e999", b"[]", b"{}", b'"\\u0000"', b"[" * 300, b"true", b'"x"', b"9" * 400)
+WORDS = (
+    b"null",
+    b"NaN",
+    b"Infinity",
+    b"-1",
+    b"1e999",
+    b"[]",
+    b"{}",
+    b'"\\u0000"',
+    b"[" * 300,
+    b"true",
+    b'"x"',
+    b"9" * 400,
+)
 SECONDS = 5.0
 
 
@@ -35,12 +48,21 @@ def mutate(data: bytes, rng: random.Random) -> bytes:
         lines = data.splitlines(keepends=True)
         rng.shuffle(lines)
         return b"".join(lines)
-    tokens = [place for place in range(len(data)) if data[place : place + 1] in b"0123456789tf\"["]
+    tokens = [place for place in range(len(data)) if data[place : place + 1] in b'0123456789tf"[']
     place = rng.choice(tokens) if tokens else start
     end = place + 1
     while end < len(data) and data[end : end + 1] not in b',}]\n"':
         end += 1
     return data[:place] + rng.choice(WORDS) + data[end:]
+
+
+def refusal(path: Path) -> str | None:
+    """Return why a log is refused; None if there is a report."""
+    try:
+        json.dumps([report.as_json() for report in check_results(path)])
+    except RoadworthyError as error:
+        return str(error)
+    return None
 
 
 @pytest.mark.row("STAT-5")
@@ -52,12 +74,11 @@ def test_a_damaged_log_is_an_error_or_a_report(name: str, tmp_path: Path) -> Non
     for _ in range(MUTATIONS):
         path.write_bytes(mutate(whole, rng))
         started = time.monotonic()
-        try:
-            json.dumps([report.as_json() for report in check_results(path)])
-        except RoadworthyError as error:
+        message = refusal(path)
+        if message is not None:
             refused += 1
-            assert str(path.name) in str(error)
-            assert "\x1b" not in str(error)
-            assert len(str(error)) < LONGEST_TEXT
+            assert path.name in message
+            assert message.isprintable()
+            assert len(message) < LONGEST_TEXT
         assert time.monotonic() - started < SECONDS
     assert refused > 0

@@ -46,7 +46,9 @@ def test_every_format_becomes_runs_that_fit_the_schemas_of_run_folders(name: str
 
 
 @pytest.mark.row("STAT-5")
-@pytest.mark.parametrize("name", ["arena", "episode_summary", "lerobot", "csv", "tsv", "json_lines", "json_list", "parquet"])
+@pytest.mark.parametrize(
+    "name", ["arena", "episode_summary", "lerobot", "csv", "tsv", "json_lines", "json_list", "parquet"]
+)
 def test_success_is_what_the_log_says_in_every_format(name: str, tmp_path: Path) -> None:
     (run,) = rw.import_results(logs.ALL[name](tmp_path), out=tmp_path / "runs")
     assert success_of(run) == [float(success) for success in logs.SUCCESSES]
@@ -185,7 +187,9 @@ def test_the_logs_of_two_policies_have_episodes_that_can_be_paired(tmp_path: Pat
     shuffled.write_text("\n".join([lines[0], *reversed(lines[1:])]).replace("True", "False"))
     (two,) = rw.import_results(shuffled, out=tmp_path / "runs", policy="two")
     keys = ["scenario_id", "seed", "replicate", "factors"]
-    assert sorted(map(str, one.ledger.select(keys).to_pylist())) == sorted(map(str, two.ledger.select(keys).to_pylist()))
+    assert sorted(map(str, one.ledger.select(keys).to_pylist())) == sorted(
+        map(str, two.ledger.select(keys).to_pylist())
+    )
 
 
 def test_rows_that_nothing_identifies_belong_to_no_row_of_another_log(tmp_path: Path) -> None:
@@ -259,8 +263,16 @@ def test_a_length_in_seconds_is_no_number_of_steps(tmp_path: Path) -> None:
 
 def test_names_from_a_log_are_neither_paths_nor_control_characters(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
-    evil = {"id": "../../etc/passwd", "policy": "../up\x1b[2J", "job": "/etc", "success": True, "light\x1b[31m": "a\x07b"}
-    path.write_text(json.dumps(evil) + "\n" + json.dumps({**evil, "id": "b", "light\x1b[31m": "c", "success": False}) + "\n")
+    evil = {
+        "id": "../../etc/passwd",
+        "policy": "../up\x1b[2J",
+        "job": "/etc",
+        "success": True,
+        "light\x1b[31m": "a\x07b",
+    }
+    path.write_text(
+        json.dumps(evil) + "\n" + json.dumps({**evil, "id": "b", "light\x1b[31m": "c", "success": False}) + "\n"
+    )
     (run,) = rw.import_results(path, out=tmp_path / "runs", columns={"light\x1b[31m": "factor"})
     assert run.folder.resolve().is_relative_to((tmp_path / "runs").resolve())
     assert len(run.folder.resolve().relative_to((tmp_path / "runs").resolve()).parts) == 2
@@ -273,26 +285,48 @@ def test_names_from_a_log_are_neither_paths_nor_control_characters(tmp_path: Pat
 
 ERRORS = {
     "truncated JSON lines": (
-        "r.jsonl", '{"seed": 1, "success": true}\n{"seed": 2, "succ', r"r\.jsonl, line 2: the last line is cut off"
+        "r.jsonl",
+        '{"seed": 1, "success": true}\n{"seed": 2, "succ',
+        r"r\.jsonl, line 2: the last line is cut off",
     ),
     "a broken line": ("r.jsonl", '{"seed": 1, "success": true}\nnonsense\n{}\n', r"line 2, column 1: is not JSON"),
     "a line that is no object": ("r.jsonl", '{"seed": 1, "success": true}\n[1]\n', r"line 2: expected a JSON object"),
     "a short row": ("r.csv", "seed,success\n1,1\n2\n", r"line 3: has 1 values, but the header names 2"),
     "mixed formats": (
-        "r.jsonl", '{"seed": 1, "success": true}\n{"loss": 0.1, "epoch": 3}\n', r"line 2: has none of the columns of the first"
+        "r.jsonl",
+        '{"seed": 1, "success": true}\n{"loss": 0.1, "epoch": 3}\n',
+        r"line 2: has none of the columns of the first",
     ),
     "an arena file with other lines": (
-        "r.jsonl", '{"env_id": 0, "success": true}\n{"step": 1}\n', r"line 2: lacks env_id and success"
+        "r.jsonl",
+        '{"env_id": 0, "success": true}\n{"step": 1}\n',
+        r"line 2: lacks env_id and success",
     ),
-    "duplicate ids": ("r.csv", "episode_id,success\na,1\nb,0\na,1\n", r"line 4: episode_id: the episode 'a' was already in line 2"),
-    "an infinite number": ("r.jsonl", '{"seed": 1, "success": true, "reward": Infinity}\n', r"line 1: reward is an infinite"),
+    "duplicate ids": (
+        "r.csv",
+        "episode_id,success\na,1\nb,0\na,1\n",
+        r"line 4: episode_id: the episode 'a' was already in line 2",
+    ),
+    "an infinite number": (
+        "r.jsonl",
+        '{"seed": 1, "success": true, "reward": Infinity}\n',
+        r"line 1: reward is an infinite",
+    ),
     "a word among numbers": (
-        "r.csv", "seed,success,reward\n1,1,2.5\n2,0,x7\n", r"line 3: reward is str 'x7'; expected a finite number"
+        "r.csv",
+        "seed,success,reward\n1,1,2.5\n2,0,x7\n",
+        r"line 3: reward is str 'x7'; expected a finite number",
     ),
     "another type of success": (
-        "r.jsonl", '{"seed": 1, "success": true}\n{"seed": 2, "success": 7}\n', r"line 2: success: 7 does not say whether"
+        "r.jsonl",
+        '{"seed": 1, "success": true}\n{"seed": 2, "success": 7}\n',
+        r"line 2: success: 7 does not say whether",
     ),
-    "a seed that is none": ("r.jsonl", '{"seed": 1, "success": true}\n{"seed": "x", "success": true}\n', "line 2: seed is 'x'"),
+    "a seed that is none": (
+        "r.jsonl",
+        '{"seed": 1, "success": true}\n{"seed": "x", "success": true}\n',
+        "line 2: seed is 'x'",
+    ),
     "two columns of one name": ("r.csv", "seed,seed,success\n1,1,1\n", r"line 1: the column 'seed' occurs twice"),
     "an empty file": ("r.jsonl", "", r"holds no episodes"),
     "text that is not UTF-8": ("r.csv", b"seed,success\n\xff,1\n", r"line 2: is not UTF-8"),
@@ -300,7 +334,11 @@ ERRORS = {
     "deeply nested JSON": ("r.json", "[" * 100_000, r"nested too deep|not JSON"),
     "deeply nested tables": ("r.jsonl", '{"a":' * 50 + "1" + "}" * 50 + "\n", r"nested more than 8"),
     "lists of different lengths": ("r.json", '{"seed": [1, 2], "success": [true]}', r"columns differ in length"),
-    "figures without episodes": ("eval_info.json", '{"per_episode": [], "aggregated": {"pc_success": 5}}', "holds no episodes"),
+    "figures without episodes": (
+        "eval_info.json",
+        '{"per_episode": [], "aggregated": {"pc_success": 5}}',
+        "holds no episodes",
+    ),
     "a broken archive": ("r.eval", b"PK\x03\x04nonsense", r"not a whole zip archive"),
 }
 
@@ -322,7 +360,9 @@ def test_an_error_names_file_line_and_field_and_writes_nothing(case: str, tmp_pa
 def test_a_log_without_success_says_which_columns_there_are(tmp_path: Path) -> None:
     path = tmp_path / "r.csv"
     path.write_text("seed,reward\n1,3.5\n2,4\n")
-    with pytest.raises(UsageError, match=r"no column says whether an episode succeeded: .*reward \(3.5 to 4\)") as raised:
+    with pytest.raises(
+        UsageError, match=r"no column says whether an episode succeeded: .*reward \(3.5 to 4\)"
+    ) as raised:
         rw.import_results(path, out=tmp_path / "runs")
     assert "--map COLUMN=success" in str(raised.value)
     (run,) = rw.import_results(path, out=tmp_path / "runs", columns={"reward": "outcome"})

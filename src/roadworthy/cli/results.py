@@ -52,7 +52,8 @@ MapOption = Annotated[
     typer.Option("--map", metavar="COLUMN=ROLE", help="Give a column a role instead of the guessed one; repeatable."),
 ]
 SkipOption = Annotated[
-    bool, typer.Option("--skip-damaged", help="Leave out damaged rows of text files and list them, instead of stopping.")
+    bool,
+    typer.Option("--skip-damaged", help="Leave out damaged rows of text files and list them, instead of stopping."),
 ]
 
 

@@ -32,7 +32,9 @@ def outcome_metric(name: str, is_rate: bool, per: str = "episode") -> Metric:
 
 def outcome_metrics(run: Run) -> dict[str, Any]:
     """Return the content of metrics.json. Episodes that crashed or never ran count as failed in success rates."""
-    names = sorted(name.removeprefix("outcomes.") for name in run.column_names("episodes") if name.startswith("outcomes."))
+    names = sorted(
+        name.removeprefix("outcomes.") for name in run.column_names("episodes") if name.startswith("outcomes.")
+    )
     table = run.episodes(["scenario_id", "status", "trials", *(f"outcomes.{name}" for name in names)])
     scenarios, planned = _scenarios(run.ledger["scenario_id"])
     is_ended: Flags = pc.equal(table["status"], "completed").to_numpy()

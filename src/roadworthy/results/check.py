@@ -64,15 +64,19 @@ def _missing(episodes: Episodes) -> Finding:
     missing = int((~known).sum()) + never
     total = len(episodes) + never
     crashed = int(episodes.has_crashed.sum())
-    numbers = {"planned": total, "missing": missing, "crashed": crashed, "never_ran": never}
+    numbers: dict[str, float] = {"planned": total, "missing": missing, "crashed": crashed, "never_ran": never}
     if not missing:
-        return Finding("missing", Severity.OK, "no episode is missing", f"All {total} episodes have data.", numbers=numbers)
+        return Finding(
+            "missing", Severity.OK, "no episode is missing", f"All {total} episodes have data.", numbers=numbers
+        )
     text = f"{missing} of {total} episodes ({missing / total:.1%}) have no data: {crashed} crashed, {never} never ran"
     text += f", {missing - crashed - never} have no value."
     if episodes.is_binary:
         won = float(np.nansum(episodes.value))
         numbers |= {"worst_low": won / total, "worst_high": (won + missing) / total}
-        text += f" If all of them failed, the rate is {won / total:.3f}; if all succeeded, {(won + missing) / total:.3f}."
+        text += (
+            f" If all of them failed, the rate is {won / total:.3f}; if all succeeded, {(won + missing) / total:.3f}."
+        )
     advice = "Find out why they are missing: episodes that crash are often the hard ones."
     return Finding("missing", Severity.WARNING, "episodes are missing", text, advice, numbers)
 
@@ -108,7 +112,9 @@ def _limit(episodes: Episodes) -> Finding | None:
         return None
     unit = "steps" if episodes.length_unit == "steps" else "s"
     numbers = {"limit": limit, "episodes": int(cut.sum()), "share": share}
-    text = f"{int(cut.sum())} of {int(known.sum())} episodes ({share:.0%}) end at exactly {limit:,.0f} {unit}, the longest"
+    text = (
+        f"{int(cut.sum())} of {int(known.sum())} episodes ({share:.0%}) end at exactly {limit:,.0f} {unit}, the longest"
+    )
     if episodes.is_binary:
         failures = int((episodes.value[cut] == 0.0).sum())
         numbers |= {"failures": failures}
@@ -160,7 +166,10 @@ def _repeated(episodes: Episodes) -> Finding | None:
     )
     numbers = {"groups": groups, "repetitions": repeats, "equal_outcomes": equal, "distinct": len(counts)}
     if groups >= 5 and equal == groups:
-        text += f" If the policy and the environment are deterministic, there are {len(counts)} episodes, not {len(episodes)}."
+        text += (
+            f" If the policy and the environment are deterministic, there are {len(counts)} episodes, not "
+            f"{len(episodes)}."
+        )
         advice = "Give every episode its own seed; the interval counts repetitions as one cluster."
         return Finding("repetitions", Severity.WARNING, "repetitions add nothing", text, advice, numbers)
     text += " Intervals count them as one cluster."

@@ -125,9 +125,7 @@ def episodes_of_run(run: Run, outcome: str | None = None) -> Episodes:
     seeds = np.array(columns["seed"], np.float64)
     crashed = np.array([status != "completed" for status in columns["status"]], np.bool_)
     value = np.array(columns[f"outcomes.{outcome}"], np.float64)
-    keys = [
-        hash(row) for row in zip(*(columns[name] for name in ("scenario_id", "seed", *factors)), strict=True)
-    ]
+    keys = [hash(row) for row in zip(*(columns[name] for name in ("scenario_id", "seed", *factors)), strict=True)]
     rows = [hash(parts) for parts in zip(keys, value.tolist(), length.tolist(), columns["world"], strict=True)]
     never = np.array(["never_ran" in row for row in more], np.bool_)
     kept = order[~never[order]]
@@ -146,4 +144,3 @@ def episodes_of_run(run: Run, outcome: str | None = None) -> Episodes:
         has_plan=bool(source.get("has_plan", True)),
         planned=len(run.ledger),
     )
-

@@ -21,8 +21,8 @@ from roadworthy.record.files import naming, safe_name, sync, write_json
 from roadworthy.record.journal import ColumnNames
 from roadworthy.record.lock import Lock
 from roadworthy.record.origin import hash_values, now, origin
+from roadworthy.record.readers.conversion import Episode, file_hash
 from roadworthy.record.readers.log import Role, printable
-from roadworthy.record.readers.mapping import Episode, file_hash
 from roadworthy.record.run import JOURNAL, LEDGER, METRICS, RUN, TRACES, Run
 from roadworthy.record.schema import VERSION
 from roadworthy.record.tables import batches, table_schema, with_version, write_table
@@ -159,7 +159,7 @@ def write_runs(
     with ExitStack() as stack:
         files = []
         for number, names in enumerate(scan.runs):
-            run = _RunFiles(scan, number, out.absolute(), *_names(scan, names, evaluator, policy))
+            run = _RunFiles(scan, number, out.absolute(), *run_names(scan, names, evaluator, policy))
             stack.callback(run.discard)
             files.append(run)
         for number, episode in enumerate(_episodes(scan)):
@@ -186,7 +186,7 @@ def _episodes(scan: Scan) -> Iterator[Episode]:
         yield episode
 
 
-def _names(scan: Scan, names: tuple[str, str], evaluator: str | None, policy: str | None) -> tuple[str, str]:
+def run_names(scan: Scan, names: tuple[str, str], evaluator: str | None, policy: str | None) -> tuple[str, str]:
     """Return the evaluator and the policy of a run: the user's names, else those of the log."""
     job = evaluator or names[0] or scan.mapping.log.path.stem
     if evaluator and len({job for job, _ in scan.runs}) > 1:
@@ -262,10 +262,22 @@ def _add_missing(scan: Scan, run: _RunFiles, runs: Sequence[_RunFiles]) -> None:
     for name, replicate in planned:
         scenario = printable(name)
         if (scenario, replicate) not in there:
-            id = safe_name(f"{scenario}-r{replicate}")
-            place = dict.fromkeys(("world", "slot", "first_step", "last_step", "steps", "trials"), 0)
             row = EpisodeRow(
-                *(id, run.evaluator, scenario, 0, replicate), **place, status="failed", wall_s=0.0, error=NEVER_RAN, more={"never_ran": True}
+                episode_id=safe_name(f"{scenario}-r{replicate}"),
+                evaluator=run.evaluator,
+                scenario_id=scenario,
+                seed=0,
+                replicate=replicate,
+                world=0,
+                slot=0,
+                first_step=0,
+                last_step=0,
+                steps=0,
+                trials=0,
+                status="failed",
+                wall_s=0.0,
+                error=NEVER_RAN,
+                more={"never_ran": True},
             )
             run.add(row, None)
 

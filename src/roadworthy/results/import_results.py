@@ -10,10 +10,11 @@ from typing import Any
 from roadworthy.errors import RecordError, RoadworthyError, UsageError
 from roadworthy.record.files import file_inside, read_json, safe_name
 from roadworthy.record.readers import open_log
+from roadworthy.record.readers.conversion import file_hash
 from roadworthy.record.readers.log import Role, printable
-from roadworthy.record.readers.mapping import ColumnMapping, file_hash
+from roadworthy.record.readers.mapping import ColumnMapping
 from roadworthy.record.run import RUN, Run
-from roadworthy.results.folders import _names, write_runs
+from roadworthy.results.folders import run_names, write_runs
 from roadworthy.results.scan import Scan, scan
 
 Progress = Callable[[int, int], None]
@@ -33,7 +34,7 @@ class Understood:
         """The evaluator, the policy and the number of episodes of each run."""
         found = self.scan
         return [
-            (*_names(found, names, self.evaluator, self.policy), int((found.run == number).sum()))
+            (*run_names(found, names, self.evaluator, self.policy), int((found.run == number).sum()))
             for number, names in enumerate(found.runs)
         ]
 
@@ -85,7 +86,9 @@ def understand(
     return Understood(found, evaluator, policy)
 
 
-def write(understood: Understood, out: str | Path = "runs", *, new: bool = False, progress: Progress | None = None) -> list[Run]:
+def write(
+    understood: Understood, out: str | Path = "runs", *, new: bool = False, progress: Progress | None = None
+) -> list[Run]:
     """Write the run folders of a log; return those of an earlier import of the same file, if there are any."""
     out = Path(out)
     if out.exists() and not out.is_dir():

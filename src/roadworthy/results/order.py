@@ -68,9 +68,8 @@ def length_finding(episodes: Episodes) -> Finding | None:
     if found.pvalue >= SIGNIFICANT or abs(shorter - 0.5) < _LEAST_EFFECT:
         return Finding("length", Severity.OK, "length does not depend on the outcome", text, numbers=numbers)
     favored = "successes" if shorter > 0.5 else "failures"
-    text += (
-        f" An evaluation that stops after a number of finished episodes, or at a time, therefore counts too many {favored}"
-    )
+    text += " An evaluation that stops after a number of finished episodes, or at a time, therefore counts too many "
+    text += favored
     if episodes.has_plan:
         text += "; this one has a fixed number of episodes, so it is not affected."
         return Finding("length", Severity.NOTE, "length depends on the outcome", text, numbers=numbers)
@@ -171,7 +170,7 @@ def _uneven_finding(
     is_length_bound: bool,
 ) -> Finding:
     """Say whether all environments have the same number of episodes, and what the first k of each give."""
-    numbers = {"environments": environments, "fewest": fewest, "most": most}
+    numbers: dict[str, float] = {"environments": environments, "fewest": fewest, "most": most}
     if most - fewest <= 1 or balanced.value is None or everything.value is None:
         text = f"Each of {environments} environments has {fewest} to {most} episodes."
         return Finding("environments", Severity.OK, "environments have equal numbers", text, numbers=numbers)

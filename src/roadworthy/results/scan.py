@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roadworthy.errors import RecordError, UsageError
+from roadworthy.record.readers.conversion import Episode
 from roadworthy.record.readers.log import Role
-from roadworthy.record.readers.mapping import ColumnMapping, Episode
+from roadworthy.record.readers.mapping import ColumnMapping
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -74,7 +75,7 @@ def scan(mapping: ColumnMapping, progress: Callable[[int, int], None] | None = N
     """Read all episodes of a log; raise RecordError at the first one that is wrong."""
     codes: dict[tuple[str, str], int] = {}
     environments: dict[str, int] = {}
-    columns = {name: array(kind) for name, kind in _KINDS.items()}
+    columns: dict[str, array[Any]] = {name: array(kind) for name, kind in _KINDS.items()}
     factors: dict[str, bool] = {}
     outcomes: set[str] = set()
     is_partial, has_ids = False, mapping.name(Role.ID) is not None
@@ -87,8 +88,8 @@ def scan(mapping: ColumnMapping, progress: Callable[[int, int], None] | None = N
         run = codes.setdefault(names, len(codes))
         if len(codes) > MOST_RUNS:
             raise UsageError(
-                f"{mapping.log.path}, {record.place}: there are more than {MOST_RUNS} jobs and policies, and each becomes "
-                "a run; give --map COLUMN=factor or --map COLUMN=cluster for the column that differs"
+                f"{mapping.log.path}, {record.place}: there are more than {MOST_RUNS} jobs and policies, and each "
+                "becomes a run; give --map COLUMN=factor or --map COLUMN=cluster for the column that differs"
             )
         environment = -1
         if episode.environment is not None:
@@ -193,7 +194,7 @@ def _require_unique(mapping: ColumnMapping, hashes: NDArray[Any], role: Role) ->
             break
     column = mapping.name(role)
     raise RecordError(
-        f"{mapping.log.path}, {places[1]}: {column}: the episode {name!r} was already in {places[0]}; {len(same)} names "
+        f"{mapping.log.path}, {places[1]}: {column}: the episode {name!r} was already in {places[0]}; {len(same)} ids "
         f"occur again; remove what is there twice, or give --map {column}=ignore to number repetitions in their order"
     )
 

@@ -57,7 +57,8 @@ class ArenaReader:
         """Return the log; the scenario is the environment with the number of the episode in it."""
 
         def records() -> Iterator[Record]:
-            for file in _files(path) if path.is_dir() else [path]:
+            is_folder = path.is_dir()
+            for file in _files(path) if is_folder else [path]:
                 build = _FILES.fullmatch(file.name)
                 prefix = "".join(_build(part) for part in (build.groups() if build else ()) if part)
                 for record in json_lines(file, skip):
@@ -71,7 +72,7 @@ class ArenaReader:
                     if "episode_in_env" in values:
                         name = f"{prefix}env-{values['env_id']}-episode-{values['episode_in_env']}"
                         values = {**values, EPISODE: name}
-                    yield Record(f"{file.name}, {record.place}" if path.is_dir() else record.place, values)
+                    yield Record(f"{file.name}, {record.place}" if is_folder else record.place, values)
 
         return Log(path, "arena", records, _ROLES)
 
@@ -80,7 +81,6 @@ def _build(part: str) -> str:
     """Return the words for a rebuild or rank in the name of a file; the first rebuild needs none."""
     word = part.strip("_")
     return "" if word == "rebuild0" else f"{word}-"
-
 
 
 def _files(folder: Path) -> list[Path]:

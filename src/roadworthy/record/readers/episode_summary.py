@@ -1,7 +1,7 @@
-"""Read `episode_summary.jsonl`, the per-episode log of earlier Isaac Lab Arena versions, which Roadworthy's jobs write too.
+"""Read `episode_summary.jsonl`, the log of earlier Isaac Lab Arena versions, which Roadworthy's jobs write too.
 
-    {"job_name": "pick", "episode_idx": 0, "policy_type": "zero", "arena_env_args": {"light_intensity": 812.5},
-     "outcomes": {"success": true}}
+{"job_name": "pick", "episode_idx": 0, "policy_type": "zero", "arena_env_args": {"light_intensity": 812.5},
+ "outcomes": {"success": true}}
 """
 
 from __future__ import annotations

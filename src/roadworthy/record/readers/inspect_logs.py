@@ -103,7 +103,9 @@ def _log(path: Path, header: Mapping[str, Any], samples: Callable[[], Iterator[t
     notes = () if status in ("success", None) else (f"the evaluation did not end normally: its status is {status!r}",)
     dataset = spec.get("dataset") if isinstance(spec.get("dataset"), dict) else {}
     assert isinstance(dataset, dict)
-    kept = {key: spec[key] for key in ("task", "task_id", "run_id", "created", "model") if isinstance(spec.get(key), str)}
+    kept = {
+        key: spec[key] for key in ("task", "task_id", "run_id", "created", "model") if isinstance(spec.get(key), str)
+    }
     return Log(
         path,
         "inspect",
@@ -112,7 +114,8 @@ def _log(path: Path, header: Mapping[str, Any], samples: Callable[[], Iterator[t
         job=as_text(spec.get("task")).rpartition("/")[2],
         policy=as_text(spec.get("model")),
         planned=_planned(spec, dataset),
-        has_plan=True, reported=_reported(results or {}, scorer),
+        has_plan=True,
+        reported=_reported(results or {}, scorer),
         facts=kept | {"dataset": as_text(dataset.get("name")), "status": as_text(status)},
         notes=notes,
     )

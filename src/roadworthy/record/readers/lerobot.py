@@ -64,7 +64,9 @@ class LeRobotReader:
         reported = as_share(figures.get("pc_success") if isinstance(figures, dict) else None, 100.0)
         facts = {"video_paths": None, **figures} if isinstance(figures, dict) else {}
         kept = {name: value for name, value in facts.items() if isinstance(value, int | float | str)}
-        return Log(path, "lerobot", lambda: iter(rows), roles, has_plan=True, reported=reported, facts={"figures": kept})
+        return Log(
+            path, "lerobot", lambda: iter(rows), roles, has_plan=True, reported=reported, facts={"figures": kept}
+        )
 
     def read(self, path: Path) -> list[dict[str, Any]]:
         """Return the rows with factors and outcomes."""

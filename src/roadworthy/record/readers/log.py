@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ LONGEST_VECTOR = 64
 LONGEST_TEXT = 4_000  # characters of a value that is kept
 
 
-class Role(Enum):
+class Role(StrEnum):
     """What a column of a log means."""
 
     SUCCESS = "success"

@@ -1,6 +1,6 @@
 """Streams of rows from CSV, TSV, JSON lines, JSON and parquet files, with the line or row of each.
 
-JSON lines, CSV and parquet are read in parts, so that a file of any size takes little memory. A JSON file is read whole.
+JSON lines, CSV and parquet are read in parts, so that a file of any size takes little memory; JSON is read whole.
 """
 
 from __future__ import annotations

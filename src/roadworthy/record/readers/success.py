@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 WORDS: Mapping[str, float] = {
     **dict.fromkeys(("true", "yes", "success", "succeeded", "successful", "pass", "passed", "correct", "solved"), 1.0),
     **dict.fromkeys(("done", "goal", "reached", "won", "win", "ok"), 1.0),
-    **dict.fromkeys(("false", "no", "failure", "failed", "fail", "incorrect", "wrong", "unsolved", "lost", "loss"), 0.0),
+    **dict.fromkeys(
+        ("false", "no", "failure", "failed", "fail", "incorrect", "wrong", "unsolved", "lost", "loss"), 0.0
+    ),
     **dict.fromkeys(("timeout", "timed_out", "collision", "crash", "aborted", "unsuccessful"), 0.0),
     **dict.fromkeys(("partial", "partially_correct"), 0.5),
 }
@@ -64,7 +66,7 @@ class Success:
 
     @classmethod
     def mostly(cls, column: Column) -> Success | None:
-        """Return how most values of a column write success, so that the others are errors; None if most can't mean it."""
+        """Return how most values of a column write success: the others are errors. None if most can't mean it."""
         found = cls.of(column)
         if found is not None or not column.count:
             return found

@@ -1,8 +1,8 @@
 """Read the result files of vla-eval, the VLA evaluation harness of AllenAI: one file per benchmark, or a merged one.
 
-    {"benchmark": "LIBERO", "harness_version": "0.3", "mean_success": 0.5, "tasks": [{"task": "pick up the bowl",
-     "episodes": [{"episode_id": 0, "metrics": {"success": true}, "steps": 78, "elapsed_sec": 12.3},
-                  {"episode_id": 1, "metrics": {"success": false}, "failure_reason": "exception"}]}]}
+{"benchmark": "LIBERO", "harness_version": "0.3", "mean_success": 0.5, "tasks": [{"task": "pick up the bowl",
+ "episodes": [{"episode_id": 0, "metrics": {"success": true}, "steps": 78, "elapsed_sec": 12.3},
+              {"episode_id": 1, "metrics": {"success": false}, "failure_reason": "exception"}]}]}
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ class VlaEvalReader:
         rows = [row for number, task in enumerate(tasks) for row in _episodes(path, number, task)]
         server = whole.get("server_info")
         names = [server.get(key) for key in _POLICY_KEYS] if isinstance(server, dict) else []
-        facts = {key: whole[key] for key in ("mode", "harness_version", "created_at", "seed", "eval_id") if key in whole}
+        facts = {
+            key: whole[key] for key in ("mode", "harness_version", "created_at", "seed", "eval_id") if key in whole
+        }
         notes = ("the file says that it is partial: some shards are missing",) if whole.get("partial") is True else ()
         return Log(
             path,
@@ -55,7 +57,8 @@ class VlaEvalReader:
             _ROLES,
             job=as_text(whole.get("benchmark")),
             policy=next((name for name in names if isinstance(name, str) and name), ""),
-            has_plan=True, reported=as_share(whole.get("mean_success")),
+            has_plan=True,
+            reported=as_share(whole.get("mean_success")),
             facts={key: value for key, value in facts.items() if isinstance(value, int | float | str)},
             notes=notes,
         )

@@ -1,4 +1,4 @@
-"""Look at JSON files of a known structure: detect them by their first keys, and require types with errors that name a place."""
+"""JSON files of a known structure: detect them by their first keys, and require types, naming the place."""
 
 from __future__ import annotations
 
