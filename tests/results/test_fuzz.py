@@ -14,7 +14,7 @@ from roadworthy.record.readers.log import LONGEST_TEXT
 from roadworthy.results.check import check_results
 from tests.results import made_up_logs as logs
 
-MUTATIONS = 25
+MUTATIONS = 20
 WORDS = (
     b"null",
     b"NaN",

@@ -193,9 +193,10 @@ def _require_unique(mapping: ColumnMapping, hashes: NDArray[Any], role: Role) ->
         if number == second:
             break
     column = mapping.name(role)
-    raise RecordError(
-        f"{mapping.log.path}, {places[1]}: {column}: the episode {name!r} was already in {places[0]}; {len(same)} ids "
-        f"occur again; remove what is there twice, or give --map {column}=ignore to number repetitions in their order"
+    raise mapping.log.error(
+        places[1],
+        f"{column}: the episode {name!r} was already in {places[0]}; {len(same)} ids "
+        f"occur again; remove what is there twice, or give --map {column}=ignore to number repetitions in their order",
     )
 
 

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
-from roadworthy.errors import RecordError, UsageError
+from roadworthy.errors import ConfigError, RecordError, UsageError
 from roadworthy.plugins import known, load
 from roadworthy.record.readers.log import Log, Record, flat
 
@@ -46,7 +46,16 @@ def load_reader(name: str) -> Reader:
 
 def find_reader(path: Path) -> Reader | None:
     """Return the first registered reader, by name, that detects a file or folder; None if there is none."""
-    return next((reader for name in known(GROUP) if (reader := load_reader(name)).detects(path)), None)
+    for name, entry in known(GROUP).items():
+        try:
+            reader: Reader = entry.load()()
+        except Exception as error:  # importing a foreign module may raise anything
+            raise ConfigError(
+                f"can't load reader {name!r} from {entry.value}: {type(error).__name__}: {error}"
+            ) from error
+        if reader.detects(path):
+            return reader
+    return None
 
 
 def open_log(path: str | Path, format: str = "auto", skip: Callable[[RecordError], None] | None = None) -> Log:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from roadworthy.errors import RecordError
+from roadworthy.record.readers.log import printable
 from roadworthy.record.readers.row_streams import parse_json
 
 LARGEST_MEMBER = 256 << 20  # bytes, unpacked
@@ -28,11 +29,11 @@ class Archive:
             self._members = {info.filename: info for info in self._archive.infolist()}
         except zipfile.BadZipFile as error:
             raise RecordError(
-                f"{path}: is not a whole zip archive ({error}); if the evaluation was killed, recover the log with "
+                f"{path}: is not a whole zip archive ({printable(str(error))}); if the evaluation was killed, recover the log with "
                 "`inspect log recover`"
             ) from error
         except (OSError, ValueError, NotImplementedError, struct.error, UnicodeDecodeError) as error:
-            raise RecordError(f"{path}: can't be read as a zip archive: {error}") from error
+            raise RecordError(f"{path}: can't be read as a zip archive: {printable(str(error))}") from error
         if len(self._members) > MOST_MEMBERS:
             raise RecordError(f"{path}: has {len(self._members)} members; expected at most {MOST_MEMBERS}")
 
@@ -43,10 +44,10 @@ class Archive:
 
     def json(self, name: str) -> Any:
         """Return a member as JSON."""
-        return parse_json(self._read(name), f"{self.path}, {name}")
+        return parse_json(self._read(name), f"{self.path}, {printable(name)}")
 
     def _read(self, name: str) -> bytes:
-        info, where = self._members[name], f"{self.path}, {name}"
+        info, where = self._members[name], f"{self.path}, {printable(name)}"
         try:
             if info.compress_type == _ZSTANDARD:
                 data = self._zstandard(info)
@@ -54,9 +55,9 @@ class Archive:
                 with self._archive.open(info) as file:
                     data = file.read(LARGEST_MEMBER + 1)  # whatever size the archive states
         except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, struct.error) as error:
-            raise RecordError(f"{where}: is damaged: {error}") from error
+            raise RecordError(f"{where}: is damaged: {printable(str(error))}") from error
         except (NotImplementedError, RuntimeError) as error:  # an unknown compression, or encrypted
-            raise RecordError(f"{where}: can't be unpacked: {error}") from error
+            raise RecordError(f"{where}: can't be unpacked: {printable(str(error))}") from error
         if len(data) > LARGEST_MEMBER:
             raise RecordError(f"{where}: is larger than {LARGEST_MEMBER >> 20} MiB")
         return data

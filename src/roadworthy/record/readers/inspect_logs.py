@@ -13,7 +13,7 @@ from typing import Any
 
 from roadworthy.errors import RecordError
 from roadworthy.record.readers.archive import Archive
-from roadworthy.record.readers.log import Log, Record, Role, flat
+from roadworthy.record.readers.log import Log, Record, Role, flat, printable
 from roadworthy.record.readers.mapping import ColumnMapping, rows_for_analysis
 from roadworthy.record.readers.row_streams import Skip, read_whole_json
 from roadworthy.record.readers.whole_json import as_list, as_share, as_table, as_text, starts_with_keys
@@ -82,7 +82,7 @@ def _archived_samples(archive: Archive) -> Iterator[tuple[str, Any]]:
         yield from ((f"summaries[{number}]", sample) for number, sample in enumerate(summaries))
         return
     for name in members:
-        yield name, archive.json(name)
+        yield printable(name), archive.json(name)
 
 
 def _log(path: Path, header: Mapping[str, Any], samples: Callable[[], Iterator[tuple[str, Any]]]) -> Log:

@@ -83,7 +83,7 @@ class Log:
 
     def error(self, place: str, reason: str) -> RecordError:
         """Return the error for a place of the file."""
-        return RecordError(f"{self.path}, {place}: {reason}")
+        return RecordError(f"{self.path}, {printable(place)}: {printable(reason)}")
 
 
 def printable(text: str) -> str:

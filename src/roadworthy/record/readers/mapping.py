@@ -41,7 +41,9 @@ class ColumnMapping:
             raise RecordError(f"{log.path}: holds no episodes")
         unknown = [name for name in given if not any(declared(column, {name: Role.IGNORE}) for column in columns)]
         if unknown:
-            raise UsageError(f"{log.path}: has no column {unknown[0]!r}; {nearest(unknown[0], list(columns)[:60])}")
+            raise UsageError(
+                f"{log.path}: has no column {unknown[0]!r}; {printable(nearest(unknown[0], list(columns)[:60]))}"
+            )
         roles = guess_roles(columns, {**log.roles, **given})
         for role in given.values():
             if role in _SINGLE:  # the user's choice replaces the guess

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from roadworthy.errors import RecordError
-from roadworthy.record.readers.log import MOST_COLUMNS, Record, flat
+from roadworthy.record.readers.log import MOST_COLUMNS, Record, flat, printable
 
 Skip = Callable[[RecordError], None]  # is told about a row that is left out
 
@@ -34,7 +34,7 @@ def parse_json(text: bytes | str, where: str) -> Any:
     except RecursionError as error:
         raise RecordError(f"{where}: is JSON that is nested too deep to be read") from error
     except ValueError as error:  # not UTF-8, or a number with thousands of digits
-        raise RecordError(f"{where}: is not JSON: {error}") from error
+        raise RecordError(f"{where}: is not JSON: {printable(str(error))}") from error
 
 
 def json_lines(path: Path, skip: Skip | None = None) -> Iterator[Record]:
@@ -114,7 +114,9 @@ def csv_rows(path: Path, skip: Skip | None = None) -> Iterator[Record]:
                     continue
                 yield Record(f"line {reader.line_num}", dict(zip(header, row, strict=True)))
         except csv.Error as error:
-            raise RecordError(f"{path}, line {reader.line_num}: is not a table of text: {error}") from error
+            raise RecordError(
+                f"{path}, line {reader.line_num}: is not a table of text: {printable(str(error))}"
+            ) from error
 
 
 def _require_header(path: Path, header: list[str]) -> None:
@@ -162,7 +164,9 @@ def parquet_rows(path: Path) -> Iterator[Record]:
     except FileNotFoundError:
         raise RecordError(f"{path}: there is no such file") from None
     except (pyarrow.ArrowException, OSError, ValueError, OverflowError, UnicodeDecodeError) as error:
-        raise RecordError(f"{path}: can't be read as parquet after row {number}: {error}") from error
+        raise RecordError(
+            f"{path}: can't be read as parquet after row {number}: {printable(str(error).strip())}"
+        ) from error
 
 
 def _with_more(row: dict[str, Any]) -> dict[str, Any]:
@@ -188,7 +192,7 @@ def json_rows(path: Path) -> Iterator[Record]:
             raise RecordError(f"{path}: has several lists of objects ({_some(list(lists))}); write the episodes alone")
         chosen = chosen or next(iter(lists), None)
         if chosen is not None:
-            name, value = chosen, lists[chosen]
+            name, value = printable(chosen), lists[chosen]
         else:
             value = _columns(path, value)
     if not isinstance(value, list):
