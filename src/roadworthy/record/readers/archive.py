@@ -29,8 +29,8 @@ class Archive:
             self._members = {info.filename: info for info in self._archive.infolist()}
         except zipfile.BadZipFile as error:
             raise RecordError(
-                f"{path}: is not a whole zip archive ({printable(str(error))}); if the evaluation was killed, recover the log with "
-                "`inspect log recover`"
+                f"{path}: is not a whole zip archive ({printable(str(error))}); if the evaluation was killed, recover "
+                "the log with `inspect log recover`"
             ) from error
         except (OSError, ValueError, NotImplementedError, struct.error, UnicodeDecodeError) as error:
             raise RecordError(f"{path}: can't be read as a zip archive: {printable(str(error))}") from error
