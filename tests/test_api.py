@@ -27,6 +27,7 @@ SIGNATURES = {
     "analyze_sensitivity": (
         "run factors outcome *at_least *at_most *model *neural *next_episodes *seed *report *progress"
     ),
+    "compare": "a b more *metrics *margin *reference *paired *level",
     "evaluate": "source policy *out *evaluators *set *workers *step *epoch *new *progress *on_outcome",
     "generate": "out *count *seed *steps *classes *processes *progress",
     "import_results": "file format out *columns *evaluator *policy *skip_damaged *new *progress",
@@ -175,7 +176,14 @@ def with_log(folder: Path) -> None:
     (folder / "results.csv").write_text("seed,success,steps\n0,true,41\n1,false,90\n2,true,38\n3,true,55\n")
 
 
+def with_two_runs(folder: Path) -> None:
+    """Write two runs of the same 40 episodes, of which the second fails every fourth."""
+    for name, fails in (("before", ()), ("after", range(0, 40, 4))):
+        make_run(folder / "runs" / name, [drive(k, [[float(k not in fails)]]) for k in range(40)])
+
+
 PREPARE = {
+    "compare": with_two_runs,
     "import_results": with_log,
     "run_jobs": with_jobs,
     "sweep": with_jobs,

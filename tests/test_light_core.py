@@ -74,6 +74,7 @@ def require_readers_work(call: Sequence[str], run_folder: Path, rows: Path, fold
         ["results", "check", str(log)],
         ["report", str(run_folder), "-o", str(page)],
         ["sensitivity", str(rows), "-o", str(chart)],
+        ["compare", str(run_folder), str(run_folder), "-o", str(folder / "comparison.html")],
     ):
         result = subprocess.run([*call, *words], capture_output=True, text=True, check=False)
         assert result.returncode == 0, result.stderr
@@ -82,10 +83,15 @@ def require_readers_work(call: Sequence[str], run_folder: Path, rows: Path, fold
     assert "street-000-r0" in page.read_text()
     assert chart.stat().st_size > 1000
     (imported,) = runs.glob("pick/*")
-    for words in (["results", "check", str(imported)], ["report", str(imported), "-o", str(folder / "imported.html")]):
+    for words in (
+        ["results", "check", str(imported)],
+        ["report", str(imported), "-o", str(folder / "imported.html")],
+        ["compare", str(imported), str(imported)],
+    ):
         result = subprocess.run([*call, *words], capture_output=True, text=True, check=False)
         assert result.returncode == 0, result.stderr
-    assert "internal error" not in result.stderr
+        assert "internal error" not in result.stderr
+    assert "is equal in every pair" in (folder / "comparison.html").read_text()
 
 
 @pytest.mark.row("UI-7")

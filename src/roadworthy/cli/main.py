@@ -21,6 +21,7 @@ from roadworthy import __version__
 from roadworthy.cli import (
     audit,
     bench,
+    compare,
     config,
     doctor,
     evaluate,
@@ -57,6 +58,7 @@ GROUPS: dict[str, dict[ModuleType, str]] = {
         sweep: "run a job with factors that vary between episodes",
     },
     "Read runs": {
+        compare: "compare runs in pairs: is B better than A?",
         results: "import logs of other tools as runs; check results for bias",
         report: "write the report of one or several runs",
         render: "make videos of the episodes of a run",

@@ -181,7 +181,7 @@ def effective_sizes(given: Sums, row_variance: float) -> tuple[float, float]:
     with the rarer outcome. A cluster in which all rows fail together, and of which the sample has none yet, does not
     show in it. So the effect moves toward its maximum, at which all rows of a cluster are equal: by 1 / (1 + k) where
     a missing one matters little, toward the nearer bound, and by 1 / (1 + k / m) away from it, where k is the
-    effective number of clusters with the rarer outcome, and m the number of rows of a cluster: k / m is how many
+    effective number of clusters with the rarer outcome, and m the mean number of rows of a cluster: k / m is how many
     clusters the rarer outcomes would fill.
     """
     largest = given.rows / given.effective_count
@@ -189,7 +189,7 @@ def effective_sizes(given: Sums, row_variance: float) -> tuple[float, float]:
         effect = max(given.jackknife_variance() / (row_variance / given.rows), _LEAST_DESIGN_EFFECT)
     else:
         effect = largest
-    nearer, farther = _with_doubt(effect, largest, _holders(given.minority))
+    nearer, farther = _with_doubt(effect, largest, _holders(given.minority), given.rows / given.count)
     return given.rows / nearer, given.rows / farther
 
 
@@ -220,10 +220,10 @@ def _holders(events: Array) -> float:
     return float(events.sum()) ** 2 / squares if squares > 0.0 else 0.0
 
 
-def _with_doubt(effect: float, largest: float, holders: float) -> tuple[float, float]:
+def _with_doubt(effect: float, largest: float, holders: float, rows_each: float) -> tuple[float, float]:
     """Return the design effect toward the nearer bound and away from it."""
     most = max(largest, effect)
-    nearer, farther = 1.0 / (1.0 + holders), 1.0 / (1.0 + holders / max(largest, 1.0))
+    nearer, farther = 1.0 / (1.0 + holders), 1.0 / (1.0 + holders / rows_each)
     return effect + nearer * (most - effect), effect + farther * (most - effect)
 
 
@@ -262,7 +262,7 @@ def _events_interval(given: Sums, level: float) -> tuple[float, float]:
     clusters = given.effective_count
     largest = given.rows / clusters
     effect = max(given.jackknife_variance() / (value / over), 1.0) if events > 0.0 else largest
-    nearer, farther = _with_doubt(effect, largest, _holders(given.total))
+    nearer, farther = _with_doubt(effect, largest, _holders(given.total), given.rows / given.count)
     spread = (student_quantile(level, max(clusters - 1.0, 1.0)) / normal_quantile(level)) ** 2
     nearer, farther = nearer * spread, farther * spread
     low = garwood(events / nearer, level)[0] * nearer / over
