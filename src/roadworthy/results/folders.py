@@ -25,7 +25,7 @@ from roadworthy.record.readers.conversion import Episode, file_hash
 from roadworthy.record.readers.log import Role, printable
 from roadworthy.record.run import JOURNAL, LEDGER, METRICS, RUN, TRACES, Run
 from roadworthy.record.schema import VERSION
-from roadworthy.record.tables import batches, table_schema, with_version, write_table
+from roadworthy.record.tables import batches, read_table, table_schema, with_version, write_table
 from roadworthy.results.scan import Scan
 
 _AT_ONCE = 2048
@@ -128,7 +128,10 @@ class _RunFiles:
             "errors": [],
         }
         write_json(self.folder / RUN, values)
-        write_json(self.folder / METRICS, {"schema_version": VERSION, **outcome_metrics(Run(self.folder))})
+        # The figures need two columns of the ledger; all of a long one would take most of the memory.
+        slim = read_table(self.folder / LEDGER, ["scenario_id", "cluster"])
+        figures = outcome_metrics(Run(self.folder, {"ledger": slim}))
+        write_json(self.folder / METRICS, {"schema_version": VERSION, **figures})
         sync(self.folder / LEDGER, self.folder / JOURNAL, self.folder / "episodes.parquet", self.folder)
         self.lock.release()
         place = self.home / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{safe_name(self.policy)[:60]}-{run_id}"
