@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import os
 import zipfile
+from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import roadworthy as rw
@@ -138,8 +142,6 @@ def test_samples_that_inspect_planned_but_never_ran_are_failed_episodes(tmp_path
 
 def test_an_inspect_archive_compressed_with_zstandard_is_read(tmp_path: Path) -> None:
     """The members are packed by hand, since Python 3.13 and earlier can't write them."""
-    import pyarrow as pa
-
     plain = logs.inspect_eval(tmp_path)
     with zipfile.ZipFile(plain) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
@@ -331,6 +333,7 @@ ERRORS = {
     "an empty file": ("r.jsonl", "", r"holds no episodes"),
     "text that is not UTF-8": ("r.csv", b"seed,success\n\xff,1\n", r"line 2: is not UTF-8"),
     "a negative length": ("r.csv", "seed,success,steps\n1,1,5\n2,1,-4\n", r"line 3: steps is '-4'"),
+    "a length beyond all": ("r.jsonl", '{"seed": 1, "success": true, "steps": 1e308}\n', "line 1: steps is 1e"),
     "deeply nested JSON": ("r.json", "[" * 100_000, r"nested too deep|not JSON"),
     "deeply nested tables": ("r.jsonl", '{"a":' * 50 + "1" + "}" * 50 + "\n", r"nested more than 8"),
     "lists of different lengths": ("r.json", '{"seed": [1, 2], "success": [true]}', r"columns differ in length"),
@@ -373,6 +376,47 @@ def test_an_inspect_log_without_scores_says_so(tmp_path: Path) -> None:
     samples = [{**sample, "scores": {}} for sample in logs.inspect_samples()]
     with pytest.raises(RecordError, match="none of its samples has a score"):
         rw.import_results(logs.inspect_eval(tmp_path, samples), out=tmp_path / "runs")
+
+
+def test_a_log_with_another_column_in_every_row_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    lines = [json.dumps({"seed": k, "success": True, f"factors.a{k}": 1}) for k in range(2500)]
+    path.write_text("\n".join(lines) + "\n")
+    with pytest.raises(RecordError, match="line 1999: there are more than 2000 columns"):
+        rw.import_results(path, out=tmp_path / "runs")
+
+
+@pytest.mark.parametrize("number", ["9" * 400, "-1", "1.5"])
+def test_a_number_that_is_no_success_is_refused_in_any_size(number: str, tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    lines = ['{"seed": 1, "success": true}', '{"seed": 2, "success": false}', f'{{"seed": 3, "success": {number}}}']
+    path.write_text("\n".join(lines) + "\n")
+    with pytest.raises(RecordError, match=r"line 3: success: .* does not say whether"):
+        rw.import_results(path, out=tmp_path / "runs")
+
+
+def test_text_that_no_file_can_hold_is_escaped(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    lines = ['{"id": "\\ud800", "success": true, "scene": "\\ud801"}', '{"id": "b", "success": false, "scene": "c"}']
+    path.write_text("\n".join(lines) + "\n")
+    (run,) = rw.import_results(path, out=tmp_path / "runs")
+    assert run.ledger["scenario_id"].to_pylist() == ["\\ud801", "c"]
+
+
+def test_parquet_columns_of_other_types_are_read(tmp_path: Path) -> None:
+    table = pa.table(
+        {
+            "success": pa.array([True, False]),
+            "reward": pa.array([Decimal("1.5"), Decimal("2.5")]),
+            "finished_at": pa.array([datetime(2026, 7, 6), datetime(2026, 7, 5)]),
+            "blob": pa.array([b"x", b"y"]),
+            "tags": pa.array([[("a", "b")], []], pa.map_(pa.string(), pa.string())),
+        }
+    )
+    pq.write_table(table, tmp_path / "r.parquet")
+    (run,) = rw.import_results(tmp_path / "r.parquet", out=tmp_path / "runs")
+    assert run.episodes()["outcomes.reward"].to_pylist() == [1.5, 2.5]
+    assert [json.loads(more)["finish_rank"] for more in run.episodes()["more"].to_pylist()] == [1, 0]
 
 
 def test_damaged_rows_are_left_out_on_request_and_counted(tmp_path: Path) -> None:

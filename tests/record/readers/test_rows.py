@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -86,9 +87,7 @@ def test_other_logs_are_detected_and_read_for_analyses(name: str, tmp_path: Path
 
 def test_a_column_that_only_later_records_have_gets_a_role(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
-    lines = ['{"seed": %d, "success": true}' % k for k in range(2100)] + [
-        '{"seed": 5000, "success": false, "factors": {"x": 1}}'
-    ]
-    path.write_text("\n".join(lines) + "\n")
+    rows = [{"seed": k, "success": True} for k in range(2100)] + [{"seed": 5000, "success": False, "factors": {"x": 1}}]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     episodes = [episode for _, episode in ColumnMapping.of(open_log(path)).episodes()]
     assert episodes[-1].factors == {"x": 1.0}

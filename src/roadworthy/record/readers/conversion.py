@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _CRASHED = ("failed", "crashed", "crash", "error", "errored", "exception", "aborted", "killed", "cancelled", "oom")
 _MOST_SEED = 2**64
+_LONGEST = 1e15
 
 
 class Episode(NamedTuple):
@@ -84,8 +85,8 @@ class Converter:
         if Role.LENGTH in first:
             name, value = first[Role.LENGTH]
             length = outcomes[mapping.outcome_names[name]] = self._number(record, name, value)
-            if length < 0.0:
-                raise self._log.error(record.place, f"{name} is {value!r}; a length can't be below 0")
+            if not 0.0 <= length < _LONGEST:
+                raise self._log.error(record.place, f"{name} is {value!r}; a length is from 0 to {_LONGEST:g}")
         success = self._success(record, first.get(Role.SUCCESS))
         factors = {mapping.factor_names[n]: self._factor(record, n, v) for n, v in by_role.get(Role.FACTOR, ())}
         scenario = self._scenario(by_role.get(Role.SCENARIO), cluster, seed, id, (job, policy, environment), number)

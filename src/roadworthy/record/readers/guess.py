@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from roadworthy.record.readers.log import Record, Role
+from roadworthy.record.readers.log import MOST_COLUMNS, Log, Role
 
 HEAD = 2000  # records that are looked at
 MISSING_WORDS = frozenset(("", "na", "n/a", "nan", "null", "none", "-", "?"))
@@ -146,15 +147,22 @@ def number_of(value: Any) -> float | None:
     return None
 
 
-def profile(records: Iterable[Record]) -> dict[str, Column]:
-    """Return the columns of some records, in the order in which they occur."""
+def profile(log: Log) -> dict[str, Column]:
+    """Return the columns of the first records of a log, in the order in which they occur."""
     columns: dict[str, Column] = {}
-    for record in records:
+    for record in itertools.islice(log.records(), HEAD):
         for name, value in record.values.items():
             if name not in columns:
+                require_few_columns(len(columns), log, record.place)
                 columns[name] = Column(name)
             columns[name].add(value)
     return columns
+
+
+def require_few_columns(count: int, log: Log, place: str) -> None:
+    """Raise RecordError if a log has more columns than any table of results."""
+    if count >= MOST_COLUMNS:
+        raise log.error(place, f"there are more than {MOST_COLUMNS} columns; expected a table with one row per episode")
 
 
 def guess_roles(columns: Mapping[str, Column], fixed: Mapping[str, Role]) -> dict[str, Role]:
@@ -228,13 +236,3 @@ def _fits(role: Role, column: Column) -> bool:
     if role in (Role.SEED, Role.REPLICATE, Role.LENGTH):
         return column.is_mostly_numeric and column.low >= 0.0
     return True
-
-
-def head(records: Iterable[Record], count: int = HEAD) -> Sequence[Record]:
-    """Return the first records."""
-    found = []
-    for record in records:
-        found.append(record)
-        if len(found) == count:
-            break
-    return found

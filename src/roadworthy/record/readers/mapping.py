@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,7 +12,7 @@ from typing import Any
 from roadworthy.errors import RecordError, UsageError
 from roadworthy.plugins import nearest
 from roadworthy.record.readers.conversion import Converter, Episode
-from roadworthy.record.readers.guess import Column, declared, guess_roles, head, plain, profile
+from roadworthy.record.readers.guess import Column, declared, guess_roles, plain, profile, require_few_columns
 from roadworthy.record.readers.guess import rest_role as _rest_role
 from roadworthy.record.readers.log import Log, Record, Role, printable
 from roadworthy.record.readers.success import Success
@@ -36,7 +37,7 @@ class ColumnMapping:
     def of(cls, log: Log, given: Mapping[str, Role] | None = None) -> ColumnMapping:
         """Guess the roles from the first records; the user's come first, then those of the format."""
         given = dict(given or {})
-        columns = profile(head(log.records()))
+        columns = profile(log)
         if not columns:
             raise RecordError(f"{log.path}: holds no episodes")
         unknown = [name for name in given if not any(declared(column, {name: Role.IGNORE}) for column in columns)]
@@ -102,15 +103,15 @@ class ColumnMapping:
         """The names of outcomes by column, without the name of the table that holds them."""
         columns = [*self.names(Role.OUTCOME), *self.names(Role.LENGTH)]
         short = {name: _short(name, Role.OUTCOME) for name in columns}
-        taken = [*short.values(), "success", "score"]
-        return {name: printable(word if taken.count(word) == 1 else name) for name, word in short.items()}
+        taken = Counter([*short.values(), "success", "score"])
+        return {name: printable(word if taken[word] == 1 else name) for name, word in short.items()}
 
     @cached_property
     def factor_names(self) -> dict[str, str]:
         """The names of factors by column, without the name of the table that holds them."""
         short = {name: _short(name, Role.FACTOR) for name in self.names(Role.FACTOR)}
-        taken = list(short.values())
-        return {name: printable(word if taken.count(word) == 1 else name) for name, word in short.items()}
+        taken = Counter(short.values())
+        return {name: printable(word if taken[word] == 1 else name) for name, word in short.items()}
 
     def episodes(self) -> Iterator[tuple[Record, Episode]]:
         """Yield all episodes of the log in its order; raise RecordError for a value that its role does not allow."""
@@ -120,6 +121,7 @@ class ColumnMapping:
         """Return the role of a column, also of one that none of the first records has."""
         role = self.roles.get(name)
         if role is None:
+            require_few_columns(len(self.roles), self.log, record.place)
             role = declared(name, {**self.log.roles, **self.given})
             if role is None or role in _SINGLE:
                 column = Column(name)

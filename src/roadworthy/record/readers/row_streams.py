@@ -8,6 +8,8 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Callable, Iterator, Mapping
+from datetime import date, time
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -160,13 +162,26 @@ def parquet_rows(path: Path) -> Iterator[Record]:
                 for row in batch.to_pylist():
                     number += 1
                     where = f"{path}, row {number}"
-                    yield Record(f"row {number}", flat(_with_more(row), where))
+                    yield Record(f"row {number}", flat(_with_more(_simple(row)), where))
     except FileNotFoundError:
         raise RecordError(f"{path}: there is no such file") from None
     except (pyarrow.ArrowException, OSError, ValueError, OverflowError, UnicodeDecodeError) as error:
         raise RecordError(
             f"{path}: can't be read as parquet after row {number}: {printable(str(error).strip())}"
         ) from error
+
+
+def _simple(value: Any) -> Any:
+    """Return a value of parquet with the types that JSON has; binary data and maps are left out."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, dict):
+        return {str(key): _simple(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return None if any(isinstance(part, tuple) for part in value) else [_simple(part) for part in value]
+    if isinstance(value, Decimal):
+        return float(value)
+    return value.isoformat() if isinstance(value, date | time) else None
 
 
 def _with_more(row: dict[str, Any]) -> dict[str, Any]:

@@ -58,8 +58,8 @@ class Success:
             from roadworthy.record.readers.guess import plain
 
             says = any(part in plain(column.name).split("_") for part in ("pct", "percent", "percentage", "pc"))
-            numbers = {float(value) for value in column.different if isinstance(value, int | float)}
-            if column.high > 100.0 or not (says or numbers <= {0.0, 100.0}):
+            is_all = all(value in (0, 100) for value in column.different if not isinstance(value, str))
+            if column.high > 100.0 or not (says or is_all):
                 return None
             scale = 100.0
         return cls(known, scale)
@@ -93,6 +93,8 @@ class Success:
                 return None
             number = share if text.endswith("%") else share / self.scale
         elif isinstance(value, int | float):
+            if not 0.0 <= value <= self.scale:  # also an integer that is too large for a float
+                return None
             number = value / self.scale
         else:
             return None
