@@ -35,24 +35,29 @@ def outcome_metrics(run: Run) -> dict[str, Any]:
     names = sorted(
         name.removeprefix("outcomes.") for name in run.column_names("episodes") if name.startswith("outcomes.")
     )
-    table = run.episodes(["scenario_id", "status", "trials", *(f"outcomes.{name}" for name in names)])
-    scenarios, planned = _scenarios(run.ledger["scenario_id"])
+    table = run.episodes(["scenario_id", "status", "trials"])
+    encoded = run.ledger["scenario_id"].combine_chunks().dictionary_encode()
+    scenarios, rows = encoded.dictionary, encoded.indices.to_numpy()
+    planned = np.bincount(rows, minlength=len(scenarios))
     is_ended: Flags = pc.equal(table["status"], "completed").to_numpy()
     is_failed: Flags = pc.equal(table["status"], "failed").to_numpy()
     codes: Numbers = pc.index_in(table["scenario_id"], scenarios).to_numpy().astype(np.int64)
+    trials: Numbers = table["trials"].to_numpy()
+    del table
     completed = np.bincount(codes[is_ended], minlength=len(scenarios))
     failed = np.bincount(codes[is_failed], minlength=len(scenarios))
     # One row for each completed episode, then one for each that crashed or never ran, by name.
     by_name = pc.sort_indices(scenarios).to_numpy().astype(np.int64)
     lacking = np.repeat(by_name, np.maximum(planned - completed, 0)[by_name])
-    shared = _clusters(run, scenarios)
+    shared = _clusters(run, scenarios, rows)
     clusters = Clusters.of(shared[np.concatenate([codes[is_ended], lacking])])
-    values = {name: table[f"outcomes.{name}"].to_numpy()[is_ended] for name in names}
-    trials: Numbers = table["trials"].to_numpy()
     # If a run is counted in steps, the unit is an env: its episodes are attempts in one stretch of steps.
     is_stretch = bool((trials[is_ended] != 1).any()) or "episodes" in names
     per = "scenario" if is_stretch else "episode"
-    found = [_figure(outcome_metric(name, _is_rate(values[name]), per), values[name], clusters) for name in names]
+    found = []
+    for name in names:  # one after the other, because all outcomes of a long run could fill the memory
+        values = run.episodes([f"outcomes.{name}"])[f"outcomes.{name}"].to_numpy()[is_ended]
+        found.append(_figure(outcome_metric(name, _is_rate(values), per), values, clusters))
     gaps = [
         {
             "scenario_id": scenarios[place].as_py(),
@@ -63,7 +68,7 @@ def outcome_metrics(run: Run) -> dict[str, Any]:
         for place in np.flatnonzero(completed < planned).tolist()
     ]
     return {
-        "num_episodes": len(table),
+        "num_episodes": len(is_ended),
         "num_failed_episodes": int(np.count_nonzero(~is_ended)),
         "num_scenarios": int(np.count_nonzero(completed)),
         "num_clusters": len(np.unique(shared[completed > 0])),
@@ -80,24 +85,20 @@ def outcome_metrics(run: Run) -> dict[str, Any]:
     }
 
 
-def _scenarios(column: pa.ChunkedArray) -> tuple[pa.Array, Numbers]:
-    """Return the scenarios of a ledger in the order in which they occur, and how often each is planned."""
-    encoded = column.combine_chunks().dictionary_encode()
-    return encoded.dictionary, np.bincount(encoded.indices.to_numpy(), minlength=len(encoded.dictionary))
-
-
-def _clusters(run: Run, scenarios: pa.Array) -> Numbers:
-    """Return the cluster of each scenario, numbered by sorted name."""
-    if "cluster" in run.ledger.column_names:
-        rows = run.ledger["scenario_id"].combine_chunks().dictionary_encode().indices.to_numpy()
+def _clusters(run: Run, scenarios: pa.Array, rows: Numbers) -> Numbers:
+    """Return the cluster of each scenario, numbered by sorted name; rows: the scenario of each row of the ledger."""
+    if "cluster" not in run.ledger.column_names:  # runs of older versions
+        names = pa.array([run.clusters.get(name, name) for name in scenarios.to_pylist()], pa.string())
+    elif run.ledger["cluster"].null_count == len(rows):
+        names = scenarios
+    else:
         first = np.unique(rows, return_index=True)[1]
         names = pc.coalesce(run.ledger["cluster"].combine_chunks().take(pa.array(first)), scenarios)
-    else:  # runs of older versions
-        names = pa.array([run.clusters.get(name, name) for name in scenarios.to_pylist()], pa.string())
-    encoded = names.dictionary_encode()
-    ranks = np.empty(len(encoded.dictionary), np.int64)
-    ranks[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(ranks))
-    return ranks[encoded.indices.to_numpy()]
+    encoded = None if names is scenarios else names.dictionary_encode()  # scenarios are different already
+    different = names if encoded is None else encoded.dictionary
+    ranks = np.empty(len(different), np.int64)
+    ranks[pc.sort_indices(different).to_numpy()] = np.arange(len(ranks))
+    return ranks if encoded is None else ranks[encoded.indices.to_numpy()]
 
 
 def _is_rate(values: Array) -> bool:
