@@ -120,5 +120,7 @@ def sums_of_units(values: Array, clusters: Clusters, units: Clusters) -> Sums:
     """Sum over clusters so that each unit, such as a scenario on a map, counts once, however many rows it has."""
     values = np.asarray(values, np.float64)
     known = np.bincount(units.codes[~np.isnan(values)], minlength=units.count)
+    if known.max(initial=0) <= 1:
+        return sums(values, clusters)
     weights = 1.0 / np.maximum(known, 1)[units.codes]
     return sums(values * weights, clusters, weights)

@@ -13,7 +13,7 @@ from roadworthy.statistics.intervals import (
     FEWEST_FOR_RATES,
     LEVEL,
     Interval,
-    effective_size,
+    effective_sizes,
     mean,
     normal_quantile,
     student_quantile,
@@ -42,7 +42,8 @@ def paired_rate(after: Array, before: Array, clusters: Clusters, level: float = 
         note = f"not enough data: {given.count} scenarios with several rows each, an interval needs {FEWEST_FOR_RATES}"
         return replace(found, note=note)
     else:
-        size = effective_size(given, gains + losses - found.value**2)
+        # The smaller effective number would widen the interval for no gain in coverage: see docs/comparison.md.
+        size = effective_sizes(given, gains + losses - found.value**2)[0]
         quantile, method = student_quantile(level, given.count - 1), "clustered Tango"
     low, high = tango(gains * size, losses * size, size, quantile)
     return replace(found, low=low, high=high, level=level, method=method)
@@ -63,8 +64,7 @@ def one_pair_per_cluster(differences: Array, clusters: Clusters, level: float = 
     size = given.effective_count
     weight = float(given.weight.sum())
     gains, losses = (float(np.maximum(sign * given.total, 0.0).sum()) / weight for sign in (1.0, -1.0))
-    quantile = student_quantile(level, max(size - 1.0, 1.0))
-    low, high = tango(gains * size, losses * size, size, quantile)
+    low, high = tango(gains * size, losses * size, size, normal_quantile(level))
     return replace(found, low=low, high=high, level=level, method="Tango, one pair per cluster")
 
 
