@@ -201,7 +201,8 @@ class RunRows:
     def _rows(self, table: pa.Table, episodes: Numbers, missing: Numbers, trials: Numbers) -> Rows:
         codes = self._scenarios[episodes]
         scenarios = Clusters(codes, len(self._scenario_names))
-        clusters = Clusters(self._clusters[codes], len(self.cluster_names))
+        is_shared = len(self.cluster_names) < len(self._scenario_names)
+        clusters = Clusters(self._clusters[codes], len(self.cluster_names)) if is_shared else scenarios
         return Rows(table, clusters, scenarios, self._missing_rows(missing, trials))
 
     def _missing_egos(self) -> Numbers:
