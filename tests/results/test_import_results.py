@@ -403,6 +403,27 @@ def test_text_that_no_file_can_hold_is_escaped(tmp_path: Path) -> None:
     assert run.ledger["scenario_id"].to_pylist() == ["\\ud801", "c"]
 
 
+READER = """
+class PairReader:
+    def detects(self, path):
+        return path.suffix == ".pairs"
+
+    def read(self, path):
+        pairs = [line.split() for line in path.read_text().splitlines()]
+        return [{"scenario_id": a, "factors": {"light": float(a)}, "outcomes": {"success": b == "1"}} for a, b in pairs]
+"""
+
+
+def test_a_reader_of_the_users_is_enough_to_import_a_log(tmp_path: Path) -> None:
+    (tmp_path / "pair_reader.py").write_text(READER)
+    (tmp_path / "log.pairs").write_text("0.25 1\n0.5 0\n")
+    reader = f"{tmp_path / 'pair_reader.py'}:PairReader"
+    (run,) = rw.import_results(tmp_path / "log.pairs", reader, tmp_path / "runs")
+    assert success_of(run) == [1.0, 0.0]
+    assert run.episodes()["factors.light"].to_pylist() == [0.25, 0.5]
+    assert run.ledger["scenario_id"].to_pylist() == ["0.25", "0.5"]
+
+
 def test_parquet_columns_of_other_types_are_read(tmp_path: Path) -> None:
     table = pa.table(
         {
