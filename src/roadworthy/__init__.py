@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from roadworthy.metrics.realism.score_realism import score_realism as score_realism
     from roadworthy.policy.load import load_policy as load_policy
     from roadworthy.record.run import load_run as load_run
+    from roadworthy.results.import_results import import_results as import_results
     from roadworthy.scenario.generate import generate as generate
     from roadworthy.scenario.importers import import_scenarios as import_scenarios
     from roadworthy.sensitivity.analyze import analyze_sensitivity as analyze_sensitivity
@@ -30,6 +31,7 @@ _MODULES = {
     "compare": "roadworthy.comparison.compare",
     "evaluate": "roadworthy.evaluation.evaluate",
     "generate": "roadworthy.scenario.generate",
+    "import_results": "roadworthy.results.import_results",
     "import_scenarios": "roadworthy.scenario.importers",
     "load_policy": "roadworthy.policy.load",
     "load_run": "roadworthy.record.run",

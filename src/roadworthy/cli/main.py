@@ -32,6 +32,7 @@ from roadworthy.cli import (
     replay,
     report,
     rescore,
+    results,
     scenarios,
     sensitivity,
     sweep,
@@ -59,6 +60,7 @@ GROUPS: dict[str, dict[ModuleType, str]] = {
     },
     "Read runs": {
         compare: "compare runs in pairs: is B better than A?",
+        results: "import logs of other tools as runs; check results for bias",
         report: "write the report of one or several runs",
         render: "make videos of the episodes of a run",
         sensitivity: "analyze which factors decide an outcome",
