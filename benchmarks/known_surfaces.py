@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +51,30 @@ class KnownSurface:
         """Run episodes at these units."""
         success = (rng.random(len(units)) < self.chance(units)).astype(np.float64)
         return Rows.of_arrays(self.factors, units, success, density)
+
+    def replicate(
+        self, scenarios: int, replicates: int, likeness: float, rng: np.random.Generator, within: tuple[int, ...] = ()
+    ) -> Rows:
+        """Run every scenario several times; its rows are alike beyond their factors.
+
+        Args:
+            scenarios: The number of scenarios.
+            replicates: The number of rows of each scenario.
+            likeness: The correlation of rows of a scenario, of a latent Normal variable that decides success. The true
+                probability of success at given factors stays that of the surface.
+            rng: The source of random draws.
+            within: The columns of factors that vary within scenarios; the others have one value for each scenario.
+        """
+        number = np.repeat(np.arange(scenarios), replicates)
+        points = rng.random((scenarios, len(self.factors)))[number]
+        for column in within:
+            points[:, column] = rng.random(len(number))
+        units = spread_units(self.factors, points)
+        latent = np.sqrt(likeness) * rng.standard_normal(scenarios)[number]
+        latent = latent + np.sqrt(1.0 - likeness) * rng.standard_normal(len(number))
+        success = (norm.cdf(latent) < self.chance(units)).astype(np.float64)
+        rows = Rows.of_arrays(self.factors, units, success, np.ones(len(number)))
+        return replace(rows, scenarios=tuple(f"s{name}" for name in number))
 
     def marginal(self, factor: int, units: Array) -> Array:
         """Return the true probability at units of one factor, averaged over the others."""
