@@ -9,12 +9,13 @@ from numpy.typing import NDArray
 
 from benchmarks.known_surfaces import KNOWN_SURFACES, KnownSurface
 from benchmarks.runner import Measurements, Sizes
+from roadworthy.sensitivity.averages import grid_units, reference_units
 from roadworthy.sensitivity.factors import Categorical, spread_units
 from roadworthy.sensitivity.importance import Verdict, importance
 from roadworthy.sensitivity.next_batch import suggest
 from roadworthy.sensitivity.posterior import neural_posterior
 from roadworthy.sensitivity.rows import Rows
-from roadworthy.sensitivity.surface import Surface, SurfaceConfig, fit, grid_units, normalized, reference_units
+from roadworthy.sensitivity.surface import Surface, SurfaceConfig, fit, normalized
 
 Array = NDArray[np.float64]
 

@@ -31,7 +31,7 @@ def test_indices_are_those_of_the_closed_form(exact: tuple[Rows, Surface]) -> No
     rows, surface = exact
     variances = 4.0 / 12.0, 36.0 / 144.0
     alone, together = (part / sum(variances) for part in variances)
-    found = importance(rows, surface, shuffles=3)
+    found = importance(rows, surface, flips=3)
     assert [part.first_order.mean for part in found] == pytest.approx([alone, 0.0, 0.0], abs=0.03)
     assert [part.total.mean for part in found] == pytest.approx([alone, together, together], abs=0.03)
     assert [part.best_total for part in found] == pytest.approx([alone, together, together], abs=0.03)
@@ -49,7 +49,7 @@ def test_interactions_are_found_between_the_factors_that_have_them(exact: tuple[
 def test_an_irrelevant_factor_is_called_irrelevant_and_the_others_matter() -> None:
     case = next(case for case in KNOWN_SURFACES if case.name == "irrelevant factor")
     rows = case.sample(644, np.random.default_rng(0))
-    found = importance(rows, fit(rows, SurfaceConfig(draws=60)), shuffles=19)
+    found = importance(rows, fit(rows, SurfaceConfig(draws=60)), flips=19)
     assert [part.verdict for part in found] == [Verdict.MATTERS] * 3 + [Verdict.IRRELEVANT]
 
 
@@ -62,9 +62,9 @@ def test_similar_rows_of_a_scenario_do_not_make_a_factor_important() -> None:
     units[:, 0] = rng.random(30)[number]
     outcome = (rng.random(240) < np.where(rng.random(30) < 0.5, 0.1, 0.9)[number]).astype(float)
     rows = Rows.of_arrays(FACTORS, units, outcome)
-    alone = importance(rows, fit(rows, SurfaceConfig(draws=40)), shuffles=39)[0]
+    alone = importance(rows, fit(rows, SurfaceConfig(draws=40)), flips=39)[0]
     together = replace(rows, scenarios=tuple(map(str, number)))
-    known = importance(together, fit(together, SurfaceConfig(draws=40)), shuffles=39)[0]
+    known = importance(together, fit(together, SurfaceConfig(draws=40)), flips=39)[0]
     assert alone.p_value <= 0.05 < known.p_value
 
 
@@ -93,5 +93,5 @@ def test_no_sign_of_an_effect_is_not_enough_for_irrelevance(
 
 def test_progress_is_reported_to_its_end(exact: tuple[Rows, Surface]) -> None:
     seen: list[tuple[int, int]] = []
-    importance(*exact, shuffles=2, report=lambda done, total: seen.append((done, total)))
+    importance(*exact, flips=2, report=lambda done, total: seen.append((done, total)))
     assert seen == [(number, 6) for number in range(1, 7)]

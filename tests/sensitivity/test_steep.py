@@ -7,9 +7,10 @@ import pytest
 
 from benchmarks.known_surfaces import KNOWN_SURFACES
 from roadworthy.sensitivity.analysis import AnalysisConfig, analyze
+from roadworthy.sensitivity.averages import GRID_POINTS
 from roadworthy.sensitivity.report import findings, html
 from roadworthy.sensitivity.steep import steep_warnings
-from roadworthy.sensitivity.surface import GRID_POINTS, SurfaceConfig, fit
+from roadworthy.sensitivity.surface import SurfaceConfig, fit
 
 CASES = {case.name: case for case in KNOWN_SURFACES}
 QUICK = SurfaceConfig(draws=60)
@@ -38,7 +39,7 @@ def test_slopes_are_not_called_steps(name: str) -> None:
 @pytest.mark.row("SENS-5")
 def test_the_page_says_beside_the_bands_what_they_hold_at_a_step() -> None:
     rows = CASES["cliff"].sample(300, np.random.default_rng(1))
-    analysis = analyze(rows, AnalysisConfig(QUICK, shuffles=2, twins=1, next_episodes=1))
+    analysis = analyze(rows, AnalysisConfig(QUICK, flips=2, twins=1, next_episodes=1))
     assert findings(analysis)
     page = html(analysis, {"curves": b"", "pairs": b""})
     before, _, after = page.partition("<h2>Along each factor</h2>")

@@ -149,7 +149,7 @@ def _short(analysis: Analysis, files: list[str]) -> dict[str, object]:
     from roadworthy.sensitivity.analysis import as_json
 
     result = as_json(analysis)
-    long = {"at", "curve", "given_success", "given_failure"}
+    long = {"at", "curve", "simultaneous", "given_success", "given_failure"}
     if result["neural"] is not None:
         del result["neural"]["distributions"]
     result["factors"] = [{key: part[key] for key in part if key not in long} for part in result["factors"]]

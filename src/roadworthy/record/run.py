@@ -63,6 +63,11 @@ class Run:
         """The planned episodes."""
         return self._tables["ledger"] if "ledger" in self._tables else read_table(self.folder / LEDGER)
 
+    @property
+    def clusters(self) -> Mapping[str, str]:
+        """The cluster of each scenario by its id: what several scenarios share."""
+        return {name: name for name in self.ledger["scenario_id"].to_pylist()}
+
     @cached_property
     def missing(self) -> tuple[str, ...]:
         """The ids of planned episodes that have not ended."""

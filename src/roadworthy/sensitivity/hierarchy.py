@@ -63,7 +63,7 @@ class Regression:
         center, spread = rows.location
         # Column-major order makes products with vectors, most of the sampler's work, 25% faster.
         features = np.asfortranarray(basis.features(rows.units if units is None else units))
-        return cls(features, (rows.outcome - center) / spread, rows.is_binary, basis.blocks, rows.seed_shares, rows.groups)
+        return cls(features, (rows.outcome - center) / spread, rows.is_binary, basis.blocks, rows.shares, rows.groups)
 
     def prior_precision(self, scales: Array) -> Array:
         """Return the prior precision of each column, (columns,), given the scale of each block."""
@@ -100,14 +100,15 @@ class Regression:
     def quadratic(self, weights: Array) -> Quadratic:
         """Return the parabola at these weights for any correlation of rows of one cluster, with a noise of 1."""
         assert self.clusters is not None
+        counted = np.ones(len(self.outcome)) if self.shares is None else self.shares
         if not self.is_binary:
-            return Quadratic.of(self.features, self.outcome, self.clusters)
+            root = np.sqrt(counted)
+            return Quadratic.of(self.features * root[:, None], self.outcome * root, self.clusters)
         predictor = self.features @ weights
         chance = np.clip(expit(predictor), LEAST_CHANCE, 1.0 - LEAST_CHANCE)
-        root = np.sqrt(chance * (1.0 - chance))
-        return Quadratic.of(
-            self.features * root[:, None], root * predictor + (self.outcome - chance) / root, self.clusters
-        )
+        root = np.sqrt(counted * chance * (1.0 - chance))
+        target = root * predictor + counted * (self.outcome - chance) / root
+        return Quadratic.of(self.features * root[:, None], target, self.clusters)
 
     @property
     def products(self) -> tuple[Array, Array]:
@@ -144,10 +145,11 @@ def _find_clustered_mode(data: Regression, rounds: int, start: Mode | None) -> M
     """Find the mode with each row counted as far as it is independent of its cluster, and the correlation there."""
     assert data.clusters is not None
     sizes = np.bincount(data.clusters)[data.clusters]
+    alone = np.ones(len(sizes)) if data.shares is None else data.shares
     correlation = start.correlation if start else 0.1
     mode = start
     for _ in range(CORRELATION_ROUNDS):
-        counted = replace(data, clusters=None, shares=shares(sizes, correlation))
+        counted = replace(data, clusters=None, shares=alone * shares(sizes, correlation))
         mode = _find_mode(counted, -(-rounds // CORRELATION_ROUNDS), mode)
         quadratic = data.quadratic(mode.weights)
         correlation = quadratic.likeliest(mode.weights, 1.0 if data.is_binary else mode.noise)
@@ -335,7 +337,6 @@ class _Sampler:
         precision = self.rng.gamma(1.0 + 0.5 * self.data.count, 1.0 / (1e-3 + 0.5 * left))
         self.noise = float(precision**-0.5)
         self.curvature, self.slope = gram * precision, product * precision
-
 
     def _draw_correlation(self, quadratic: Quadratic) -> None:
         """Draw the noise of a Normal outcome and the correlation of rows of one cluster. Update the parabola."""

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from roadworthy.plots import BLUE, GREEN, INK, OCHRE, QUIET, RED
 from roadworthy.sensitivity.analysis import Analysis
+from roadworthy.sensitivity.averages import Band
 from roadworthy.sensitivity.calibration import observed_interval
 from roadworthy.sensitivity.factors import Categorical, Factor
-from roadworthy.sensitivity.importance import Verdict
-from roadworthy.sensitivity.surface import Band
+from roadworthy.sensitivity.importance import SMALL_SHARE, Verdict
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,6 +40,7 @@ def curve_panel(analysis: Analysis, number: int) -> Panel:
     def panel(axes: Axes) -> None:
         surface = analysis.surface
         factor, band, grid = surface.factors[number], surface.marginal(number), surface.grid(number)
+        _around(axes, factor, grid, surface.simultaneous(number), CURVE)
         _along(axes, factor, grid, band, CURVE)
         _observed(axes, analysis, number)
         axes.set_title(f"{short(factor.name)}: {analysis.importance[number].verdict.value}")
@@ -211,7 +212,7 @@ def _map(
 
 
 def importance_panel(analysis: Analysis) -> Panel:
-    """Return a panel with bars of total and first-order indices with intervals, and the level of shuffled values."""
+    """Return a panel with bars of total and first-order indices with intervals, and the largest irrelevant share."""
 
     def panel(axes: Axes) -> None:
         ranking = analysis.ranking
@@ -221,16 +222,15 @@ def importance_panel(analysis: Analysis) -> Panel:
             axes.barh(place, found.total.mean, height=0.62, color=color, alpha=0.35)
             axes.barh(place, found.first_order.mean, height=0.62, color=color, alpha=0.75)
             axes.plot([found.total.low, found.total.high], [place, place], color=INK, lw=1.4)
-            axes.plot([found.null_total] * 2, [place - 0.4, place + 0.4], color=FAILURE, lw=1.2)
-            axes.plot(found.best_total, place, "D", color=FAILURE, ms=4, mec="white", mew=0.6, clip_on=False, zorder=3)
             text = f"{found.verdict.value}   p = {found.p_value:.2f}"
-            axes.text(max(found.total.high, found.null_total) + 0.015, place, text, va="center", fontsize=8, color=INK)
+            axes.text(max(found.total.high, SMALL_SHARE) + 0.015, place, text, va="center", fontsize=8, color=INK)
+        axes.axvline(SMALL_SHARE, color=INK, lw=0.8, ls=":")
         axes.set_yticks(range(len(ranking)), [short(analysis.importance[n].factor) for n in reversed(ranking)])
         axes.set_xlim(0.0, 1.25)
         axes.set_xticks([0.0, 0.25, 0.5, 0.75, 1.0])
         axes.set_xlabel(
             "share of the surface's variance: dark alone, light with interactions\n"
-            "red: share in the best fit (diamond), and the upper limit of chance alone (mark)"
+            "line: interval; irrelevant only if it ends left of the dots, and the swing is small"
         )
 
     return panel
@@ -267,6 +267,15 @@ def _along(
         axes.plot(x, band.mean, color=color, lw=1.8, label=label)
         axes.set_xlim(factor.low, factor.high)
     _axis(axes.xaxis, factor)
+
+
+def _around(axes: Axes, factor: Factor, grid: Array, band: Band, color: str) -> None:
+    """Draw the lighter, outer band that holds a whole curve."""
+    x = _placed(factor, grid)
+    if isinstance(factor, Categorical):
+        axes.vlines(x, band.low, band.high, color=color, lw=5, alpha=0.13)
+    else:
+        axes.fill_between(x, band.low, band.high, color=color, alpha=0.12, lw=0)
 
 
 def _observed(axes: Axes, analysis: Analysis, number: int) -> None:

@@ -49,6 +49,7 @@ class Rows:
     seeds: tuple[str, ...] | None = None  # (n,) None if none repeat; rows of one seed share their random draws
     clusters: tuple[str, ...] | None = None  # (n,) what scenarios share, such as a map; None if not recorded
     keys: tuple[str, ...] | None = None  # (n,) of episodes, the same in every run of one ledger
+    precision: Array | None = None  # (n,) inverse variance of each outcome, with mean 1; None: all are equal
 
     def __len__(self) -> int:
         return len(self.outcome)
@@ -71,6 +72,7 @@ class Rows:
             seeds=None if self.seeds is None else tuple(self.seeds[number] for number in numbers),
             clusters=None if self.clusters is None else tuple(self.clusters[number] for number in numbers),
             keys=None if self.keys is None else tuple(self.keys[number] for number in numbers),
+            precision=None if self.precision is None else self.precision[numbers],
         )
 
     @cached_property
@@ -94,6 +96,13 @@ class Rows:
             return None
         _, number, count = np.unique(np.array(self.seeds), return_inverse=True, return_counts=True)
         return 1.0 / count[number]
+
+    @property
+    def shares(self) -> Array | None:
+        """The weight of each row in the likelihood, (n,); None if all are 1."""
+        if self.precision is None or self.seed_shares is None:
+            return self.precision if self.seed_shares is None else self.seed_shares
+        return self.precision * self.seed_shares
 
     @property
     def location(self) -> tuple[float, float]:
