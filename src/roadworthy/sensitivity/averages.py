@@ -163,9 +163,8 @@ def simultaneous_band(draws: Array, band: float, factor: float | None = None) ->
     """
     alone = quantile_band(draws, band)
     factor = max(float(np.quantile(excursions(draws, alone), band)), 1.0) if factor is None else factor
-    return Band(
-        alone.mean, alone.mean - factor * (alone.mean - alone.low), alone.mean + factor * (alone.high - alone.mean)
-    )
+    middle = alone.mean
+    return Band(middle, middle - factor * (middle - alone.low), middle + factor * (alone.high - middle))
 
 
 def excursions(draws: Array, alone: Band) -> Array:

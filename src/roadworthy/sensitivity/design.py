@@ -151,9 +151,9 @@ def _repeated(rows: Rows) -> Iterator[DesignWarning]:
             yield DesignWarning(
                 "repeated",
                 (),
-                f"{len(rows)} rows come from {count} scenarios. Rows of one cluster (scenarios that share a map, or the "
-                "rows of a scenario) count as far as they are independent, which is estimated from the rows; the neural "
-                "posterior and the dots beside curves treat rows as independent.",
+                f"{len(rows)} rows come from {count} scenarios. Rows of one scenario, or of scenarios that share a map, "
+                "count as far as they are independent, which is estimated from the rows. The neural posterior and the "
+                "dots beside curves treat rows as independent.",
             )
 
 

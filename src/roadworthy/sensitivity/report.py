@@ -38,14 +38,14 @@ CAPTIONS = {
         "Importance of factors",
         "Dark: the share of all variation that the factor explains alone; light: with its interactions; the line is "
         "the interval. A factor matters if it explains what the other factors leave unexplained better than chance (p "
-        "at most 0.05). It is irrelevant only if its whole interval, and that of its swing, is small: left of the dotted "
-        "line. Else these episodes can't tell.",
+        "at most 0.05). It is irrelevant only if its whole interval is small, left of the dotted line, and that of its "
+        "swing too. Otherwise these episodes can't tell.",
     ),
     "curves": (
         "Along each factor",
         "The curve is averaged over all other factors. The dark band is pointwise: it holds the truth at nine of ten "
-        "points; the light one is simultaneous: it holds the whole curve nine times in ten. Dots are binned rows, with intervals; they differ "
-        "from the curve where other factors were sampled unevenly. Ticks at the bottom are episodes, successes (green) "
+        "points. The light one is simultaneous: it holds the whole curve nine times in ten. Dots are binned rows, with "
+        "intervals; they differ from the curve where other factors were sampled unevenly. Ticks at the bottom are episodes, successes (green) "
         "above failures (red). The dotted line is the average. Near a step, the band spans the values on both sides, "
         "because the fit can't locate the step exactly.",
     ),
@@ -61,8 +61,8 @@ CAPTIONS = {
     ),
     "pairs": (
         "Two factors together",
-        "Averaged over all other factors, strongest interactions first. Curves have pointwise bands. On maps, dots are episodes; "
-        "cells without episodes are crossed out, and their color is an extrapolation. Near a step, bands have less "
+        "Averaged over all other factors, strongest interactions first. Curves have pointwise bands. On maps, dots "
+        "are episodes; cells without episodes are crossed out, and their color is an extrapolation. Near a step, bands have less "
         "than their nominal coverage.",
     ),
     "calibration": (
@@ -302,8 +302,8 @@ def _method(analysis: Analysis) -> str:
     }[config.model]
     return (
         f"Surface: {form}; {config.draws} posterior draws, seed {config.seed}. Averages are over uniform ranges and "
-        f"equally frequent choices. Each factor is tested given the others, against {analysis.config.flips} random signs "
-        "of the residuals of each cluster."
+        f"equally frequent choices. Each factor is tested given the others, against {analysis.config.flips} random "
+        "signs of the residuals of each cluster."
     )
 
 
