@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from roadworthy.sensitivity.agreement import Distance, distances
 from roadworthy.sensitivity.calibration import Calibration, TwinCoverage, calibrate, twin_coverage
 from roadworthy.sensitivity.design import DesignWarning, design_warnings
+from roadworthy.sensitivity.difference import Difference
+from roadworthy.sensitivity.difference_report import difference_as_json
 from roadworthy.sensitivity.factors import Categorical
 from roadworthy.sensitivity.importance import Importance, importance, interactions
 from roadworthy.sensitivity.next_batch import as_values, suggest
@@ -56,6 +58,7 @@ class Analysis:
     suggestions: tuple[dict[str, Any], ...]
     neural: NeuralPosterior | None
     neural_distances: tuple[Distance, ...] = ()  # between the neural posterior and the surface
+    difference: Difference | None = None  # from another run, if one was given
 
     @property
     def ranking(self) -> list[int]:
@@ -109,6 +112,7 @@ def as_json(analysis: Analysis) -> dict[str, Any]:
         "warnings": [asdict(warning) for warning in analysis.warnings],
         "next_episodes": list(analysis.suggestions),
         "neural": _neural(analysis),
+        "difference": None if analysis.difference is None else difference_as_json(analysis.difference),
     }
 
 

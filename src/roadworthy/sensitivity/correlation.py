@@ -77,7 +77,9 @@ class Quadratic:
 
     def squares(self, weights: Array) -> tuple[float, Array]:
         """Return the squared residuals within clusters, and those of the means of clusters of each size."""
-        between = np.bincount(self.size_number, np.square(self.targets - self.means @ weights))
+        between: Array = np.bincount(self.size_number, np.square(self.targets - self.means @ weights)).astype(
+            np.float64
+        )
         total = self.square - 2.0 * float(weights @ self.product) + float(weights @ self.gram @ weights)
         return max(total - float(between.sum()), 0.0), between
 
@@ -109,5 +111,5 @@ class Quadratic:
 
 def shares(sizes: Array | NDArray[np.intp], correlation: float | Array) -> Array:
     """Return what each row of clusters of these sizes counts for their mean."""
-    counted: Array = 1.0 / (1.0 + (np.asarray(sizes) - 1.0) * correlation)
+    counted: Array = 1.0 / (1.0 + (np.asarray(sizes, np.float64) - 1.0) * correlation)
     return counted

@@ -151,7 +151,7 @@ def _repeated(rows: Rows) -> Iterator[DesignWarning]:
             yield DesignWarning(
                 "repeated",
                 (),
-                f"{len(rows)} rows come from {count} scenarios. Rows of one scenario, or of scenarios that share a map, "
+                f"{len(rows)} rows come from {count} scenarios. Rows of one scenario, or of scenarios with one map, "
                 "count as far as they are independent, which is estimated from the rows. The neural posterior and the "
                 "dots beside curves treat rows as independent.",
             )

@@ -21,13 +21,12 @@ from numpy.typing import NDArray
 from roadworthy.sensitivity.averages import quantile_band, reference_units
 from roadworthy.sensitivity.factors import Categorical
 from roadworthy.sensitivity.rows import Rows
-from roadworthy.sensitivity.score_test import p_value
+from roadworthy.sensitivity.score_test import LEVEL, p_value
 from roadworthy.sensitivity.surface import Surface
 
 Array = NDArray[np.float64]
 
 INDEX_POINTS = 512
-LEVEL = 0.05  # the false positive rate
 SMALL_SHARE = 0.10  # of the variance: an irrelevant factor explains less
 SMALL_SWING = 0.15  # of a probability, or of four standard deviations of another outcome
 

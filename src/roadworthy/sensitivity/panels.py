@@ -13,6 +13,7 @@ from roadworthy.plots import BLUE, GREEN, INK, OCHRE, QUIET, RED
 from roadworthy.sensitivity.analysis import Analysis
 from roadworthy.sensitivity.averages import Band
 from roadworthy.sensitivity.calibration import observed_interval
+from roadworthy.sensitivity.curves import along, around, name_axis, placed, short
 from roadworthy.sensitivity.factors import Categorical, Factor
 from roadworthy.sensitivity.importance import SMALL_SHARE, Verdict
 
@@ -29,19 +30,14 @@ MAP_BINS = 6
 MOST_TICKS = 400  # rows drawn as ticks under a curve
 
 
-def short(name: str, most: int = 28) -> str:
-    """Shorten a name to this many characters from the left, because the end of a dotted name is most specific."""
-    return name if len(name) <= most else f"…{name[1 - most :]}"
-
-
 def curve_panel(analysis: Analysis, number: int) -> Panel:
     """Return a panel of the outcome along one factor, with its band, observed means and rows."""
 
     def panel(axes: Axes) -> None:
         surface = analysis.surface
         factor, band, grid = surface.factors[number], surface.marginal(number), surface.grid(number)
-        _around(axes, factor, grid, surface.simultaneous(number), CURVE)
-        _along(axes, factor, grid, band, CURVE)
+        around(axes, factor, grid, surface.simultaneous(number), CURVE)
+        along(axes, factor, grid, band, CURVE)
         _observed(axes, analysis, number)
         axes.set_title(f"{short(factor.name)}: {analysis.importance[number].verdict.value}")
         axes.set_ylabel(_outcome_label(analysis))
@@ -77,7 +73,7 @@ def given_panel(analysis: Analysis, number: int) -> Panel:
         factor, grid = surface.factors[number], surface.grid(number)
         for is_success, color, word in ((True, SUCCESS, "given success"), (False, FAILURE, "given failure")):
             shift = 0.12 if is_success else -0.12
-            _along(axes, factor, grid, surface.given(number, is_success), color, word, shift)
+            along(axes, factor, grid, surface.given(number, is_success), color, word, shift)
         axes.axhline(1.0, color=QUIET, lw=0.8, ls=":")
         axes.set_ylim(bottom=0.0, top=1.25 * axes.get_ylim()[1])
         axes.set_title(short(factor.name))
@@ -97,12 +93,12 @@ def neural_panel(analysis: Analysis, number: int) -> Panel:
         words = ("failure", "success") if surface.is_binary else tuple(f"{value:.3g}" for value in neural.outcomes)
         for outcome, word, color, shift in zip(neural.outcomes, words, (FAILURE, SUCCESS), (-0.12, 0.12), strict=True):
             if surface.is_binary:
-                _along(axes, factor, grid, surface.given(number, outcome == 1.0), color, f"given {word}", shift)
+                along(axes, factor, grid, surface.given(number, outcome == 1.0), color, f"given {word}", shift)
             density = neural.distribution(number, outcome)
             name = f"{neural.method} given {word}"
             if isinstance(factor, Categorical):
                 axes.plot(np.arange(len(density)) + 2.0 * shift, density, "x", color=color, ms=6, mew=1.6, label=name)
-                _axis(axes.xaxis, factor)
+                name_axis(axes.xaxis, factor)
             else:
                 edges = np.linspace(factor.low, factor.high, len(density) + 1)
                 axes.stairs(density, edges, color=color, lw=1.1, ls="--", baseline=None, label=name)
@@ -140,16 +136,16 @@ def pair_panel(analysis: Analysis, first: int, second: int, band: Band) -> Panel
     return panel
 
 
-def _curve_per_choice(analysis: Analysis, along: int, split: int, band: Band) -> Panel:
+def _curve_per_choice(analysis: Analysis, number: int, split: int, band: Band) -> Panel:
     """Return a panel of the outcome along a range, for each choice of another factor."""
 
     def panel(axes: Axes) -> None:
-        factor, other = analysis.surface.factors[along], analysis.surface.factors[split]
+        factor, other = analysis.surface.factors[number], analysis.surface.factors[split]
         assert isinstance(other, Categorical)
-        grid = analysis.surface.grid(along, len(band.mean))
-        for number, choice in enumerate(other.choices):
-            part = Band(band.mean[:, number], band.low[:, number], band.high[:, number])
-            _along(axes, factor, grid, part, f"C{number}", str(choice))
+        grid = analysis.surface.grid(number, len(band.mean))
+        for k, choice in enumerate(other.choices):
+            part = Band(band.mean[:, k], band.low[:, k], band.high[:, k])
+            along(axes, factor, grid, part, f"C{k}", str(choice))
         axes.set_title(f"{short(factor.name, 18)} × {short(other.name, 18)}")
         axes.set(xlabel=short(factor.name, 40), ylabel=_outcome_label(analysis))
         if analysis.surface.is_binary and band.high.max() > 0.2:
@@ -164,8 +160,8 @@ def lone_next_panel(analysis: Analysis) -> Panel:
 
     def panel(axes: Axes) -> None:
         factor, band = analysis.surface.factors[0], analysis.surface.marginal(0)
-        _along(axes, factor, analysis.surface.grid(0), band, CURVE)
-        places = _placed(factor, _suggested(analysis)[:, 0])
+        along(axes, factor, analysis.surface.grid(0), band, CURVE)
+        places = placed(factor, _suggested(analysis)[:, 0])
         axes.plot(places, np.full(len(places), band.low.min()), "*", color=FAILURE, ms=7)
         axes.set_title(short(factor.name))
 
@@ -202,11 +198,11 @@ def _map(
     label: str,
 ) -> None:
     one, two = analysis.surface.factors[first], analysis.surface.factors[second]
-    x, y = (_placed(f, analysis.surface.grid(n, 17)) for f, n in ((one, first), (two, second)))
+    x, y = (placed(f, analysis.surface.grid(n, 17)) for f, n in ((one, first), (two, second)))
     shown = axes.pcolormesh(x, y, values.T, cmap=colors, vmin=limits[0], vmax=limits[1], shading="nearest")
     axes.figure.colorbar(shown, ax=axes, label=label)
     for axis, factor in ((axes.xaxis, one), (axes.yaxis, two)):
-        _axis(axis, factor)
+        name_axis(axis, factor)
         axis.set_label_text(short(factor.name, 40))
     axes.set_title(f"{short(one.name, 18)} × {short(two.name, 18)}")
 
@@ -253,31 +249,6 @@ def calibration_panel(analysis: Analysis) -> Panel:
     return panel
 
 
-def _along(
-    axes: Axes, factor: Factor, grid: Array, band: Band, color: str, label: str | None = None, shift: float = 0.0
-) -> None:
-    """Draw a curve with its band, or a point with its interval for every choice."""
-    x = _placed(factor, grid)
-    if isinstance(factor, Categorical):
-        axes.vlines(x + shift, band.low, band.high, color=color, lw=5, alpha=0.3)
-        axes.plot(x + shift, band.mean, "o", color=color, ms=6, label=label)
-        axes.set_xlim(-0.5, len(x) - 0.5)
-    else:
-        axes.fill_between(x, band.low, band.high, color=color, alpha=0.22, lw=0)
-        axes.plot(x, band.mean, color=color, lw=1.8, label=label)
-        axes.set_xlim(factor.low, factor.high)
-    _axis(axes.xaxis, factor)
-
-
-def _around(axes: Axes, factor: Factor, grid: Array, band: Band, color: str) -> None:
-    """Draw the lighter, outer band that holds a whole curve."""
-    x = _placed(factor, grid)
-    if isinstance(factor, Categorical):
-        axes.vlines(x, band.low, band.high, color=color, lw=5, alpha=0.13)
-    else:
-        axes.fill_between(x, band.low, band.high, color=color, alpha=0.12, lw=0)
-
-
 def _observed(axes: Axes, analysis: Analysis, number: int) -> None:
     """Draw weighted means of the rows in bins."""
     rows, factor = analysis.rows, analysis.surface.factors[number]
@@ -289,7 +260,7 @@ def _observed(axes: Axes, analysis: Analysis, number: int) -> None:
     else:
         bins, shift = np.minimum((units * count).astype(np.intp), count - 1), 0.0
         middles = (np.arange(count) + 0.5) / count
-    for middle, number_of_bin in zip(_placed(factor, middles) + shift, range(count), strict=True):
+    for middle, number_of_bin in zip(placed(factor, middles) + shift, range(count), strict=True):
         inside = bins == number_of_bin
         if inside.sum() < 3:
             continue
@@ -309,7 +280,7 @@ def _rows_under(axes: Axes, analysis: Analysis, number: int) -> None:
     """Draw a tick per row under the curve: successes above failures."""
     rows, factor = analysis.rows, analysis.surface.factors[number]
     shown = np.random.default_rng(0).permutation(len(rows))[:MOST_TICKS]
-    x = _placed(factor, rows.units[shown, number])
+    x = placed(factor, rows.units[shown, number])
     if isinstance(factor, Categorical):
         x = x + np.random.default_rng(1).uniform(-0.3, 0.3, len(x))
     for value, color, height in ((1.0, SUCCESS, 0.075), (0.0, FAILURE, 0.03)):
@@ -327,7 +298,7 @@ def _cell_counts(analysis: Analysis, first: int, second: int) -> tuple[NDArray[n
             edges.append(np.arange(len(factor.choices) + 1) - 0.5)
         else:
             edges.append(np.linspace(factor.low, factor.high, MAP_BINS + 1))
-        columns.append(_placed(factor, analysis.rows.units[:, number]))
+        columns.append(placed(factor, analysis.rows.units[:, number]))
     counts: NDArray[np.intp] = np.histogram2d(columns[0], columns[1], bins=edges)[0].astype(np.intp)
     return counts, (edges[0], edges[1])
 
@@ -337,19 +308,9 @@ def _scattered(units: Array, first: int, second: int, one: Factor, two: Factor) 
     rng = np.random.default_rng(0)
     places = []
     for number, factor in ((first, one), (second, two)):
-        place = _placed(factor, units[:, number])
+        place = placed(factor, units[:, number])
         places.append(place + rng.uniform(-0.3, 0.3, len(place)) if isinstance(factor, Categorical) else place)
     return places[0], places[1]
-
-
-def _placed(factor: Factor, units: Array) -> Array:
-    """Return the positions of units on an axis: values of a range, indices of choices."""
-    return units if isinstance(factor, Categorical) else factor.low + units * (factor.high - factor.low)
-
-
-def _axis(axis: Any, factor: Factor) -> None:
-    if isinstance(factor, Categorical):
-        axis.set_ticks(range(len(factor.choices)), [str(choice) for choice in factor.choices])
 
 
 def _outcome_label(analysis: Analysis) -> str:

@@ -10,6 +10,8 @@ from typing import Any
 
 from roadworthy.sensitivity.agreement import USUAL_ERROR
 from roadworthy.sensitivity.analysis import Analysis, as_json
+from roadworthy.sensitivity.difference_report import CAPTIONS as DIFFERENCE_CAPTIONS
+from roadworthy.sensitivity.difference_report import difference_words
 from roadworthy.sensitivity.draw import main_figure, pictures
 from roadworthy.sensitivity.factors import Categorical
 from roadworthy.sensitivity.importance import Importance, Verdict
@@ -34,6 +36,7 @@ th { border-bottom: 1px solid #999; } td:first-child, th:first-child { text-alig
 """
 
 CAPTIONS = {
+    **DIFFERENCE_CAPTIONS,
     "importance": (
         "Importance of factors",
         "Dark: the share of all variation that the factor explains alone; light: with its interactions; the line is "
@@ -45,9 +48,9 @@ CAPTIONS = {
         "Along each factor",
         "The curve is averaged over all other factors. The dark band is pointwise: it holds the truth at nine of ten "
         "points. The light one is simultaneous: it holds the whole curve nine times in ten. Dots are binned rows, with "
-        "intervals; they differ from the curve where other factors were sampled unevenly. Ticks at the bottom are episodes, successes (green) "
-        "above failures (red). The dotted line is the average. Near a step, the band spans the values on both sides, "
-        "because the fit can't locate the step exactly.",
+        "intervals; they differ from the curve where other factors were sampled unevenly. Ticks at the bottom are "
+        "episodes, successes (green) above failures (red). The dotted line is the average. Near a step, the band spans "
+        "the values on both sides, because the fit can't locate the step exactly.",
     ),
     "given": (
         "Successes and failures by value",
@@ -61,9 +64,9 @@ CAPTIONS = {
     ),
     "pairs": (
         "Two factors together",
-        "Averaged over all other factors, strongest interactions first. Curves have pointwise bands. On maps, dots "
-        "are episodes; cells without episodes are crossed out, and their color is an extrapolation. Near a step, bands have less "
-        "than their nominal coverage.",
+        "Averaged over all other factors, strongest interactions first. Curves have pointwise bands. On maps, dots are "
+        "episodes; cells without episodes are crossed out, and their color is an extrapolation. Near a step, bands "
+        "have less than their nominal coverage.",
     ),
     "calibration": (
         "Can this be trusted?",
@@ -104,7 +107,12 @@ def html(analysis: Analysis, drawn: dict[str, bytes]) -> str:
     """Return the report as one page with its pictures."""
     name = escape(analysis.rows.outcome_name)
     body = [f"<h1>What decides {name}</h1>", f"<p>{escape(_first_words(analysis))}</p>"]
-    body.append("<ul>" + "".join(f"<li>{escape(line)}</li>" for line in findings(analysis)) + "</ul>")
+    if analysis.difference is not None:
+        first, second = map(escape, analysis.difference.names)
+        body.append(f"<h2>{second} compared with {first}</h2>")
+        body.append(_list(difference_words(analysis.difference)))
+        body.append(f"<h2>What decides {name} in {first}</h2>")
+    body.append(_list(findings(analysis)))
     if analysis.warnings or analysis.rows.rejected:
         body.append(_warnings(analysis))
     for key, (title, caption) in CAPTIONS.items():
@@ -130,6 +138,10 @@ def html(analysis: Analysis, drawn: dict[str, bytes]) -> str:
         + "\n".join(body)
         + "\n</body></html>\n"
     )
+
+
+def _list(lines: list[str]) -> str:
+    return "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in lines) + "</ul>"
 
 
 def findings(analysis: Analysis) -> list[str]:

@@ -23,6 +23,7 @@ from roadworthy.sensitivity.surface import Surface
 Array = NDArray[np.float64]
 
 ROUNDS = 12
+LEVEL = 0.05  # the false positive rate
 
 
 def p_value(rows: Rows, surface: Surface, factor: int, flips: int) -> float:

@@ -129,14 +129,16 @@ def _basis(rows: Rows, config: SurfaceConfig) -> Basis:
     return process_basis(rows)
 
 
-def check_enough(rows: Rows) -> None:
+def check_enough(rows: Rows, source: str = "") -> None:
     """Raise UsageError if the rows are too few for a surface, or all equal."""
     if len(rows) < LEAST_ROWS:
-        raise UsageError(f"not enough data: {len(rows)} usable rows, a surface needs {LEAST_ROWS}; run more episodes")
+        raise UsageError(
+            f"{source}not enough data: {len(rows)} usable rows, a surface needs {LEAST_ROWS}; run more episodes"
+        )
     if np.ptp(rows.outcome) == 0.0:
         raise UsageError(
-            f"not enough data: {rows.outcome_name} is {rows.outcome[0]:g} in all {len(rows)} rows; run episodes at "
-            "other values, or name another outcome"
+            f"{source}not enough data: {rows.outcome_name} is {rows.outcome[0]:g} in all {len(rows)} rows; run "
+            "episodes at other values, or name another outcome"
         )
 
 
