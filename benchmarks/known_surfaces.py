@@ -96,6 +96,26 @@ def _cliff(units: Array) -> Array:
     return np.where((light > 0.45) & (friction < 0.7), 0.92, 0.08)
 
 
+def _threshold(units: Array) -> Array:
+    light, friction = units.T[:2]
+    return np.where(light > 0.6, 0.25, 0.8) + 0.15 * (friction - 0.5)
+
+
+def _line(units: Array) -> Array:
+    """The third factor moves the probability by 0.24, and explains 24% of the variation."""
+    return 0.5 + 0.433 * (units[:, 0] - 0.5) + 0.243 * (units[:, 2] - 0.5)
+
+
+def _of_two(units: Array) -> Array:
+    light, friction = units.T[:2]
+    return norm.cdf(1.3 * np.sin(3.9 * light) - 1.2 * friction**2)
+
+
+def _dimmed(units: Array) -> Array:
+    chance = _smooth(units)
+    return chance * (1.0 - 0.75 * np.exp(-((units[:, 0] / 0.35) ** 2)))
+
+
 def _ridge(units: Array) -> Array:
     light, friction, height = units.T
     return 0.08 + 0.8 * np.exp(-(((light - friction) / 0.45) ** 2)) * (1.0 - 0.4 * height)
@@ -121,4 +141,8 @@ KNOWN_SURFACES = (
     KnownSurface("uneven sampling", (LIGHT, FRICTION, OBJECT), _with_object, is_uneven=True),
     KnownSurface("2% successes", (LIGHT, FRICTION, HEIGHT), _rare, is_smooth=False),
     KnownSurface("cliff", (LIGHT, FRICTION, HEIGHT), _cliff, is_smooth=False),
+    KnownSurface("threshold", (LIGHT, FRICTION, HEIGHT), _threshold, is_smooth=False),
 )
+NO_EFFECT = KnownSurface("no effect", (LIGHT, FRICTION, DUMMY), _of_two)  # of the dummy
+SMALL_EFFECT = KnownSurface("small effect", (LIGHT, FRICTION, DUMMY), _line)  # of the dummy: a total index of 0.24
+DIMMED = KnownSurface("worse in the dark", (LIGHT, FRICTION, HEIGHT), _dimmed)  # than the smooth one

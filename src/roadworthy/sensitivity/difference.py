@@ -25,7 +25,7 @@ from roadworthy.sensitivity.surface import LEAST_ROWS, Surface, SurfaceConfig, c
 Array = NDArray[np.float64]
 
 LEVEL = 0.95  # of all bands of differences
-DRAWS = 600
+DRAWS, EXPECTED_DRAWS = 600, 40
 LEAST_VARIANCE = 0.02  # of a difference of successes, where both runs nearly always do the same
 LEAST_PAIRED = 0.8  # of the rows of the smaller run; with fewer pairs, all rows are compared unpaired
 FLIPS = 999
@@ -151,7 +151,8 @@ def difference(first: Rows, second: Rows, names: tuple[str, str], seed: int = 0)
         first, second = replace(first, is_binary=False), replace(second, is_binary=False)
     matches, why = match(first, second)
     basis = SplineBasis.of(first.factors)
-    alone = refit(first, config, basis), refit(second, replace(config, seed=seed + 1), basis)
+    expected = replace(config, draws=EXPECTED_DRAWS) if len(matches) else config  # pairs need only their variances
+    alone = refit(first, expected, basis), refit(second, replace(expected, seed=seed + 1), basis)
     surfaces: tuple[Surface, ...] = alone
     paired, p_values = None, ()
     if len(matches):
@@ -159,6 +160,7 @@ def difference(first: Rows, second: Rows, names: tuple[str, str], seed: int = 0)
         if np.ptp(paired.outcome) == 0.0:
             why = f"the difference is {paired.outcome[0]:g} in all {len(matches)} pairs"
             matches, paired = matches[:0], None
+            surfaces = refit(first, config, basis), refit(second, replace(config, seed=seed + 1), basis)
         else:
             surfaces = (fit(paired, config),)
             p_values = tuple(p_value(paired, surfaces[0], number, FLIPS) for number in range(len(first.factors)))

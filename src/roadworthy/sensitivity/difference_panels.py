@@ -47,7 +47,7 @@ def difference_panel(difference: Difference, number: int) -> Panel:
                 )
         axes.set_title(short(factor.name))
         axes.set_ylabel(_label(difference))
-        axes.margins(y=0.12)
+        axes.set_ylim(*_ends(difference))
 
     return panel
 
@@ -108,6 +108,14 @@ def _observed(axes: Axes, difference: Difference, number: int) -> None:
         inside = rows.outcome[bins == k]
         if len(inside) >= FEWEST_PER_BIN:
             axes.plot(place, inside.mean(), "o", color=QUIET, ms=3)
+
+
+def _ends(difference: Difference) -> tuple[float, float]:
+    """Return the same limits for all factors, so that the eye can compare them."""
+    bands = [difference.simultaneous(number) for number in range(len(difference.factors))]
+    low = min(-0.05, *(float(band.low.min()) for band in bands))
+    high = max(0.05, *(float(band.high.max()) for band in bands))
+    return low - 0.1 * (high - low), high + 0.05 * (high - low)
 
 
 def _label(difference: Difference) -> str:

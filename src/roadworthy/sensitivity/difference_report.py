@@ -33,7 +33,7 @@ CAPTIONS = {
 def difference_words(difference: Difference) -> list[str]:
     """Return sentences: the mean difference, the regions where it is certain, and what it depends on."""
     words = [_overall(difference)]
-    regions = [region for region in difference.regions if not _is_everywhere(difference, region)]
+    regions = [region for region in difference.regions if _is_worth_naming(difference, region)]
     words += [_region(difference, region) for region in regions]
     if not difference.regions:
         most = [difference.simultaneous(number) for number in range(len(difference.factors))]
@@ -122,11 +122,16 @@ def _where(difference: Difference, region: Region) -> str:
     return f"{factor.name} is between {first:.4g} and {last:.4g}"
 
 
-def _is_everywhere(difference: Difference, region: Region) -> bool:
-    """Return whether a region spans a whole range, which the mean difference says already."""
+def _is_worth_naming(difference: Difference, region: Region) -> bool:
+    """Return whether a region says more than the mean difference does."""
     points = len(difference.grid(region.factor))
     is_range = not isinstance(difference.factors[region.factor], Categorical)
-    return is_range and region.first == 0 and region.last == points - 1
+    if is_range and region.first == 0 and region.last == points - 1:
+        return False
+    found = difference.overall
+    is_sure = found.low > 0.0 or found.high < 0.0
+    is_alike = bool(difference.p_values) and difference.p_values[region.factor] > TEST_LEVEL
+    return not (is_sure and is_alike and region.is_lower == (found.mean < 0.0))
 
 
 def _word(difference: Difference, is_lower: bool) -> str:
