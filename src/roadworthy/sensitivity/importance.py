@@ -87,7 +87,7 @@ def importance(rows: Rows, surface: Surface, flips: int = 999, report: Report | 
                 first_order=_interval(surface, np.minimum(_variance_along(surface, number, curve) / variance, 1.0)),
                 total=_interval(surface, np.minimum(total, 1.0)),
                 swing=_interval(surface, curve.max(axis=1) - curve.min(axis=1)),
-                p_value=p_value(rows, surface, number, flips),
+                p_value=p_value(rows, number, flips, surface.config.seed),
                 large_swing=large_swing,
             )
         )

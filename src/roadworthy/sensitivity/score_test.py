@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.special import expit
 
-from roadworthy.sensitivity.basis import Block
+from roadworthy.sensitivity.basis import Block, SplineBasis
 from roadworthy.sensitivity.hierarchy import Regression, find_mode
 from roadworthy.sensitivity.rows import Rows
-from roadworthy.sensitivity.surface import Surface
 
 Array = NDArray[np.float64]
 
@@ -26,9 +25,16 @@ ROUNDS = 12
 LEVEL = 0.05  # the false positive rate
 
 
-def p_value(rows: Rows, surface: Surface, factor: int, flips: int) -> float:
-    """Return the probability that a factor without effect explains as much of the residuals, given the others."""
-    data = Regression.of(rows, surface.basis)
+def p_value(rows: Rows, factor: int, flips: int, seed: int = 0) -> float:
+    """Return the probability that a factor without effect explains as much of the residuals, given the others.
+
+    Args:
+        rows: The rows, whose clusters change sign as a whole.
+        factor: The number of the factor.
+        flips: The number of random signs.
+        seed: The seed of the signs.
+    """
+    data = Regression.of(rows, SplineBasis.of(rows.factors))  # a Gaussian process has no functions of one factor
     null, tested = _without(data, factor)
     residuals, values = _residuals(null, tested.features)
     units = rows.groups if rows.groups is not None else _numbers_of_seeds(rows)
@@ -37,11 +43,11 @@ def p_value(rows: Rows, surface: Surface, factor: int, flips: int) -> float:
         order = np.argsort(units, kind="stable")
         starts = np.concatenate([[0], np.cumsum(np.bincount(units))[:-1]])
         contributions = np.add.reduceat(contributions[order], starts, axis=0)
-    rng = np.random.default_rng((surface.config.seed, factor))
+    rng = np.random.default_rng((seed, factor))
     signs = rng.choice((-1.0, 1.0), (flips, len(contributions)))
     scores = np.vstack([contributions.sum(axis=0), signs @ contributions])  # (1 + flips, functions)
-    effects = _effects(scores, tested.blocks)
-    return float((1 + (effects[1:] >= effects[0] * (1.0 - 1e-9)).sum()) / (1 + flips))
+    extremes = _combined(_statistics(scores, tested.blocks))
+    return float((extremes <= extremes[0]).mean())
 
 
 @dataclass(frozen=True)
@@ -83,21 +89,34 @@ def _residuals(null: Regression, values: Array) -> tuple[Array, Array]:
     return residuals, values - null.features @ cho_solve(cho_factor(precision), weighted.T @ values)
 
 
-def _effects(scores: Array, blocks: tuple[Block, ...]) -> Array:
-    """Return the size of scores, (1 + flips,): of the factor alone and of its interactions, which count the same."""
-    total = np.zeros(len(scores))
-    for is_alone in (True, False):
-        part = sum(
-            (
-                block.spread**2 * np.square(scores[:, block.columns]).sum(axis=1)
-                for block in blocks
-                if (len(block.factors) == 1) == is_alone
-            ),
-            np.zeros(len(scores)),
-        )
-        usual = part[1:].mean()
-        total += part / usual if usual > 0.0 else 0.0
-    return total
+def _statistics(scores: Array, blocks: tuple[Block, ...]) -> Array:
+    """Return the size of scores, (statistics, 1 + flips), in three ways, each of which sees other effects best.
+
+    Smooth effects of the factor alone, any effects of the factor alone, and interactions.
+    """
+    smooth, abrupt, together = (np.zeros(len(scores)) for _ in range(3))
+    for block in blocks:
+        squares = np.square(scores[:, block.columns])
+        if len(block.factors) == 1:
+            smooth += block.spread**2 * squares.sum(axis=1)
+            abrupt += (squares / np.maximum(squares.mean(axis=0), 1e-300)).sum(axis=1)
+        else:
+            together += block.spread**2 * squares.sum(axis=1)
+    return np.stack([part for part in (smooth, abrupt, together) if part.any()])
+
+
+def _combined(statistics: Array) -> Array:
+    """Return how extreme every flip is by its most extreme statistic, (1 + flips,): the smallest share above it."""
+    ranks = np.stack([_share_above(part) for part in statistics])
+    smallest: Array = ranks.min(axis=0)
+    return smallest
+
+
+def _share_above(values: Array) -> Array:
+    """Return the share of values that are as large or larger, for every value; nearly equal ones count as equal."""
+    order = np.sort(values)
+    share: Array = 1.0 - np.searchsorted(order, values * (1.0 - 1e-9), side="left") / len(values)
+    return share
 
 
 def _numbers_of_seeds(rows: Rows) -> NDArray[np.intp] | None:
