@@ -34,7 +34,7 @@ def clusters(found: Measurements, sizes: Sizes) -> None:
     """Measure the coverage of 90% bands where scenarios have several rows, and if rows are taken as independent."""
     truths = [SMOOTH.marginal(j, grid_units(factor)) for j, factor in enumerate(SMOOTH.factors)]
     for name, (scenarios, replicates, likeness, within) in REPLICATED.items():
-        held: dict[str, list[list[bool]]] = {"": [], ", as independent": [], ", whole curves": []}
+        held: dict[str, list[list[float]]] = {"": [], ", as independent": [], ", whole curves": []}
         for repeat in range(sizes["repeats"]):
             rng = np.random.default_rng(FIRST_SEED + repeat)
             rows = SMOOTH.replicate(scenarios, replicates, likeness, rng, within)
@@ -46,7 +46,7 @@ def clusters(found: Measurements, sizes: Sizes) -> None:
                 if not way:
                     bands = [surface.simultaneous(number) for number in range(len(truths))]
                     held[", whole curves"].append(
-                        [_share(b.low, t, b.high) == 1.0 for b, t in zip(bands, truths, strict=True)]
+                        [float(_share(b.low, t, b.high) == 1.0) for b, t in zip(bands, truths, strict=True)]
                     )
         for way, shares in held.items():
             _tell(found, f"{name}: curves covered{way}", np.mean(shares, axis=1))
@@ -145,7 +145,7 @@ def two_runs(
         values: Array = rng.standard_normal(scenarios)[number]
         return values
 
-    runs = []
+    runs: list[Rows] = []
     units, shared = _units(scenarios, number, rng), np.sqrt(0.4) * of_scenarios()
     shared = shared + np.sqrt(0.3) * rng.standard_normal(count)
     for case in (SMOOTH, other):

@@ -178,7 +178,7 @@ def _table(analysis: Analysis) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    from roadworthy.sensitivity.panels import short
+    from roadworthy.sensitivity.curves import short
 
     rows = analysis.rows
     heading = f"what decides {rows.outcome_name}: {len(rows)} rows, {len(rows.rejected)} left out"

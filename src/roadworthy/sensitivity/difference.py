@@ -154,7 +154,8 @@ def difference(first: Rows, second: Rows, names: tuple[str, str], seed: int = 0)
     expected = replace(config, draws=EXPECTED_DRAWS) if len(matches) else config  # pairs need only their variances
     alone = refit(first, expected, basis), refit(second, replace(expected, seed=seed + 1), basis)
     surfaces: tuple[Surface, ...] = alone
-    paired, p_values = None, ()
+    p_values: tuple[float, ...] = ()
+    paired = None
     if len(matches):
         paired = _differences(first, second, matches, alone)
         if np.ptp(paired.outcome) == 0.0:

@@ -99,11 +99,11 @@ def _observed(axes: Axes, difference: Difference, number: int) -> None:
     if rows is None:
         return
     units, count = rows.units[:, number], OBSERVED_BINS
+    middles: Array = (np.arange(count, dtype=np.float64) + 0.5) / count
+    bins = np.minimum((units * count).astype(np.intp), count - 1)
     if isinstance(factor, Categorical):
         count = len(factor.choices)
-        bins, middles = units.astype(np.intp), np.arange(count) + 0.15
-    else:
-        bins, middles = np.minimum((units * count).astype(np.intp), count - 1), (np.arange(count) + 0.5) / count
+        bins, middles = units.astype(np.intp), np.arange(count, dtype=np.float64) + 0.15
     for k, place in enumerate(placed(factor, middles)):
         inside = rows.outcome[bins == k]
         if len(inside) >= FEWEST_PER_BIN:

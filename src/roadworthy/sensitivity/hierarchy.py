@@ -29,6 +29,7 @@ CONSTANT_SPREAD = 5.0  # of the logit of the overall probability: allows 1 in 10
 FREEDOM = 1.0  # of the half-t: heavy tails allow one strong factor among many without effect
 SMALLEST_SCALE, LARGEST_SCALE = 1e-3, 20.0
 SMALLEST_AT_MODE = 0.02  # the fixed-point iteration would converge slowly to 0 for blocks without effect
+FIRST_CORRELATION = 0.1  # with which the search begins
 CORRELATION_ROUNDS = 3  # how often the mode and the correlation are found in turn
 LEAST_CHANCE = 1e-4  # bounds the leverage of a row with an unexpected outcome on the correlation
 _SCALES = np.geomspace(SMALLEST_SCALE, LARGEST_SCALE, 160)
@@ -146,11 +147,10 @@ def _find_clustered_mode(data: Regression, rounds: int, start: Mode | None) -> M
     assert data.clusters is not None
     sizes = np.bincount(data.clusters)[data.clusters]
     alone = np.ones(len(sizes)) if data.shares is None else data.shares
-    correlation = start.correlation if start else 0.1
-    mode = start
+    correlation = start.correlation if start else FIRST_CORRELATION
     for _ in range(CORRELATION_ROUNDS):
         counted = replace(data, clusters=None, shares=alone * shares(sizes, correlation))
-        mode = _find_mode(counted, -(-rounds // CORRELATION_ROUNDS), mode)
+        start = mode = _find_mode(counted, -(-rounds // CORRELATION_ROUNDS), start)
         quadratic = data.quadratic(mode.weights)
         correlation = quadratic.likeliest(mode.weights, 1.0 if data.is_binary else mode.noise)
     curvature, slope = quadratic.parabola(correlation)

@@ -62,7 +62,8 @@ def _without(data: Regression, factor: int) -> tuple[Regression, _Tested]:
     """Split a regression into the part that does not involve the factor, and the factor's functions."""
     kept: list[NDArray[np.intp]] = [np.zeros(1, np.intp)]
     taken: list[NDArray[np.intp]] = []
-    kept_blocks, taken_blocks = [], []
+    kept_blocks: list[Block] = []
+    taken_blocks: list[Block] = []
     for block in data.blocks:
         columns = np.arange(block.columns.start, block.columns.stop)
         is_tested = factor in block.factors
