@@ -23,6 +23,7 @@ GRID_POINTS = 25
 STEEP_SHARE = 0.5  # of a curve's total rise, within one spline segment, the fastest that splines can rise
 STEEP_CHANGE = 0.15  # of the probability of success; smaller steps are within the band
 RESOLUTION = 1.0 / SPLINE_PIECES  # in units; a step can't be located more precisely
+STEP_MARGIN = 0.01  # in units, beside the interval of a step that is part of the draws
 AVERAGED_POINTS = 128
 MAP_POINTS = 17
 
@@ -56,6 +57,18 @@ class Averages(ABC):
     def limits(self) -> tuple[float, float]:
         """The smallest and largest possible value."""
 
+    @property
+    def known_steps(self) -> dict[int, tuple[float, float]] | None:
+        """The steps that are part of the draws, with the intervals of their places; None if draws have no steps."""
+        return None
+
+    def step_reach(self, factor: int) -> float:
+        """Return how far from its place a step blurs the curve, in units."""
+        if self.known_steps is None:
+            return 0.5 * RESOLUTION
+        low, high = self.known_steps[factor]
+        return STEP_MARGIN + high - low
+
     @abstractmethod
     def sample(self, units: Array) -> Array:
         """Return the outcome at units (n, factors) for every draw, (draws, n)."""
@@ -86,6 +99,8 @@ class Averages(ABC):
     @cached_property
     def steps(self) -> dict[int, tuple[float, float]]:
         """The factors along which success jumps, with the units between which it does."""
+        if self.known_steps is not None:
+            return self.known_steps
         found = {}
         for number, factor in enumerate(self.factors if self.has_steps else ()):
             if isinstance(factor, Categorical):
@@ -103,7 +118,7 @@ class Averages(ABC):
         if factor not in self.steps:
             return band
         low, high = self.steps[factor]
-        grid, reach = self.grid(factor, band.mean.shape[axis]), 0.5 * RESOLUTION
+        grid, reach = self.grid(factor, band.mean.shape[axis]), self.step_reach(factor)
         size = 1 + 2 * int(np.ceil(reach * (len(grid) - 1)))
         shape = [1] * band.mean.ndim
         shape[axis] = -1

@@ -34,8 +34,7 @@ def p_value(rows: Rows, factor: int, flips: int, seed: int = 0) -> float:
         flips: The number of random signs.
         seed: The seed of the signs.
     """
-    data = Regression.of(rows, SplineBasis.of(rows.factors))  # a Gaussian process has no functions of one factor
-    null, tested = _without(data, factor)
+    null, tested = _without(Regression.of(rows, SplineBasis.of(rows.factors)), factor)  # whatever the surface's form
     residuals, values = _residuals(null, tested.features)
     units = rows.groups if rows.groups is not None else _numbers_of_seeds(rows)
     contributions = values * residuals[:, None]  # (n, functions)
@@ -73,6 +72,13 @@ def _without(data: Regression, factor: int) -> tuple[Regression, _Tested]:
         side.append(columns)
     null = replace(data, features=np.asfortranarray(data.features[:, np.concatenate(kept)]), blocks=tuple(kept_blocks))
     return null, _Tested(data.features[:, np.concatenate(taken)], tuple(taken_blocks))
+
+
+def residuals_without(rows: Rows, factor: int) -> Array:
+    """Return what the other factors do not explain of the outcome, (n,)."""
+    null, _ = _without(Regression.of(rows, SplineBasis.of(rows.factors)), factor)
+    predictor = null.features @ find_mode(null, ROUNDS).weights
+    return null.outcome - (expit(predictor) if null.is_binary else predictor)
 
 
 def _residuals(null: Regression, values: Array) -> tuple[Array, Array]:

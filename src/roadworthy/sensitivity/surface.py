@@ -7,6 +7,7 @@ episodes were sampled.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,11 +16,13 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from roadworthy.errors import UsageError
-from roadworthy.sensitivity.averages import RESOLUTION, Averages, Band
+from roadworthy.sensitivity.averages import Averages, Band
 from roadworthy.sensitivity.basis import Basis, SplineBasis
 from roadworthy.sensitivity.factors import Categorical, Factor
 from roadworthy.sensitivity.hierarchy import Mode, Regression, draw, find_mode
 from roadworthy.sensitivity.rows import Rows
+from roadworthy.sensitivity.score_test import residuals_without
+from roadworthy.sensitivity.step_basis import SteppedBasis, locate
 
 Array = NDArray[np.float64]
 
@@ -66,11 +69,11 @@ class Surface(Averages):
     def predict(self, units: Array) -> Band:
         """Return the probability or mean at units (n, factors), with a band for each point.
 
-        Near a step, a band spans the values within half a spline segment on either side of the point.
+        Near a step, a band spans the values on both sides.
         """
         band = self._band(self.sample(units))
         for factor, (low, high) in self.steps.items():
-            reach = 0.5 * RESOLUTION
+            reach = self.step_reach(factor)
             near = np.flatnonzero((units[:, factor] >= low - reach) & (units[:, factor] <= high + reach))
             for shift in np.linspace(-reach, reach, 5) if len(near) else ():
                 shifted = units[near]
@@ -97,6 +100,13 @@ class Surface(Averages):
         return self.is_binary
 
     @property
+    def known_steps(self) -> dict[int, tuple[float, float]] | None:
+        """The steps of the basis, with the intervals of their places."""
+        if not isinstance(self.basis, SteppedBasis):
+            return None
+        return {step.factor: (step.low, step.high) for step in self.basis.steps}
+
+    @property
     def limits(self) -> tuple[float, float]:
         """0 and 1 for a probability."""
         return (0.0, 1.0) if self.is_binary else (-np.inf, np.inf)
@@ -107,18 +117,37 @@ class Surface(Averages):
 
 
 def fit(rows: Rows, config: SurfaceConfig | None = None) -> Surface:
-    """Fit a surface to rows."""
+    """Fit a surface to rows; splines get steps where success jumps."""
     config = config or SurfaceConfig()
     check_enough(rows)
-    return refit(rows, config, _basis(rows, config))
+    basis = _basis(rows, config)
+    data = Regression.of(rows, basis)
+    mode = find_mode(data)
+    if isinstance(basis, SplineBasis):
+        best = Surface(rows.factors, rows.is_binary, config, basis, mode, mode.weights[None], *rows.location)
+        if best.steps:
+            return refit(rows, config, _with_steps(rows, basis, best.steps))
+    return _drawn(rows, config, basis, data, mode)
 
 
 def refit(rows: Rows, config: SurfaceConfig, basis: Basis) -> Surface:
     """Fit other rows with the basis of a surface, without a check of their number."""
     data = Regression.of(rows, basis)
-    mode = find_mode(data)
+    return _drawn(rows, config, basis, data, find_mode(data))
+
+
+def _drawn(rows: Rows, config: SurfaceConfig, basis: Basis, data: Regression, mode: Mode) -> Surface:
     weights, _ = draw(data, mode, config.draws, np.random.default_rng(config.seed))
     return Surface(rows.factors, rows.is_binary, config, basis, mode, weights, *rows.location)
+
+
+def _with_steps(rows: Rows, basis: SplineBasis, steps: Mapping[int, tuple[float, float]]) -> SteppedBasis:
+    """Return splines with a step along each of some factors, between these units."""
+    found = tuple(
+        locate(rows.units, residuals_without(rows, number), rows.factors, number, low, high)
+        for number, (low, high) in steps.items()
+    )
+    return SteppedBasis.of(basis, found)
 
 
 def _basis(rows: Rows, config: SurfaceConfig) -> Basis:
