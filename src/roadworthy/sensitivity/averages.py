@@ -101,15 +101,24 @@ class Averages(ABC):
         """The factors along which success jumps, with the units between which it does."""
         if self.known_steps is not None:
             return self.known_steps
+        return self.steepest(STEEP_SHARE, STEEP_CHANGE) if self.has_steps else {}
+
+    def steepest(self, share: float, least: float) -> dict[int, tuple[float, float]]:
+        """Return where each range rises or falls most within a spline segment, if that is enough.
+
+        Args:
+            share: The least share of the curve's whole rise.
+            least: The least rise.
+        """
         found = {}
-        for number, factor in enumerate(self.factors if self.has_steps else ()):
+        for number, factor in enumerate(self.factors):
             if isinstance(factor, Categorical):
                 continue
             grid, curve = self.grid(number), self.marginal_draws(number).mean(axis=0)
             width = round((len(grid) - 1) * RESOLUTION)
             change = np.abs(curve[width:] - curve[:-width])
             place = int(change.argmax())
-            if change[place] >= max(STEEP_CHANGE, STEEP_SHARE * float(np.ptp(curve))):
+            if change[place] >= max(least, share * float(np.ptp(curve))):
                 found[number] = float(grid[place]), float(grid[place + width])
         return found
 

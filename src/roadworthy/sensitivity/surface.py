@@ -7,7 +7,7 @@ episodes were sampled.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -19,14 +19,16 @@ from roadworthy.errors import UsageError
 from roadworthy.sensitivity.averages import Averages, Band
 from roadworthy.sensitivity.basis import Basis, SplineBasis
 from roadworthy.sensitivity.factors import Categorical, Factor
-from roadworthy.sensitivity.hierarchy import Mode, Regression, draw, find_mode
+from roadworthy.sensitivity.hierarchy import Mode, Regression, draw, find_mode, log_evidence
 from roadworthy.sensitivity.rows import Rows
 from roadworthy.sensitivity.score_test import residuals_without
-from roadworthy.sensitivity.step_basis import SteppedBasis, locate
+from roadworthy.sensitivity.step_basis import Step, SteppedBasis, locate
 
 Array = NDArray[np.float64]
 
 LEAST_ROWS = 20
+CANDIDATE_SHARE, CANDIDATE_CHANGE = 0.25, 0.12  # of the rise of the best curve within one segment: maybe a step
+CLEARLY_BETTER = 6.0  # a gain of the log-evidence; among 18 curves of smooth surfaces the largest was 3.6
 
 
 @dataclass(frozen=True)
@@ -117,16 +119,17 @@ class Surface(Averages):
 
 
 def fit(rows: Rows, config: SurfaceConfig | None = None) -> Surface:
-    """Fit a surface to rows; splines get steps where success jumps."""
+    """Fit a surface to rows, with splines, and steps where they explain success clearly better."""
     config = config or SurfaceConfig()
     check_enough(rows)
     basis = _basis(rows, config)
     data = Regression.of(rows, basis)
     mode = find_mode(data)
-    if isinstance(basis, SplineBasis):
+    if isinstance(basis, SplineBasis) and rows.is_binary:
         best = Surface(rows.factors, rows.is_binary, config, basis, mode, mode.weights[None], *rows.location)
-        if best.steps:
-            return refit(rows, config, _with_steps(rows, basis, best.steps))
+        steps = tuple(_steps(rows, basis, best, log_evidence(data, mode)))
+        if steps:
+            return refit(rows, config, SteppedBasis.of(basis, steps))
     return _drawn(rows, config, basis, data, mode)
 
 
@@ -141,13 +144,13 @@ def _drawn(rows: Rows, config: SurfaceConfig, basis: Basis, data: Regression, mo
     return Surface(rows.factors, rows.is_binary, config, basis, mode, weights, *rows.location)
 
 
-def _with_steps(rows: Rows, basis: SplineBasis, steps: Mapping[int, tuple[float, float]]) -> SteppedBasis:
-    """Return splines with a step along each of some factors, between these units."""
-    found = tuple(
-        locate(rows.units, residuals_without(rows, number), rows.factors, number, low, high)
-        for number, (low, high) in steps.items()
-    )
-    return SteppedBasis.of(basis, found)
+def _steps(rows: Rows, basis: SplineBasis, best: Surface, evidence: float) -> Iterator[Step]:
+    """Yield the steps that explain the rows clearly better than splines do, given the best fit of these."""
+    for number, (low, high) in best.steepest(CANDIDATE_SHARE, CANDIDATE_CHANGE).items():
+        step = locate(rows.units, residuals_without(rows, number), rows.factors, number, low, high)
+        data = Regression.of(rows, SteppedBasis.of(basis, (step,)))
+        if log_evidence(data, find_mode(data)) > evidence + CLEARLY_BETTER:
+            yield step
 
 
 def _basis(rows: Rows, config: SurfaceConfig) -> Basis:
