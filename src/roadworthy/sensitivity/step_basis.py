@@ -100,7 +100,9 @@ def locate(units: Array, residuals: Array, factors: tuple[Factor, ...], number: 
     left = np.array([_squared_error(beside, along, outcome, place) for place in places])
     best = int(left.argmin())
     likely = np.flatnonzero(len(along) * (left - left[best]) / max(left[best], 1e-12) <= THRESHOLD)
-    return Step(number, float(places[best]), float(places[likely[0]]), float(places[likely[-1]]))
+    # Between two rows a step can be anywhere.
+    before, after = np.searchsorted(ordered, places[likely[0]]) - 1, np.searchsorted(ordered, places[likely[-1]])
+    return Step(number, float(places[best]), float(ordered[before]), float(ordered[after]))
 
 
 def _squared_error(beside: Array, along: Array, outcome: Array, place: float) -> float:
