@@ -14,7 +14,6 @@ from roadworthy.sensitivity.calibration import Calibration, TwinCoverage, calibr
 from roadworthy.sensitivity.design import DesignWarning, design_warnings
 from roadworthy.sensitivity.difference import Difference
 from roadworthy.sensitivity.difference_report import difference_as_json
-from roadworthy.sensitivity.factors import Categorical
 from roadworthy.sensitivity.importance import Importance, importance, interactions
 from roadworthy.sensitivity.next_batch import as_values, suggest
 from roadworthy.sensitivity.posterior import NeuralPosterior, neural_posterior
@@ -121,7 +120,7 @@ def _factor(analysis: Analysis, number: int) -> dict[str, Any]:
     factor, curve, whole = surface.factors[number], surface.marginal(number), surface.simultaneous(number)
     values: dict[str, Any] = {
         "name": factor.name,
-        "type": "categorical" if isinstance(factor, Categorical) else "continuous",
+        "type": factor.kind,
         "verdict": found.verdict.value,
         "first_order": asdict(found.first_order),
         "total": asdict(found.total),

@@ -25,7 +25,7 @@ def along(
     axes: Axes, factor: Factor, grid: Array, band: Band, color: str, label: str | None = None, shift: float = 0.0
 ) -> None:
     """Draw a curve with its band, or a point with its interval for every choice."""
-    x = placed(factor, grid)
+    x = factor.placed(grid)
     if isinstance(factor, Categorical):
         axes.vlines(x + shift, band.low, band.high, color=color, lw=5, alpha=0.3)
         axes.plot(x + shift, band.mean, "o", color=color, ms=6, label=label)
@@ -39,16 +39,11 @@ def along(
 
 def around(axes: Axes, factor: Factor, grid: Array, band: Band, color: str) -> None:
     """Draw the lighter, outer band that holds a whole curve."""
-    x = placed(factor, grid)
+    x = factor.placed(grid)
     if isinstance(factor, Categorical):
         axes.vlines(x, band.low, band.high, color=color, lw=5, alpha=0.13)
     else:
         axes.fill_between(x, band.low, band.high, color=color, alpha=0.12, lw=0)
-
-
-def placed(factor: Factor, units: Array) -> Array:
-    """Return the positions of units on an axis: values of a range, indices of choices."""
-    return units if isinstance(factor, Categorical) else factor.low + units * (factor.high - factor.low)
 
 
 def name_axis(axis: Any, factor: Factor) -> None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from roadworthy.plots import BLUE, GREEN, INK, QUIET, RED
 from roadworthy.sensitivity.averages import MAP_POINTS, Band
-from roadworthy.sensitivity.curves import along, around, name_axis, placed, short
+from roadworthy.sensitivity.curves import along, around, name_axis, short
 from roadworthy.sensitivity.difference import Difference
 from roadworthy.sensitivity.factors import Categorical
 
@@ -35,7 +35,7 @@ def difference_panel(difference: Difference, number: int) -> Panel:
         _observed(axes, difference, number)
         for region in difference.regions:
             if region.factor == number:
-                ends = placed(factor, grid[[region.first, region.last]])
+                ends = factor.placed(grid[[region.first, region.last]])
                 reach = 0.3 if isinstance(factor, Categorical) else 0.0
                 axes.plot(
                     [ends[0] - reach, ends[1] + reach],
@@ -63,7 +63,7 @@ def difference_pair_panel(difference: Difference, first: int, second: int) -> Pa
         return _curve_per_choice(difference, first, second, band)
 
     def panel(axes: Axes) -> None:
-        x, y = (placed(f, difference.grid(n, MAP_POINTS)) for f, n in ((one, first), (two, second)))
+        x, y = (f.placed(difference.grid(n, MAP_POINTS)) for f, n in ((one, first), (two, second)))
         most = max(float(np.abs(band.mean).max()), 0.05)
         shown = axes.pcolormesh(x, y, band.mean.T, cmap="RdBu", vmin=-most, vmax=most, shading="nearest")
         axes.figure.colorbar(shown, ax=axes, label=_label(difference))
@@ -104,7 +104,7 @@ def _observed(axes: Axes, difference: Difference, number: int) -> None:
     if isinstance(factor, Categorical):
         count = len(factor.choices)
         bins, middles = units.astype(np.intp), np.arange(count, dtype=np.float64) + 0.15
-    for k, place in enumerate(placed(factor, middles)):
+    for k, place in enumerate(factor.placed(middles)):
         inside = rows.outcome[bins == k]
         if len(inside) >= FEWEST_PER_BIN:
             axes.plot(place, inside.mean(), "o", color=QUIET, ms=3)
