@@ -48,7 +48,8 @@ def difference_words(difference: Difference) -> list[str]:
         if p <= TEST_LEVEL
     ]
     if depends:
-        words.append(f"The difference depends on {' and '.join(depends)}, given the other factors.")
+        listed = " and ".join(filter(None, [", ".join(depends[:-1]), depends[-1]]))
+        words.append(f"The difference depends on {listed}, given the other factors.")
     return words
 
 
