@@ -218,7 +218,7 @@ def importance_panel(analysis: Analysis) -> Panel:
             axes.barh(place, found.total.mean, height=0.62, color=color, alpha=0.35)
             axes.barh(place, found.first_order.mean, height=0.62, color=color, alpha=0.75)
             axes.plot([found.total.low, found.total.high], [place, place], color=INK, lw=1.4)
-            text = f"{found.verdict.value}   p = {found.p_value:.2f}"
+            text = f"{found.verdict.value}   p = {found.p_value:.3f}"
             axes.text(max(found.total.high, SMALL_SHARE) + 0.015, place, text, va="center", fontsize=8, color=INK)
         axes.axvline(SMALL_SHARE, color=INK, lw=0.8, ls=":")
         axes.set_yticks(range(len(ranking)), [short(analysis.importance[n].factor) for n in reversed(ranking)])
