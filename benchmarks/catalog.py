@@ -14,6 +14,7 @@ from benchmarks import (
     record_share,
     records,
     sensitivity,
+    sensitivity_studies,
     simulation,
     sweep_file,
     training,
@@ -111,6 +112,24 @@ BENCHMARKS = (
         what="how often factors are said to matter, one of which does nothing",
         code=sensitivity.verdicts,
         sizes={"repeats": 40},
+    ),
+    Benchmark(
+        name="sensitivity_clusters",
+        what="bands where scenarios have several rows that are alike",
+        code=sensitivity_studies.clusters,
+        sizes={"repeats": 100},
+    ),
+    Benchmark(
+        name="sensitivity_null",
+        what="how often factors without effect matter, and small effects are irrelevant",
+        code=sensitivity_studies.null_factors,
+        sizes={"repeats": 150},
+    ),
+    Benchmark(
+        name="sensitivity_difference",
+        what="bands of the difference of two runs, in pairs and unpaired",
+        code=sensitivity_studies.differences,
+        sizes={"repeats": 100},
     ),
     Benchmark(
         name="sensitivity_next",

@@ -25,7 +25,7 @@ from tests.scenario.importers.encoder import frame, womd_message
 
 SIGNATURES = {
     "analyze_sensitivity": (
-        "run factors outcome *at_least *at_most *model *neural *next_episodes *seed *report *progress"
+        "run factors outcome *against *at_least *at_most *model *neural *next_episodes *seed *report *progress"
     ),
     "compare": "a b more *metrics *margin *reference *paired *level",
     "evaluate": "source policy *out *evaluators *set *workers *step *epoch *new *progress *on_outcome",

@@ -65,6 +65,11 @@ class Run:
         """The planned episodes."""
         return self._tables["ledger"] if "ledger" in self._tables else read_table(self.folder / LEDGER)
 
+    @property
+    def clusters(self) -> Mapping[str, str]:
+        """The cluster of each scenario by its id: what several scenarios share."""
+        return {name: name for name in self.ledger["scenario_id"].to_pylist()}
+
     @cached_property
     def clusters(self) -> Mapping[str, str]:
         """The cluster of each planned scenario: what it shares with others, such as their map, else its own id."""
