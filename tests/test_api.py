@@ -28,6 +28,10 @@ SIGNATURES = {
         "run factors outcome *at_least *at_most *model *neural *next_episodes *seed *report *progress"
     ),
     "evaluate": "source policy *out *evaluators *set *workers *step *epoch *new *progress *on_outcome",
+    "gate": (
+        "candidate baseline metric margin *suite *evaluator *set *budget *block *out *seed *workers *bounds *better"
+        " *error *trust *progress *on_look"
+    ),
     "generate": "out *count *seed *steps *classes *processes *progress",
     "import_scenarios": "files out *format *skip_damaged *processes *progress",
     "load_policy": "spec policy_config *is_greedy *device *conditioning",

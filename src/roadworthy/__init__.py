@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from roadworthy.evaluation.evaluate import evaluate as evaluate
+    from roadworthy.evaluation.gate import gate as gate
     from roadworthy.jobs.run_jobs import run_jobs as run_jobs
     from roadworthy.jobs.sweep import sweep as sweep
     from roadworthy.metrics.realism.score_realism import score_realism as score_realism
@@ -27,6 +28,7 @@ __version__ = "0.1.0"
 _MODULES = {
     "analyze_sensitivity": "roadworthy.sensitivity.analyze",
     "evaluate": "roadworthy.evaluation.evaluate",
+    "gate": "roadworthy.evaluation.gate",
     "generate": "roadworthy.scenario.generate",
     "import_scenarios": "roadworthy.scenario.importers",
     "load_policy": "roadworthy.policy.load",

@@ -81,7 +81,7 @@ def gate(
     margin: float = 0.02,
     *,
     suite: str | Path | None = None,
-    section: str | None = None,
+    evaluator: str | None = None,
     set: Mapping[str, Any] | Iterable[str] = (),
     budget: int | None = None,
     block: int = BLOCK,
@@ -107,7 +107,7 @@ def gate(
         margin: The largest acceptable loss, in the unit of the metric.
         suite: A .toml file or the name of a suite. Needed if the baseline is a policy. If it is a run, its episodes
             are run again, by default with its settings.
-        section: The section of the suite, if it has several.
+        evaluator: The section of the suite to run, if it has several.
         set: Settings that replace those of the suite, as in `evaluate`.
         budget: The largest number of episodes to run; by default all that are planned.
         block: The number of episodes between two looks.
@@ -147,7 +147,7 @@ def gate(
             theirs or str(baseline),
             rule,
             suite=suite,
-            section=section,
+            evaluator=evaluator,
             overrides=set,
             budget=budget,
             out=Path(out),
@@ -161,7 +161,7 @@ def gate(
             f"the candidate {ours.folder.name} is a run, but the baseline {baseline} is not a run folder; give two "
             "runs, or a policy as the candidate"
         )
-    given = {"suite": suite, "section": section, "set": set or None, "budget": budget, "workers": workers}
+    given = {"suite": suite, "evaluator": evaluator, "set": set or None, "budget": budget, "workers": workers}
     unused = [name for name, value in given.items() if value is not None]
     if unused:
         raise UsageError(f"{unused[0]} was given, but both sides are runs, so no episode is run; leave it out")

@@ -54,7 +54,7 @@ def run_gate(
     rule: GateRule,
     *,
     suite: str | Path | None,
-    section: str | None,
+    evaluator: str | None,
     overrides: Mapping[str, Any] | Iterable[str],
     budget: int | None,
     out: Path,
@@ -69,11 +69,11 @@ def run_gate(
     settings = {**overrides, **pool} if isinstance(overrides, Mapping) else [*overrides, *_pairs(pool)]
     if isinstance(baseline, Run):
         if suite is None:
-            if overrides or section:
+            if overrides or evaluator:
                 raise UsageError("settings and sections are those of a suite; name it with --suite")
             sides = [_recorded_side(baseline, candidate, pool, trust)]
         else:
-            sides = [_side("candidate", _section(suite, section or _name(baseline), candidate, settings), candidate)]
+            sides = [_side("candidate", _section(suite, evaluator or _name(baseline), candidate, settings), candidate)]
         planned = _ordered(Ledger.from_table(baseline.clustered_ledger()), rule.seed)
         pack = baseline.pack if baseline.pack.exists() else None
     else:
@@ -84,7 +84,7 @@ def run_gate(
                 "name a suite with --suite"
             )
         sides = [
-            _side(role, _section(suite, section, policy, settings), policy)
+            _side(role, _section(suite, evaluator, policy, settings), policy)
             for role, policy in (("candidate", candidate), ("baseline", baseline))
         ]
         _require_different(*(side.policy for side in sides))
@@ -215,7 +215,7 @@ def _section(
     if len(usable) != 1:
         names = ", ".join(section.name for section in usable) or "none"
         raise UsageError(
-            f"a gate runs one section, and {suite} has {len(usable)}: {names}; choose one with --section"
+            f"a gate runs one section, and {suite} has {len(usable)}: {names}; choose one with --evaluator"
         )
     config = usable[0].config  # raises what is wrong with it
     if config.scenarios is not None:

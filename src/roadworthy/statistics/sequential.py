@@ -119,22 +119,26 @@ class ConfidenceSequence:
         self.pairs += int(counts.sum())
         self.clusters += int(used.sum())
 
+    @property
+    def verdict(self) -> Verdict:
+        """The decision at this look."""
+        passes, regresses = (self._low.rejects, self._high.rejects) if self.clusters else (False, False)
+        # Both can't be excluded unless something unlikely happened twice; then neither is believed.
+        if passes == regresses:
+            return Verdict.UNDECIDED
+        return Verdict.PASS if passes else Verdict.REGRESSION
+
     def bounds(self) -> Bounds:
         """Return the bounds and the decision at this look."""
         if self.clusters == 0:
             return Bounds(Verdict.UNDECIDED, None, -1.0, 1.0, 0, 0, None)
-        passes, regresses = self._low.rejects, self._high.rejects
-        # Both can't be excluded unless something unlikely happened twice; then neither is believed.
-        verdict = Verdict.UNDECIDED
-        if passes != regresses:
-            verdict = Verdict.PASS if passes else Verdict.REGRESSION
-        low, high = self._low.bound(), -self._high.bound()
-        more = 0 if verdict is not Verdict.UNDECIDED else min(self._low.more(), self._high.more())
+        verdict = self.verdict
+        more = 0.0 if verdict is not Verdict.UNDECIDED else min(self._low.more(), self._high.more())
         return Bounds(
             verdict,
             self._total / self.pairs,
-            low,
-            high,
+            self._low.bound(),
+            -self._high.bound(),
             self.pairs,
             self.clusters,
             int(more) if more < _MOST_MORE else None,
