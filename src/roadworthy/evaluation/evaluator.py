@@ -108,12 +108,13 @@ def run_ledger(
     progress: Progress,
     order: Callable[[EpisodeSpec], Any] = lambda episode: 0,
 ) -> None:
-    """Run the episodes of a ledger that are not in the run folder yet, and append their results to it.
+    """Run the episodes of a ledger, or of a part of it, that are not in the run folder yet, and append their results to it.
 
     order: a key by which episodes are sorted; without it they start in the order of the ledger.
     """
-    left = sorted((episode for episode in ledger if episode.episode_id not in writer.done), key=order)
-    done = completed = len(ledger) - len(left)
+    ended = writer.done
+    left = sorted((episode for episode in ledger if episode.episode_id not in ended), key=order)
+    done = len(ledger) - len(left)
     progress(done, len(ledger))
 
     def keep(result: EpisodeResult) -> None:
@@ -123,4 +124,4 @@ def run_ledger(
         progress(done, len(ledger))
 
     if left:
-        engine.run(spec, left, keep, completed=completed)
+        engine.run(spec, left, keep, completed=len(ended))

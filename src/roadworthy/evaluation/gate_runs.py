@@ -90,7 +90,9 @@ def run_gate(
         _require_different(*(side.policy for side in sides))
 
     def arrange(ledger: Ledger) -> Ledger:
-        return _ordered(ledger, rule.seed) if planned is None else planned
+        ordered = _ordered(ledger, rule.seed) if planned is None else planned
+        list(_looks(ordered, rule.block, budget))  # raises what is wrong with the budget before anything is written
+        return ordered
 
     with ExitStack() as stack:
         engines = stack.enter_context(Engines())
