@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from benchmarks.gate_methods import METHODS, Forecast, forecasts, mean_clusters
 from benchmarks.runner import Measurements, Sizes
 from roadworthy.statistics.sequential import ERROR, ConfidenceSequence, bets
 
@@ -121,8 +122,10 @@ def gate(found: Measurements, sizes: Sizes) -> None:
         found.figures[f"{row.case.name}, {row.difference:g}: decided, %"] = round(100.0 * row.decided, 1)
         found.figures[f"{row.case.name}, {row.difference:g}: mean pairs"] = round(row.pairs)
     looks = [measure_look(found, pairs) for pairs in ((1, 1), (5, 5), (1, 20))]
+    with found.stage("methods"):
+        methods = [measure_methods(case, MARGINS[1], max(streams // 10, 1)) for case in CASES]
     if streams >= FULL:
-        write_tables(wrong, power, looks, streams)
+        write_tables(wrong, power, looks, methods, streams)
 
 
 @dataclass(frozen=True)
@@ -224,6 +227,30 @@ def measure_power(case: Case, margin: float, difference: float, streams: int) ->
     )
 
 
+@dataclass(frozen=True)
+class Methods:
+    """The mean number of pairs that ways to bet need for equal policies, and how good the forecast is."""
+
+    case: Case
+    pairs: dict[str, float]  # by method
+    forecast: Forecast | None  # None for clusters of unequal size
+
+
+def measure_methods(case: Case, margin: float, streams: int) -> Methods:
+    """Return the mean number of pairs of each method at a true difference of 0."""
+
+    def gains() -> Iterator[Array]:
+        return (_above(values, margin) for values in _streams(case, 0.0, streams, "methods"))
+
+    stops = [first_decision(values, margin, 1.0) for values in _streams(case, 0.0, streams, "methods")]
+    first = np.concatenate(stops)
+    pairs = {"the gate": case.pairs * float(np.minimum(first, LOOKS).mean())}
+    pairs |= {name: case.pairs * mean_clusters(gains(), method) for name, method in METHODS.items()}
+    values = next(_streams(case, 0.0, streams, "methods"))
+    forecast = forecasts(values[:200], first[:200], margin) if values.ndim == 2 and streams >= 100 else None
+    return Methods(case, pairs, forecast)
+
+
 def _statistic(values: Array, margin: float) -> Array:
     """Return the statistic of a fixed test of non-inferiority after each cluster, (streams, looks).
 
@@ -288,10 +315,17 @@ def measure_look(found: Measurements, sizes: tuple[int, int]) -> LookTime:
     return LookTime(sizes, sequence.clusters, 1000.0 * float(np.median(taken)))
 
 
-def write_tables(wrong: Sequence[Wrong], power: Sequence[Power], looks: Sequence[LookTime], streams: int) -> None:
+def write_tables(
+    wrong: Sequence[Wrong],
+    power: Sequence[Power],
+    looks: Sequence[LookTime],
+    methods: Sequence[Methods],
+    streams: int,
+) -> None:
     """Write the tables into the document between its markers."""
     text = DOCUMENT.read_text(encoding="utf-8")
     tables = {"wrong decisions": _wrong(wrong, streams), "power": _power(power), "look": _look(looks)}
+    tables |= {"methods": _methods(methods), "forecasts": _forecasts(methods)}
     for name, table in tables.items():
         pattern = re.compile(rf"(<!-- gate: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
         if not pattern.search(text):
@@ -331,3 +365,21 @@ def _look(rows: Sequence[LookTime]) -> str:
     return "\n".join([*lines, ""])
 
 
+
+
+def _methods(rows: Sequence[Methods]) -> str:
+    names = list(rows[0].pairs)
+    lines = [f"| pairs | {' | '.join(names)} |", f"|{'---|' * (1 + len(names))}"]
+    lines += [f"| {row.case.name} | {' | '.join(f'{mean:,.0f}' for mean in row.pairs.values())} |" for row in rows]
+    return "\n".join([*lines, "", f"Mean number of pairs, margin {MARGINS[1]:g}, true difference 0.", ""])
+
+
+def _forecasts(rows: Sequence[Methods]) -> str:
+    heads = ("pairs", "made after", "10% of streams", "median", "90% of streams", "no forecast")
+    lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
+    for row in rows:
+        found = row.forecast
+        if found is not None:
+            cells = (f"{found.at * row.case.pairs:,}", f"{found.low:.2f}", f"{found.median:.2f}", f"{found.high:.2f}")
+            lines.append(f"| {row.case.name} | {' | '.join(cells)} | {found.none:.0%} |")
+    return "\n".join([*lines, "", f"Margin {MARGINS[1]:g}, true difference 0, 200 streams.", ""])
