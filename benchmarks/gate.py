@@ -6,24 +6,21 @@ first decision, which is the most favorable of 2,000 looks for whoever wants one
 
 from __future__ import annotations
 
-import re
 import time
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from math import sqrt
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
 from benchmarks.gate_methods import METHODS, Forecast, forecasts, mean_clusters
+from benchmarks.gate_tables import write_tables
 from benchmarks.runner import Measurements, Sizes
 from roadworthy.statistics.sequential import ERROR, ConfidenceSequence, bets
 
 Array = NDArray[np.float64]
-DOCUMENT = Path(__file__).parent.parent / "docs" / "gate.md"
 FULL = 10_000  # the number of streams for which the document is written
 AT_ONCE = 500  # streams in memory
 LOOKS = 2000
@@ -73,9 +70,10 @@ def clustered(rng: np.random.Generator, size: tuple[int, int], difference: float
 
 
 def unequal(rng: np.random.Generator, size: tuple[int, int], difference: float) -> Array:
-    """Draw sums of clusters of 1 to 9 pairs, of which 20% differ; a pair's mean difference is in proportion to the size of its cluster.
+    """Draw sums of clusters of 1 to 9 pairs, of which 20% differ.
 
-    The result holds the sizes as well: (streams, looks, 2). In half of the clusters all pairs are equal.
+    A pair's mean difference is in proportion to the size of its cluster. The result holds the sizes as well:
+    (streams, looks, 2). In half of the clusters all pairs are equal.
     """
     counts = rng.integers(1, 10, size)
     losses = 0.1 - 0.5 * difference * counts * (5.0 / (95.0 / 3.0))  # E[n] / E[n^2]
@@ -125,7 +123,7 @@ def gate(found: Measurements, sizes: Sizes) -> None:
     with found.stage("methods"):
         methods = [measure_methods(case, MARGINS[1], max(streams // 10, 1)) for case in CASES]
     if streams >= FULL:
-        write_tables(wrong, power, looks, methods, streams)
+        write_tables(wrong, power, looks, methods, streams, MARGINS[1])
 
 
 @dataclass(frozen=True)
@@ -313,73 +311,3 @@ def measure_look(found: Measurements, sizes: tuple[int, int]) -> LookTime:
         taken.append(time.perf_counter() - begin)
     found.seconds[f"look, {sizes[0]} to {sizes[1]} pairs each"] = taken
     return LookTime(sizes, sequence.clusters, 1000.0 * float(np.median(taken)))
-
-
-def write_tables(
-    wrong: Sequence[Wrong],
-    power: Sequence[Power],
-    looks: Sequence[LookTime],
-    methods: Sequence[Methods],
-    streams: int,
-) -> None:
-    """Write the tables into the document between its markers."""
-    text = DOCUMENT.read_text(encoding="utf-8")
-    tables = {"wrong decisions": _wrong(wrong, streams), "power": _power(power), "look": _look(looks)}
-    tables |= {"methods": _methods(methods), "forecasts": _forecasts(methods)}
-    for name, table in tables.items():
-        pattern = re.compile(rf"(<!-- gate: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
-        if not pattern.search(text):
-            raise ValueError(f"{DOCUMENT} has no markers for the table of {name}")
-        text = pattern.sub(lambda match, table=table: f"{match[1]}{table}{match[2]}", text)  # type: ignore[misc]
-    DOCUMENT.write_text(text, encoding="utf-8")
-
-
-def _wrong(rows: Sequence[Wrong], streams: int) -> str:
-    names = list(rows[0].shares)
-    lines = [f"| pairs | margin m | {' | '.join(names)} |", f"|{'---|' * (2 + len(names))}"]
-    for row in rows:
-        cells = [f"{100.0 * share:.2f}%" for share in row.shares.values()]
-        lines.append(f"| {row.case.name} | {row.margin:g} | {' | '.join(cells)} |")
-    half = 196.0 * sqrt(ERROR * (1.0 - ERROR) / streams)
-    note = f"{streams:,} streams each, {LOOKS:,} looks per stream; Monte-Carlo error at 5%: ±{half:.2f} points."
-    return "\n".join([*lines, "", note, ""])
-
-
-def _power(rows: Sequence[Power]) -> str:
-    heads = ("pairs", "true difference", "gate: decided", "gate: mean pairs", "fixed n of the same power")
-    heads += (f"{GROUPS} looks, Bonferroni: decided", "its mean pairs")
-    lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
-    for row in rows:
-        fixed = "more" if row.fixed_pairs is None else f"{row.fixed_pairs:,}"
-        cells = (f"{100.0 * row.decided:.1f}%", f"{row.pairs:,.0f}", fixed)
-        cells += (f"{100.0 * row.group_decided:.1f}%", f"{row.group_pairs:,.0f}")
-        lines.append(f"| {row.case.name} | {row.difference:g} | {' | '.join(cells)} |")
-    return "\n".join([*lines, "", f"Margin {rows[0].margin:g}; streams end after {LOOKS:,} clusters.", ""])
-
-
-def _look(rows: Sequence[LookTime]) -> str:
-    lines = ["| pairs in a cluster | clusters | a look |", "|---|---|---|"]
-    for row in rows:
-        size = f"{row.sizes[0]}" if row.sizes[0] == row.sizes[1] else f"{row.sizes[0]} to {row.sizes[1]}"
-        lines.append(f"| {size} | {row.clusters:,} | {row.milliseconds:.1f} ms |")
-    return "\n".join([*lines, ""])
-
-
-
-
-def _methods(rows: Sequence[Methods]) -> str:
-    names = list(rows[0].pairs)
-    lines = [f"| pairs | {' | '.join(names)} |", f"|{'---|' * (1 + len(names))}"]
-    lines += [f"| {row.case.name} | {' | '.join(f'{mean:,.0f}' for mean in row.pairs.values())} |" for row in rows]
-    return "\n".join([*lines, "", f"Mean number of pairs, margin {MARGINS[1]:g}, true difference 0.", ""])
-
-
-def _forecasts(rows: Sequence[Methods]) -> str:
-    heads = ("pairs", "made after", "10% of streams", "median", "90% of streams", "no forecast")
-    lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
-    for row in rows:
-        found = row.forecast
-        if found is not None:
-            cells = (f"{found.at * row.case.pairs:,}", f"{found.low:.2f}", f"{found.median:.2f}", f"{found.high:.2f}")
-            lines.append(f"| {row.case.name} | {' | '.join(cells)} | {found.none:.0%} |")
-    return "\n".join([*lines, "", f"Margin {MARGINS[1]:g}, true difference 0, 200 streams.", ""])

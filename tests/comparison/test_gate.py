@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from roadworthy.comparison.gate import GateDecision, boundaries, decide
+from roadworthy.comparison.gate import GateDecision, decide
+from roadworthy.comparison.gate_stream import boundaries
 from roadworthy.errors import RecordError, UsageError
 from roadworthy.record import Run
 from roadworthy.statistics.sequential import ConfidenceSequence, Verdict
@@ -118,7 +119,7 @@ def test_an_episode_counts_once_whatever_the_number_of_its_egos(tmp_path: Path) 
 
 def test_metrics_without_bounds_or_direction_say_what_to_add(made: Callable[..., Run], tmp_path: Path) -> None:
     run = made("a", [{"time_s": 3.0, "held": 1.0}] * 20)
-    with pytest.raises(UsageError, match="no declared bounds.*--bounds LOW,HIGH"):
+    with pytest.raises(UsageError, match=r"no declared bounds.*--bounds LOW,HIGH"):
         gated(run, run, "time_s")
     with pytest.raises(UsageError, match="add --better higher or --better lower"):
         gated(run, run, "held")

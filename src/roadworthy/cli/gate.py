@@ -18,6 +18,7 @@ from roadworthy.progress import progress
 if TYPE_CHECKING:
     from roadworthy.comparison.gate import GateDecision
     from roadworthy.evaluation.gate import GateResult
+    from roadworthy.record import Run
 
 PASS, REGRESSION, UNDECIDED = 0, 10, 11
 EXAMPLES = examples(
@@ -98,7 +99,7 @@ def gate(
     json: JsonFlag = False,
 ) -> int:
     """Decide whether a candidate is worse than a baseline by more than a margin; look as often as you like."""
-    direction: Literal["higher", "lower", ""] = "" if better is None else better.value  # type: ignore[assignment]
+    direction: Literal["higher", "lower", ""] = "" if better is None else better.value
     try:
         result = roadworthy.gate(
             candidate,
@@ -123,7 +124,7 @@ def gate(
     except KeyboardInterrupt:
         note("the same command resumes this gate")
         raise
-    names = [_name(run.folder, str(run.header.get("policy"))) for run in (result.candidate, result.baseline)]
+    names = _name(result.candidate), _name(result.baseline)
     if output is not None:
         from roadworthy.report.gate import write_gate_page
 
@@ -146,7 +147,7 @@ def _say(decision: GateDecision) -> None:
     note(f"{decision.episodes:,} pairs: difference {shown[0]}, bounds {shown[1]} to {shown[2]}: {verdict}")
 
 
-def _tell(result: GateResult, names: list[str], output: Path | None) -> None:
+def _tell(result: GateResult, names: tuple[str, str], output: Path | None) -> None:
     from roadworthy.report.gate import decision_lines
 
     lines = decision_lines(result.decision)
@@ -159,8 +160,8 @@ def _tell(result: GateResult, names: list[str], output: Path | None) -> None:
         tell(f"page: {output}")
 
 
-def _name(folder: Path, policy: str) -> str:
-    return f"{policy} ({folder.name.rpartition('-')[2]})"
+def _name(run: Run) -> str:
+    return f"{run.header.get('policy')} ({run.folder.name.rpartition('-')[2]})"
 
 
 def _bounds(text: str) -> tuple[float, float]:

@@ -108,7 +108,7 @@ def run_ledger(
     progress: Progress,
     order: Callable[[EpisodeSpec], Any] = lambda episode: 0,
 ) -> None:
-    """Run the episodes of a ledger, or of a part of it, that are not in the run folder yet, and append their results to it.
+    """Run the episodes of a ledger, or of a part of it, that have not ended, and append their results to the run.
 
     order: a key by which episodes are sorted; without it they start in the order of the ledger.
     """

@@ -1,4 +1,4 @@
-"""The gate: decide whether a candidate is worse than a baseline, from two runs, or by running episodes until decided."""
+"""The gate: decide whether a candidate is worse than a baseline, from two runs or by running episodes."""
 
 from __future__ import annotations
 

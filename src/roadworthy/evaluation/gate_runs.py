@@ -14,7 +14,8 @@ from itertools import accumulate, groupby
 from pathlib import Path
 from typing import Any
 
-from roadworthy.comparison.gate import GateDecision, boundaries, gate_metric, place_of_cluster
+from roadworthy.comparison.gate import GateDecision, Look, gate_metric
+from roadworthy.comparison.gate_stream import boundaries, place_of_cluster
 from roadworthy.comparison.pairs import comparable_metrics
 from roadworthy.config import parse
 from roadworthy.errors import UsageError
@@ -128,7 +129,7 @@ def _play(
     on_look: Callable[[GateDecision], None],
 ) -> GateDecision:
     """Run blocks, and look after each; reference: the baseline, if it is a run."""
-    looks = []
+    looks: list[Look] = []
     begin = 0
     for end in ends:
         for place, (run, request) in enumerate(started):
@@ -207,9 +208,7 @@ def _request(
     )
 
 
-def _section(
-    suite: str | Path, name: str | None, policy: str, overrides: Mapping[str, Any] | Iterable[str]
-) -> Section:
+def _section(suite: str | Path, name: str | None, policy: str, overrides: Mapping[str, Any] | Iterable[str]) -> Section:
     """Return the section of a suite that a policy runs."""
     sections = read_sections(suite, training=training_of(policy), overrides=overrides)
     found = chosen(sections, [name] if name else ())
@@ -272,7 +271,7 @@ def _require_bounded(rule: GateRule, baseline: Run | str) -> None:
     if isinstance(baseline, Run):
         gate_metric(rule.metric, comparable_metrics(baseline, baseline), rule.bounds, rule.better)
         return
-    declared = [metric for metric in (*TRIAL_METRICS, *AGENT_METRICS, *TRACE_METRICS, *RATIO_METRICS)]
+    declared = (*TRIAL_METRICS, *AGENT_METRICS, *TRACE_METRICS, *RATIO_METRICS)
     if any(metric.name == rule.metric for metric in declared):
         gate_metric(rule.metric, declared, rule.bounds, rule.better)
 

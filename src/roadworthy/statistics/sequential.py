@@ -90,7 +90,7 @@ class ConfidenceSequence:
             error: The probability that a decision in one direction is ever wrong.
         """
         if not 0.0 <= margin < 1.0:
-            raise UsageError(f"the margin is {margin:g} of the metric's range; allowed: from 0 to below 1, such as 0.02")
+            raise UsageError(f"the margin is {margin:g} of the metric's range; allowed: from 0 to below 1")
         if not 0.0 < error < 1.0:
             raise UsageError(f"the error probability is {error:g}; allowed: above 0 and below 1, such as {ERROR}")
         if largest < 1:
