@@ -27,6 +27,7 @@ SIGNATURES = {
     "analyze_sensitivity": (
         "run factors outcome *at_least *at_most *model *neural *next_episodes *seed *report *progress"
     ),
+    "compare": "a b more *metrics *margin *reference *paired *level",
     "evaluate": "source policy *out *evaluators *set *workers *step *epoch *new *progress *on_outcome",
     "gate": (
         "candidate baseline metric margin *suite *evaluator *set *budget *block *out *seed *workers *bounds *better"
@@ -173,7 +174,14 @@ def with_jobs(folder: Path) -> None:
     (folder / "factors.yaml").write_text(f"factors:\n  {brightness}\n  {color}\n")
 
 
+def with_two_runs(folder: Path) -> None:
+    """Write two runs of the same 40 episodes, of which the second fails every fourth."""
+    for name, fails in (("before", ()), ("after", range(0, 40, 4))):
+        make_run(folder / "runs" / name, [drive(k, [[float(k not in fails)]]) for k in range(40)])
+
+
 PREPARE = {
+    "compare": with_two_runs,
     "run_jobs": with_jobs,
     "sweep": with_jobs,
     "import_scenarios": with_recording,

@@ -21,6 +21,7 @@ from roadworthy import __version__
 from roadworthy.cli import (
     audit,
     bench,
+    compare,
     config,
     doctor,
     evaluate,
@@ -59,6 +60,7 @@ GROUPS: dict[str, dict[ModuleType, str]] = {
         gate: "decide whether a policy may replace another one",
     },
     "Read runs": {
+        compare: "compare runs in pairs: is B better than A?",
         report: "write the report of one or several runs",
         render: "make videos of the episodes of a run",
         sensitivity: "analyze which factors decide an outcome",

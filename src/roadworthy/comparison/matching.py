@@ -63,12 +63,12 @@ class Matching:
     @cached_property
     def clusters(self) -> Clusters:
         """The cluster of each shared episode, (m,)."""
-        return _clusters(self.baseline.clusters, self.baseline_places)
+        return clusters_of(self.baseline.clusters, self.baseline_places)
 
     @cached_property
     def scenarios(self) -> Clusters:
         """The scenario of each shared episode, (m,)."""
-        return _clusters(self.baseline.column("scenario_id"), self.baseline_places)
+        return clusters_of(self.baseline.column("scenario_id"), self.baseline_places)
 
     @cached_property
     def cluster_names(self) -> list[str]:
@@ -119,8 +119,8 @@ def match(candidate: Run, baseline: Run) -> Matching:
     ids must be equal too.
     """
     ours, theirs = Planned(candidate), Planned(baseline)
-    if len(ours) == len(theirs) and all(ours.column(name).equals(theirs.column(name)) for name in KEY):
-        if ours.ids.equals(theirs.ids):
+    if ours.ids.equals(theirs.ids):
+        if all(ours.plain(name).equals(theirs.plain(name)) for name in KEY):
             everything = np.arange(len(ours), dtype=np.int64)
             return Matching(ours, theirs, everything, everything, Unmatched(), Unmatched())
     count = len(ours)
@@ -186,7 +186,7 @@ def _unmatched(own: Planned, other: Planned, keys: Numbers, shared: Numbers) -> 
     return Unmatched(len(rows), reasons, tuple(own.ids.take(pa.array(rows[:EXAMPLES])).to_pylist()))
 
 
-def _clusters(column: pa.Array, places: Numbers) -> Clusters:
+def clusters_of(column: pa.Array, places: Numbers) -> Clusters:
     """Return clusters numbered by sorted name, so that the order of the ledger has no influence on random draws."""
     names, used, codes = _ranked(column, places)
     del names

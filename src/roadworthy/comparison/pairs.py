@@ -32,12 +32,11 @@ from roadworthy.comparison.row_values import (
 )
 from roadworthy.errors import UsageError
 from roadworthy.metrics.metric import Array, Kind, Metric
-from roadworthy.metrics.outcomes import UNITS
+from roadworthy.metrics.outcomes import outcome_metric
 from roadworthy.record import Run
 from roadworthy.statistics import Clusters
 
 _Columns = tuple[Array, Array, Array | None, Array | None]
-SUCCESSES = ("success", "is_success", "passed", "solved", "completed", "goal_reached")
 
 
 @dataclass(frozen=True)
@@ -50,12 +49,12 @@ class Pairs:
     candidate: Array  # (n,) NaN: no data
     baseline: Array  # (n,)
     clusters: Clusters  # (n,)
-    scenarios: Clusters  # (n,)
     missing_candidate: Flags  # (n,) no data because the episode crashed, timed out or never ran
     missing_baseline: Flags  # (n,)
     weights_candidate: Array | None = None  # (n,) the denominators of ratios
     weights_baseline: Array | None = None  # (n,)
     trials: Numbers | None = None  # (n,) the trial of each row, if it is of a trial
+    parts: Numbers | None = None  # (n,) agent, attempt and trial as one number, see row_values
     unmatched_candidate: int = 0  # rows without a partner in completed episodes and episodes without a partner
     unmatched_baseline: int = 0
 
@@ -66,6 +65,11 @@ class Pairs:
     def episode_ids(self) -> NDArray[np.object_]:
         """The id of the baseline's episode of each row, (n,)."""
         return self.episodes.episode_ids(self.episode)
+
+    @cached_property
+    def scenarios(self) -> Clusters:
+        """The scenario of each row, (n,)."""
+        return _chosen(self.episodes.scenarios, self.episode)
 
     @cached_property
     def differences(self) -> Array:
@@ -106,7 +110,7 @@ class Pairs:
         if rows.all():
             return self
         chosen: dict[str, Any] = {}
-        for name in ("weights_candidate", "weights_baseline", "trials"):
+        for name in ("weights_candidate", "weights_baseline", "trials", "parts"):
             column = getattr(self, name)
             chosen[name] = None if column is None else column[rows]
         return replace(
@@ -115,7 +119,6 @@ class Pairs:
             candidate=self.candidate[rows],
             baseline=self.baseline[rows],
             clusters=self.clusters.chosen(rows),
-            scenarios=self.scenarios.chosen(rows),
             missing_candidate=self.missing_candidate[rows],
             missing_baseline=self.missing_baseline[rows],
             **chosen,
@@ -177,12 +180,12 @@ def pair_rows(matched: Matching, metric: Metric, readers: tuple[ValueReader, Val
         columns[0],
         columns[1],
         _chosen(matched.clusters, episode),
-        _chosen(matched.scenarios, episode),
         lost[0][episode],
         lost[1][episode],
         columns[2],
         columns[3],
         trials=trial_of(keys) if is_trial else None,
+        parts=keys & ((1 << ROW_BITS) - 1),
         unmatched_candidate=extra[0],
         unmatched_baseline=extra[1],
     )
@@ -253,27 +256,9 @@ def _outcome_metrics(a: Run, b: Run) -> Sequence[Metric]:
     """Return a metric for each outcome that both runs have: a rate if it is 0 or 1 in both, else a mean."""
     names = [name for name in a.column_names(EPISODES) if name.startswith(OUTCOMES)]
     shared = [name for name in names if name in b.column_names(EPISODES)]
-    metrics = [_outcome_metric(name.removeprefix(OUTCOMES), _is_binary(name, a, b)) for name in shared]
+    metrics = [outcome_metric(name.removeprefix(OUTCOMES), _is_binary(name, a, b)) for name in shared]
     # Successes first, then other rates, then means.
-    return sorted(metrics, key=lambda metric: (metric.name not in SUCCESSES, metric.kind is not Kind.RATE, metric.name))
-
-
-def _outcome_metric(name: str, is_rate: bool) -> Metric:
-    if not is_rate:
-        unit = next((unit for end, unit in UNITS.items() if name.endswith(end)), "1")
-        return Metric(name, Kind.MEAN, name, unit, "episode", "")
-    is_success = name in SUCCESSES
-    return Metric(
-        name,
-        Kind.RATE,
-        name,
-        "share",
-        "episode",
-        "",
-        better="higher" if is_success else "",
-        bounds=(0.0, 1.0),
-        failed=0.0 if is_success else None,
-    )
+    return sorted(metrics, key=lambda metric: (metric.failed is None, metric.kind is not Kind.RATE, metric.name))
 
 
 def _is_binary(name: str, *runs: Run) -> bool:

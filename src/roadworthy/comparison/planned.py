@@ -36,12 +36,13 @@ class Planned:
         self._names = set(self._ledger_names())
 
     def __len__(self) -> int:
-        return len(self.column("scenario_id"))
+        return len(self.ids)
 
     def column(self, name: str) -> pa.Array:
-        """Return a column of the ledger, (P,); constant if the ledger lacks it and no episode has it."""
+        """Return a column of the ledger, (P,), with encoded words; null if no table has it."""
         if name not in self._columns:
-            self._columns[name] = self._read(name)
+            column = self.plain(name)
+            self._columns[name] = column.dictionary_encode() if pa.types.is_string(column.type) else column
         return self._columns[name]
 
     @cached_property
@@ -71,8 +72,9 @@ class Planned:
         scenarios = self.column("scenario_id")
         if "cluster" in self._names:
             own = _whole(self._ledger(["cluster"])["cluster"])
-            if own.null_count == 0:
-                return own.dictionary_encode()
+            if own.null_count:
+                own = pc.coalesce(own, scenarios.dictionary_decode())
+            return own.dictionary_encode()
         known = self.run.clusters
         names = [known.get(name, name) for name in scenarios.dictionary.to_pylist()]
         return pa.DictionaryArray.from_arrays(scenarios.indices, pa.array(names, pa.string()))
@@ -92,10 +94,10 @@ class Planned:
     def _columns(self) -> dict[str, pa.Array]:
         return {}
 
-    def _read(self, name: str) -> pa.Array:
+    def plain(self, name: str) -> pa.Array:
+        """Return the same column as it is stored; it is read again each time."""
         if name in self._names:
-            column = _whole(self._ledger([name])[name])
-            return column.dictionary_encode() if pa.types.is_string(column.type) else column
+            return _whole(self._ledger([name])[name])
         count = len(self.ids)
         if name not in self.run.column_names("episodes"):
             return pa.nulls(count)

@@ -2,7 +2,8 @@
 
 Rates count trials, or egos where an episode has one trial. Shares and means count each ego once, however long it drove.
 Figures per kilometer are a sum over a sum. All others are reported a second time per scenario, so that a scenario with
-many egos weighs no more than one with few. Failed episodes are counted, but are in no denominator.
+many egos weighs no more than one with few. An episode that crashed, timed out or never ran counts as failed in score
+and completion_rate, and is in no other denominator; beside each figure stand worst-case bounds.
 
 Egos that start at their goal (free successes) are counted, and left out of score, completion_rate, goal_rate and
 timed_out_rate. Pedestrians and cyclists are left out of figures that do not apply to them (see docs/simulator.md).
@@ -146,6 +147,7 @@ def driving_metrics(run: Run, more: Sequence[Metric] = ()) -> dict[str, Any]:
         "num_episodes": rows.episode_count,
         "num_failed_episodes": rows.episode_count - int(rows.is_completed.sum()),
         "num_scenarios": rows.scenario_count,
+        "num_clusters": rows.cluster_count,
         "num_agents_evaluated": len(rows.agents),
         "num_failed_spawns": rows.failed_spawns,
         "num_free_successes": rows.free_successes,
@@ -156,6 +158,7 @@ def driving_metrics(run: Run, more: Sequence[Metric] = ()) -> dict[str, Any]:
         "by_class": {name: of_class(name) for name in rows.classes},
         "by_trial": by_trial(rows, trial_metrics) if rows.trial_count > 1 else [],
         "by_scenario": rows.by_scenario(trial_metrics, AGENT_METRICS[:1]),
+        "by_cluster": rows.by_cluster(trial_metrics, agent_metrics),
     }
 
 
