@@ -187,4 +187,5 @@ PREPARE = {
     "import_scenarios": with_recording,
     "score_realism": with_rollouts,
     "load_run": with_run,
+    "gate": with_run,
 }

@@ -129,9 +129,10 @@ def gate(
 
     Example:
         >>> import roadworthy as rw
-        >>> result = rw.gate("runs/town/new", "runs/town/old", metric="score", margin=0.1)
+        >>> run = "runs/town/20260101T120000Z-best-1f2e3d4c"
+        >>> result = rw.gate(run, run, metric="score", margin=0.5)  # a run is not worse than itself
         >>> result.verdict.value, result.decision.episodes
-        ('pass', 200)
+        ('pass', 12)
     """
     if block < 1:
         raise UsageError(f"block is {block}; a look needs at least 1 episode")
