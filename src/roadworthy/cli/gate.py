@@ -156,6 +156,13 @@ def _tell(result: GateResult, names: tuple[str, str], output: Path | None) -> No
         tell(f"note: {line}")
     if result.budget is not None:
         tell(f"candidate: {result.candidate.folder}")
+        if result.verdict.value == "undecided":
+            is_spent = not result.candidate.is_sealed
+            tell(
+                f"{result.budget:,} episodes were the budget; the same command with a larger --budget continues"
+                if is_spent
+                else f"all {result.budget:,} planned episodes have run; a suite with more scenarios can decide"
+            )
     if output is not None:
         tell(f"page: {output}")
 

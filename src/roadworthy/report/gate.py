@@ -19,6 +19,7 @@ CLASSES = {Verdict.PASS: "good", Verdict.REGRESSION: "bad", Verdict.UNDECIDED: "
 _STYLE = """
 .band { fill: var(--accent); opacity: 0.18; }
 .margin { stroke: var(--bad); stroke-width: 1.8; stroke-dasharray: 6 4; }
+.sequence { width: 100%; min-width: 34rem; max-width: 54rem; height: auto; }
 .big { font-size: 2rem; font-weight: 650; margin: 0.6rem 0; }
 """
 HOW_TO_READ = (
@@ -70,7 +71,7 @@ def decision_lines(decision: GateDecision) -> list[str]:
         f"{RULES[decision.verdict].format(name=plain_name(decision.metric.name))} "
         f"(margin {number(decision.margin, unit)})",
         f"difference {shown[0]} (candidate minus baseline{direction}), at least {shown[1]}, at most {shown[2]}; "
-        f"each bound holds at all looks with {level}",
+        f"each bound holds at all looks with {level} confidence",
         f"{many(decision.episodes, 'pair')} of episodes in {many(decision.clusters, 'cluster')}",
     ]
     if decision.verdict is Verdict.UNDECIDED:
@@ -123,7 +124,7 @@ def sequence_chart(decision: GateDecision) -> Html:
     parts.append(tag("text", "margin", x=across.start_px + 6, y=level - 5, class_="axis"))
     label = f"Confidence sequence of the difference over {len(looks)} looks; {'; '.join(decision_lines(decision))}"
     size: dict[str, float | str] = {"width": width, "height": height, "viewBox": f"0 0 {width:g} {height:g}"}
-    return tag("svg", join(parts), **size, class_="chart", role="img", aria_label=label)
+    return tag("svg", join(parts), **size, class_="sequence", role="img", aria_label=label)
 
 
 def _range(looks: Sequence[Look], threshold: float) -> tuple[float, float]:
