@@ -137,6 +137,17 @@ def test_metrics_without_bounds_or_direction_say_what_to_add(made: Callable[...,
         gated(driven, driven, "infractions_per_km")
 
 
+def test_what_does_not_count_is_said(made: Callable[..., Run]) -> None:
+    sparse: list[Outcome] = [{"success": 1.0, "held": 1.0}] * 50 + [{"success": 1.0}] * 10
+    whole: list[Outcome] = [{"success": 1.0, "held": 1.0}] * 70
+    found = gated(made("new", sparse), made("old", whole), "held", better="higher")
+    assert (found.episodes, found.without_data, found.unmatched) == (50, 10, 10)
+    assert [note[:32] for note in found.notes] == [
+        "10 episodes of the baseline have",
+        "10 pairs have no value of the me",
+    ]
+
+
 def test_runs_that_are_not_complete_or_share_nothing_are_refused(made: Callable[..., Run], tmp_path: Path) -> None:
     whole = made("old", successes([1.0] * 30))
     with pytest.raises(UsageError, match=r"10 planned episodes have not ended.*not a fair sample"):

@@ -66,7 +66,7 @@ def test_an_equal_policy_passes_before_the_budget_is_spent(bench: Bench) -> None
     assert (run.metrics or {})["num_failed_episodes"] == 0
     # The run folders alone give the same decision.
     again = rw.gate(run.folder, bench.baseline, "success", 0.1)
-    assert again.verdict.value == "pass"
+    assert (again.verdict.value, again.decision.notes, again.decision.unmatched) == ("pass", (), 0)
     assert (again.decision.low, again.decision.high) == pytest.approx((result.decision.low, result.decision.high))
 
 

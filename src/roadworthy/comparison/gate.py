@@ -19,7 +19,7 @@ from math import ceil
 from typing import Any
 
 from roadworthy.comparison.gate_stream import Stream, make_stream
-from roadworthy.comparison.matching import Matching, match
+from roadworthy.comparison.matching import Matching, Unmatched, match
 from roadworthy.comparison.pairs import comparable_metrics
 from roadworthy.errors import UsageError
 from roadworthy.metrics.metric import Better, Kind, Metric
@@ -170,7 +170,7 @@ def decide(
         stream.crashed[0],
         stream.crashed[1],
         stream.count - found.pairs,
-        matched.unmatched_candidate.count + matched.unmatched_baseline.count,
+        sum(unmatched.count for unmatched in _unmatched(matched).values()),
         tuple(looks),
         tuple(_notes(stream, matched, found, chosen)),
     )
@@ -185,6 +185,17 @@ def _look(episodes: int, found: Bounds, span: float, metric: Metric) -> Look:
     return Look(episodes, difference, found.low * span, found.high * span)
 
 
+def _unmatched(matched: Matching) -> dict[str, Unmatched]:
+    """Return the episodes without a partner by role, but for those that a gate did not need to run in the other."""
+    ours, theirs = matched.candidate.run, matched.baseline.run
+    found = {}
+    if matched.unmatched_candidate.count and theirs.decided is None:
+        found["candidate"] = matched.unmatched_candidate
+    if matched.unmatched_baseline.count and ours.decided is None:
+        found["baseline"] = matched.unmatched_baseline
+    return found
+
+
 def _notes(stream: Stream, matched: Matching, found: Bounds, metric: Metric) -> Iterator[str]:
     """Yield what a reader of the decision should know."""
     if found.clusters and found.pairs > found.clusters:
@@ -192,9 +203,10 @@ def _notes(stream: Stream, matched: Matching, found: Bounds, metric: Metric) -> 
             f"{found.pairs:,} episodes are in {found.clusters:,} clusters, each with a map, a recording or a scenario "
             "in common; more clusters say more than more episodes of these"
         )
-    for role, unmatched in (("candidate", matched.unmatched_candidate), ("baseline", matched.unmatched_baseline)):
-        if unmatched.count:
-            yield f"{unmatched.count:,} episodes of the {role} have no partner and do not count: {unmatched}"
+    for role, unmatched in _unmatched(matched).items():
+        yield f"{unmatched.count:,} episodes of the {role} have no partner and do not count: {unmatched}"
+    if stream.count > found.pairs:
+        yield f"{stream.count - found.pairs:,} pairs have no value of the metric in one of the runs and do not count"
     for role, crashed in zip(("candidate", "baseline"), stream.crashed, strict=True):
         if crashed:
             counts = "a failure" if metric.failed is not None else "the worst or the unknown value"
