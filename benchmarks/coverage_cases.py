@@ -13,7 +13,7 @@ from functools import cache, partial
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
-from scipy.special import expit, logit
+from scipy.special import expit, logit, ndtri
 
 from roadworthy.metrics.roll_up import Part, roll_up
 from roadworthy.statistics import Clusters, Interval, mean, paired_rate, rate, ratio, with_missing
@@ -147,17 +147,12 @@ def _missing_data() -> Iterator[Case]:
 
 
 def _shared_maps() -> Iterator[Case]:
-    kinds: dict[str, tuple[float, Callable[[Array, Clusters], Interval]]] = {
-        "rate": (0.7, rate),
-        "share": (0.8, partial(mean, is_share=True)),
-        "distance": (1.0, mean),
-        "events per km": (1.0, lambda values, c: ratio(values, np.full(len(values), 0.2), c)),
-    }
-    for what, (truth, estimate) in kinds.items():
+    for what, truth in (("rate", 0.7), ("rate", 0.95), ("rate", 0.02), *((name, 1.0) for name in LATENT)):
         for count in (12, 24, 48, 96):
             for column, by_map in (("by scenario", False), ("by map", True)):
-                draw = partial(_on_maps, what=what, truth=truth, estimate=estimate, by_map=by_map)
-                yield Case("shared maps", what, count, PER_MAP, column, truth, draw)
+                draw = partial(_on_maps, what=what, truth=truth, by_map=by_map)
+                name = f"{what}, {truth:g}" if what == "rate" else what
+                yield Case("shared maps", name, count, PER_MAP, column, LATENT.get(what, truth), draw)
 
 
 def _roll_ups() -> Iterator[Case]:
@@ -274,29 +269,25 @@ def _crashing(rng: Rng, clusters: Clusters, is_worst: bool, failed: float | None
     return found
 
 
-def _on_maps(
-    rng: Rng,
-    maps: Clusters,
-    what: str,
-    truth: float,
-    estimate: Callable[[Array, Clusters], Interval],
-    by_map: bool,
-) -> Interval:
+LATENT = {"share": 0.8, "distance": 1.0, "events per km": 1.0}  # what is drawn on maps, with its true value
+
+
+def _on_maps(rng: Rng, maps: Clusters, what: str, truth: float, by_map: bool) -> Interval:
     """Draw two egos in each scenario; 30% of the variance is between maps, 10% between the scenarios of a map."""
-    places = np.repeat(maps.codes, 2)
-    scenarios = np.repeat(np.arange(len(maps.codes)), 2)
-    of_map, of_scenario = rng.normal(size=maps.count)[places], rng.normal(size=len(maps.codes))[scenarios]
-    latent = np.sqrt(0.3) * of_map + np.sqrt(0.1) * of_scenario + np.sqrt(0.6) * rng.normal(size=len(places))
+    places = Clusters(np.repeat(maps.codes, 2), maps.count)
+    scenarios = Clusters(np.repeat(np.arange(len(maps.codes)), 2), len(maps.codes))
+    latent = np.sqrt(0.3) * rng.normal(size=maps.count)[places.codes]
+    latent += np.sqrt(0.1) * rng.normal(size=scenarios.count)[scenarios.codes]
+    latent += np.sqrt(0.6) * rng.normal(size=len(places.codes))
+    clusters, units = (places, scenarios) if by_map else (scenarios, None)
     if what == "rate":
-        values = (latent < 0.5244005127080407).astype(np.float64)  # the normal quantile of 0.7
-    elif what == "share":
-        values = np.clip(0.8 + 0.06 * latent, 0.0, 1.0)
-    elif what == "distance":
-        values = np.exp(0.5 * latent - 0.125)
-    else:
-        values = rng.poisson(0.2 * truth * np.exp(0.7 * latent - 0.245)).astype(np.float64)
-    groups = Clusters(places, maps.count) if by_map else Clusters(scenarios, len(maps.codes))
-    return estimate(values, groups)
+        return rate((latent < ndtri(truth)).astype(np.float64), clusters, units=units)
+    if what == "share":
+        return mean(np.clip(0.8 + 0.06 * latent, 0.0, 1.0), clusters, is_share=True, units=units)
+    if what == "distance":
+        return mean(np.exp(0.5 * latent - 0.125), clusters)
+    events = rng.poisson(0.2 * np.exp(0.7 * latent - 0.245)).astype(np.float64)
+    return ratio(events, np.full(len(events), 0.2), clusters, units=units)
 
 
 def _roll_up(rng: Rng, maps: Clusters, p: float, is_joint: bool) -> Interval:

@@ -91,7 +91,7 @@ def test_scenarios_on_one_map_are_one_cluster_of_every_figure(tmp_path: Path) ->
     assert (apart["clusters"], by_map["clusters"]) == (100, 20)
     assert apart["value"] == by_map["value"]
     values = np.array([result.agents[0].figures["score"] for result in results], np.float64)
-    expected = rate(values, Clusters.of(maps))
+    expected = rate(values, Clusters.of(maps), units=Clusters(np.arange(100), 100))
     assert (by_map["low"], by_map["high"]) == (expected.low, expected.high)
     assert by_map["high"] - by_map["low"] > 1.5 * (apart["high"] - apart["low"])
     per_scenario = by_name(runs[1])["score_per_scenario"]

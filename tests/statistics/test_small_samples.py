@@ -144,3 +144,26 @@ def test_units_that_count_once_lie_in_clusters_that_they_share() -> None:
     # Each map has the mean of its two scenarios.
     by_map = mean(means.reshape(20, 2).mean(axis=1), apart(20), is_share=True)
     assert mean(values, maps, is_share=True, each_once=scenarios).value == pytest.approx(by_map.value)
+
+
+@pytest.mark.row("STAT-1")
+def test_scenarios_on_maps_leave_less_room_than_rows_that_may_all_fail_together() -> None:
+    """Twenty maps with five scenarios of eight egos: no failure of 800 is not one of 20, and not one of 100 either."""
+    maps = grouped(20, 40)
+    scenarios = Clusters(np.arange(800) // 8, 100)
+    never = np.zeros(800)
+    high = {
+        name: rate(never, clusters, units=units).high
+        for name, clusters, units in (
+            ("maps", maps, None),
+            ("scenarios on maps", maps, scenarios),
+            ("scenarios", scenarios, None),
+        )
+    }
+    assert high["scenarios"] < high["scenarios on maps"] < high["maps"]  # type: ignore[operator]
+    assert high["scenarios on maps"] > stats.binomtest(0, 100).proportion_ci(method="exact").high
+    assert high["maps"] > stats.binomtest(0, 20).proportion_ci(method="wilson").high
+    # Where the sample shows how alike the scenarios of a map are, they count as what they are.
+    whole_maps = np.repeat(np.arange(20) % 2.0, 40)
+    one, other = rate(whole_maps, maps), rate(whole_maps, maps, units=scenarios)
+    assert (other.low, other.high) == pytest.approx((one.low, one.high), abs=0.01)
