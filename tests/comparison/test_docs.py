@@ -45,7 +45,7 @@ def test_every_field_of_the_json_is_documented_and_the_example_runs(
 def test_measured_coverage_is_at_most_two_points_below_the_level() -> None:
     """Every cell of the tables, with three standard errors of Monte-Carlo noise."""
     noise = 3 * 0.7
-    cells = re.findall(r"\| (\d+\.\d)(?: / (\d+\.\d))?", DOCUMENT)
+    cells = re.findall(r"\| (\d+\.\d)(?: / (\d+\.\d))? (?=\||\()", DOCUMENT)
     assert len(cells) > 300
     assert [held for held, _ in cells if float(held) < 93.0 - noise] == []
     assert [p for _, p in cells if p and float(p) > 7.0 + noise] == []

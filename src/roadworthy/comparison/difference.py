@@ -191,7 +191,8 @@ def _tested(pairs: Pairs, level: float) -> tuple[Tested, dict[str, Any]]:
 
 def _rate(pairs: Pairs, level: float) -> tuple[Tested, dict[str, Any]]:
     """Return Tango's interval with McNemar's mid-p value, or their clustered forms."""
-    interval = paired_rate(pairs.candidate, pairs.baseline, pairs.clusters, level)
+    units = pairs.scenarios if pairs.clusters.count < len(pairs) else None  # of scenarios on maps; else as clusters
+    interval = paired_rate(pairs.candidate, pairs.baseline, pairs.clusters, level, units=units)
     if interval.low is None:
         interval = one_pair_per_cluster(pairs.differences, pairs.clusters, level)
     given = sums(pairs.differences, pairs.clusters)
