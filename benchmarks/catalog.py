@@ -7,6 +7,7 @@ from benchmarks import (
     coverage,
     difference_coverage,
     experts,
+    gate,
     generation,
     importing,
     packs,
@@ -188,6 +189,13 @@ BENCHMARKS = (
         what="how often intervals hold the truth, in percent; writes the tables of docs/statistics.md",
         code=coverage.coverage,
         sizes={"repeats": 2000},
+    ),
+    Benchmark(
+        name="gate",
+        what="wrong decisions, power, episodes and time of the gate; writes the tables of docs/gate.md",
+        code=gate.gate,
+        sizes={"streams": 10_000},
+        goals={f"look, {size} pairs each": 0.010 for size in ("1 to 1", "5 to 5", "1 to 20")},
     ),
     Benchmark(
         name="train_memoryless",

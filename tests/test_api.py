@@ -29,6 +29,10 @@ SIGNATURES = {
     ),
     "compare": "a b more *metrics *margin *reference *paired *level",
     "evaluate": "source policy *out *evaluators *set *workers *step *epoch *new *progress *on_outcome",
+    "gate": (
+        "candidate baseline metric margin *suite *evaluator *set *budget *block *out *seed *workers *bounds *better"
+        " *error *trust *progress *on_look"
+    ),
     "generate": "out *count *seed *steps *classes *processes *progress",
     "import_results": "file format out *columns *evaluator *policy *skip_damaged *new *progress",
     "import_scenarios": "files out *format *skip_damaged *processes *progress",
@@ -190,4 +194,5 @@ PREPARE = {
     "import_scenarios": with_recording,
     "score_realism": with_rollouts,
     "load_run": with_run,
+    "gate": with_run,
 }

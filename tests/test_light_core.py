@@ -128,6 +128,17 @@ def test_a_verb_that_needs_the_simulator_names_the_extra_and_writes_nothing(
 
 
 @pytest.mark.row("UI-7")
+@pytest.mark.row("STAT-3")
+def test_a_gate_decides_from_two_runs_without_the_simulator(run_folder: Path, tmp_path: Path) -> None:
+    page = tmp_path / "gate.html"
+    done = without_drive(
+        COMMAND, "gate", "--candidate", run_folder, "--baseline", run_folder, "--margin", "0.5", "-o", page
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("pass: ")
+    assert "PASS" in page.read_text(encoding="utf-8")
+
+
 def test_a_function_that_needs_the_simulator_names_the_extra() -> None:
     result = without_drive("import roadworthy as rw\nrw.evaluate")
     assert "MissingExtraError: evaluate needs " in result.stderr

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from roadworthy.comparison.compare import compare as compare
     from roadworthy.evaluation.evaluate import evaluate as evaluate
+    from roadworthy.evaluation.gate import gate as gate
     from roadworthy.jobs.run_jobs import run_jobs as run_jobs
     from roadworthy.jobs.sweep import sweep as sweep
     from roadworthy.metrics.realism.score_realism import score_realism as score_realism
@@ -30,6 +31,7 @@ _MODULES = {
     "analyze_sensitivity": "roadworthy.sensitivity.analyze",
     "compare": "roadworthy.comparison.compare",
     "evaluate": "roadworthy.evaluation.evaluate",
+    "gate": "roadworthy.evaluation.gate",
     "generate": "roadworthy.scenario.generate",
     "import_results": "roadworthy.results.import_results",
     "import_scenarios": "roadworthy.scenario.importers",
