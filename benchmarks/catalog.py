@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from benchmarks import (
+    comparisons,
     coverage,
+    difference_coverage,
     experts,
+    gate,
     generation,
     importing,
     packs,
@@ -12,6 +15,7 @@ from benchmarks import (
     record_share,
     records,
     sensitivity,
+    sensitivity_studies,
     simulation,
     sweep_file,
     training,
@@ -111,6 +115,24 @@ BENCHMARKS = (
         sizes={"repeats": 40},
     ),
     Benchmark(
+        name="sensitivity_clusters",
+        what="bands where scenarios have several rows that are alike",
+        code=sensitivity_studies.clusters,
+        sizes={"repeats": 100},
+    ),
+    Benchmark(
+        name="sensitivity_null",
+        what="how often factors without effect matter, and small effects are irrelevant",
+        code=sensitivity_studies.null_factors,
+        sizes={"repeats": 150},
+    ),
+    Benchmark(
+        name="sensitivity_difference",
+        what="bands of the difference of two runs, in pairs and unpaired",
+        code=sensitivity_studies.differences,
+        sizes={"repeats": 100},
+    ),
+    Benchmark(
         name="sensitivity_next",
         what="error of surfaces after suggested and after random episodes",
         code=sensitivity.next_batches,
@@ -150,10 +172,30 @@ BENCHMARKS = (
         goals={"few scenarios": 5.0, "no scenario twice": 5.0},
     ),
     Benchmark(
+        name="difference_coverage",
+        what="intervals and p-values of differences beside known truths; 1,000 repetitions write docs/comparison.md",
+        code=difference_coverage.difference_coverage,
+        sizes={"repeats": 1000, "repeats of means": 1000},
+    ),
+    Benchmark(
+        name="comparison",
+        what="read two runs and compare one rate and one mean over all pairs",
+        code=comparisons.comparison,
+        sizes={"episodes": 1_000_000, "repeats": 3},
+        goals={"one rate": 2.0},
+    ),
+    Benchmark(
         name="interval_coverage",
         what="how often intervals hold the truth, in percent; writes the tables of docs/statistics.md",
         code=coverage.coverage,
-        sizes={"repeats": 4000},
+        sizes={"repeats": 2000},
+    ),
+    Benchmark(
+        name="gate",
+        what="wrong decisions, power, episodes and time of the gate; writes the tables of docs/gate.md",
+        code=gate.gate,
+        sizes={"streams": 10_000},
+        goals={f"look, {size} pairs each": 0.010 for size in ("1 to 1", "5 to 5", "1 to 20")},
     ),
     Benchmark(
         name="train_memoryless",

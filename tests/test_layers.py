@@ -20,7 +20,8 @@ LAYERS = (
     ("sources",),
     ("record",),
     ("metrics",),
-    ("sensitivity",),
+    ("comparison",),
+    ("results", "sensitivity"),
     ("sim",),
     ("render",),
     ("report", "sinks"),
@@ -33,7 +34,7 @@ LAYERS = (
 )
 LEVELS = {package: level for level, packages in enumerate(LAYERS) for package in packages}
 # Packages that read runs: importing them, and what they import in turn, loads none of these.
-READERS = ("record", "metrics", "statistics", "sensitivity", "report")
+READERS = ("record", "metrics", "comparison", "statistics", "sensitivity", "report", "results")
 NOT_FOR_READERS = {"roadworthy.sim", "numba", "torch", "llvmlite", "shapely", "av", "safetensors"}
 
 
