@@ -23,7 +23,7 @@ from roadworthy.evaluation.config import EvaluatorConfig
 from roadworthy.evaluation.evaluate import Engines
 from roadworthy.evaluation.evaluator import EvalRequest, StartedRun, run_ledger
 from roadworthy.evaluation.finish import finish
-from roadworthy.evaluation.gate import GateResult, GateRule, Showing
+from roadworthy.evaluation.gate import GateResult, GateRule
 from roadworthy.evaluation.ledger import EpisodeSpec, Ledger
 from roadworthy.evaluation.policy_ref import PolicyRef, policy_ref
 from roadworthy.evaluation.sections import Section, chosen, evaluator_class, read_sections
@@ -31,7 +31,7 @@ from roadworthy.evaluation.training import training_of
 from roadworthy.evaluation.trust import require_trust, require_trusted_code
 from roadworthy.metrics.driving import AGENT_METRICS, RATIO_METRICS, TRACE_METRICS, TRIAL_METRICS
 from roadworthy.policy.spec import Kind, kind_of
-from roadworthy.progress import Report
+from roadworthy.progress import Report, Showing
 from roadworthy.record import Run
 from roadworthy.statistics.sequential import Verdict
 
