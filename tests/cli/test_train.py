@@ -192,7 +192,7 @@ def test_wrong_words_are_errors_and_create_no_folder(
 @pytest.mark.row("TRIAL-8")
 def test_the_live_table_shows_throughput_losses_figures_trials_and_the_time_left() -> None:
     of_egos = {"score": 0.5, "goal_rate": None, "trial_0_score": 0.25, "ada_delta_trial_1_minus_0": 0.125, "n": 12}
-    losses = {"policy_loss": 0.01, "entropy": 1.5, "explained variance": 0.75}
+    losses = {"policy_loss": 0.01, "entropy": 1.5, "explained_variance": 0.75}
     told = Progress(3, 1000, 3000, 10.0, 100.0, 2, 1e-3, losses, of_egos, 0)
     facts = dict(run_facts(told))
     assert facts["per second"] == "100"
