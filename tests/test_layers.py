@@ -24,6 +24,7 @@ LAYERS = (
     ("sim",),
     ("render",),
     ("report", "sinks"),
+    ("viewer",),
     ("policy",),
     ("training",),
     ("evaluation",),
@@ -33,7 +34,7 @@ LAYERS = (
 )
 LEVELS = {package: level for level, packages in enumerate(LAYERS) for package in packages}
 # Packages that read runs: importing them, and what they import in turn, loads none of these.
-READERS = ("record", "metrics", "statistics", "sensitivity", "report")
+READERS = ("record", "metrics", "statistics", "sensitivity", "report", "viewer")
 NOT_FOR_READERS = {"roadworthy.sim", "numba", "torch", "llvmlite", "shapely", "av", "safetensors"}
 
 

@@ -35,6 +35,7 @@ from roadworthy.cli import (
     sensitivity,
     sweep,
     train,
+    view,
 )
 from roadworthy.cli.output import note, say_error
 from roadworthy.errors import DeprecatedNameWarning, RoadworthyError, missing_extra
@@ -56,6 +57,7 @@ GROUPS: dict[str, dict[ModuleType, str]] = {
         sweep: "run a job with factors that vary between episodes",
     },
     "Read runs": {
+        view: "look at runs, figures and episodes in a browser",
         report: "write the report of one or several runs",
         render: "make videos of the episodes of a run",
         sensitivity: "analyze which factors decide an outcome",

@@ -1,0 +1,8 @@
+// The page compare.
+
+import { h } from "../dom.js";
+
+/** @type {import("../main.js").Show} */
+export async function show(root, source, state) {
+  root.append(h("h1", null, "compare"), h("p", null, state.href, source.home));
+}

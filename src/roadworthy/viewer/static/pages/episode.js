@@ -1,0 +1,8 @@
+// The page of an episode.
+
+import { h } from "../dom.js";
+
+/** @type {import("../main.js").Show} */
+export async function show(root, source, state) {
+  root.append(h("h1", null, "Episode"), h("p", null, state.href, source.home));
+}

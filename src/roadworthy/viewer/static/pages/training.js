@@ -1,0 +1,8 @@
+// The page training.
+
+import { h } from "../dom.js";
+
+/** @type {import("../main.js").Show} */
+export async function show(root, source, state) {
+  root.append(h("h1", null, "training"), h("p", null, state.href, source.home));
+}
