@@ -1,6 +1,7 @@
 // Where data come from: relative addresses, from the server or from the files of a bundle.
 
 import { decode } from "./columns.js";
+import { readTrace } from "./trace.js";
 
 /** A request that failed: `status` is that of the answer, 0 if there was none. */
 export class SourceError extends Error {
@@ -51,17 +52,28 @@ export class Source {
   }
 
   /**
-   * Return a table at an address; tables at one address never change, see episode_rows.py.
+   * Return a table at an address. It never changes, except that `order` says in which order its rows are.
    * @param {string} path
+   * @param {string} [order]
    * @returns {Promise<import("./columns.js").Table>}
    */
-  table(path) {
-    const known = this.tables.get(path);
+  table(path, order = "") {
+    const name = `${path} ${order}`;
+    const known = this.tables.get(name);
     if (known) return known;
     const loading = this.bytes(path).then(decode);
-    this.tables.set(path, loading);
-    loading.catch(() => this.tables.delete(path));
+    this.tables.set(name, loading);
+    loading.catch(() => this.tables.delete(name));
     return loading;
+  }
+
+  /**
+   * Return the motion of an episode.
+   * @param {string} key the run
+   * @param {number} number the episode's row in the ledger
+   */
+  async trace(key, number) {
+    return readTrace(await this.bytes(`data/run/${key}/trace/${number}.trace`));
   }
 
   /** @param {string} path @returns {Promise<ArrayBuffer>} */
