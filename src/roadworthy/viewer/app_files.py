@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Any
@@ -69,7 +68,6 @@ def words() -> dict[str, Any]:
     }
 
 
-@cache
 def _known() -> frozenset[str]:
     return frozenset((_INDEX, *(f"app/{name}" for name in _names(_STATIC) if name != _INDEX)))
 

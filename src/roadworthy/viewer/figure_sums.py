@@ -41,6 +41,7 @@ class Declared:
         """Return what the browser needs to know."""
         metric = self.metric
         values = {"name": metric.name, "kind": metric.kind.value, "unit": metric.unit, "what": metric.what}
+        values |= {"version": metric.version}
         return values | {"per": metric.per, "isInverse": metric.is_inverse, "isPerScenario": metric.is_per_scenario}
 
 

@@ -1,0 +1,107 @@
+// Quantiles of the normal distribution and of Student's t.
+
+const CENTRAL = [
+  [3.3871328727963666080, 1.3314166789178437745e2, 1.9715909503065514427e3, 1.3731693765509461125e4,
+    4.5921953931549871457e4, 6.7265770927008700853e4, 3.3430575583588128105e4, 2.5090809287301226727e3],
+  [1, 4.2313330701600911252e1, 6.8718700749205790830e2, 5.3941960214247511077e3, 2.1213794301586595867e4,
+    3.9307895800092710610e4, 2.8729085735721942674e4, 5.2264952788528545610e3],
+];
+const MIDDLE = [
+  [1.42343711074968357734, 4.63033784615654529590, 5.76949722146069140550, 3.64784832476320460504,
+    1.27045825245236838258, 2.41780725177450611770e-1, 2.27238449892691845833e-2, 7.74545014278341407640e-4],
+  [1, 2.05319162663775882187, 1.67638483018380384940, 6.89767334985100004550e-1, 1.48103976427480074590e-1,
+    1.51986665636164571966e-2, 5.47593808499534494600e-4, 1.05075007164441684324e-9],
+];
+const FAR = [
+  [6.65790464350110377720, 5.46378491116411436990, 1.78482653991729133580, 2.96560571828504891230e-1,
+    2.65321895265761230930e-2, 1.24266094738807843860e-3, 2.71155556874348757815e-5, 2.01033439929228813265e-7],
+  [1, 5.99832206555887937690e-1, 1.36929880922735805310e-1, 1.48753612908506148525e-2, 7.86869131145613259100e-4,
+    1.84631831751005468180e-5, 1.42151175831644588870e-7, 2.04426310338993978564e-15],
+];
+
+/** The normal quantile, by algorithm AS 241 of Wichura (1988), to 16 digits. @param {number} p */
+export function normalQuantile(p) {
+  const q = p - 0.5;
+  if (Math.abs(q) <= 0.425) {
+    const r = 0.180625 - q * q;
+    return (q * polynomial(CENTRAL[0], r)) / polynomial(CENTRAL[1], r);
+  }
+  let r = Math.sqrt(-Math.log(q < 0 ? p : 1 - p));
+  const [above, below] = r <= 5 ? MIDDLE : FAR;
+  r -= r <= 5 ? 1.6 : 5;
+  const value = polynomial(above, r) / polynomial(below, r);
+  return q < 0 ? -value : value;
+}
+
+/** @type {Map<string, number>} */
+const KNOWN = new Map();
+
+/** The quantile of Student's t with these degrees of freedom. @param {number} freedom @param {number} p */
+export function studentQuantile(freedom, p) {
+  const name = `${freedom} ${p}`;
+  let found = KNOWN.get(name);
+  if (found === undefined) KNOWN.set(name, (found = solved(freedom, p)));
+  return found;
+}
+
+/** Newton's method on the distribution, from the normal quantile. @param {number} freedom @param {number} p */
+function solved(freedom, p) {
+  if (p === 0.5) return 0;
+  if (p < 0.5) return -solved(freedom, 1 - p);
+  let t = freedom <= 2 ? Math.tan(Math.PI * (p - 0.5)) : normalQuantile(p);
+  const scale = Math.exp(logGamma((freedom + 1) / 2) - logGamma(freedom / 2)) / Math.sqrt(freedom * Math.PI);
+  for (let k = 0; k < 100; k++) {
+    const density = scale * (1 + (t * t) / freedom) ** (-(freedom + 1) / 2);
+    const step = (studentUpper(t, freedom) - (1 - p)) / density;
+    t = Math.max(t + step, t / 4);
+    if (Math.abs(step) <= 1e-14 * t) break;
+  }
+  return t;
+}
+
+/** The probability above t > 0. @param {number} t @param {number} freedom */
+function studentUpper(t, freedom) {
+  return incompleteBeta(freedom / (freedom + t * t), freedom / 2, 0.5) / 2;
+}
+
+/** The regularized incomplete beta function, by its continued fraction. @param {number} x @param {number} a @param {number} b @returns {number} */
+function incompleteBeta(x, a, b) {
+  if (x <= 0) return 0;
+  if (x >= 1) return 1;
+  if (x > (a + 1) / (a + b + 2)) return 1 - incompleteBeta(1 - x, b, a);
+  const front = Math.exp(a * Math.log(x) + b * Math.log1p(-x) + logGamma(a + b) - logGamma(a) - logGamma(b)) / a;
+  let c = 1;
+  let d = 1 / nonzero(1 - ((a + b) * x) / (a + 1));
+  let fraction = d;
+  for (let m = 1; m < 1000; m++) {
+    const even = (m * (b - m) * x) / ((a + 2 * m - 1) * (a + 2 * m));
+    d = 1 / nonzero(1 + even * d);
+    c = nonzero(1 + even / c);
+    fraction *= d * c;
+    const odd = (-(a + m) * (a + b + m) * x) / ((a + 2 * m) * (a + 2 * m + 1));
+    d = 1 / nonzero(1 + odd * d);
+    c = nonzero(1 + odd / c);
+    fraction *= d * c;
+    if (Math.abs(d * c - 1) < 1e-16) break;
+  }
+  return front * fraction;
+}
+
+/** @param {number} value */
+function nonzero(value) {
+  return Math.abs(value) < 1e-300 ? 1e-300 : value;
+}
+
+/** The logarithm of the gamma function for x > 0, by Stirling's series above 12. @param {number} x */
+function logGamma(x) {
+  let shift = 0;
+  while (x < 12) shift += Math.log(x++);
+  const y = 1 / (x * x);
+  const series = (1 / 12 - y * (1 / 360 - y * (1 / 1260 - y * (1 / 1680 - y * (1 / 1188 - (y * 691) / 360360))))) / x;
+  return (x - 0.5) * Math.log(x) - x + 0.5 * Math.log(2 * Math.PI) + series - shift;
+}
+
+/** @param {number[]} coefficients lowest first @param {number} x */
+function polynomial(coefficients, x) {
+  return coefficients.reduceRight((sum, part) => sum * x + part, 0);
+}
