@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from roadworthy.errors import RoadworthyError
@@ -49,7 +50,7 @@ def damaged(place: Place, error: Exception) -> dict[str, Any]:
         "evaluator": place.folder.parent.name,
         "policy": place.folder.name,
         "status": "damaged",
-        "error": describe(error),
+        "error": describe(error, place.folder),
         "figures": [],
     }
 
@@ -106,9 +107,10 @@ def shown(figure: Mapping[str, Any]) -> dict[str, Any]:
     return {name: figure.get(name) for name in _SHOWN}
 
 
-def describe(error: Exception) -> str:
-    """Return an error in one line, without a traceback."""
-    return str(error) if isinstance(error, RoadworthyError) else f"{type(error).__name__}: {error}"
+def describe(error: Exception, folder: Path) -> str:
+    """Return an error in one line, without a traceback and without the place of the folder on this machine."""
+    text = str(error) if isinstance(error, RoadworthyError) else f"{type(error).__name__}: {error}"
+    return text.replace(f"{folder}/", "").replace(str(folder), folder.name)
 
 
 def _is_main(name: str) -> bool:

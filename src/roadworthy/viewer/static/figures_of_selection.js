@@ -30,9 +30,12 @@ export class SelectionFigures {
 
   /** Read the sums of episodes that are not here yet. @param {any} run run.json */
   async update(run) {
-    const versions = new Map((run.metrics.figures ?? []).map((/** @type {any} */ figure) => [figure.name, figure.version]));
+    const known = new Map((run.metrics.figures ?? []).map((/** @type {any} */ figure) => [figure.name, figure]));
+    const trials = this.episodes.column("trials")?.values ?? [];
+    const isOneTrial = trials.every((count) => !(count > 1));
     // A figure that another version computed would differ from what is computed here.
-    this.metrics = run.sums.filter((/** @type {any} */ metric) => (versions.get(metric.name) ?? metric.version) === metric.version);
+    this.metrics = run.sums.filter((/** @type {any} */ metric) => (known.get(metric.name)?.version ?? metric.version) === metric.version)
+      .map((/** @type {any} */ metric) => ({ ...metric, per: known.get(metric.name)?.per ?? (isOneTrial && metric.per === "trial" ? "agent" : metric.per) }));
     this.sums = await Episodes.open(this.source, this.key, "sums");
     await this.sums.update(run.rows);
   }

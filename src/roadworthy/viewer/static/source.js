@@ -3,6 +3,8 @@
 import { decode } from "./columns.js";
 import { readTrace } from "./trace.js";
 
+const FRESH_MS = 500; // an answer is not asked for again so soon
+
 /** A request that failed: `status` is that of the answer, 0 if there was none. */
 export class SourceError extends Error {
   /** @param {string} message @param {number} status */
@@ -18,7 +20,7 @@ export class Source {
     this.home = home;
     /** @type {{version: number, is_live: boolean, made_by: string, folders: string[], traces?: Record<string, string>}} */
     this.about = { version: 1, is_live: false, made_by: "", folders: [] };
-    /** The last answer for each JSON address. @type {Map<string, {etag: string | null, value: any}>} */
+    /** The last answer for each JSON address. @type {Map<string, {etag: string | null, value: any, time: number}>} */
     this.answers = new Map();
     /** @type {Map<string, Promise<import("./columns.js").Table>>} */
     this.tables = new Map();
@@ -42,12 +44,16 @@ export class Source {
    */
   async json(path) {
     const known = this.answers.get(path);
-    if (known && !this.isLive && path !== "data/site.json") return known.value;
+    if (known && (!this.isLive || Date.now() - known.time < FRESH_MS)) return known.value;
     const headers = known?.etag ? { "If-None-Match": known.etag } : undefined;
     const answer = await this.request(path, { headers, cache: known?.etag ? "no-store" : "default" });
-    if (answer.status === 304 && known) return known.value;
+    if (answer.status === 304 && known) {
+      await answer.arrayBuffer();
+      known.time = Date.now();
+      return known.value;
+    }
     const value = await answer.json();
-    this.answers.set(path, { etag: answer.headers.get("etag"), value });
+    this.answers.set(path, { etag: answer.headers.get("etag"), value, time: Date.now() });
     return value;
   }
 

@@ -39,7 +39,9 @@ export function episodeTable({ key, episodes, state, sort }) {
     columns = names;
     order = by;
     current = Math.min(current, Math.max(rows.length - 1, 0));
-    grid.style.setProperty("--columns", names.map(widthOf).join(" "));
+    const widths = names.map(widthOf);
+    grid.style.setProperty("--columns", widths.map((width) => `minmax(${width}rem, ${width}fr)`).join(" "));
+    grid.style.setProperty("--least", `${widths.reduce((sum, width) => sum + width, 0)}rem`);
     grid.setAttribute("aria-rowcount", String(rows.length + 1));
     grid.setAttribute("aria-colcount", String(names.length));
     const total = rows.length === episodes.count ? "" : ` of ${count(episodes.count)}`;
@@ -114,11 +116,11 @@ export function episodeTable({ key, episodes, state, sort }) {
     event.preventDefault();
   }
 
-  /** @param {string} name */
+  /** The least width of a column in rem. @param {string} name */
   function widthOf(name) {
-    if (name === "episode_id") return "minmax(12rem, 2fr)";
-    if (name === "tags" || name === "scenario_id" || name === "error") return "minmax(8rem, 1.5fr)";
-    return `minmax(${Math.max(5.5, 0.52 * columnName(name).length + 1.8)}rem, 1fr)`;
+    if (name === "episode_id") return 13;
+    if (name === "tags" || name === "scenario_id" || name === "error") return 9;
+    return Math.max(5.5, 0.48 * columnName(name).length + 2.6);
   }
 }
 

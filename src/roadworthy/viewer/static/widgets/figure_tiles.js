@@ -39,7 +39,9 @@ export function figureTiles(figures, whole, references) {
  */
 export function figureList(figures, whole, references) {
   const units = new Map();
-  for (const figure of figures) units.set(figure.unit, [...(units.get(figure.unit) ?? []), figure]);
+  const empty = figures.filter((figure) => figure.value === null && figure.n === 0);
+  for (const figure of figures) if (!empty.includes(figure)) units.set(figure.unit, [...(units.get(figure.unit) ?? []), figure]);
+  const note = empty.length ? h("p", { class: "note" }, `No data: ${empty.map(({ name }) => plainName(name)).join(", ")}.`) : null;
   return [...units.values()].map((members) => {
     const shown = members.flatMap((/** @type {Figure} */ figure) => [figure, ...marks(figure, references).map((mark) => mark.figure)]);
     const scale = sharedScale(shown);
@@ -51,7 +53,7 @@ export function figureList(figures, whole, references) {
         h("td", { class: "number" }, valueOf(figure), h("div", { class: "note", title: whyOf(figure) }, intervalOf(figure)),
           all ? h("div", { class: "note" }, `all: ${valueOf(all)}`) : null));
     })));
-  });
+  }).concat(/** @type {any} */ (note ?? []));
 }
 
 /** The same figure of the best floor and the best ceiling. @param {Figure} figure @param {Reference[]} references */
