@@ -12,6 +12,7 @@ from roadworthy.metrics.adaptation import COUNTS, MEAN_LENGTH, REACH_RATE
 from roadworthy.metrics.driving import AGENT_METRICS, RATIO_METRICS, TRACE_METRICS, TRIAL_METRICS
 from roadworthy.metrics.headlines import COLUMNS, GAIN, HEADLINES
 from roadworthy.report.facts import FAULTS, MAIN_OUTCOMES
+from roadworthy.report.realism import NOTE, UNITS
 from roadworthy.report.style import STYLE
 from roadworthy.report.words import LIKELIHOOD, NONE, PLAIN, PLURALS, UNIT_SUFFIXES
 
@@ -64,6 +65,8 @@ def words() -> dict[str, Any]:
         "columns": COLUMNS,
         "mainOutcomes": MAIN_OUTCOMES,
         "faults": FAULTS,
+        "realismNote": NOTE,
+        "realismUnits": UNITS,
         "meanings": {metric.name: metric.what for metric in metrics if metric.what},
     }
 

@@ -12,7 +12,6 @@ is relative and has no query. Nothing is written, and nothing that a record name
     data/run/KEY/scenario/N.cols, map/N.cols     scenario N of its pack, and map N, see scenes.py
     data/run/KEY/trace/N.trace                   the recorded motion of episode N of its ledger
     data/run/KEY/file/PATH                       a video or picture of the run folder
-    data/run/KEY/realism.json                    its realism results
     data/run/KEY/sensitivity.json                its sensitivity analyses
     data/training/KEY/training.json              a training
     data/training/KEY/progress/START-END.cols    its updates
@@ -37,7 +36,7 @@ from roadworthy.record import Run
 from roadworthy.record.files import file_inside
 from roadworthy.record.run import JOURNAL, METRICS, RUN, trace_path
 from roadworthy.scenario.pack import Pack
-from roadworthy.viewer import app_files, run_data, scenes, training_data
+from roadworthy.viewer import app_files, run_data, scenes, sensitivity_data, training_data
 from roadworthy.viewer.catalog import Catalog, Place
 from roadworthy.viewer.columns import SUFFIX
 from roadworthy.viewer.episode_rows import EpisodeRows, JournalIndex
@@ -169,6 +168,8 @@ class Site:
         match rest:
             case ["run.json"]:
                 return self._json(run_data.page(place, run, rows, self.catalog))
+            case ["sensitivity.json"]:
+                return self._json(sensitivity_data.analyses(run))
             case ["episodes", name]:
                 start, end = self._range(path, name, rows.count)
                 return self._made(path, opened, lambda: rows.episodes(start, end).encode(self._level))
@@ -212,6 +213,7 @@ class Site:
     def _paths_of_run(self, home: str, opened: _Opened) -> Iterator[str]:
         run, rows = opened.run, opened.rows
         yield f"{home}/run.json"
+        yield f"{home}/sensitivity.json"
         for start, end in rows.parts:
             yield f"{home}/episodes/{start}-{end}.{SUFFIX}"
             yield f"{home}/sums/{start}-{end}.{SUFFIX}"

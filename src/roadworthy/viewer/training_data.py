@@ -57,7 +57,8 @@ def page(place: Place, count: int, catalog: Catalog) -> dict[str, Any]:
         config: Mapping[str, Any] = json.loads((place.folder / "config.json").read_bytes())
     except (OSError, ValueError):
         config = {}
-    return {**summary(place, count, catalog), "config": config}
+    rows = {"order": "updates", "count": count, "parts": [(0, count)] if count else []}
+    return {**summary(place, count, catalog), "rows": rows, "config": config}
 
 
 def _parsed(block: bytes) -> dict[str, Any] | None:

@@ -163,3 +163,8 @@ function without(text, end) {
 function isDigits(text) {
   return text !== undefined && /^\d+$/.test(text);
 }
+
+/** Whether a figure is a share, from its name alone: training logs have no units. @param {string} name */
+export function isShare(name) {
+  return name === "score" || name === "passed" || name === "success" || name === "comfort" || name.endsWith("_rate");
+}

@@ -31,10 +31,10 @@ export async function show(root, source, state) {
     const figures = mainFigures(rows);
     const names = figures.length ? figures : [];
     replace(box,
-      data.trainings.length ? trainings(data.trainings, data.runs) : null,
       rows.length ? table(rows, names, state, draw) : h("p", { class: "muted" }, data.runs.length
         ? "No run matches." : "There are no runs below these folders yet. Evaluate a policy, and they appear here."),
-      h("p", { class: "muted", role: "status" }, `${many(rows.length, "run")}${rows.length === data.runs.length ? "" : ` of ${count(data.runs.length)}`}`));
+      h("p", { class: "muted", role: "status" }, `${many(rows.length, "run")}${rows.length === data.runs.length ? "" : ` of ${count(data.runs.length)}`}`),
+      data.trainings.length ? trainings(data.trainings, data.runs) : null);
     if (focused) /** @type {HTMLElement | null} */ (box.querySelector(`[data-focus="${CSS.escape(focused)}"]`))?.focus();
   }
 }
@@ -73,7 +73,7 @@ function compare(a, b, order) {
 
 /** The figures for columns: the most important ones that any run has. @param {Summary[]} runs @returns {string[]} */
 function mainFigures(runs) {
-  const known = new Set(runs.flatMap((run) => run.figures.map((/** @type {any} */ figure) => figure.name)));
+  const known = new Set(runs.flatMap((run) => run.figures.filter((/** @type {any} */ figure) => figure.value !== null).map((/** @type {any} */ figure) => figure.name)));
   return shared.headlines.filter((/** @type {string} */ name) => known.has(name)).slice(0, MOST_FIGURES);
 }
 
@@ -147,7 +147,7 @@ function row(run, figures, picked, pick) {
     h("td", null, run.status === "damaged" ? null : h("input", { type: "checkbox", checked: picked.has(run.key), "data-focus": `pick-${run.key}`,
       "aria-label": `compare ${run.evaluator}, ${run.policy}`, onchange: (/** @type {any} */ event) => pick(run.key, event.target.checked) })),
     h("th", { scope: "row" }, link, run.role ? h("span", { class: "chip" }, run.role) : null),
-    h("td", { class: "wrap", title: run.policy_spec ?? run.path }, run.policy, run.step ? h("span", { class: "muted" }, ` step ${count(run.step)}`) : null),
+    h("td", { class: "wrap", title: run.policy_spec ?? run.path }, run.policy, run.step ? h("div", { class: "note" }, `step ${count(run.step)}`) : null),
     h("td", null, statusChip(run.status), run.error ? h("div", { class: "note wrap" }, run.error) : null),
     h("td", { class: "number" }, progressCell(run)),
     figures.map((name) => intervalCell(/** @type {any} */ (by.get(name)))),
