@@ -31,6 +31,15 @@ export function s(name, attributes, ...children) {
 }
 
 /**
+ * Append children to an element.
+ * @param {Element} element
+ * @param {...(Child | Child[])} children
+ */
+export function append(element, ...children) {
+  element.append(...nodes(children));
+}
+
+/**
  * Replace the children of an element.
  * @param {Element} element
  * @param {...(Child | Child[])} children

@@ -1,7 +1,7 @@
 // Two runs side by side: their figures, the differences, and the episodes whose outcome flipped.
 
 import { pairs } from "../compare_pairs.js";
-import { address, h, replace } from "../dom.js";
+import { address, append, h, replace } from "../dom.js";
 import { Episodes } from "../episodes.js";
 import { differences } from "../widgets/differences.js";
 import { flipTable } from "../widgets/flip_table.js";
@@ -14,24 +14,24 @@ import { columnName, intervalOf, many, moment, plainName, shared, valueOf } from
 export async function show(root, source, state) {
   const { runs } = await source.json("data/runs.json");
   const [, a, b] = state.path;
-  root.append(h("h1", null, "Compare two runs"), chooser(runs, a, b));
+  append(root, h("h1", null, "Compare two runs"), chooser(runs, a, b));
   const known = new Set(runs.map((/** @type {any} */ run) => run.key));
   if (!a || !b) return;
   for (const key of [a, b]) if (!known.has(key)) throw new Error(`there is no run ${key} below these folders`);
   const [first, second] = await Promise.all([a, b].map((key) => source.json(`data/run/${key}/run.json`)));
-  root.append(heads(first, second));
+  append(root, heads(first, second));
   const found = await comparison(source, a, b);
-  root.append(found.value ? differences(found.value, first, second) : h("div", null, found.note ? h("p", { class: "note" }, found.note) : null, sideBySide(first, second)));
+  append(root, found.value ? differences(found.value, first, second) : h("div", null, found.note ? h("p", { class: "note" }, found.note) : null, sideBySide(first, second)));
   const [left, right] = await Promise.all([a, b].map((key) => Episodes.open(source, key)));
   const same = pairs(left, right);
   if (!same.length) {
-    root.append(h("p", { class: "warnings" }, "The two runs share no episode (no scenario with the same seed and replicate), so they can't be compared in pairs."));
+    append(root, h("p", { class: "warnings" }, "The two runs share no episode (no scenario with the same seed and replicate), so they can't be compared in pairs."));
     return;
   }
   const outcomes = [...left.columns.keys()].filter((name) => name.startsWith("outcomes.") && right.columns.has(name));
   const main = shared.mainOutcomes.map((/** @type {string} */ name) => `outcomes.${name}`).find((/** @type {string} */ name) => outcomes.includes(name)) ?? outcomes[0];
   const box = h("section", { "aria-label": "Pairs" });
-  root.append(box);
+  append(root, box);
   draw();
 
   function draw() {
@@ -50,12 +50,12 @@ export async function show(root, source, state) {
 /** @param {import("../source.js").Source} source @param {string} a @param {string} b */
 async function comparison(source, a, b) {
   try {
-    return { value: await source.json(`data/compare/${a}/${b}.json`), note: null };
+    const found = await source.json(`data/compare/${a}/${b}.json`);
+    return { value: found.comparison, note: found.reason };
   } catch (error) {
-    const status = /** @type {any} */ (error).status;
-    if (status === 404) return { value: null, note: null };
-    if (status === 422) return { value: null, note: String(/** @type {any} */ (error).message) };
-    throw error;
+    const isLeftOut = /** @type {any} */ (error).status === 404 && !source.isLive; // a bundle has the pairs it was given
+    if (!isLeftOut) throw error;
+    return { value: null, note: "This bundle holds no comparison of these two runs; the figures are side by side." };
   }
 }
 

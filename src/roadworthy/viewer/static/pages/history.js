@@ -1,6 +1,6 @@
 // The history of one suite: a figure of all its runs over checkpoints or over time.
 
-import { address, h, replace } from "../dom.js";
+import { address, append, h, replace } from "../dom.js";
 import { onLeave } from "../leave.js";
 import { lineChart } from "../plots/line_chart.js";
 import { intervalCell } from "../widgets/interval.js";
@@ -14,7 +14,7 @@ export async function show(root, source, state) {
   let runs = (await source.json("data/runs.json")).runs;
   const controls = h("div", { class: "controls" });
   const box = h("div");
-  root.append(h("h1", null, "History of a suite"), controls, box);
+  append(root, h("h1", null, "History of a suite"), controls, box);
   draw();
   return onLeave(source.watch("data/runs.json", (value) => {
     runs = value.runs;

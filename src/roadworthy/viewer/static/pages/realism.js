@@ -1,6 +1,6 @@
 // The realism of a run: likelihoods, and the histograms of recordings and rollouts behind them.
 
-import { address, h } from "../dom.js";
+import { address, append, h } from "../dom.js";
 import { lineChart } from "../plots/line_chart.js";
 import { figureList } from "../widgets/figure_tiles.js";
 import { many, number, plainName, shared } from "../words.js";
@@ -10,15 +10,15 @@ export async function show(root, source, state) {
   const key = state.path[1];
   const run = await source.json(`data/run/${key}/run.json`);
   const { realism } = run.metrics;
-  root.append(h("p", { class: "over" }, "Realism"), h("h1", null, run.evaluator),
+  append(root, h("p", { class: "over" }, "Realism"), h("h1", null, run.evaluator),
     h("p", { class: "lead" }, h("a", { href: address(["run", key]) }, run.policy)));
   if (!realism) {
-    root.append(h("p", null, "This run has no realism figures: its evaluator is not of type realism, or it has not ended."));
+    append(root, h("p", null, "This run has no realism figures: its evaluator is not of type realism, or it has not ended."));
     return;
   }
   const figures = run.metrics.figures.filter((/** @type {any} */ figure) => figure.unit === "likelihood" || figure.name === "realism" || figure.name.startsWith("simulated_") || figure.name.endsWith("_error"));
   const parts = [...realism.parts].sort((a, b) => b.weight - a.weight);
-  root.append(h("p", { class: "note" }, shared.realismNote.replace("{}", realism.challenge)),
+  append(root, h("p", { class: "note" }, shared.realismNote.replace("{}", realism.challenge)),
     realism.unscored?.length ? h("details", { class: "warnings" }, h("summary", null, `${many(realism.unscored.length, "scenario")} could not be scored`),
       h("ul", null, realism.unscored.map((/** @type {any} */ entry) => h("li", null, `${entry.scenario_id}: ${entry.reason}`)))) : null,
     h("div", { class: "figure-list columns" }, figureList(figures, null, run.references)),

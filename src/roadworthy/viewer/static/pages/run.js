@@ -1,6 +1,6 @@
 // One run: its figures, and its episodes with filters; figures are recomputed for the selection.
 
-import { address, h, replace } from "../dom.js";
+import { address, append, h, replace } from "../dom.js";
 import { Episodes } from "../episodes.js";
 import { SelectionFigures } from "../figures_of_selection.js";
 import { onLeave } from "../leave.js";
@@ -28,7 +28,7 @@ export async function show(root, source, state) {
   const list = h("div", { class: "figure-list" });
   const classes = h("div");
   const main = episodes.count ? explorer() : null;
-  root.append(head, tiles, h("div", { class: "explorer" },
+  append(root, head, tiles, h("div", { class: "explorer" },
     h("section", { class: "explorer-figures", "aria-label": "Figures" }, h("h2", null, "Figures"), list),
     h("section", { class: "explorer-episodes", "aria-label": "Episodes" }, h("h2", null, "Episodes"),
       main ? main.parts : h("p", { class: "muted" }, "No episode has ended yet."))),

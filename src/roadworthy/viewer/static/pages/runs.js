@@ -1,6 +1,6 @@
 // All runs and trainings: sort, search, filter, group; choose two to compare.
 
-import { address, h, replace } from "../dom.js";
+import { address, append, h, replace } from "../dom.js";
 import { onLeave } from "../leave.js";
 import { statusChip } from "../widgets/chips.js";
 import { intervalCell } from "../widgets/interval.js";
@@ -17,7 +17,7 @@ export async function show(root, source, state) {
   let data = await source.json("data/runs.json");
   const box = h("div", { class: "runs" });
   const controls = h("div", { class: "controls" });
-  root.append(h("h1", null, "Runs"), controls, box);
+  append(root, h("h1", null, "Runs"), controls, box);
   drawControls(controls, data, state, draw);
   draw();
   return onLeave(source.watch("data/runs.json", (value) => {

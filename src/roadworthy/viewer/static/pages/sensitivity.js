@@ -1,6 +1,6 @@
 // Which factors decide an outcome: rates by factor from the episodes, and the analyses that exist as files.
 
-import { address, h, replace } from "../dom.js";
+import { address, append, h, replace } from "../dom.js";
 import { Episodes } from "../episodes.js";
 import { SelectionFigures } from "../figures_of_selection.js";
 import { extent } from "../plots/scale.js";
@@ -21,7 +21,7 @@ export async function show(root, source, state) {
   const figures = new SelectionFigures(source, key, episodes);
   await figures.update(run);
   const box = h("div");
-  root.append(h("p", { class: "over" }, "Sensitivity"), h("h1", null, run.evaluator),
+  append(root, h("p", { class: "over" }, "Sensitivity"), h("h1", null, run.evaluator),
     h("p", { class: "lead" }, h("a", { href: address(["run", key]) }, run.policy)),
     found.analyses.map((/** @type {any} */ analysis) => analysisSection(analysis)),
     found.analyses.length ? null : h("p", { class: "note" }, "No analysis of this run exists yet. This one corrects for what varies together, and says how sure it is:",

@@ -1,6 +1,6 @@
 // A training: its curves, with the figures of its evaluations on the same axis.
 
-import { address, h, replace } from "../dom.js";
+import { address, append, h, replace } from "../dom.js";
 import { Episodes } from "../episodes.js";
 import { onLeave } from "../leave.js";
 import { lineChart } from "../plots/line_chart.js";
@@ -17,7 +17,7 @@ export async function show(root, source, state) {
   await updates.update(training.rows);
   const head = h("div");
   const charts = h("div");
-  root.append(head, charts);
+  append(root, head, charts);
   draw();
   return onLeave(source.watch(`${home}/training.json`, async (value) => {
     training = value;

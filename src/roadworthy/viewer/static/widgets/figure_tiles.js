@@ -45,7 +45,7 @@ export function figureList(figures, whole, references) {
   return [...units.values()].map((members) => {
     const shown = members.flatMap((/** @type {Figure} */ figure) => [figure, ...marks(figure, references).map((mark) => mark.figure)]);
     const scale = sharedScale(shown);
-    return h("table", { class: "figures" }, h("tbody", null, members.map((/** @type {Figure} */ figure) => {
+    return h("table", { class: "figures named" }, h("tbody", null, members.map((/** @type {Figure} */ figure) => {
       const all = whole?.find(({ name }) => name === figure.name);
       return h("tr", { "data-figure": figure.name }, h("th", { scope: "row", title: meaning(figure.name) }, plainName(figure.name),
         h("div", { class: "note" }, counted(figure))),
