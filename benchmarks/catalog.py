@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from benchmarks import (
+    comparisons,
     coverage,
+    difference_coverage,
     experts,
     generation,
     importing,
@@ -148,6 +150,19 @@ BENCHMARKS = (
         code=records.summarize,
         sizes={"episodes": 1_000_000},
         goals={"few scenarios": 5.0, "no scenario twice": 5.0},
+    ),
+    Benchmark(
+        name="difference_coverage",
+        what="intervals and p-values of differences beside known truths; 1,000 repetitions write docs/comparison.md",
+        code=difference_coverage.difference_coverage,
+        sizes={"repeats": 1000, "repeats of means": 1000},
+    ),
+    Benchmark(
+        name="comparison",
+        what="read two runs and compare one rate and one mean over all pairs",
+        code=comparisons.comparison,
+        sizes={"episodes": 1_000_000, "repeats": 3},
+        goals={"one rate": 2.0},
     ),
     Benchmark(
         name="interval_coverage",

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from roadworthy.comparison.compare import compare as compare
     from roadworthy.evaluation.evaluate import evaluate as evaluate
     from roadworthy.jobs.run_jobs import run_jobs as run_jobs
     from roadworthy.jobs.sweep import sweep as sweep
@@ -27,6 +28,7 @@ __version__ = "0.1.0"
 
 _MODULES = {
     "analyze_sensitivity": "roadworthy.sensitivity.analyze",
+    "compare": "roadworthy.comparison.compare",
     "evaluate": "roadworthy.evaluation.evaluate",
     "generate": "roadworthy.scenario.generate",
     "import_scenarios": "roadworthy.scenario.importers",

@@ -84,7 +84,7 @@ def test_at_fault_collisions_are_counted_beside_all_of_them(tmp_path: Path) -> N
     assert found["at_fault_collision_rate"]["value"] == pytest.approx(1 / 3)
     assert found["collision_rate"]["value"] == pytest.approx(2 / 3)
     assert (found["at_fault_collisions_per_km"]["value"], found["collisions_per_km"]["value"]) == (1.0, 2.0)
-    assert found["score"]["version"] == found["score_per_scenario"]["version"] == 2
+    assert found["score"]["version"] == found["score_per_scenario"]["version"] == 3
 
 
 def test_runs_of_earlier_versions_have_no_fault(tmp_path: Path) -> None:

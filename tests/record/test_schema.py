@@ -75,5 +75,5 @@ def test_the_schemas_are_valid_and_refuse_wrong_values() -> None:
 
 @pytest.mark.parametrize("version", [None, 1, "", "one"])
 def test_a_file_without_a_version_is_refused(version: Any) -> None:
-    with pytest.raises(RecordError, match=r"run\.json: schema_version is .*, expected one such as '1\.1'"):
+    with pytest.raises(RecordError, match=r"run\.json: schema_version is .*, expected one such as '1\.2'"):
         require_readable(version, "run.json")

@@ -197,9 +197,9 @@ def test_pairs_give_narrower_intervals_than_two_rates() -> None:
 
 
 def test_invalid_input_is_refused() -> None:
-    with pytest.raises(UsageError, match="a rate is of rows that are 0 or 1"):
+    with pytest.raises(UsageError, match="a rate needs rows that are 0 or 1"):
         rate(np.array([0.5]), apart(1))
-    with pytest.raises(UsageError, match="paired rates are of rows that are 0 or 1"):
+    with pytest.raises(UsageError, match="paired rates need rows that are 0 or 1"):
         paired_rate(np.array([0.5]), np.array([0.0]), apart(1))
     with pytest.raises(UsageError, match="level of an interval is 95; allowed: above 0 and below 1"):
         rate(np.array([1.0]), apart(1), level=95)

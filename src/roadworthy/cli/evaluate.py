@@ -127,6 +127,7 @@ def _lacks_exams(run: Run) -> bool:
 
 def _tell_figures(runs: Runs) -> None:
     from roadworthy.cli.figures import closed_loop_table, figures_table, sections_table
+    from roadworthy.report.words import roll_up_words
 
     complete = {o.name: (o, o.run) for o in runs.outcomes if o.is_complete and o.run is not None}
     metrics = {name: run.metrics for name, (_, run) in complete.items() if run.metrics}
@@ -145,11 +146,11 @@ def _tell_figures(runs: Runs) -> None:
             tell(f"{name}: no recording qualifies as an exam; generate with --steps 161 (docs/behaviors.md)")
         failed = (run.metrics or {}).get("num_failed_episodes")
         if failed and len(complete) > 1:
-            tell(f"{name}: {failed} episodes failed and are not in the figures; the table of episodes has the errors")
+            tell(f"{name}: {failed} episodes failed; they count as failures; the table of episodes has the errors")
     summary = runs.summary
     if len(runs.outcomes) > 1 and summary["parts"]:  # baselines have no part in it
         value = "none: some figures are missing" if summary["value"] is None else f"{summary['value']:.4f}"
         figures = ", ".join(dict.fromkeys(part["figure"] for part in summary["parts"]))
-        tell(f"eval_summary {value} (mean of {figures})")
+        tell(f"eval_summary {value}{roll_up_words(summary)} (mean of {figures})")
     if runs.errors:
         tell(f"{len(runs.errors)} of {len(runs.outcomes)} failed: {', '.join(runs.errors)}")

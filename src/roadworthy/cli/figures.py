@@ -23,11 +23,16 @@ def figures_table(
 ) -> Table:
     """Return the figures of one run, a line each, beside its best floor and ceiling by the headline."""
     counts = f"{metrics['num_episodes']} episodes of {metrics['num_scenarios']} scenarios"
+    if metrics.get("num_clusters", metrics["num_scenarios"]) < metrics["num_scenarios"]:
+        counts += f" on {metrics['num_clusters']} maps"
     failed = metrics.get("num_failed_episodes") or 0
     failures = f", {failed} failed" if failed else ""
     table = _table(f"{name}: {counts}{failures}, {metrics['eval_seconds']:.1f} s")
-    if free := metrics.get("num_free_successes"):
-        table.caption = f"{_free(free)}; they are left out of the score"
+    captions = [f"{_free(free)}; they are left out of the score"] if (free := metrics.get("num_free_successes")) else []
+    if missing := _missing(metrics, headline):
+        captions.append(missing)
+    if captions:
+        table.caption = "\n".join(captions)
     table.add_column("figure", no_wrap=True)
     for column in ("value", f"{'from':>7} {'to':>7}", "n"):
         table.add_column(column, justify="right", no_wrap=True)
@@ -83,6 +88,18 @@ def sections_table(
         n = next((f"{figures[column]['n']:,g}" for column in own if column in figures), "–")  # of the first figure
         table.add_row(name, n, *cells)
     return table
+
+
+def _missing(metrics: Mapping[str, Any], headline: str) -> str | None:
+    """Return how much is missing, and what it would do to the headline at worst; None if nothing is missing."""
+    named = {figure["name"]: figure for figure in metrics["figures"]}
+    figure = named.get(headline) or next((f for name in HEADLINES if (f := named.get(name))), None)
+    if figure is None or not figure.get("missing"):
+        return None
+    words = f"{100.0 * figure['missing']:.1f}% of the data are missing"
+    if figure.get("worst_low") is None or figure.get("worst_high") is None:
+        return words
+    return f"{words}; worst case of {figure['name']}: {shown(figure, 'worst_low')} to {shown(figure, 'worst_high')}"
 
 
 def _free(count: int) -> str:

@@ -21,6 +21,7 @@ from roadworthy import __version__
 from roadworthy.cli import (
     audit,
     bench,
+    compare,
     config,
     doctor,
     evaluate,
@@ -58,6 +59,7 @@ GROUPS: dict[str, dict[ModuleType, str]] = {
     },
     "Read runs": {
         view: "look at runs, figures and episodes in a browser",
+        compare: "compare runs in pairs: is B better than A?",
         report: "write the report of one or several runs",
         render: "make videos of the episodes of a run",
         sensitivity: "analyze which factors decide an outcome",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from roadworthy.errors import UsageError
+from roadworthy.record.shared_maps import shared_maps
 
 if TYPE_CHECKING:
     from roadworthy.scenario.pack import Pack
@@ -27,6 +28,7 @@ _SCHEMA = pa.schema(
         ("seed", pa.uint64()),
         ("replicate", pa.int32()),
         ("factors", pa.string()),  # a JSON object
+        ("cluster", pa.string()),  # what several scenarios share; null: nothing
     ]
 )
 
@@ -44,6 +46,8 @@ class EpisodeSpec:
     replicate: int
     factors: Mapping[str, Factor] = field(default_factory=dict)
     # Factors of a sweep. Worlds of the simulator draw theirs by the seed and do not accept any.
+    cluster: str | None = None
+    # What it shares with other scenarios, such as their map; None: nothing. It decides intervals, not results.
 
 
 @dataclass(frozen=True)
@@ -91,7 +95,7 @@ class Ledger:
     @classmethod
     def from_table(cls, table: pa.Table) -> Ledger:
         """Return the ledger that a run folder stores."""
-        known: list[str] = _SCHEMA.names
+        known = [name for name in _SCHEMA.names if name in table.column_names]  # before 1.2, there is no cluster
         rows: list[dict[str, Any]] = table.select(known).to_pylist()
         return cls(tuple(EpisodeSpec(**{**row, "factors": json.loads(row["factors"])}) for row in rows))
 
@@ -102,9 +106,17 @@ def plan_ledger(pack: Pack, scenarios: Sequence[int], replicates: int, seed: int
     The first replicate of every scenario comes before the second of any, so that a run that stops early is balanced.
     """
     names = [pack.ids[number] for number in scenarios]
+    maps = shared_maps(pack, scenarios)
     return Ledger(
         tuple(
-            EpisodeSpec(f"{name}-r{replicate}", place, name, episode_seed(seed, name, replicate), replicate)
+            EpisodeSpec(
+                f"{name}-r{replicate}",
+                place,
+                name,
+                episode_seed(seed, name, replicate),
+                replicate,
+                cluster=maps[place],
+            )
             for replicate in range(replicates)
             for place, name in enumerate(names)
         )

@@ -72,7 +72,7 @@ def rescore(recorded: RecordedRun, progress: Callable[[int, int], None] = lambda
     header = {key: run.header.get(key) for key in ("config", "checkpoint")}
     untraced, differing, moved, count = [], [], [], 0
     with tempfile.TemporaryDirectory() as folder:
-        writer = RunWriter.start(folder, recorded.name, run.header["policy"], header, run.ledger)
+        writer = RunWriter.start(folder, recorded.name, run.header["policy"], header, run.clustered_ledger())
         with writer:
             for done, before in enumerate(run.results(), 1):
                 name, after = before.episode.episode_id, before

@@ -10,7 +10,7 @@ from typing import Any, overload
 
 from roadworthy.errors import UsageError
 from roadworthy.evaluation.config import EvaluatorConfig, SummaryConfig
-from roadworthy.metrics.roll_up import Part, roll_up
+from roadworthy.metrics.roll_up import Part, part_of, roll_up
 from roadworthy.plugins import nearest
 from roadworthy.record import Run
 
@@ -123,9 +123,9 @@ def eval_summary(outcomes: Sequence[Outcome]) -> dict[str, Any]:
 
 def _part(outcome: Outcome) -> Part:
     summary = outcome.config.summary if outcome.config is not None else SummaryConfig()
-    figure = figure_of(outcome, summary.figure)
     weight = 1.0 if summary.weight is None else summary.weight
-    return Part(outcome.name, summary.figure, weight, None if figure is None else figure["value"])
+    metrics = outcome.run.metrics if outcome.run is not None and outcome.is_complete else None
+    return part_of(outcome.name, summary.figure, weight, metrics)
 
 
 def figure_of(outcome: Outcome, name: str) -> Mapping[str, Any] | None:

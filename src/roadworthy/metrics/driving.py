@@ -2,7 +2,8 @@
 
 Rates count trials, or egos where an episode has one trial. Shares and means count each ego once, however long it drove.
 Figures per kilometer are a sum over a sum. All others are reported a second time per scenario, so that a scenario with
-many egos weighs no more than one with few. Failed episodes are counted, but are in no denominator.
+many egos weighs no more than one with few. An episode that crashed, timed out or never ran counts as failed in score
+and completion_rate, and is in no other denominator; beside each figure stand worst-case bounds.
 
 Egos that start at their goal (free successes) are counted, and left out of score, completion_rate, goal_rate and
 timed_out_rate. Pedestrians and cyclists are left out of figures that do not apply to them (see docs/simulator.md).
@@ -18,45 +19,56 @@ from typing import Any
 from roadworthy.metrics.adaptation import SCORE_VERSION, adaptation_figures, by_trial
 from roadworthy.metrics.closed_loop.metrics import CLOSED_LOOP_METRICS, closed_loop_counts
 from roadworthy.metrics.exams import EXAM_METRICS
-from roadworthy.metrics.metric import Kind, Metric, Rows, figure
+from roadworthy.metrics.metric import Better, Kind, Metric, Rows, figure
 from roadworthy.metrics.run_rows import RunRows
 from roadworthy.record import Run
 
 _SUCCESS = "reached the required share of its goals, without a counted collision and without leaving the road"
 
 
-def _shares(kind: Kind, per: str, *rows: tuple[str, str, int, str]) -> tuple[Metric, ...]:
-    """Return metrics from 0 to 1, declared as (name, column, version, what)."""
+def _shares(kind: Kind, per: str, *rows: tuple[str, str, int, Better, str]) -> tuple[Metric, ...]:
+    """Return metrics from 0 to 1, declared as (name, column, version, better, what)."""
     return tuple(
-        Metric(name, kind, column, "share", per, what, version=version) for name, column, version, what in rows
+        Metric(
+            name,
+            kind,
+            column,
+            "share",
+            per,
+            what,
+            version=version,
+            better=better,
+            failed=0.0 if name in ("score", "completion_rate") else None,
+        )
+        for name, column, version, better, what in rows
     )
 
 
 TRIAL_METRICS = _shares(
     Kind.RATE,
     "trial",
-    ("score", "score", SCORE_VERSION, _SUCCESS),
-    ("completion_rate", "goal_reached", 2, "reached all its goals"),
-    ("at_fault_collision_rate", "at_fault_collisions", 1, "touched another agent and was at fault for it"),
-    ("collision_rate", "collisions", 1, "touched another agent, at fault or not"),
-    ("off_road_rate", "departures", 2, "left the road"),
-    ("red_light_rate", "red_lights", 2, "ran a red light"),
-    ("stop_sign_rate", "stop_signs", 2, "passed a stop sign without stopping"),
-    ("timed_out_rate", "timed_out", 2, "had a goal left when the time was up"),
+    ("score", "score", SCORE_VERSION, "higher", _SUCCESS),
+    ("completion_rate", "goal_reached", 3, "higher", "reached all its goals"),
+    ("at_fault_collision_rate", "at_fault_collisions", 1, "lower", "touched another agent and was at fault for it"),
+    ("collision_rate", "collisions", 1, "lower", "touched another agent, at fault or not"),
+    ("off_road_rate", "departures", 2, "lower", "left the road"),
+    ("red_light_rate", "red_lights", 2, "lower", "ran a red light"),
+    ("stop_sign_rate", "stop_signs", 2, "lower", "passed a stop sign without stopping"),
+    ("timed_out_rate", "timed_out", 2, "lower", "had a goal left when the time was up"),
 )
 AGENT_METRICS = (
     *_shares(
         Kind.SHARE,
         "agent",
-        ("goal_rate", "goal_rate", 2, "share of its goals that it reached"),
-        ("comfort", "comfort", 1, "share of its steps within the limits of comfort"),
-        ("lane_aligned", "lane_aligned", 2, "share of its steps on a lane and along it"),
-        ("lane_centred", "lane_centred", 2, "share of its steps near the center of a lane"),
-        ("wrong_way", "wrong_way", 2, "share of its steps on a lane and against it"),
+        ("goal_rate", "goal_rate", 2, "higher", "share of its goals that it reached"),
+        ("comfort", "comfort", 1, "higher", "share of its steps within the limits of comfort"),
+        ("lane_aligned", "lane_aligned", 2, "higher", "share of its steps on a lane and along it"),
+        ("lane_centred", "lane_centred", 2, "higher", "share of its steps near the center of a lane"),
+        ("wrong_way", "wrong_way", 2, "lower", "share of its steps on a lane and against it"),
     ),
     Metric("distance_m", Kind.MEAN, "distance_m", "m", "agent", "distance driven"),
     Metric("length", Kind.MEAN, "length", "steps", "agent", "steps driven"),
-    Metric("return", Kind.MEAN, "return", "1", "agent", "sum of rewards"),
+    Metric("return", Kind.MEAN, "return", "1", "agent", "sum of rewards", better="higher"),
 )
 # Figures that are computed from traces (see trace_figures). A run has those whose columns its rows have.
 TRACE_METRICS: tuple[Metric, ...] = (*EXAM_METRICS, *CLOSED_LOOP_METRICS)
@@ -72,9 +84,21 @@ RATIO_METRICS = (
         "distance_m",
         is_inverse=True,
         version=2,
+        better="higher",
     ),
     *(
-        Metric(f"{column}_per_km", Kind.RATIO, column, "1/km", "kilometre", what, "distance_m", _KM, version=version)
+        Metric(
+            f"{column}_per_km",
+            Kind.RATIO,
+            column,
+            "1/km",
+            "kilometre",
+            what,
+            "distance_m",
+            _KM,
+            version=version,
+            better="lower",
+        )
         for column, version, what in (
             ("infractions", 2, "at-fault collisions, departures from the road and red lights run"),
             ("at_fault_collisions", 1, "other agents touched, at fault for it"),
@@ -123,6 +147,7 @@ def driving_metrics(run: Run, more: Sequence[Metric] = ()) -> dict[str, Any]:
         "num_episodes": rows.episode_count,
         "num_failed_episodes": rows.episode_count - int(rows.is_completed.sum()),
         "num_scenarios": rows.scenario_count,
+        "num_clusters": rows.cluster_count,
         "num_agents_evaluated": len(rows.agents),
         "num_failed_spawns": rows.failed_spawns,
         "num_free_successes": rows.free_successes,
@@ -133,6 +158,7 @@ def driving_metrics(run: Run, more: Sequence[Metric] = ()) -> dict[str, Any]:
         "by_class": {name: of_class(name) for name in rows.classes},
         "by_trial": by_trial(rows, trial_metrics) if rows.trial_count > 1 else [],
         "by_scenario": rows.by_scenario(trial_metrics, AGENT_METRICS[:1]),
+        "by_cluster": rows.by_cluster(trial_metrics, agent_metrics),
     }
 
 

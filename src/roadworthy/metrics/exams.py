@@ -57,9 +57,19 @@ CONDITIONS = {
     "passes": "nudge_parked: was beyond the parked vehicle at the end",
 }
 EXAM_METRICS = (
-    Metric(PASSED, Kind.RATE, PASSED, "share", "trial", "met every condition of its behavior class's exam"),
+    Metric(
+        PASSED,
+        Kind.RATE,
+        PASSED,
+        "share",
+        "trial",
+        "met every condition of its behavior class's exam",
+        version=2,
+        better="higher",
+        failed=0.0,
+    ),
     *(
-        Metric(f"{PREFIX}{name}", Kind.RATE, f"{PREFIX}{name}", "share", "trial", what)
+        Metric(f"{PREFIX}{name}", Kind.RATE, f"{PREFIX}{name}", "share", "trial", what, better="higher")
         for name, what in CONDITIONS.items()
     ),
 )

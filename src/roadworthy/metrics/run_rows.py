@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from roadworthy.metrics.metric import Metric, Rows, row_values
+from roadworthy.metrics.metric import Metric, MissingRows, Rows, contributions, row_values
 from roadworthy.record import Run
 from roadworthy.statistics import Clusters
 
@@ -20,21 +20,33 @@ Numbers = NDArray[np.int64]
 
 
 class RunRows:
-    """Trials and egos of the completed episodes of a run, clustered by scenario."""
+    """Trials and egos of the completed episodes of a run, clustered by what scenarios share, and those it lacks.
+
+    An episode that crashed, timed out or never ran lacks as many egos as the completed episodes of its scenario have on
+    average, or of the run if there are none.
+    """
 
     def __init__(self, run: Run) -> None:
         self._run = run
         self._episodes = run.episodes(["scenario_id", "status", "tags"])
         self.is_completed: Flags = pc.equal(self._episodes["status"], "completed").to_numpy()
-        names = self._episodes["scenario_id"].combine_chunks().dictionary_encode()
         # Numbered by sorted name, so that the order of the ledger has no influence on bootstrap draws.
-        order = pc.sort_indices(names.dictionary).to_numpy()
-        ranks = np.empty(len(order), np.int64)
-        ranks[order] = np.arange(len(order))
-        self._scenario_names = names.dictionary.take(pa.array(order))
-        self._scenarios: Numbers = ranks[names.indices.to_numpy()]  # (episodes,)
-        self.agents, self._agent_episodes = self._joined(run.agents(self._needed("agents")))
-        self.trials, self._trial_episodes = self._joined(run.trials(self._needed("trials")))
+        self._planned = pc.value_counts(run.ledger["scenario_id"])
+        ended = pc.unique(self._episodes["scenario_id"])
+        names = sorted({*self._planned.field("values").to_pylist(), *ended.to_pylist()})
+        self._scenario_names = pa.array(names, pa.string())
+        self._scenarios: Numbers = self._places(self._episodes["scenario_id"])  # (episodes,)
+        shared = run.clusters
+        clusters, codes = np.unique(np.array([shared.get(name, name) for name in names], np.str_), return_inverse=True)
+        self.cluster_names: tuple[str, ...] = tuple(clusters.tolist())
+        self._clusters: Numbers = codes.reshape(-1).astype(np.int64)  # (scenarios,)
+        agents, self._agent_episodes = self._completed(run.agents(self._needed("agents")))
+        trials, self._trial_episodes = self._completed(run.trials(self._needed("trials")))
+        missing = self._missing_egos()
+        self.agents = self._rows(agents, self._agent_episodes, missing, np.zeros(len(missing), np.int64))
+        self.trials = self._rows(trials, self._trial_episodes, missing[:0], missing[:0])
+        count = max(self.trial_count, 1)
+        self.trials.missing = self._missing_rows(np.repeat(missing, count), np.tile(np.arange(count), len(missing)))
 
     @property
     def episode_count(self) -> int:
@@ -45,6 +57,11 @@ class RunRows:
     def scenario_count(self) -> int:
         """The number of scenarios with a completed episode."""
         return int(np.count_nonzero(self._count(self.is_completed)))
+
+    @property
+    def cluster_count(self) -> int:
+        """The number of clusters with a completed episode."""
+        return len(np.unique(self._clusters[self._scenarios[self.is_completed]]))
 
     @cached_property
     def trial_count(self) -> int:
@@ -72,9 +89,14 @@ class RunRows:
         return tuple(sorted(pc.unique(self._tags[0]).to_pylist()))
 
     def of_class(self, name: str) -> tuple[Rows, Rows]:
-        """Return the trials and the egos of a class."""
+        """Return the trials and the egos of a class, with those it lacks."""
         has_tag = self._has_tag(name)
-        return self.trials.where(has_tag[self._trial_episodes]), self.agents.where(has_tag[self._agent_episodes])
+        # A scenario of which no episode ended has no known tags.
+        is_tagged = np.bincount(self._scenarios[has_tag], minlength=len(self._scenario_names)) > 0
+        return (
+            self.trials.where(has_tag[self._trial_episodes], is_tagged[self.trials.missing.scenarios]),
+            self.agents.where(has_tag[self._agent_episodes], is_tagged[self.agents.missing.scenarios]),
+        )
 
     def counts_of_class(self, name: str) -> dict[str, int]:
         """Return the number of completed episodes and scenarios of a class."""
@@ -90,12 +112,9 @@ class RunRows:
 
     def gaps(self) -> list[dict[str, Any]]:
         """Return the scenarios with fewer completed episodes than planned."""
-        planned = pc.value_counts(self._run.ledger["scenario_id"])
-        names, wanted = planned.field("values"), planned.field("counts").to_numpy()
-        places = pc.index_in(names, self._scenario_names)
-        places = np.nan_to_num(places.to_numpy(zero_copy_only=False), nan=len(self._scenario_names)).astype(np.int64)
-        completed = np.append(self._count(self.is_completed), 0)[places]
-        failed = np.append(self._count(~self.is_completed), 0)[places]
+        names, wanted = self._planned.field("values"), self._planned.field("counts").to_numpy()
+        places = self._places(names)
+        completed, failed = self._count(self.is_completed)[places], self._count(~self.is_completed)[places]
         return [
             {
                 "scenario_id": names[place].as_py(),
@@ -105,6 +124,16 @@ class RunRows:
             }
             for place in np.flatnonzero(completed < wanted).tolist()
         ]
+
+    def by_cluster(self, per_trial: Sequence[Metric], per_agent: Sequence[Metric]) -> dict[str, Any]:
+        """Return columns with one entry per cluster: what it contributes to the deviation of each figure."""
+        columns = {
+            metric.name: np.round(contributions(metric, rows), 9).tolist()
+            for metrics, rows in ((per_trial, self.trials), (per_agent, self.agents))
+            for metric in metrics
+            if not metric.is_inverse
+        }
+        return {"cluster": list(self.cluster_names), "figures": columns}
 
     def by_scenario(self, per_trial: Sequence[Metric], per_agent: Sequence[Metric]) -> dict[str, Any]:
         """Return columns with one entry per scenario: counts, and the means of some metrics over its rows."""
@@ -153,11 +182,37 @@ class RunRows:
         lists = self._episodes["tags"].combine_chunks()
         return pc.list_flatten(lists), pc.list_parent_indices(lists).to_numpy()
 
-    def _joined(self, table: pa.Table) -> tuple[Rows, Numbers]:
+    def _places(self, names: pa.Array | pa.ChunkedArray) -> Numbers:
+        """Return the number of each of these scenarios."""
+        places: Numbers = pc.index_in(names, self._scenario_names).to_numpy(zero_copy_only=False).astype(np.int64)
+        return places
+
+    def _completed(self, table: pa.Table) -> tuple[pa.Table, Numbers]:
         """Return the rows of completed episodes, with the episode of each."""
         table = table.combine_chunks()
         places: Numbers = table["episode"].to_numpy()
         is_kept = self.is_completed[places]
-        codes = self._scenarios[places]
-        clusters = Clusters(codes, len(self._scenario_names)).chosen(is_kept)
-        return Rows(table if is_kept.all() else table.filter(pa.array(is_kept)), clusters), places[is_kept]
+        return table if is_kept.all() else table.filter(pa.array(is_kept)), places[is_kept]
+
+    def _rows(self, table: pa.Table, episodes: Numbers, missing: Numbers, trials: Numbers) -> Rows:
+        codes = self._scenarios[episodes]
+        scenarios = Clusters(codes, len(self._scenario_names))
+        clusters = Clusters(self._clusters[codes], len(self.cluster_names))
+        return Rows(table, clusters, scenarios, self._missing_rows(missing, trials))
+
+    def _missing_egos(self) -> Numbers:
+        """Return the scenario of each ego that is missing with its episode, (m,)."""
+        names, wanted = self._planned.field("values"), self._planned.field("counts").to_numpy()
+        planned = np.zeros(len(self._scenario_names), np.int64)
+        planned[self._places(names)] = wanted
+        completed = self._count(self.is_completed)
+        absent = np.maximum(planned - completed, 0)
+        if not absent.any():
+            return np.zeros(0, np.int64)
+        egos = np.bincount(self._scenarios[self._agent_episodes], minlength=len(planned))
+        usual = egos.sum() / max(completed.sum(), 1)
+        each = np.maximum(np.round(np.where(completed > 0, egos / np.maximum(completed, 1), usual)), 1.0)
+        return np.repeat(np.arange(len(planned)), absent * each.astype(np.int64))
+
+    def _missing_rows(self, scenarios: Numbers, trials: Numbers) -> MissingRows:
+        return MissingRows(self._clusters[scenarios], scenarios, trials.astype(np.int64))

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from roadworthy.errors import RecordError, UsageError
+from roadworthy.errors import RecordError, RoadworthyError, UsageError
 from roadworthy.record.artifacts import Artifact, add_artifact, read_artifacts
 from roadworthy.record.episodes import EpisodeResult, decode_line
 from roadworthy.record.files import file_inside, read_json, safe_name
 from roadworthy.record.journal import Journal
 from roadworthy.record.lock import living_owner
 from roadworthy.record.schema import require_readable
+from roadworthy.record.shared_maps import shared_maps
 from roadworthy.record.tables import batches, read_schema, read_table, table_schema
 from roadworthy.record.traces import Trace, read_trace
 
@@ -62,6 +64,15 @@ class Run:
     def ledger(self) -> pa.Table:
         """The planned episodes."""
         return self._tables["ledger"] if "ledger" in self._tables else read_table(self.folder / LEDGER)
+
+    @cached_property
+    def clusters(self) -> Mapping[str, str]:
+        """The cluster of each planned scenario: what it shares with others, such as their map, else its own id."""
+        if "cluster" not in self.ledger.column_names:
+            return self._clusters_of_pack()
+        each = self.ledger.select(["scenario_id", "cluster"]).group_by("scenario_id").aggregate([("cluster", "min")])
+        names = each["scenario_id"].to_pylist()
+        return {name: cluster or name for name, cluster in zip(names, each["cluster_min"].to_pylist(), strict=True)}
 
     @cached_property
     def missing(self) -> tuple[str, ...]:
@@ -145,6 +156,24 @@ class Run:
                 "used; put the file itself there"
             )
         return place
+
+    def clustered_ledger(self) -> pa.Table:
+        """Return the ledger with a column `cluster`, which ledgers before schema 1.2 lack."""
+        if "cluster" in self.ledger.column_names:
+            return self.ledger
+        names = self.ledger["scenario_id"].to_pylist()
+        return self.ledger.append_column("cluster", pa.array([self.clusters[name] for name in names], pa.string()))
+
+    def _clusters_of_pack(self) -> Mapping[str, str]:
+        """Return the clusters of a run that was recorded before ledgers had them."""
+        from roadworthy.scenario.pack import Pack
+
+        clusters = {name: name for name in self.ledger["scenario_id"].to_pylist()}
+        with suppress(RoadworthyError), Pack(self.pack) as pack:
+            known = [number for number, name in enumerate(pack.ids) if name in clusters]
+            maps = shared_maps(pack, known)
+            clusters |= {pack.ids[k]: name for k, name in zip(known, maps, strict=True) if name is not None}
+        return clusters
 
     @cached_property
     def _journal(self) -> Journal:

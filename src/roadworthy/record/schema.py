@@ -15,7 +15,7 @@ from typing import Any
 
 from roadworthy.errors import RecordError, UsageError
 
-MAJOR, MINOR = 1, 1  # 1.1: track_id of agents
+MAJOR, MINOR = 1, 2  # 1.1: track_id of agents; 1.2: clusters of scenarios, missing data of figures
 VERSION = f"{MAJOR}.{MINOR}"
 _FOLDER = files("roadworthy.record") / "schemas"
 

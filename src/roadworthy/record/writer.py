@@ -266,12 +266,14 @@ def _identity(evaluator: str, policy: str, header: Mapping[str, Any], ledger: pa
     if "episode_id" not in ledger.column_names or "scenario_id" not in ledger.column_names:
         raise UsageError(f"a ledger needs episode_id and scenario_id; it has {', '.join(ledger.column_names)}")
     checkpoint = header["checkpoint"]
+    # Clusters decide intervals, not episodes: ledgers from before there were clusters keep their hash.
+    planned = ledger.drop_columns(["cluster"]) if "cluster" in ledger.column_names else ledger
     return {
         "evaluator": evaluator,
         "policy": policy,
         "config_hash": hash_values(header["config"]),
         "checkpoint_hash": checkpoint["sha256"] if checkpoint is not None else None,
-        "ledger_hash": hash_table(ledger),
+        "ledger_hash": hash_table(planned),
     }
 
 

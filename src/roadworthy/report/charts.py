@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from roadworthy.report.markup import Html, join, tag
-from roadworthy.report.words import LIKELIHOOD, NONE, Figure, interval_of, number, plain_name, value_of
+from roadworthy.report.words import LIKELIHOOD, NONE, Figure, interval_of, missing_of, number, plain_name, value_of
 
 BAR_PX = (280.0, 20.0)
 SMALL_BAR_PX = 150.0  # the width in tables with several figures per row
@@ -50,7 +50,8 @@ class Scale:
 
 def bar_scale(figures: Sequence[Figure], width_px: float = BAR_PX[0]) -> Scale:
     """Return the scale that figures of one unit share: 0 to 1 for shares, around 0 for gains, from 0 for others."""
-    values = [v for f in figures for v in (f["value"], f.get("low"), f.get("high")) if v is not None]
+    ends = ("value", "low", "high", "worst_low", "worst_high")
+    values = [v for f in figures for v in map(f.get, ends) if v is not None]
     low, high = min(values, default=0.0), max(values, default=1.0)
     if figures and all(figure["unit"] in ("share", LIKELIHOOD) for figure in figures):
         low, high = (0.0, 1.0) if low >= 0.0 else (-(size := max(-low, high, 0.1)), size)
@@ -66,13 +67,17 @@ def small_bar_px(columns: int) -> float:
 
 
 def interval_bar(figure: Figure, scale: Scale) -> Html:
-    """Draw a figure as a dot on its interval; the dot is hollow where there is no interval."""
+    """Draw a figure as a dot on its interval; the dot is hollow where there is no interval.
+
+    A wider, lighter bar is the interval in the worst case of missing data.
+    """
     width, height = scale.end_px + MARGIN_PX, BAR_PX[1]
     middle = height / 2.0
     parts = [
         tag("line", x1=scale(t), x2=scale(t), y1=0, y2=height, class_=_tick_class(t, scale)) for t in scale.ticks()
     ]
     value, low, high = figure["value"], figure.get("low"), figure.get("high")
+    parts += worst_range(figure, lambda value: {"x": scale(value), "y": middle})
     if low is not None and high is not None:
         parts.append(tag("line", x1=scale(low), x2=scale(high), y1=middle, y2=middle, class_="range"))
         parts += [
@@ -81,7 +86,20 @@ def interval_bar(figure: Figure, scale: Scale) -> Html:
     if value is not None:
         parts.append(tag("circle", cx=scale(value), cy=middle, r=4.5, class_="dot" if low is not None else "hollow"))
     label = f"{plain_name(figure['name'])}: {value_of(figure)}, {interval_of(figure)}"
-    return _svg(width, height, *parts, label=label, class_="bar")
+    missing = missing_of(figure)
+    return _svg(width, height, *parts, label=f"{label}; {missing}" if missing else label, class_="bar")
+
+
+def worst_range(figure: Figure, place: Callable[[float], Mapping[str, float]]) -> list[Html]:
+    """Return the lighter bar of the worst case of missing data; nothing where no data are missing.
+
+    place: gives the x and y of a value.
+    """
+    low, high = figure.get("worst_low"), figure.get("worst_high")
+    if not figure.get("missing") or low is None or high is None:
+        return []
+    start, end = place(low), place(high)
+    return [tag("line", x1=start["x"], x2=end["x"], y1=start["y"], y2=end["y"], class_="worst")]
 
 
 def filled_bars(figures: Mapping[str, Figure | None], scale: Scale) -> Html:
@@ -182,6 +200,7 @@ def _trial_line(line: Line, across: Scale, up: Scale, shift_px: float) -> Iterat
     yield tag("polyline", points=path, class_=f"curve {line.color}")
     for x, figure in points:
         low, high = figure.get("low"), figure.get("high")
+        yield from worst_range(figure, lambda value, x=x: {"x": x, "y": up(value)})  # type: ignore[misc]
         if low is not None and high is not None:
             yield tag("line", x1=x, x2=x, y1=up(low), y2=up(high), class_=f"range {line.color}")
         kind = "dot" if low is not None else "hollow"

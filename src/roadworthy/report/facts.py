@@ -85,7 +85,10 @@ class RunFacts:
     @property
     def unit(self) -> str:
         """The independent unit that intervals count."""
-        return "scenario" if self.is_driving else "episode"
+        if not self.is_driving:
+            return "episode"
+        shares_maps = self.metrics.get("num_clusters", 0) < self.metrics.get("num_scenarios", 0)
+        return "map" if "num_clusters" in self.metrics and shares_maps else "scenario"
 
     def _worded(self, figure: Figure) -> Figure:
         """Return a figure with words for episodes instead of scenarios if the run did not drive."""
@@ -94,7 +97,7 @@ class RunFacts:
         note = figure.get("note")
         return {
             **figure,
-            "note": note and note.replace("scenario", self.unit),
+            "note": note and note.replace("cluster", self.unit),
             "per": "environment" if figure["per"] == "scenario" else figure["per"],
         }
 

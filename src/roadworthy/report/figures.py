@@ -29,6 +29,7 @@ from roadworthy.report.words import (
     interval_of,
     is_gain,
     many,
+    missing_of,
     number,
     plain_name,
     value_of,
@@ -62,6 +63,7 @@ def headlines(facts: RunFacts) -> Html:
             tag("div", plain_name(figure["name"]), class_="tile-name"),
             tag("div", value_of(figure), class_="tile-value"),
             tag("div", interval_of(figure), class_="tile-range", title=why_of(figure)),
+            tag("div", missing, class_="tile-range muted") if (missing := missing_of(figure)) else None,
             tag("div", counted(figure), class_="tile-count"),
             class_="tile",
         )
@@ -147,7 +149,8 @@ def figure_cells(figure: Figure | None, scale: Any) -> tuple[Html, Html]:
     """Return a bar and a value, for tables with several figures per row."""
     if figure is None:
         return tag("td", ""), number_cell("–")
-    text = tag("span", value_of(figure), title=f"{interval_of(figure)}; {counted(figure)}")
+    words = (interval_of(figure), missing_of(figure), counted(figure))
+    text = tag("span", value_of(figure), title="; ".join(filter(None, words)))
     return tag("td", interval_bar(figure, scale), class_="plot"), number_cell(text, figure["value"])
 
 
@@ -195,7 +198,7 @@ def _legend() -> Html:
 def _forest(figures: Sequence[Figure], unit: str) -> Html:
     """Return figures with their intervals; shares and rates per kilometer have bars, on one scale each.
 
-    unit: what intervals count, "scenario" or "episode".
+    unit: what intervals count, "map", "scenario" or "episode".
     """
     units: dict[tuple[str, bool], list[Figure]] = {}
     for figure in figures:
@@ -214,11 +217,14 @@ def _forest(figures: Sequence[Figure], unit: str) -> Html:
 
 
 def _forest_row(figure: Figure, bar: Html | None, unit: str) -> Html:
-    meaning = MEANINGS.get(figure["name"].removesuffix("_per_scenario"), "") if unit == "scenario" else ""
+    meaning = MEANINGS.get(figure["name"].removesuffix("_per_scenario"), "") if unit != "episode" else ""
     meaning = "" if meaning in plain_name(figure["name"]) else meaning
     name = tag("td", tag("b", plain_name(figure["name"])), tag("div", meaning, class_="meaning") if meaning else None)
     has_interval = figure.get("low") is not None
-    interval = tag("td", interval_of(figure), class_="number" if has_interval else "number muted", title=why_of(figure))
+    missing = missing_of(figure)
+    below = tag("div", missing, class_="meaning", title="the interval in the worst case") if missing else None
+    kind = "number" if has_interval else "number muted"
+    interval = tag("td", interval_of(figure), below, class_=kind, title=why_of(figure))
     of = f" of {many(figure['clusters'], unit)}" if figure["per"] not in (unit, "environment", "infraction") else ""
     n = tag("td", counted(figure), tag("div", of.strip(), class_="meaning") if of else None, class_="number")
     return row(name, tag("td", bar, class_="plot"), number_cell(tag("b", value_of(figure))), interval, n)

@@ -9,7 +9,7 @@ from typing import Any
 from roadworthy import __version__
 from roadworthy.errors import UsageError
 from roadworthy.metrics.headlines import GAIN, headline, main_columns
-from roadworthy.metrics.roll_up import Part, roll_up
+from roadworthy.metrics.roll_up import Part, part_of, roll_up
 from roadworthy.record import Run
 from roadworthy.record.files import write_whole
 from roadworthy.report import closed_loop, figures, provenance, realism, references
@@ -19,7 +19,7 @@ from roadworthy.report.facts import RunFacts
 from roadworthy.report.markup import Html, folded, join, number_cell, row, table, tag, void
 from roadworthy.report.pictures import STRIP_BYTES, VIDEO_BYTES, Pictures
 from roadworthy.report.style import SCRIPT, STYLE
-from roadworthy.report.words import duration, many, moment, plain_name
+from roadworthy.report.words import duration, many, moment, plain_name, roll_up_words
 
 FOLDER, FILE = "report", "report.html"
 FOLDED = ("config", "origin", "commands")  # sections that are folded where there are several runs
@@ -250,12 +250,16 @@ def _roll_up(runs: Sequence[RunFacts]) -> Html | None:
     summary = roll_up(parts)
     missing = ", ".join(summary["missing"])
     value = f"no value, because these have none: {missing}" if summary["value"] is None else f"{summary['value']:.4f}"
+    around = roll_up_words(summary)
     what = ", ".join(dict.fromkeys(plain_name(part["figure"]) for part in summary["parts"]))
-    return tag("p", "eval_summary ", tag("b", value), f", the weighted mean of: {what}") if summary["parts"] else None
+    return (
+        tag("p", "eval_summary ", tag("b", value), f"{around}, the weighted mean of: {what}")
+        if summary["parts"]
+        else None
+    )
 
 
 def _part(facts: RunFacts) -> Part:
     summary: Mapping[str, Any] = facts.settings.get("summary") or {}
     name = str(summary.get("figure", "score"))
-    value = facts.figures[name]["value"] if name in facts.figures else None
-    return Part(facts.name, name, float(summary.get("weight", 1.0)), value)
+    return part_of(facts.name, name, float(summary.get("weight", 1.0)), facts.metrics)

@@ -26,12 +26,16 @@ def warnings(facts: RunFacts) -> list[str]:
             "figures, because a mean over the episodes that happened to finish is not an estimate."
         )
     if facts.failed_count:
-        found.append(f"{many(facts.failed_count, 'episode')} failed and are in no figure; the reasons are below.")
+        found.append(
+            f"{many(facts.failed_count, 'episode')} failed; the reasons are below. They count as failures in success "
+            "rates; the lighter bars show the worst case for every figure with bounds."
+        )
     gaps = metrics.get("gaps") or []
     if gaps:
         names = ", ".join(gap["scenario_id"] for gap in gaps[:MOST_GAPS])
         more = f" and {len(gaps) - MOST_GAPS} more" if len(gaps) > MOST_GAPS else ""
-        found.append(f"{many(len(gaps), facts.unit)} have fewer completed episodes than planned: {names}{more}.")
+        lacking = many(len(gaps), "scenario" if facts.is_driving else "episode")
+        found.append(f"{lacking} have fewer completed episodes than planned: {names}{more}.")
     unscored = facts.realism.get("unscored") or []
     if unscored:
         found.append(f"{many(len(unscored), 'scenario')} could not be scored; the reasons are below.")

@@ -77,6 +77,7 @@ svg .title { font-weight: 600; font-size: 13px; }
 .grid { stroke: var(--line); }
 .zero { stroke: var(--soft); stroke-width: 1.4; }
 .range { stroke: var(--accent); stroke-width: 2.4; stroke-linecap: round; }
+.worst { stroke: var(--accent); stroke-width: 9; stroke-opacity: 0.28; }
 .end { stroke: var(--accent); stroke-width: 1.6; }
 .dot { fill: var(--accent); }
 .hollow { fill: var(--page); stroke: var(--accent); stroke-width: 1.8; }

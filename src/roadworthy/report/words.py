@@ -98,8 +98,37 @@ def interval_of(figure: Figure | None) -> str:
 
 
 def why_of(figure: Figure | None) -> str | None:
-    """Return the method of a figure's interval, or the reason why it has none."""
-    return None if figure is None else figure.get("method") or figure.get("note")
+    """Return the method of a figure's interval and what it assumes, or the reason why it has none."""
+    if figure is None:
+        return None
+    return "; ".join(part for part in (figure.get("method"), figure.get("note")) if part) or None
+
+
+def missing_of(figure: Figure | None) -> str | None:
+    """Return the share of a figure's rows without data, and the interval in the worst case; None if none is missing."""
+    if figure is None or not figure.get("missing"):
+        return None
+    share = f"{100.0 * figure['missing']:.1f}% missing"
+    low, high = figure.get("worst_low"), figure.get("worst_high")
+    if low is None or high is None:
+        return share
+    return f"{share}: {interval_of({**figure, 'low': low, 'high': high})}"
+
+
+def roll_up_words(summary: Mapping[str, Any]) -> str:
+    """Return the interval of a summary over evaluators and the share of missing data, to follow its value."""
+    if summary["value"] is None:
+        return ""
+    if summary["low"] is None:
+        words = f" ({summary['note']})" if summary["note"] else ""
+    else:
+        words = f" ({summary['low']:.4f} to {summary['high']:.4f})"
+    if not summary["missing_share"]:
+        return words
+    words += f", {100.0 * summary['missing_share']:.1f}% of the data missing"
+    if summary["worst_low"] is None or summary["worst_high"] is None:
+        return words
+    return f"{words}: {summary['worst_low']:.4f} to {summary['worst_high']:.4f} in the worst case"
 
 
 def count(n: float) -> str:

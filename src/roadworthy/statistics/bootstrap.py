@@ -1,4 +1,4 @@
-"""The studentized bootstrap over clusters: whole scenarios are resampled, with the same draws for the same number.
+"""The studentized bootstrap over clusters: whole clusters are resampled, with the same draws for the same number.
 
 Each draw gives an estimate and its standard error; the quantiles of their ratio replace those of Student's t (Efron's
 bootstrap-t). Unlike plain percentiles, it keeps its level for few and for skewed clusters.

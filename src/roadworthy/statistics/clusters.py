@@ -1,14 +1,14 @@
-"""Rows grouped by scenario: sums per cluster, which are all that the estimates need.
+"""Rows grouped by what they share: sums per cluster, which are all that the estimates need.
 
-Rows of one scenario are alike: five replicates of a scenario carry less information than five scenarios. Every estimate
-is a ratio of two sums over clusters (a mean is the sum of values over their number), and every variance is the spread
-of the clusters' contributions.
+Rows of one scenario, and scenarios on one map, are alike: five replicates of a scenario carry less information than
+five scenarios. Every estimate is a ratio of two sums over clusters (a mean is the sum of values over their number), and
+every variance is the spread of the clusters' contributions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -72,16 +72,23 @@ class Sums:
         """The standard error of the estimate, by linearization."""
         return float(np.sqrt(self.count / (self.count - 1) * (self.parts**2).sum()))
 
+    @cached_property
+    def effective_count(self) -> float:
+        """The number of clusters of equal size that would have the same weight: fewer where a few are large."""
+        squares = float((self.weight**2).sum())
+        return float(self.weight.sum()) ** 2 / squares if squares > 0.0 else 0.0
+
+    @property
+    def has_equal_sizes(self) -> bool:
+        """Whether all clusters have the same weight."""
+        return bool(np.ptp(self.weight) <= 1e-9 * abs(float(self.weight[0]))) if self.count else True
+
     @property
     def parts(self) -> Array:
         """The deviation of each cluster from the estimate, as a share of the denominator, (G,); they sum to 0."""
         value = self.value
         assert value is not None
         return (self.total - value * self.weight) / self.weight.sum()
-
-    def each_once(self) -> Sums:
-        """Return the clusters' means instead of their sums, so that all clusters count the same."""
-        return replace(self, total=self.total / self.weight, weight=np.ones(self.count))
 
     def jackknife_variance(self) -> float:
         """Return the jackknife variance of the estimate over clusters."""
@@ -107,3 +114,11 @@ def sums(values: Array, clusters: Clusters, weights: Array | None = None) -> Sum
     weight: Array = (rows if given is None else np.bincount(codes, given, clusters.count))[used].astype(np.float64)
     is_mostly_yes = total.sum() > 0.5 * weight.sum()
     return Sums(total, weight, len(values), weight - total if is_mostly_yes else total, bool((rows[used] == 1).all()))
+
+
+def sums_of_units(values: Array, clusters: Clusters, units: Clusters) -> Sums:
+    """Sum over clusters so that each unit, such as a scenario on a map, counts once, however many rows it has."""
+    values = np.asarray(values, np.float64)
+    known = np.bincount(units.codes[~np.isnan(values)], minlength=units.count)
+    weights = 1.0 / np.maximum(known, 1)[units.codes]
+    return sums(values * weights, clusters, weights)

@@ -17,6 +17,7 @@ from roadworthy.statistics.intervals import (
     mean,
     normal_quantile,
     student_quantile,
+    wilson,
 )
 
 _TINY = 1e-9
@@ -68,3 +69,46 @@ def tango(gains: float, losses: float, n: float, quantile: float) -> tuple[float
 def paired_mean(after: Array, before: Array, clusters: Clusters, level: float = LEVEL) -> Interval:
     """Return the mean difference over pairs (n,), NaN for no data, with the studentized bootstrap over scenarios."""
     return mean(np.asarray(after, np.float64) - np.asarray(before, np.float64), clusters, level)
+
+
+def newcombe_paired(
+    both: float, gains: float, losses: float, neither: float, level: float = LEVEL
+) -> tuple[float, float]:
+    """Return Newcombe's interval of a difference of paired rates: Wilson's limits of both, with their correlation.
+
+    It is method 10 of Newcombe (1998), for independent pairs.
+
+    Args:
+        both: The number of pairs with a success in both runs.
+        gains: With a success in the candidate alone.
+        losses: With a success in the baseline alone.
+        neither: With a success in neither.
+        level: The level of the interval.
+    """
+    n = both + gains + losses + neither
+    first, second = (both + gains) / n, (both + losses) / n
+    quantile = normal_quantile(level)
+    low_1, high_1 = wilson(first, n, quantile)
+    low_2, high_2 = wilson(second, n, quantile)
+    product = (both + gains) * (losses + neither) * (both + losses) * (gains + neither)
+    excess = both * neither - gains * losses
+    # The continuity correction applies to positive correlations alone.
+    excess = max(excess - n / 2.0, 0.0) if excess > 0.0 else excess
+    correlation = excess / sqrt(product) if product > 0.0 else 0.0
+    return mover((first, low_1, high_1), (second, low_2, high_2), correlation)
+
+
+def mover(
+    first: tuple[float, float, float], second: tuple[float, float, float], correlation: float = 0.0
+) -> tuple[float, float]:
+    """Return the interval of first minus second from (value, low, high) of each: the method of variance recovery."""
+    value_1, low_1, high_1 = first
+    value_2, low_2, high_2 = second
+    difference = value_1 - value_2
+
+    def half(a: float, b: float) -> float:
+        return sqrt(max(a * a - 2.0 * correlation * a * b + b * b, 0.0))
+
+    low = difference - half(value_1 - low_1, high_2 - value_2)
+    high = difference + half(high_1 - value_1, value_2 - low_2)
+    return low, high

@@ -98,6 +98,10 @@ class Realism(DrivingEvaluator):
             for name, part in driving["by_class"].items()
         }
         driving["by_scenario"] = _joined(driving["by_scenario"], found["by_scenario"])
+        kept = driving["by_cluster"]
+        if found["by_cluster"]["cluster"] == kept["cluster"]:  # else a cluster has no scored scenario
+            kept = {**kept, "figures": {**kept["figures"], **found["by_cluster"]["figures"]}}
+        driving["by_cluster"] = kept
         return {**driving, "num_free_successes": None, "realism": found["realism"]}
 
     def followed(self, run: Run, episode_id: str) -> int | None:

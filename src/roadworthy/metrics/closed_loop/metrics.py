@@ -13,8 +13,9 @@ from roadworthy.metrics.closed_loop.figures import SCORE, SUBSTITUTES, closed_lo
 from roadworthy.metrics.extensions import TraceMetrics
 from roadworthy.metrics.metric import Kind, Metric, Rows
 
-_share = partial(Metric, kind=Kind.SHARE, unit="share", per="scenario", is_per_scenario=True)
-_rate = partial(Metric, kind=Kind.RATE, unit="share", per="scenario", is_per_scenario=True)
+_share = partial(Metric, kind=Kind.SHARE, unit="share", per="scenario", is_per_scenario=True, better="higher")
+_rate = partial(Metric, kind=Kind.RATE, unit="share", per="scenario", is_per_scenario=True, better="higher")
+_score = partial(_share, failed=0.0, version=2)  # a scenario that crashed scores 0, as in nuPlan
 
 
 def _metric(name: str, kind: partial[Metric], what: str) -> Metric:
@@ -22,7 +23,7 @@ def _metric(name: str, kind: partial[Metric], what: str) -> Metric:
 
 
 CLOSED_LOOP_METRICS: tuple[Metric, ...] = (
-    _metric(SCORE, _share, "product of four multipliers times the weighted mean of four graded parts"),
+    _metric(SCORE, _score, "product of four multipliers times the weighted mean of four graded parts"),
     _metric("no_at_fault_collision", _share, "multiplier: 1 without at-fault collisions; 0.5 for one with an object"),
     _metric("drivable_area", _rate, "multiplier: never 0.3 m or more outside lanes and road"),
     _metric("making_progress", _rate, "multiplier: at least 20% of the recorded car's progress"),

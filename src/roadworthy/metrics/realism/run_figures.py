@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from roadworthy.errors import RoadworthyError, ScenarioError
-from roadworthy.metrics.metric import Kind, Metric, as_figure
+from roadworthy.metrics.metric import Better, Kind, Metric, as_figure, with_room
 from roadworthy.metrics.realism.config import BUCKETS, CHALLENGES, Event, RealismConfig
 from roadworthy.metrics.realism.features import Features, compute_features
 from roadworthy.metrics.realism.likelihood import bin_edges, histogram_counts
@@ -21,7 +21,7 @@ from roadworthy.metrics.realism.traced import traced_rollouts
 from roadworthy.record import Run
 from roadworthy.scenario.pack import Pack
 from roadworthy.scenario.schema import Scenario
-from roadworthy.statistics import Clusters, mean
+from roadworthy.statistics import Clusters, mean, with_missing
 
 REALISM = "realism"  # the name of the challenge's meta-metric in figures
 _WHAT = {
@@ -37,16 +37,17 @@ _WHAT = {
 def _metric(name: str) -> Metric:
     name = REALISM if name == "metametric" else name
     if name.endswith("_error"):
-        return Metric(name, Kind.MEAN, name, "m", "scenario", _WHAT[name])
+        return Metric(name, Kind.MEAN, name, "m", "scenario", _WHAT[name], better="lower")
     unit = "share" if name.endswith("_rate") else "likelihood"
     feature = name.removesuffix("_likelihood").replace("_", " ")
     what = _WHAT.get(name, f"the likelihood of the recorded {feature} under the distribution of the rollouts")
-    return Metric(name, Kind.SHARE, name, unit, "scenario", what)
+    better: Better = "lower" if name.endswith("_rate") else "higher"
+    return Metric(name, Kind.SHARE, name, unit, "scenario", what, better=better)
 
 
 def _bucket_metric(bucket: str) -> Metric:
     what = f"the weighted mean of the {bucket.replace('_', '-')} likelihoods, as on the challenge's leaderboard"
-    return Metric(f"{bucket}_metrics", Kind.SHARE, f"{bucket}_metrics", "likelihood", "scenario", what)
+    return Metric(f"{bucket}_metrics", Kind.SHARE, f"{bucket}_metrics", "likelihood", "scenario", what, better="higher")
 
 
 REALISM_METRICS = (*map(_metric, FIGURES), *map(_bucket_metric, BUCKETS))
@@ -92,17 +93,19 @@ def realism_metrics(run: Run, challenge: str, init_steps: int) -> dict[str, Any]
     """Return the figures of a run with traces, over scenarios, by class and by scenario, and data for the report.
 
     init_steps: the step of the recordings at which the rollouts start. Scenarios that can't be scored are named in
-    `realism.unscored` with the reason, and are in no figure.
+    `realism.unscored` with the reason, and are in no figure; those of which a rollout failed count as missing.
     """
     config = CHALLENGES[challenge]
     histograms = FeatureHistograms(config)
     rows: dict[str, Mapping[str, float | None]] = {}
     classes: dict[str, list[str]] = {}
     unscored: list[dict[str, str]] = []
+    failed: dict[str, tuple[str, ...]] = {}  # scenarios without all of their rollouts, with their tags
     with Pack(run.pack) as pack:
         for scenario_id, episodes, missing in _planned_rollouts(run):
             try:
                 if missing:
+                    failed[scenario_id] = pack.scenario(scenario_id).tags
                     raise ScenarioError(f"{missing} of its {missing + len(episodes)} rollouts failed")
                 scenario = pack.scenario(scenario_id)
                 features = _features(run, scenario, episodes, init_steps)
@@ -120,13 +123,20 @@ def realism_metrics(run: Run, challenge: str, init_steps: int) -> dict[str, Any]
                 classes.setdefault(tag, []).append(scenario_id)
     names = sorted(rows)
     columns = {metric.name: [rows[name][metric.name] for name in names] for metric in REALISM_METRICS}
+    shared = {name: run.clusters.get(name, name) for name in (*rows, *failed)}
+
+    def found(metric: Metric, members: Sequence[str], lost: Sequence[str]) -> dict[str, Any]:
+        values = [rows[name][metric.name] for name in members]
+        return realism_figure(metric, values, [shared[name] for name in members], [shared[name] for name in lost])
+
     return {
-        "figures": [realism_figure(metric, columns[metric.name]) for metric in REALISM_METRICS],
+        "figures": [found(metric, names, sorted(failed)) for metric in REALISM_METRICS],
         "by_class": {
-            tag: [realism_figure(REALISM_METRICS[0], [rows[name][REALISM] for name in members])]
+            tag: [found(REALISM_METRICS[0], members, [name for name in sorted(failed) if tag in failed[name]])]
             for tag, members in classes.items()
         },
         "by_scenario": {"scenario_id": names, "figures": columns},
+        "by_cluster": _by_cluster(columns, [shared[name] for name in names]),
         "realism": {"challenge": challenge, "unscored": unscored, "parts": histograms.plain()},
     }
 
@@ -135,11 +145,37 @@ def _plain(value: float) -> float | None:
     return None if np.isnan(value) else value
 
 
-def realism_figure(metric: Metric, values: Sequence[float | None]) -> dict[str, Any]:
-    """Return the mean over scenarios, one value each, with its interval; None means no data."""
+def realism_figure(
+    metric: Metric, values: Sequence[float | None], clusters: Sequence[str] = (), missing: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Return the mean over scenarios with its interval.
+
+    Args:
+        metric: The declaration of the figure.
+        values: One value per scenario; None means no data.
+        clusters: The cluster of each scenario; by default, each is on its own.
+        missing: The clusters of scenarios of which rollouts are missing.
+    """
     known = np.array([np.nan if value is None else value for value in values], np.float64)
-    clusters = Clusters(np.arange(len(known)), len(known))
-    return as_figure(mean(known, clusters, is_share=metric.kind is Kind.SHARE), metric.name, metric.per, metric)
+    names = [*(clusters or [f"{number}" for number in range(len(known))]), *missing]
+    groups = Clusters.of(np.array(names, np.str_))
+    rows, is_missing = with_room(known, len(missing))
+    found = with_missing(
+        lambda given: mean(given, groups, bounds=metric.bounds), rows, is_missing, metric.failed, metric.bounds
+    )
+    return as_figure(found, metric.name, metric.per, metric)
+
+
+def _by_cluster(columns: Mapping[str, Sequence[float | None]], clusters: Sequence[str]) -> dict[str, Any]:
+    """Return what each cluster contributes to the deviation of each figure."""
+    groups = Clusters.of(np.array(clusters, np.str_))
+    figures = {}
+    for name, column in columns.items():
+        values = np.array([np.nan if value is None else value for value in column], np.float64)
+        known = ~np.isnan(values)
+        parts = np.where(known, values - (values[known].mean() if known.any() else 0.0), 0.0) / max(known.sum(), 1)
+        figures[name] = np.round(np.bincount(groups.codes, parts, groups.count), 9).tolist()
+    return {"cluster": sorted(set(clusters)), "figures": figures}
 
 
 def _features(run: Run, scenario: Scenario, episodes: Sequence[str], init_steps: int) -> Features:

@@ -152,6 +152,10 @@ class Pack:
         place = self._scenario_number(scenario)
         return int(self._index.scenario_maps[place])
 
+    def map_checksum(self, scenario: SupportsIndex) -> int:
+        """Return the checksum of a scenario's map, which is the same for the same map in another pack."""
+        return int(self._index.map_checksums[self.map_number(scenario)])
+
     def map_of(self, scenario: SupportsIndex) -> RoadMap:
         """Return a scenario's map."""
         return self.map(self.map_number(scenario))
