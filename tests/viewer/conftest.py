@@ -72,6 +72,7 @@ def served() -> Iterator[Callable[..., str]]:
         def start(*folders: Path, host: str = "127.0.0.1", token: str | None = None) -> str:
             listener = socket.socket()
             listener.bind(("127.0.0.1", 0))
+            listener.listen()
             app = create_app(Site(folders, is_live=True), host, token)
             server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))
             thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)

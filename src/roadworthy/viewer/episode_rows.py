@@ -9,21 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from roadworthy.errors import RecordError
 from roadworthy.record.episodes import parse_line
 from roadworthy.record.files import file_inside
 from roadworthy.record.journal import ColumnNames
 from roadworthy.record.run import JOURNAL, Run, trace_path
-from roadworthy.record.tables import TABLES, batches, read_schema, table_schema
+from roadworthy.record.tables import TABLES, batches, read_schema, read_table, table_schema
 from roadworthy.viewer.columns import Columns
-from roadworthy.viewer.figure_sums import KINDS, Declared, column_values, declared, episode_sums, rates_of
+from roadworthy.viewer.figure_sums import Array, KINDS, Declared, Lacking, column_values, declared, episode_sums, rates_of
 
 PART = 1 << 14  # rows of a part
 LEDGER_ORDER, ENDED_ORDER = "ledger", "ended"
@@ -96,7 +98,8 @@ class EpisodeRows:
         ledger = run.ledger
         self._numbers = {id: place for place, id in enumerate(ledger["episode_id"].to_pylist())}
         self._scenarios = ledger["scenario"].to_pylist() if "scenario" in ledger.column_names else None
-        self._clusters: Mapping[str, str] | None = getattr(run, "clusters", None)
+        self._clusters: Mapping[str, str] = run.clusters
+        self._missing_rows: dict[str, Array] = {}
 
     @property
     def parts(self) -> list[tuple[int, int]]:
@@ -112,8 +115,9 @@ class EpisodeRows:
         columns.numbers("number", numbers)
         for name in _TEXTS:
             columns.texts(name, table[name])
-        if self._clusters is not None:
-            clusters = [self._clusters.get(id, id) for id in table["scenario_id"].to_pylist()]
+        scenarios = table["scenario_id"].to_pylist()
+        clusters = [self._clusters.get(id, id) for id in scenarios]
+        if clusters != scenarios:
             columns.texts("cluster", pa.chunked_array([pa.array(clusters, pa.string())]))
         columns.texts("seed", table["seed"].cast(pa.string()))
         for name in _NUMBERS:
@@ -145,6 +149,8 @@ class EpisodeRows:
             for kind, sums in zip(KINDS, episode_sums(entry.metric, values, episodes, count), strict=True):
                 if kind != "weight" or entry.metric.over:
                     columns.numbers(f"{entry.metric.name}.{kind}", sums)
+            if self._lacking is not None:
+                columns.numbers(f"{entry.metric.name}.missing", self._missing(entry)[start:end])
         return columns
 
     def metrics(self) -> list[Declared]:
@@ -158,6 +164,42 @@ class EpisodeRows:
         tables = self._rows(0, min(self.count, _LINES_FOR_NAMES), with_parts=True)
         names = {table: tables[table].column_names for table in TABLES}
         return declared(names, self.is_driving, frozenset() if self.is_driving else rates_of(tables["episodes"]))
+
+    @cached_property
+    def _lacking(self) -> Lacking | None:
+        """The rows that failed episodes of a sealed run lack; None if there are none."""
+        if self._whole is None:
+            return None
+        egos = self._counted("agents") if self.is_driving else np.zeros(self.count, np.int64)
+        lacking = Lacking(self._whole, egos)
+        return None if lacking.is_empty else lacking
+
+    def _missing(self, entry: Declared) -> Array:
+        """Return the number of rows of a metric that each episode of a sealed run lacks, (n,)."""
+        assert self._lacking is not None
+        assert self._whole is not None
+        name = entry.metric.name
+        if name not in self._missing_rows:
+            if entry.table == "episodes":
+                episodes, table, egos = np.arange(self.count), self._whole, None
+            else:
+                table = read_table(self.run.place(f"{entry.table}.parquet"), ["episode", *entry.columns])
+                episodes, egos = table["episode"].to_numpy(), self._counted("agents")
+            values = [column_values(table, column) for column in entry.columns]
+            rows = episode_sums(entry.metric, values, episodes, self.count)[2]
+            trials = self._trial_count if entry.table == "trials" else 1
+            self._missing_rows[name] = self._lacking.of(rows, egos, trials)
+        return self._missing_rows[name]
+
+    @cached_property
+    def _trial_count(self) -> int:
+        trials = read_table(self.run.place("trials.parquet"), ["trial"])["trial"].to_numpy()
+        return int(trials.max(initial=0)) + 1
+
+    def _counted(self, table: str) -> NDArray[np.int64]:
+        """Return the number of rows of each episode in a table of a sealed run, (n,)."""
+        episodes = read_table(self.run.place(f"{table}.parquet"), ["episode"])["episode"].to_numpy()
+        return np.bincount(episodes, minlength=self.count)
 
     def _rows(self, start: int, end: int, with_parts: bool = False) -> dict[str, pa.Table]:
         """Return the tables of some episodes; `episode` counts from the first of them."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from roadworthy.metrics.driving import AGENT_METRICS, RATIO_METRICS, TRACE_METRICS, TRIAL_METRICS
 from roadworthy.metrics.metric import Kind, Metric
-from roadworthy.metrics.outcomes import UNITS
+from roadworthy.metrics.outcomes import outcome_metric
 
 Array = NDArray[np.float64]
 KINDS = ("total", "weight", "rows")
@@ -40,9 +40,19 @@ class Declared:
     def plain(self) -> dict[str, Any]:
         """Return what the browser needs to know."""
         metric = self.metric
-        values = {"name": metric.name, "kind": metric.kind.value, "unit": metric.unit, "what": metric.what}
-        values |= {"version": metric.version}
-        return values | {"per": metric.per, "isInverse": metric.is_inverse, "isPerScenario": metric.is_per_scenario}
+        return {
+            "name": metric.name,
+            "kind": metric.kind.value,
+            "unit": metric.unit,
+            "what": metric.what,
+            "per": metric.per,
+            "version": metric.version,
+            "isInverse": metric.is_inverse,
+            "isPerScenario": metric.is_per_scenario,
+            "bounds": metric.bounds,
+            "failed": metric.failed,
+            "better": metric.better,
+        }
 
 
 def declared(names: Mapping[str, Sequence[str]], is_driving: bool, rates: frozenset[str] = frozenset()) -> list[Declared]:
@@ -55,7 +65,7 @@ def declared(names: Mapping[str, Sequence[str]], is_driving: bool, rates: frozen
     """
     if not is_driving:
         outcomes = [name.removeprefix("outcomes.") for name in names["episodes"] if name.startswith("outcomes.")]
-        return [Declared(_outcome(name, name in rates), "episodes") for name in sorted(outcomes)]
+        return [Declared(outcome_metric(name, name in rates), "episodes") for name in sorted(outcomes)]
     found = [Declared(metric, "trials") for metric in (*TRIAL_METRICS, *TRACE_METRICS)]
     found += [Declared(metric, "agents") for metric in (*AGENT_METRICS, *RATIO_METRICS)]
     return [entry for entry in found if set(entry.columns) <= set(names[entry.table])]
@@ -82,6 +92,49 @@ def episode_sums(metric: Metric, columns: Sequence[Array], episodes: NDArray[np.
     return total, weight, rows
 
 
+class Lacking:
+    """The rows that failed episodes lack: as many as completed episodes of their scenario have on average.
+
+    As in metrics.run_rows, a scenario of which no row has a figure would not have it in a failed episode either.
+    """
+
+    def __init__(self, episodes: pa.Table, egos: NDArray[np.int64]) -> None:
+        """Take the episodes of a run, and the number of egos of each, (n,)."""
+        self._is_completed = episodes["status"].to_numpy(zero_copy_only=False) == "completed"
+        names, codes = np.unique(np.array(episodes["scenario_id"].to_pylist(), np.str_), return_inverse=True)
+        self._scenarios, self._count = codes.reshape(-1), len(names)
+        completed = self._sum(self._is_completed)
+        found = self._sum(np.where(self._is_completed, egos, 0))
+        usual = found.sum() / max(completed.sum(), 1)
+        each = np.maximum(np.round(np.where(completed > 0, found / np.maximum(completed, 1), usual)), 1.0)
+        self._egos = np.where(self._is_completed, 0.0, each[self._scenarios])
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether all episodes are completed."""
+        return bool(self._is_completed.all())
+
+    def of(self, rows: Array, egos: Array | None, trials: int) -> Array:
+        """Return the number of rows that each episode lacks, (n,).
+
+        Args:
+            rows: The number of rows with data of each episode, (n,).
+            egos: The number of rows with or without data of each episode, (n,); None: rows are episodes.
+            trials: The rows of an ego.
+        """
+        with_data = self._sum(rows) > 0
+        if egos is None:
+            has_figure = np.full(self._count, bool(with_data.any()))
+            return np.where(self._is_completed, 0.0, 1.0) * has_figure[self._scenarios]
+        is_without = (self._sum(egos) > 0) & ~with_data
+        if not with_data.any() and egos.any():
+            return np.zeros(len(rows))
+        return np.where(is_without[self._scenarios], 0.0, self._egos * trials)
+
+    def _sum(self, values: NDArray[Any]) -> Array:
+        return np.bincount(self._scenarios, values.astype(np.float64), self._count)
+
+
 def column_values(table: pa.Table, name: str) -> Array:
     """Return a column of numbers, (n,), NaN for no data."""
     values: Array = table[name].to_numpy().astype(np.float64)
@@ -99,7 +152,3 @@ def rates_of(table: pa.Table) -> frozenset[str]:
                 found.append(name.removeprefix("outcomes."))
     return frozenset(found)
 
-
-def _outcome(name: str, is_rate: bool) -> Metric:
-    unit = "share" if is_rate else next((unit for end, unit in UNITS.items() if name.endswith(end)), "1")
-    return Metric(name, Kind.RATE if is_rate else Kind.MEAN, name, unit, "episode", "")

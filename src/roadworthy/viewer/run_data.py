@@ -17,7 +17,8 @@ from roadworthy.viewer.episode_rows import EpisodeRows
 
 # The part of a figure that tables show.
 _SHOWN = ("name", "value", "low", "high", "n", "clusters", "per", "unit", "level", "method", "note")
-_NOT_SHOWN = ("by_scenario", "schema_version")  # of metrics.json: the rows have it
+_SHOWN += ("missing", "worst_low", "worst_high")
+_NOT_SHOWN = ("by_scenario", "by_cluster", "schema_version")  # of metrics.json: the rows have it
 
 
 def summary(place: Place, run: Run, ended: int) -> dict[str, Any]:

@@ -36,7 +36,7 @@ from roadworthy.record import Run
 from roadworthy.record.files import file_inside
 from roadworthy.record.run import JOURNAL, METRICS, RUN, trace_path
 from roadworthy.scenario.pack import Pack
-from roadworthy.viewer import app_files, run_data, scenes, sensitivity_data, training_data
+from roadworthy.viewer import app_files, compare_data, run_data, scenes, sensitivity_data, training_data
 from roadworthy.viewer.catalog import Catalog, Place
 from roadworthy.viewer.columns import SUFFIX
 from roadworthy.viewer.episode_rows import EpisodeRows, JournalIndex
@@ -112,6 +112,8 @@ class Site:
                     return self._json(self._runs())
                 case ["run", key, *rest]:
                     return self._of_run(path, self._place(key), rest)
+                case ["compare", first, last] if last.endswith(".json"):
+                    return self._compared(first, last.removesuffix(".json"))
                 case ["training", key, *rest]:
                     return self._of_training(path, key, rest)
         raise NotThere(f"{path!r}: there is no such file")
@@ -195,6 +197,12 @@ class Site:
                 if kind is not None:
                     return self._file(path, run, name, kind)
         raise NotThere(f"{path!r}: there is no such file")
+
+    def _compared(self, reference: str, candidate: str) -> Content:
+        opened = [self._open(self._place(key)) for key in (reference, candidate)]
+        key = "compare", *(entry.signature for entry in opened)
+        body = self._cached(key, lambda: _json_bytes(compare_data.comparison(*(entry.run for entry in opened))))
+        return self._bytes(body, JSON)
 
     def _of_training(self, path: str, key: str, rest: list[str]) -> Content:
         place = self.catalog.trainings.get(key)
@@ -292,9 +300,7 @@ class Site:
         return Content(place, kind, f'"{found.st_mtime_ns:x}-{found.st_size:x}"')
 
     def _json(self, value: Any) -> Content:
-        # NaN is not JSON, and a record of a stranger may hold it.
-        text = json.dumps(_finite(value), separators=(",", ":"), ensure_ascii=False, allow_nan=False, default=str)
-        return self._bytes(text.encode("utf-8", "replace"), JSON)
+        return self._bytes(_json_bytes(value), JSON)
 
     def _bytes(self, body: bytes, kind: str) -> Content:
         return Content(body, kind, f'"{hashlib.sha256(body).hexdigest()[:24]}"')
@@ -303,16 +309,18 @@ class Site:
         """Return a file that is expensive to make, from the cache if the run has not changed."""
         is_of_rows = opened.rows.order == "ended"  # rows that have ended don't change
         key = path, opened.rows.order, () if is_of_rows else opened.signature
+        return self._bytes(self._cached(key, make), BINARY)
+
+    def _cached(self, key: tuple[object, ...], make: Callable[[], bytes]) -> bytes:
         body = self._cache.get(key)
-        if body is None:
-            body = make()
-            self._cache[key] = body
-            self._cached_bytes += len(body)
-            while self._cached_bytes > _MOST_CACHED_BYTES and len(self._cache) > 1:
-                self._cached_bytes -= len(self._cache.popitem(last=False)[1])
-        else:
+        if body is not None:
             self._cache.move_to_end(key)
-        return self._bytes(body, BINARY)
+            return body
+        body = self._cache[key] = make()
+        self._cached_bytes += len(body)
+        while self._cached_bytes > _MOST_CACHED_BYTES and len(self._cache) > 1:
+            self._cached_bytes -= len(self._cache.popitem(last=False)[1])
+        return body
 
 
 def _signature(folder: Path) -> tuple[object, ...]:
@@ -332,6 +340,12 @@ def _number(path: str, name: str, suffix: str) -> int:
     if found is None or found[2] != suffix:
         raise NotThere(f"{path!r}: there is no such file")
     return int(found[1])
+
+
+def _json_bytes(value: Any) -> bytes:
+    # NaN is not JSON, and a record of a stranger may hold it.
+    text = json.dumps(_finite(value), separators=(",", ":"), ensure_ascii=False, allow_nan=False, default=str)
+    return text.encode("utf-8", "replace")
 
 
 def _finite(value: Any) -> Any:

@@ -1,8 +1,8 @@
 // The figures of selected episodes: sums over clusters here, slow intervals in a worker.
 
 import { Episodes } from "./episodes.js";
-import { sumsOf } from "./statistics/clusters.js";
-import { figureOf, isSlow } from "./statistics/figures.js";
+import { MOST_CLUSTERS } from "./statistics/bootstrap.js";
+import { figureOf, givenOf, waitingFigure } from "./statistics/figures.js";
 
 /** @typedef {import("./words.js").Figure} Figure */
 /** @typedef {import("./statistics/figures.js").Metric} Metric */
@@ -24,8 +24,8 @@ export class SelectionFigures {
     this.turn = 0;
     /** @type {Worker | null} */
     this.worker = null;
-    /** @type {{count: number, codes: Uint32Array, clusters: number} | null} */
-    this.clusters = null;
+    /** @type {import("./statistics/clusters.js").Groups & {count: number} | null} */
+    this.groups = null;
   }
 
   /** Read the sums of episodes that are not here yet. @param {any} run run.json */
@@ -52,17 +52,14 @@ export class SelectionFigures {
     if (!this.sums) return;
     /** @type {Map<string, Figure>} */
     const figures = new Map();
-    /** @type {{metric: Metric, sums: import("./statistics/clusters.js").Sums}[]} */
+    /** @type {{metric: Metric, given: import("./statistics/figures.js").Given}[]} */
     const slow = [];
     for (const metric of this.metrics) {
-      const sums = this.sumsOf(metric, rows);
-      if (!sums) continue;
-      if (isSlow(metric)) {
-        slow.push({ metric, sums });
-        figures.set(metric.name, waiting(metric, sums));
-      } else {
-        figures.set(metric.name, figureOf(metric, sums));
-      }
+      const given = this.given(metric, rows);
+      if (!given) continue;
+      const isLater = isSlow(metric, given);
+      if (isLater) slow.push({ metric, given });
+      figures.set(metric.name, isLater ? waitingFigure(metric, given) : figureOf(metric, given));
     }
     found([...figures.values()], slow.length === 0);
     if (!slow.length) return;
@@ -83,8 +80,8 @@ export class SelectionFigures {
   /** Return the figures of some episodes without slow intervals. @param {Uint32Array} rows @param {string[]} names @returns {Figure[]} */
   quick(rows, names) {
     return this.metrics.filter(({ name }) => names.includes(name)).flatMap((metric) => {
-      const sums = this.sumsOf(metric, rows);
-      return sums ? [isSlow(metric) ? waiting(metric, sums) : figureOf(metric, sums)] : [];
+      const given = this.given(metric, rows);
+      return given ? [isSlow(metric, given) ? { ...waitingFigure(metric, given), note: null } : figureOf(metric, given)] : [];
     });
   }
 
@@ -95,40 +92,35 @@ export class SelectionFigures {
   }
 
   /** @param {Metric} metric @param {Uint32Array} rows */
-  sumsOf(metric, rows) {
+  given(metric, rows) {
     const column = (/** @type {string} */ kind) => this.sums?.column(`${metric.name}.${kind}`)?.values;
     const total = column("total");
     const sizes = column("rows");
     if (!total || !sizes) return null;
-    const { codes, clusters } = this.clustered();
-    return sumsOf(total, column("weight") ?? sizes, sizes, codes, clusters, rows);
+    return givenOf(metric, { total, weight: column("weight") ?? sizes, rows: sizes, missing: column("missing") }, this.grouped(), rows);
   }
 
-  /** The cluster of each episode, numbered by sorted name. */
-  clustered() {
+  /** The cluster and the scenario of each episode. */
+  grouped() {
     const { episodes } = this;
-    if (this.clusters?.count !== episodes.count) {
-      const column = episodes.column("cluster") ?? episodes.column("scenario_id");
-      const names = Array.from({ length: episodes.count }, (_, row) => String(column?.get(row)));
-      const places = new Map([...new Set(names)].sort().map((name, place) => [name, place]));
-      const codes = Uint32Array.from(names, (name) => /** @type {number} */ (places.get(name)));
-      this.clusters = { count: episodes.count, codes, clusters: places.size };
+    if (this.groups?.count !== episodes.count) {
+      const [scenarios, scenarioCount] = numbered(episodes, "scenario_id");
+      const [clusters, clusterCount] = episodes.columns.has("cluster") ? numbered(episodes, "cluster") : [scenarios, scenarioCount];
+      this.groups = { count: episodes.count, clusters, clusterCount, scenarios, scenarioCount };
     }
-    return this.clusters;
+    return this.groups;
   }
 }
 
-/** A figure whose interval is being computed. @param {Metric} metric @param {import("./statistics/clusters.js").Sums} sums @returns {Figure} */
-function waiting(metric, sums) {
-  let total = 0;
-  let weight = 0;
-  const isEach = metric.isPerScenario;
-  for (let k = 0; k < sums.total.length; k++) {
-    total += isEach ? sums.total[k] / sums.weight[k] : sums.total[k];
-    weight += isEach ? 1 : sums.weight[k];
-  }
-  const [above, below] = metric.isInverse ? [weight, total] : [total, weight];
-  const n = isEach ? sums.total.length : metric.kind === "ratio" ? below : sums.rows;
-  return { name: metric.name, unit: metric.unit, per: isEach ? "scenario" : metric.per, value: below > 0 ? above / below : null,
-    low: null, high: null, n, note: "computing the interval ..." };
+/** Whether an interval takes the bootstrap. @param {Metric} metric @param {import("./statistics/figures.js").Given} given */
+function isSlow(metric, { sums }) {
+  return metric.kind !== "rate" && sums.total.length > 1 && sums.total.length <= MOST_CLUSTERS;
+}
+
+/** Number the names in a column in their order. @param {Episodes} episodes @param {string} name @returns {[Uint32Array, number]} */
+function numbered(episodes, name) {
+  const column = episodes.column(name);
+  const names = Array.from({ length: episodes.count }, (_, row) => String(column?.get(row)));
+  const places = new Map([...new Set(names)].sort().map((text, place) => [text, place]));
+  return [Uint32Array.from(names, (text) => /** @type {number} */ (places.get(text))), places.size];
 }

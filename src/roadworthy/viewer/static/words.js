@@ -4,7 +4,7 @@
  * A figure of metrics.json.
  * @typedef {{name: string, value: number | null, low?: number | null, high?: number | null, n: number,
  *   clusters?: number, per: string, unit: string, level?: number | null, method?: string | null,
- *   note?: string | null}} Figure
+ *   note?: string | null, missing?: number, worst_low?: number | null, worst_high?: number | null}} Figure
  */
 
 /** Filled by `loadWords`. @type {any} */
@@ -95,9 +95,17 @@ export function intervalOf(figure) {
   return `${text} to ${number(high, unit, signed)}`;
 }
 
-/** Return the method of a figure's interval, or why it has none. @param {Figure | null | undefined} figure */
+/** Return the method of a figure's interval and what it assumes, or why it has none. @param {Figure | null | undefined} figure */
 export function whyOf(figure) {
-  return figure ? figure.method || figure.note || null : null;
+  return figure ? [figure.method, figure.note].filter(Boolean).join("; ") || null : null;
+}
+
+/** Return the share of a figure's rows without data, and the interval in the worst case. @param {Figure | null | undefined} figure */
+export function missingOf(figure) {
+  if (!figure?.missing) return null;
+  const share = `${fixed(100 * figure.missing, 1)}% missing`;
+  const { worst_low: low, worst_high: high } = figure;
+  return low === null || high === null || low === undefined || high === undefined ? share : `${share}: ${intervalOf({ ...figure, low, high })}`;
 }
 
 /** @param {number} n */

@@ -7,36 +7,63 @@
  * @property {Float64Array} weight sum of the denominators: rows, or meters
  * @property {number} rows with data
  * @property {boolean} isOneEach whether every cluster has one row
- * @property {Float64Array} [minority] of rates: the sum of the rarer outcome, if it differs from that of the totals
+ * @property {number} units scenarios with data, where each counts once
+ */
+
+/**
+ * Columns with one entry per episode; `missing` is the number of rows that its crash or timeout took.
+ * @typedef {{total: ArrayLike<number>, weight: ArrayLike<number>, rows: ArrayLike<number>, missing?: ArrayLike<number>}} EpisodeSums
+ */
+
+/**
+ * The clusters and the scenarios of episodes, numbered by sorted name; a scenario lies in one cluster.
+ * @typedef {{clusters: ArrayLike<number>, clusterCount: number, scenarios: ArrayLike<number>, scenarioCount: number}} Groups
  */
 
 /**
  * Add up the sums of episodes over clusters.
- * @param {ArrayLike<number>} total by episode
- * @param {ArrayLike<number>} weight by episode
- * @param {ArrayLike<number>} rows by episode
- * @param {ArrayLike<number>} clusters by episode, numbered by sorted name from 0 to `count` - 1
- * @param {number} count
+ * @param {EpisodeSums} given
+ * @param {Groups} groups
  * @param {Uint32Array} selection the episodes to use
+ * @param {{fill?: number | null, isEachOnce?: boolean}} [options] fill: the value that stands for a missing row, null
+ *   leaves them out; isEachOnce: each scenario counts once, however many rows it has
  * @returns {Sums}
  */
-export function sumsOf(total, weight, rows, clusters, count, selection) {
-  const totals = new Float64Array(count);
-  const weights = new Float64Array(count);
-  const sizes = new Float64Array(count);
+export function sumsOf(given, groups, selection, { fill = null, isEachOnce = false } = {}) {
+  const { total, weight, rows, missing } = given;
+  const places = isEachOnce ? groups.scenarios : groups.clusters;
+  const count = isEachOnce ? groups.scenarioCount : groups.clusterCount;
+  let totals = new Float64Array(count);
+  let weights = new Float64Array(count);
+  let sizes = new Float64Array(count);
+  const clusterOf = new Uint32Array(isEachOnce ? count : 0);
   for (let k = 0; k < selection.length; k++) {
     const episode = selection[k];
-    const size = rows[episode];
+    const lacking = fill === null || !missing ? 0 : missing[episode];
+    const size = rows[episode] + lacking;
     if (!(size > 0)) continue;
-    const cluster = clusters[episode];
-    totals[cluster] += total[episode];
-    weights[cluster] += weight[episode];
-    sizes[cluster] += size;
+    const place = places[episode];
+    totals[place] += total[episode] + (lacking ? lacking * /** @type {number} */ (fill) : 0);
+    weights[place] += weight[episode] + lacking;
+    sizes[place] += size;
+    if (isEachOnce) clusterOf[place] = groups.clusters[episode];
+  }
+  let units = 0;
+  if (isEachOnce) {
+    const means = [totals, weights, sizes];
+    [totals, weights, sizes] = [0, 1, 2].map(() => new Float64Array(groups.clusterCount));
+    for (let unit = 0; unit < count; unit++) {
+      if (means[2][unit] === 0) continue;
+      units++;
+      totals[clusterOf[unit]] += means[0][unit] / means[1][unit];
+      weights[clusterOf[unit]] += 1;
+      sizes[clusterOf[unit]] += means[2][unit];
+    }
   }
   let used = 0;
   let all = 0;
   let isOneEach = true;
-  for (let cluster = 0; cluster < count; cluster++) {
+  for (let cluster = 0; cluster < groups.clusterCount; cluster++) {
     if (sizes[cluster] === 0) continue;
     totals[used] = totals[cluster];
     weights[used] = weights[cluster];
@@ -44,7 +71,7 @@ export function sumsOf(total, weight, rows, clusters, count, selection) {
     all += sizes[cluster];
     if (sizes[cluster] !== 1) isOneEach = false;
   }
-  return { total: totals.slice(0, used), weight: weights.slice(0, used), rows: all, isOneEach };
+  return { total: totals.slice(0, used), weight: weights.slice(0, used), rows: all, isOneEach, units };
 }
 
 /** @param {ArrayLike<number>} values */
@@ -85,9 +112,25 @@ export function jackknifeVariance(sums) {
   return ((count - 1) / count) * found;
 }
 
+/** The number of clusters of equal size that would have the same weight. @param {Sums} sums */
+export function effectiveCount(sums) {
+  const squares = sum(sums.weight.map((part) => part * part));
+  return squares > 0 ? sum(sums.weight) ** 2 / squares : 0;
+}
+
+/** Whether all clusters have the same weight. @param {Sums} sums */
+export function hasEqualSizes({ weight }) {
+  let low = Infinity;
+  let high = -Infinity;
+  for (const part of weight) {
+    low = Math.min(low, part);
+    high = Math.max(high, part);
+  }
+  return weight.length === 0 || high - low <= 1e-9 * Math.abs(weight[0]);
+}
+
 /** The sums of the rarer outcome of a rate. @param {Sums} sums */
 export function minority(sums) {
-  if (sums.minority) return sums.minority;
   const isMostlyYes = sum(sums.total) > 0.5 * sum(sums.weight);
   return isMostlyYes ? sums.weight.map((weight, k) => weight - sums.total[k]) : sums.total;
 }

@@ -44,7 +44,7 @@ export function studentQuantile(freedom, p) {
   return found;
 }
 
-/** Newton's method on the distribution, from the normal quantile. @param {number} freedom @param {number} p */
+/** Newton's method on the distribution, from the normal quantile. @param {number} freedom @param {number} p @returns {number} */
 function solved(freedom, p) {
   if (p === 0.5) return 0;
   if (p < 0.5) return -solved(freedom, 1 - p);
@@ -85,6 +85,72 @@ function incompleteBeta(x, a, b) {
     if (Math.abs(d * c - 1) < 1e-16) break;
   }
   return front * fraction;
+}
+
+/** The x at which the regularized incomplete beta function is p. @param {number} a @param {number} b @param {number} p */
+export function betaQuantile(a, b, p) {
+  return root((x) => incompleteBeta(x, a, b), p, 0, 1);
+}
+
+/** The x at which the regularized lower incomplete gamma function is p. @param {number} a @param {number} p */
+export function gammaQuantile(a, p) {
+  let high = a + 10;
+  while (incompleteGamma(a, high) < p) high *= 2;
+  return root((x) => incompleteGamma(a, x), p, 0, high);
+}
+
+/**
+ * Where an increasing function has a value, by the method of Illinois within a bracket.
+ * @param {(x: number) => number} increasing @param {number} value @param {number} low @param {number} high
+ */
+function root(increasing, value, low, high) {
+  let below = increasing(low) - value;
+  let above = increasing(high) - value;
+  let side = 0;
+  for (let k = 0; k < 200 && high - low > 1e-15 * high; k++) {
+    const isSlow = k % 4 === 3; // a bisection now and then bounds the number of steps
+    const x = isSlow ? (low + high) / 2 : (low * above - high * below) / (above - below);
+    if (!(x > low && x < high)) break;
+    const found = increasing(x) - value;
+    if (found === 0) return x;
+    if (found < 0) {
+      low = x;
+      below = found;
+      if (side === -1) above /= 2;
+      side = -1;
+    } else {
+      high = x;
+      above = found;
+      if (side === 1) below /= 2;
+      side = 1;
+    }
+  }
+  return (low + high) / 2;
+}
+
+/** The regularized lower incomplete gamma function, by its series or its continued fraction. @param {number} a @param {number} x */
+function incompleteGamma(a, x) {
+  if (x <= 0) return 0;
+  const front = Math.exp(a * Math.log(x) - x - logGamma(a));
+  if (x < a + 1) {
+    let term = 1 / a;
+    let sum = term;
+    for (let n = 1; n < 10000 && Math.abs(term) > 1e-17 * Math.abs(sum); n++) sum += term *= x / (a + n);
+    return sum * front;
+  }
+  let b = x + 1 - a;
+  let c = 1e300;
+  let d = 1 / b;
+  let fraction = d;
+  for (let n = 1; n < 10000; n++) {
+    const part = -n * (n - a);
+    b += 2;
+    d = 1 / nonzero(part * d + b);
+    c = nonzero(b + part / c);
+    fraction *= d * c;
+    if (Math.abs(d * c - 1) < 1e-16) break;
+  }
+  return 1 - front * fraction;
 }
 
 /** @param {number} value */

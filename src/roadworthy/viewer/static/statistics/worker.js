@@ -3,6 +3,6 @@
 import { figureOf } from "./figures.js";
 
 addEventListener("message", ({ data }) => {
-  const { turn, metric, sums } = data;
-  postMessage({ turn, figure: figureOf(metric, sums) });
+  const { turn, metric, given } = data;
+  postMessage({ turn, figure: figureOf(metric, given) });
 });

@@ -1,7 +1,7 @@
 // Figures of a run and of a selection: tiles of the main ones, and a list of all with bars.
 
 import { h } from "../dom.js";
-import { counted, intervalOf, meaning, plainName, shared, valueOf, whyOf } from "../words.js";
+import { counted, intervalOf, meaning, missingOf, plainName, shared, valueOf, whyOf } from "../words.js";
 import { intervalBar, sharedScale } from "./interval.js";
 
 /** @typedef {import("../words.js").Figure} Figure */
@@ -29,6 +29,7 @@ export function figureTiles(figures, whole, references) {
       h("div", { class: "tile-value" }, valueOf(figure)),
       h("div", { class: "tile-range", title: whyOf(figure) }, intervalOf(figure)),
       h("div", { class: "tile-count" }, counted(figure)),
+      figure.missing ? h("div", { class: "note middling" }, missingOf(figure)) : null,
       all ? h("div", { class: "note" }, `all episodes: ${valueOf(all)}`) : null,
       marks(figure, references).map((mark) => h("div", { class: "note" }, `${mark.label}: ${valueOf(mark.figure)}`)));
   }));
@@ -51,6 +52,7 @@ export function figureList(figures, whole, references) {
         h("div", { class: "note" }, counted(figure))),
         h("td", { class: "plot" }, intervalBar(figure, scale, 150, 20, marks(figure, references).map((mark) => mark.figure))),
         h("td", { class: "number" }, valueOf(figure), h("div", { class: "note", title: whyOf(figure) }, intervalOf(figure)),
+          figure.missing ? h("div", { class: "note middling" }, missingOf(figure)) : null,
           all ? h("div", { class: "note" }, `all: ${valueOf(all)}`) : null));
     })));
   }).concat(/** @type {any} */ (note ?? []));

@@ -1,7 +1,7 @@
 // Figures with their intervals, as text and as a dot on a line, as in reports.
 
 import { h, s } from "../dom.js";
-import { intervalOf, plainName, valueOf, whyOf } from "../words.js";
+import { intervalOf, missingOf, plainName, valueOf, whyOf } from "../words.js";
 
 /** @typedef {import("../words.js").Figure} Figure */
 
@@ -10,6 +10,7 @@ export function intervalCell(figure) {
   if (!figure) return h("td", { class: "number muted" }, "–");
   return h("td", { class: "number figure", title: whyOf(figure) },
     h("div", null, valueOf(figure)), h("div", { class: "note" }, intervalOf(figure)),
+    figure.missing ? h("div", { class: "note middling" }, missingOf(figure)) : null,
     figure.unit === "share" || figure.unit === "likelihood" ? intervalBar(figure, { low: 0, high: 1 }, 90, 12) : null);
 }
 
@@ -35,13 +36,20 @@ export function intervalBar(figure, scale, width = 220, height = 20, marks = [])
     s("line", { class: "zero", x1: at(zero), x2: at(zero), y1: 2, y2: height - 2 }),
     marks.map((mark) => mark.value === null ? null : s("path", { class: "mark", d: `M${at(mark.value) - 3.5} 1h7l-3.5 5z` },
       s("title", null, `${plainName(mark.name)}: ${valueOf(mark)}`))),
+    figure.missing && isKnown(figure.worst_low) && isKnown(figure.worst_high)
+      ? s("line", { class: "worst", x1: at(Number(figure.worst_low)), x2: at(Number(figure.worst_high)), y1: middle, y2: middle }) : null,
     has ? s("line", { class: "range", x1: at(low), x2: at(high), y1: middle, y2: middle }) : null,
     value === null ? null : s("circle", { class: has ? "dot" : "hollow", cx: at(value), cy: middle, r: Math.min(4.5, height / 3) }));
 }
 
+/** @param {unknown} value */
+function isKnown(value) {
+  return value !== null && value !== undefined;
+}
+
 /** The scale that figures of one unit share. @param {Figure[]} figures */
 export function sharedScale(figures) {
-  const values = figures.flatMap((figure) => [figure.value, figure.low, figure.high]).filter((value) => value !== null && value !== undefined);
+  const values = figures.flatMap((figure) => [figure.value, figure.low, figure.high, figure.worst_low, figure.worst_high]).filter((value) => value !== null && value !== undefined);
   let low = Math.min(0, ...values);
   let high = Math.max(...values, low);
   if (figures.length && figures.every((figure) => figure.unit === "share" || figure.unit === "likelihood")) {
