@@ -108,8 +108,10 @@ function root(increasing, value, low, high) {
   let above = increasing(high) - value;
   let side = 0;
   for (let k = 0; k < 200 && high - low > 1e-15 * high; k++) {
-    const isSlow = k % 4 === 3; // a bisection now and then bounds the number of steps
-    const x = isSlow ? (low + high) / 2 : (low * above - high * below) / (above - below);
+    const middle = (low + high) / 2;
+    const secant = (low * above - high * below) / (above - below);
+    // A bisection now and then bounds the number of steps.
+    const x = k % 4 < 3 && secant > low && secant < high ? secant : middle;
     if (!(x > low && x < high)) break;
     const found = increasing(x) - value;
     if (found === 0) return x;
