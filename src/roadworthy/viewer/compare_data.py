@@ -15,4 +15,11 @@ def comparison(reference: Run, candidate: Run) -> dict[str, Any]:
         found = compare(reference, candidate)
     except RoadworthyError as error:
         return {"comparison": None, "reason": str(error)}
-    return {"comparison": found.to_dict(), "reason": None}
+    values = found.to_dict()
+    for section in values["sections"]:  # paths of this machine, which a page for others must not hold
+        for run in (section["candidate"], section["reference"]):
+            run.pop("folder", None)
+        for flip in section["flips"]["listed"]:
+            for name in ("commands", "videos"):
+                flip.pop(name, None)
+    return {"comparison": values, "reason": None}

@@ -15,6 +15,7 @@ const HEIGHT = 230;
 const LEFT = 52;
 const BOTTOM = 34;
 const TOP = 10;
+const APART = 5; // pixels between points of different series at the same place
 const MOST_POINTS = 800; // of a drawn line
 
 /**
@@ -44,7 +45,7 @@ export function lineChart({ title, series, across, domain, range, format = digit
       s("text", { class: "axis", x: LEFT - 6, y: y.at(tick) + 4, "text-anchor": "end" }, shortFormat(tick, format))]).flat(),
     ticks.map((tick) => s("text", { class: "axis", x: x.at(tick), y: HEIGHT - BOTTOM + 15, "text-anchor": "middle" }, words ? words[tick] : tickText(tick))),
     s("text", { class: "axis", x: (LEFT + width) / 2, y: HEIGHT - 4, "text-anchor": "middle" }, across),
-    series.map((one) => (one.kind === "line" ? line(one, x, y) : points(one, x, y, format))), cursor);
+    series.map((one, k) => (one.kind === "line" ? line(one, x, y) : points(one, x, y, format, APART * (k - (series.length - 1) / 2)))), cursor);
   return h("figure", { class: "chart-box" }, h("figcaption", null, title, series.length > 1 ? legend(series) : null), svg, reading);
 
   /** @param {PointerEvent} event */
@@ -75,16 +76,16 @@ function line(one, x, y) {
     s("polyline", { class: "curve", points: path(one.y, places).join(" ") }));
 }
 
-/** @param {Series} one @param {Scale} x @param {Scale} y @param {(value: number) => string} format */
-function points(one, x, y, format) {
+/** @param {Series} one @param {Scale} x @param {Scale} y @param {(value: number) => string} format @param {number} shift */
+function points(one, x, y, format, shift) {
   return s("g", { class: `c${one.color ?? 0}` }, Array.from(one.x, (at, k) => {
     const value = one.y[k];
     if (!isKnown(value)) return null;
     const [low, high] = [one.low?.[k], one.high?.[k]];
     const has = isKnown(low) && isKnown(high);
     const label = `${one.labels?.[k] ?? one.name}: ${format(/** @type {number} */ (value))}${has ? `, ${format(/** @type {number} */ (low))} to ${format(/** @type {number} */ (high))}` : ""}`;
-    const mark = [s("title", null, label), has ? s("line", { class: "range", x1: x.at(at), x2: x.at(at), y1: y.at(/** @type {number} */ (low)), y2: y.at(/** @type {number} */ (high)) }) : null,
-      s("circle", { class: has ? "dot" : "hollow", cx: x.at(at), cy: y.at(/** @type {number} */ (value)), r: 4.5 })];
+    const mark = [s("title", null, label), has ? s("line", { class: "range", x1: x.at(at) + shift, x2: x.at(at) + shift, y1: y.at(/** @type {number} */ (low)), y2: y.at(/** @type {number} */ (high)) }) : null,
+      s("circle", { class: has ? "dot" : "hollow", cx: x.at(at) + shift, cy: y.at(/** @type {number} */ (value)), r: 4.5 })];
     return one.links?.[k] ? s("a", { href: one.links[k], "aria-label": label }, mark) : s("g", null, mark);
   }));
 }
