@@ -56,6 +56,7 @@ lint: $(READY_DEV) ## check style, formatting and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python tools/check_modules.py
 
 format: $(READY_DEV) ## fix style and formatting in place
 	$(BIN)/ruff check --fix .
@@ -83,4 +84,5 @@ $(READY_ROBOT): $(READY)
 $(READY_DEV): $(READY)
 	$(PIP) -e '.[dev]'
 	-$(BIN)/python tools/graphics.py
+	-$(BIN)/python tools/browser.py
 	@touch $@

@@ -45,7 +45,9 @@ def test_a_bundle_is_the_same_site_on_a_plain_file_server_and_offline(page: Any,
 def test_a_bundle_holds_what_a_server_answers(root: Path, tmp_path: Path) -> None:
     written = write_bundle([root], tmp_path / "site")
     site = Site([root], level=6)
-    paths = [path.relative_to(tmp_path / "site").as_posix() for path in (tmp_path / "site").rglob("*") if path.is_file()]
+    paths = [
+        path.relative_to(tmp_path / "site").as_posix() for path in (tmp_path / "site").rglob("*") if path.is_file()
+    ]
     assert sorted(paths) == sorted({*site.paths(), "README.txt"})
     assert written.files == len(paths) - 1
     for path in site.paths():

@@ -90,4 +90,6 @@ def _require_own(out: Path) -> None:
         raise UsageError(f"{out}: is a file; a bundle needs a folder, such as site")
     is_earlier = (out / INDEX).is_file() and (out / "data" / "site.json").is_file()
     if any(out.iterdir()) and not is_earlier:
-        raise UsageError(f"{out}: holds other files; give a new or an empty folder for the bundle, or an earlier bundle")
+        raise UsageError(
+            f"{out}: holds other files; give a new or an empty folder for the bundle, or an earlier bundle"
+        )

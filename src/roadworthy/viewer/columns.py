@@ -1,8 +1,8 @@
 """Tables for the browser: typed columns in one compressed file, which plain JavaScript decodes without a library.
 
-A file is gzip of: `RWCOLS1\\0`, the length of the header (uint32), the header (JSON), zeros up to a multiple of 8, data.
-The header is `{"rows", "columns": [...], ...}`. Each column has `name`, `kind` and `offset` in bytes from the start of the
-data, which is a multiple of 8; all numbers are little-endian.
+A file is gzip of: `RWCOLS1\\0`, the length of the header (uint32), the header (JSON), zeros up to a multiple of 8, and
+the data. The header is `{"rows", "columns": [...], ...}`. Each column has `name`, `kind` and `offset` in bytes from the
+start of the data, which is a multiple of 8; all numbers are little-endian.
 
     number  `dtype` u1, i1, u2, i2, i4, f4 or f8, `length` values, times `scale` if there is one; NaN is no data
     word    `dtype` u1, u2 or u4: places in `values`, a list of distinct JSON values (null, texts, lists, objects)

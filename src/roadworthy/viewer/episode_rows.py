@@ -25,7 +25,16 @@ from roadworthy.record.journal import ColumnNames
 from roadworthy.record.run import JOURNAL, Run, trace_path
 from roadworthy.record.tables import TABLES, batches, read_schema, read_table, table_schema
 from roadworthy.viewer.columns import Columns
-from roadworthy.viewer.figure_sums import Array, KINDS, Declared, Lacking, column_values, declared, episode_sums, rates_of
+from roadworthy.viewer.figure_sums import (
+    KINDS,
+    Array,
+    Declared,
+    Lacking,
+    column_values,
+    declared,
+    episode_sums,
+    rates_of,
+)
 
 PART = 1 << 14  # rows of a part
 LEDGER_ORDER, ENDED_ORDER = "ledger", "ended"
@@ -238,5 +247,3 @@ def _tables_of_lines(lines: Sequence[dict[str, Any]], tables: Sequence[str]) -> 
         table: pa.Table.from_batches([part[place] for part in parts], table_schema(table, names))
         for place, table in enumerate(tables)
     }
-
-

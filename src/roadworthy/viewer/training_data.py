@@ -38,7 +38,9 @@ class TrainingRows:
             if any(name in line for line in lines):
                 columns.numbers(name, np.array([_number(line.get(name)) for line in lines], np.float64))
         for group in _GROUPS:
-            found = [line.get(group) if isinstance(line.get(group), dict) else {} for line in lines]
+            found: list[dict[str, Any] | None] = [
+                line.get(group) if isinstance(line.get(group), dict) else {} for line in lines
+            ]
             for name in sorted({name for values in found for name in values or ()}):
                 values = [_number((part or {}).get(name)) for part in found]
                 columns.numbers(f"{group}.{name}", np.array(values, np.float64))
