@@ -51,15 +51,11 @@ class Columns:
 
     def words(self, name: str, values: Sequence[Any]) -> None:
         """Add values of which many are equal: None, texts, or lists and objects of plain values."""
-        places: dict[str, int] = {}
-        distinct: list[Any] = []
-        codes = np.empty(len(values), np.uint32)
-        for row, value in enumerate(values):
-            key = value if type(value) is str else f"\0{json.dumps(value)}"
-            place = places.setdefault(key, len(places))
-            if place == len(distinct):
-                distinct.append(value)
-            codes[row] = place
+        places: dict[Any, int] = {}
+        codes = np.fromiter((places.setdefault(_key(value), len(places)) for value in values), np.uint32, len(values))
+        distinct: list[Any] = [None] * len(places)
+        for row in np.unique(codes, return_index=True)[1].tolist():
+            distinct[codes[row]] = values[row]
         self._add_words(name, codes, distinct)
 
     def texts(self, name: str, column: pa.ChunkedArray) -> None:
@@ -93,6 +89,13 @@ class Columns:
         padded = data + b"\0" * (-len(data) % 8)
         self._parts.append(padded)
         self._size += len(padded)
+
+
+def _key(value: Any) -> Any:
+    """Return a value as a key; keys of texts, lists and objects differ."""
+    if isinstance(value, dict):
+        return ("object", *value.items())
+    return ("list", *value) if isinstance(value, list | tuple) else value
 
 
 def smallest(values: NDArray[Any]) -> NDArray[Any]:

@@ -39,7 +39,7 @@ from roadworthy.scenario.pack import Pack
 from roadworthy.viewer import app_files, compare_data, run_data, scenes, sensitivity_data, training_data
 from roadworthy.viewer.catalog import Catalog, Place
 from roadworthy.viewer.columns import SUFFIX
-from roadworthy.viewer.episode_rows import EpisodeRows, JournalIndex
+from roadworthy.viewer.episode_rows import LEDGER_ORDER, EpisodeRows, JournalIndex
 from roadworthy.viewer.training_data import TrainingRows
 
 VERSION = 1  # of the data, which the page checks
@@ -169,6 +169,10 @@ class Site:
         run, rows = opened.run, opened.rows
         match rest:
             case ["run.json"]:
+                if rows.order == LEDGER_ORDER:  # a sealed run changes seldom; others may become its references
+                    key = "page", opened.signature, tuple(self.catalog.runs)
+                    body = self._cached(key, lambda: _json_bytes(run_data.page(place, run, rows, self.catalog)))
+                    return self._bytes(body, JSON)
                 return self._json(run_data.page(place, run, rows, self.catalog))
             case ["sensitivity.json"]:
                 return self._json(sensitivity_data.analyses(run))
@@ -307,7 +311,7 @@ class Site:
 
     def _made(self, path: str, opened: _Opened, make: Callable[[], bytes]) -> Content:
         """Return a file that is expensive to make, from the cache if the run has not changed."""
-        is_of_rows = opened.rows.order == "ended"  # rows that have ended don't change
+        is_of_rows = opened.rows.order != LEDGER_ORDER  # rows that have ended don't change
         key = path, opened.rows.order, () if is_of_rows else opened.signature
         return self._bytes(self._cached(key, make), BINARY)
 

@@ -71,5 +71,10 @@ def _parsed(block: bytes) -> dict[str, Any] | None:
     return line if isinstance(line, dict) else None
 
 
+def _group(line: Mapping[str, Any], name: str) -> dict[str, Any]:
+    values = line.get(name)
+    return values if isinstance(values, dict) else {}
+
+
 def _number(value: Any) -> float:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else np.nan

@@ -1,7 +1,6 @@
 // Where data come from: relative addresses, from the server or from the files of a bundle.
 
 import { decode } from "./columns.js";
-import { readTrace } from "./trace.js";
 
 const FRESH_MS = 500; // an answer is not asked for again so soon
 
@@ -79,6 +78,7 @@ export class Source {
    * @param {number} number the episode's row in the ledger
    */
   async trace(key, number) {
+    const { readTrace } = await import("./trace.js"); // with its decompressor, which other pages don't need
     return readTrace(await this.bytes(`data/run/${key}/trace/${number}.trace`));
   }
 
@@ -113,7 +113,8 @@ export class Source {
           }
           document.documentElement.removeAttribute("data-offline");
         } catch (error) {
-          if (error instanceof SourceError && error.status === 0) document.documentElement.setAttribute("data-offline", "");
+          if (error instanceof SourceError && error.status === 0)
+            document.documentElement.setAttribute("data-offline", "");
         }
       }
       setTimeout(look, 1000 * seconds);
