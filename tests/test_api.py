@@ -39,7 +39,7 @@ SIGNATURES = {
         " *listener"
     ),
     "train": "config *out *set *eval *sinks *new *trace *progress *on_update *say",
-    "view": "folders *bundle *light *host *port *token *browser *ready *progress",
+    "view": "folders *bundle *light *embed *host *port *token *browser *ready *progress",
     "score_realism": "pack rollouts *challenge *only *skip_unknown *processes *progress",
 }
 JOBS = """

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from roadworthy.errors import UsageError
+from roadworthy.record.files import safe_name
 from roadworthy.record.traces import encode_trace
 from roadworthy.report import words
 from roadworthy.viewer.catalog import Catalog
@@ -122,6 +123,26 @@ def test_traces_are_decoded_bit_for_bit(page: Any, served: Any, run_root: Path, 
         name = name.removeprefix("extra.")
         found = base64.b64decode(arrays[names.get(name, name)])
         assert found == np.ascontiguousarray(array).tobytes(), name
+
+
+@pytest.mark.row("UI-2")
+def test_file_names_are_those_of_records(page: Any, served: Any, run_root: Path) -> None:
+    names = [
+        "town-1-r0",
+        "a b",
+        "x/../y",
+        ".hidden",
+        "~home",
+        "-option",
+        "ü→𝄞",
+        "50%",
+        "a+b,c=d@e",
+        "it's (*)!",
+        "x" * 400,
+    ]
+    page.goto(served(run_root))
+    code = "async (names) => Promise.all(names.map((await import('/app/safe_name.js')).safeName))"
+    assert page.evaluate(code, names) == [safe_name(name) for name in names]
 
 
 @pytest.mark.row("UI-2")

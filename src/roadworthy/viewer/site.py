@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import threading
 from collections import OrderedDict
@@ -77,14 +78,18 @@ class _Opened:
 class Site:
     """The files of the viewer for the runs below some folders."""
 
-    def __init__(self, folders: Sequence[str | Path], *, is_live: bool = False, level: int = 1) -> None:
+    def __init__(
+        self, folders: Sequence[str | Path], *, is_live: bool = False, level: int = 1, home: Path | None = None
+    ) -> None:
         """Open folders.
 
         Args:
             folders: Folders that hold runs, or run folders.
             is_live: Whether the page asks for changes.
             level: How much data are compressed, from 1 (fast) to 9.
+            home: The folder that the page will be in, if it reads traces and videos from the run folders themselves.
         """
+        self._home = home
         self.catalog = Catalog(folders)
         self.is_live = is_live
         self._level = level
@@ -134,7 +139,16 @@ class Site:
 
     def _about(self) -> dict[str, Any]:
         folders = [root.name for root in self.catalog.roots]
-        return {"version": VERSION, "is_live": self.is_live, "made_by": f"roadworthy {__version__}", "folders": folders}
+        about = {
+            "version": VERSION,
+            "is_live": self.is_live,
+            "made_by": f"roadworthy {__version__}",
+            "folders": folders,
+        }
+        if self._home is None:
+            return about
+        places = {key: os.path.relpath(place.folder, self._home) for key, place in self.catalog.runs.items()}
+        return about | {"records": {key: Path(place).as_posix() for key, place in places.items()}}
 
     def _runs(self) -> dict[str, Any]:
         trainings = [
