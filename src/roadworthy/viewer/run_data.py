@@ -127,7 +127,7 @@ def _reference(run: Run) -> dict[str, Any]:
     return {
         "role": run.header.get("role"),
         "policy": str(run.header.get("policy")),
-        "figures": [shown(figure) for figure in figures if figure.get("per") != "scenario"],
+        "figures": [shown(figure) for figure in figures if not str(figure["name"]).endswith("_per_scenario")],
         "by_class": {
             name: [shown(figure) for figure in entry.get("figures", ())]
             for name, entry in ((run.metrics or {}).get("by_class") or {}).items()

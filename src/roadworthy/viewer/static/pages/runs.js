@@ -277,9 +277,9 @@ function row(run, figures, picked, pick) {
       "td",
       { class: "date" },
       run.created
-        ? h("time", { datetime: run.created, title: moment(run.created) }, moment(run.created).slice(0, 16))
+        ? h("time", { datetime: run.created, title: moment(run.created) }, moment(run.created).slice(0, 10))
         : NONE,
-      run.eval_seconds ? h("div", { class: "note" }, duration(run.eval_seconds)) : null,
+      h("div", { class: "note" }, moment(run.created).slice(11, 16), run.eval_seconds ? `, ${duration(run.eval_seconds)}` : ""),
     ),
     h(
       "td",

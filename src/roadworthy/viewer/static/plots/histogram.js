@@ -41,6 +41,7 @@ export function histogram(episodes, name, brushed) {
     brush,
     x
       .ticks()
+      .filter((tick) => !isWhole || Number.isInteger(tick))
       .map((tick) =>
         s("text", { class: "axis", x: x.at(tick), y: HEIGHT - 5, "text-anchor": "middle" }, tickText(tick)),
       ),

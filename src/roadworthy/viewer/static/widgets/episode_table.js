@@ -151,7 +151,8 @@ export function episodeTable({ key, episodes, state, sort }) {
 
   /** The least width of a column in rem. @param {string} name */
   function widthOf(name) {
-    if (name === "episode_id") return 13;
+    if (name === "episode_id") return 15;
+    if (name === "status") return 8;
     if (name === "tags" || name === "scenario_id" || name === "error") return 9;
     return Math.max(5.5, 0.48 * columnName(name).length + 2.6);
   }

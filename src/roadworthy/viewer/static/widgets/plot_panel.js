@@ -154,5 +154,5 @@ function offered(episodes, name) {
   if (!column || NOT_OFFERED.has(name) || column.kind === "text") return false;
   if (column.kind === "number")
     return column.values.subarray(0, episodes.count).some((value) => value === value && value !== column.values[0]);
-  return column.words.length > 1 && column.words.length <= MOST_WORDS;
+  return column.words.length <= MOST_WORDS && new Set(column.words.flat()).size > 1;
 }
