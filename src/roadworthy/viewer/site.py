@@ -27,6 +27,7 @@ import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,7 @@ VERSION = 1  # of the data, which the page checks
 MEDIA = {".mp4": "video/mp4", ".webm": "video/webm", ".png": "image/png", ".jpg": "image/jpeg", ".gif": "image/gif"}
 JSON, BINARY = "application/json", "application/octet-stream"
 _MOST_CACHED_BYTES = 1 << 28
+_MOST_JSON_BYTES = 1 << 28  # of run.json and of metrics.json
 _RANGE = re.compile(r"(\d{1,9})-(\d{1,9})\." + SUFFIX)
 _NUMBER = re.compile(r"(\d{1,9})\.(\w+)")
 _WATCHED = (RUN, METRICS, JOURNAL, "artifacts.jsonl")
@@ -163,6 +165,7 @@ class Site:
             known = self._summaries.get(place.key)
             if known is not None and known[0] == signature:
                 return known[1] | {"status": Run(place.folder).status} if known[1]["status"] == "running" else known[1]
+            _require_small(place.folder)
             run = Run(place.folder)
             found = run_data.summary(place, run, self._ended(place, run))
         except Exception as error:  # a damaged run must not hide the others
@@ -264,6 +267,7 @@ class Site:
         signature = _signature(place.folder)
         found = self._opened.get(place.key)
         if found is None or found.signature != signature:
+            _require_small(place.folder)
             run = Run(place.folder)
             try:
                 found = _Opened(signature, run, EpisodeRows(run, self._journal(place)))
@@ -339,6 +343,15 @@ class Site:
         while self._cached_bytes > _MOST_CACHED_BYTES and len(self._cache) > 1:
             self._cached_bytes -= len(self._cache.popitem(last=False)[1])
         return body
+
+
+def _require_small(folder: Path) -> None:
+    """Raise an error if a file that is read as a whole would fill the memory."""
+    for name in (RUN, METRICS):
+        with suppress(FileNotFoundError):
+            size = (folder / name).stat().st_size
+            if size > _MOST_JSON_BYTES:
+                raise RecordError(f"{folder / name}: has {size / 1e6:.0f} MB, more than a record has; is it damaged?")
 
 
 def _signature(folder: Path) -> tuple[object, ...]:

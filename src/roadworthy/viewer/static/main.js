@@ -107,7 +107,13 @@ addEventListener("hashchange", navigate);
 addEventListener("popstate", () => undefined);
 addEventListener("keydown", (event) => {
   const target = /** @type {HTMLElement} */ (event.target);
-  if (event.key === "?" && !/^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName)) openHelp();
+  if (/^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName)) return;
+  const search = /** @type {HTMLElement | null} */ (main.querySelector("[data-search]"));
+  if (event.key === "?") openHelp();
+  else if (event.key === "/" && search) {
+    event.preventDefault();
+    search.focus();
+  }
 });
 
 try {
