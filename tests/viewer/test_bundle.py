@@ -44,6 +44,9 @@ def test_a_bundle_is_the_same_site_on_a_plain_file_server_and_offline(page: Any,
     page.locator("p.selected", has_text="10 episodes selected of 60").wait_for()
     page.locator("[role=gridcell] a").first.click()
     page.wait_for_selector("html[data-ready=episode]")
+    first, second = (path.name[-8:] for path in sorted((root / "town").iterdir()))
+    page.evaluate(f"location.hash = '#/compare/{first}/{second}'")
+    page.locator(".verdict-line", has_text="over 60 pairs of episodes").wait_for()
 
 
 @pytest.mark.row("UI-2")

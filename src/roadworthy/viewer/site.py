@@ -134,6 +134,9 @@ class Site:
                 yield from self._paths_of_run(f"data/run/{key}", self._open(place))
             except (RoadworthyError, OSError, ValueError, KeyError):
                 continue  # it is listed as damaged
+        summaries = [self._summary(place) for place in self.catalog.runs.values()]
+        for reference, candidate in compare_data.pairs(summaries):
+            yield f"data/compare/{reference}/{candidate}.json"
         for key in self.catalog.trainings:
             count = self._training_rows(key).update()
             yield f"data/training/{key}/training.json"
