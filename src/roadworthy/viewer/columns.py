@@ -65,12 +65,14 @@ class Columns:
         if len(distinct) <= max(16, _MOST_WORDS_SHARE * len(column)) or column.null_count:
             self._add_words(name, encoded.indices.to_numpy().astype(np.uint32), distinct.to_pylist())
             return
-        blocks = [text.encode() for text in column.to_pylist()]
-        offsets = np.zeros(len(blocks) + 1, np.uint32)
-        np.cumsum([len(block) for block in blocks], out=offsets[1:])
-        data = offsets.tobytes()
+        whole = pa.concat_arrays([column.combine_chunks()])  # without the rest of a table that it is a slice of
+        _, places, text = whole.buffers()
+        offsets = np.frombuffer(places, np.int32)[whole.offset : whole.offset + len(whole) + 1]
+        first, last = int(offsets[0]), int(offsets[-1])
+        data = (offsets - first).astype("<u4").tobytes()
         start = self._size + len(data)
-        self._add(name, data + b"".join(blocks), {"kind": "text", "text_offset": start, "bytes": int(offsets[-1])})
+        block = data + text.to_pybytes()[first:last]
+        self._add(name, block, {"kind": "text", "text_offset": start, "bytes": last - first})
 
     def encode(self, level: int) -> bytes:
         """Return the file; equal tables give equal bytes."""

@@ -69,7 +69,8 @@ def create_app(site: Site, host: str, token: str | None) -> ASGIApp:
             )
         path = request.path_params["path"] or "index.html"
         try:
-            content = await run_in_threadpool(site.get, path)
+            # Files of the page are at hand; data may take a while.
+            content = await run_in_threadpool(site.get, path) if path.startswith("data/") else site.get(path)
         except NotThere:
             return PlainTextResponse("there is no such file\n", 404, HEADERS)
         except (RoadworthyError, OSError, ValueError, KeyError) as error:
