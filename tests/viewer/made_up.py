@@ -19,7 +19,9 @@ CLASSES = ("cut_in", "hard_stop", "lane_change", "merge", "roundabout", "unprote
 HOSTILE = "<img src=x onerror=alert(1)><script>document.title='taken'</script>"
 
 
-def results(count: int, seed: int = 0, replicates: int = 1, egos: int = 2, **changes: Any) -> list[EpisodeResult]:
+def results(
+    count: int, seed: int = 0, replicates: int = 1, egos: int = 2, trials: int = 1, **changes: Any
+) -> list[EpisodeResult]:
     """Return episodes whose success depends on their class and on the grip."""
     rng = np.random.default_rng(seed)
     found = []
@@ -55,7 +57,7 @@ def results(count: int, seed: int = 0, replicates: int = 1, egos: int = 2, **cha
         found.append(
             episode(
                 name,
-                [[row] for row in rows],
+                [[row] * trials for row in rows],
                 replicate,
                 (behavior,),
                 outcomes={**outcomes, "failed_spawns": 0.0},

@@ -33,9 +33,10 @@ export class SelectionFigures {
     const known = new Map((run.metrics.figures ?? []).map((/** @type {any} */ figure) => [figure.name, figure]));
     const trials = this.episodes.column("trials")?.values ?? [];
     const isOneTrial = trials.every((count) => !(count > 1));
-    // A figure that another version computed would differ from what is computed here.
+    // A figure that another version computed would differ from what is computed here, and one that a sealed run lacks
+    // means nothing for it.
     this.metrics = run.sums
-      .filter((/** @type {any} */ metric) => (known.get(metric.name)?.version ?? metric.version) === metric.version)
+      .filter((/** @type {any} */ metric) => known.size === 0 || known.get(metric.name)?.version === metric.version)
       .map((/** @type {any} */ metric) => ({
         ...metric,
         per: known.get(metric.name)?.per ?? (isOneTrial && metric.per === "trial" ? "agent" : metric.per),
