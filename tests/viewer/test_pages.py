@@ -182,6 +182,9 @@ def test_two_runs_are_compared_and_flips_lead_to_both(page: Any, place: Place) -
     assert texts(page, ".flips dd") == [str(count) for count in counts]
     page.get_by_label("Show").select_option("worse")
     assert f"{counts[1]} of 120 pairs" in page.locator("main").inner_text()
+    page.locator("tr[data-part=merge] a").click()
+    page.locator("section[aria-label=Pairs] [role=status]", has_text="of 120 pairs").wait_for()
+    assert set(texts(page, "section[aria-label=Pairs] tbody td:nth-child(2)")) == {"merge"}
     link = page.locator("section[aria-label=Pairs] tbody a").first
     assert re.search(rf"#/episode/{first}/\d+\?with={second}", link.get_attribute("href"))
 

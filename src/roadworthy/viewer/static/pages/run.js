@@ -128,7 +128,7 @@ export async function show(root, source, state) {
       part ? h("p", { class: "selected" }, part) : null,
       figureTiles(found, whole, run.references),
     );
-    const left = (whole ?? []).filter(({ name }) => !found.some((figure) => figure.name === name));
+    const left = (whole ?? []).filter((one) => one.value !== null && !found.some(({ name }) => name === one.name));
     replace(
       list,
       figureList(found, whole, run.references),
@@ -154,7 +154,17 @@ export async function show(root, source, state) {
           ? `${count(run.rows.count)} of ${count(run.planned_episodes)} episodes`
           : many(run.rows.count, "episode"),
         run.metrics.num_failed_episodes
-          ? h("span", { class: "bad" }, ` · ${count(run.metrics.num_failed_episodes)} failed`)
+          ? [
+              " · ",
+              h(
+                "a",
+                {
+                  class: "bad",
+                  href: address(["run", key], { f: "status~in~failed", cols: "episode_id,error,tags,seed" }),
+                },
+                `${count(run.metrics.num_failed_episodes)} failed`,
+              ),
+            ]
           : null,
         gaps ? ` · ${many(gaps, "scenario")} with fewer episodes than planned` : null,
       ),
