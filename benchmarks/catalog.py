@@ -77,7 +77,7 @@ BENCHMARKS = (
     ),
     Benchmark(
         name="experts",
-        what="what scripted experts score: recordings, open worlds, hidden gains told and not told",
+        what="what scripted experts score: recordings, open worlds, hidden gains known and unknown",
         code=experts.experts,
         sizes={"scenarios": 120},
     ),

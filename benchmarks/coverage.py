@@ -91,7 +91,7 @@ def cases() -> Iterator[Case]:
                 for spread in (1.0, 3.0):
                     truth = _logistic_truth(middle, spread)
                     yield Case(
-                        "rates, held out", f"{middle:g} in the middle", scenarios, rows, spread, truth, _logistic
+                        "rates, held out", f"{middle:g} at the median", scenarios, rows, spread, truth, _logistic
                     )
     for what, truth in _MEANS.items():
         for scenarios in (20, 80, 100, 1000):
@@ -173,7 +173,7 @@ def _mean(rng: np.random.Generator, case: Case, clusters: Clusters) -> Interval:
 
 
 def _ratio(rng: np.random.Generator, case: Case, clusters: Clusters) -> Interval:
-    """Events per kilometre in scenarios that are more or less dangerous, over 20 to 200 m each."""
+    """Events per kilometer in scenarios that are more or less dangerous, over 20 to 200 m each."""
     distance = rng.uniform(0.02, 0.2, len(clusters.codes))
     danger = rng.gamma(2.0, 0.5, clusters.count)[clusters.codes]
     return ratio(rng.poisson(case.truth * danger * distance).astype(np.float64), distance, clusters)

@@ -13,7 +13,6 @@ from roadworthy.evaluation.ledger import EpisodeSpec
 from roadworthy.evaluation.recorded import RecordedRun
 from roadworthy.evaluation.runners.driving.capture import EXTRA, MOTION
 from roadworthy.evaluation.runners.driving.rows import are_rows_equal, ego_rows, mean_figures, track_id_of
-from roadworthy.evaluation.trust import require_trusted_code
 from roadworthy.metrics.trace_figures import with_trace_figures
 from roadworthy.record import AgentRow, EpisodeResult, Run, RunWriter, Trace, TrialRow
 from roadworthy.sim.config import SimConfig
@@ -65,9 +64,7 @@ class Rescored:
 def rescore(recorded: RecordedRun, progress: Callable[[int, int], None] = lambda done, total: None) -> Rescored:
     """Judge every traced episode of a run again, and compare rows and figures with the recorded ones."""
     run = recorded.run
-    recorded.require_trusted_evaluator()
-    if not recorded.trust:
-        require_trusted_code(run.folder, "metric", recorded.config.metrics)
+    recorded.require_trusted_code()
     judge = Judge(recorded)
     header = {key: run.header.get(key) for key in ("config", "checkpoint")}
     untraced, differing, moved, count = [], [], [], 0
