@@ -168,7 +168,7 @@ BENCHMARKS = (
         name="interval_coverage",
         what="how often intervals hold the truth, in percent; writes the tables of docs/statistics.md",
         code=coverage.coverage,
-        sizes={"repeats": 4000},
+        sizes={"repeats": 2000},
     ),
     Benchmark(
         name="train_memoryless",
