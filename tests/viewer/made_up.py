@@ -68,19 +68,26 @@ def results(
     return found
 
 
-def ledger_of(rows: Sequence[EpisodeResult]) -> pa.Table:
-    """Return the ledger of some episodes."""
-    names = [(result.episode.episode_id, result.episode.scenario_id) for result in rows]
-    return pa.table(
-        [pa.array([name[k] for name in names], pa.string()) for k in range(2)], names=["episode_id", "scenario_id"]
-    )
+def ledger_of(rows: Sequence[EpisodeResult], maps: int = 0) -> pa.Table:
+    """Return the ledger of some episodes; maps: how many maps their scenarios are on, 0 for one each."""
+    scenarios = [result.episode.scenario_id for result in rows]
+    columns = {"episode_id": [result.episode.episode_id for result in rows], "scenario_id": scenarios}
+    if maps:
+        columns["cluster"] = [f"map-{sum(name.encode()) % maps:03}" for name in scenarios]
+    return pa.table({name: pa.array(values, pa.string()) for name, values in columns.items()})
 
 
 def write_run(
-    root: Path, rows: Sequence[EpisodeResult], evaluator: str = "town", policy: str = "best", **header: Any
+    root: Path,
+    rows: Sequence[EpisodeResult],
+    evaluator: str = "town",
+    policy: str = "best",
+    maps: int = 0,
+    **header: Any,
 ) -> Run:
     """Return a sealed run of these episodes."""
-    with RunWriter.start(root, evaluator, policy, {**HEADER, **header}, ledger_of(rows), new=True) as writer:
+    ledger = ledger_of(rows, maps)
+    with RunWriter.start(root, evaluator, policy, {**HEADER, **header}, ledger, new=True) as writer:
         for result in rows:
             writer.append(result)
         writer.seal(driving_metrics)

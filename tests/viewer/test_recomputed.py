@@ -106,12 +106,13 @@ def test_intervals_are_those_of_python(page: Any, served: Any, tmp_path: Path) -
 
 
 @pytest.mark.row("UI-2")
-@pytest.mark.parametrize(("failed", "trials"), [(0, 1), (7, 1), (7, 3)])
+@pytest.mark.parametrize(("failed", "trials", "maps"), [(0, 1, 0), (7, 1, 0), (7, 3, 0), (0, 1, 20), (7, 1, 20)])
 def test_figures_of_all_episodes_are_those_of_metrics(
-    page: Any, served: Any, tmp_path: Path, failed: int, trials: int
+    page: Any, served: Any, tmp_path: Path, failed: int, trials: int, maps: int
 ) -> None:
+    """maps: how many maps the scenarios are on, 0 for one each."""
     rows = [*results(150, replicates=2, egos=3, trials=trials), *(failure(k, "crashed") for k in range(failed))]
-    run = write_run(tmp_path, rows)
+    run = write_run(tmp_path, rows, maps=maps)
     page.goto(served(tmp_path))
     found = {figure["name"]: figure for figure in page.evaluate(FIGURES, [run.header["run_id"], []])}
     assert {"score", "goal_rate", "distance_m", "infractions_per_km", "distance_per_infraction_m"} <= set(found)
