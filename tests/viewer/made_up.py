@@ -45,6 +45,8 @@ def results(
                     "departures": 1.0 - score - hit,
                     "timed_out": 0.0,
                     "distance_m": round(float(rng.normal(220.0, 30.0)), 2),
+                    "closed_loop_score": round(0.9 * score + 0.1 * float(rng.random()), 4),
+                    "drivable_area": 1.0 - (1.0 - score) * hit,
                     "comfort": round(float(rng.uniform(0.6, 1.0)), 4),
                     "length": float(rng.integers(60, 90)),
                 }
