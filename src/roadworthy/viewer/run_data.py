@@ -13,7 +13,7 @@ from roadworthy.record.references import reference_runs
 from roadworthy.record.run import PACK
 from roadworthy.report.facts import RunFacts
 from roadworthy.viewer.catalog import Catalog, Place
-from roadworthy.viewer.episode_rows import EpisodeRows
+from roadworthy.viewer.episode_rows import EpisodeRows, drives
 
 # The part of a figure that tables show.
 _SHOWN = (
@@ -77,7 +77,7 @@ def identity(place: Place, run: Run) -> dict[str, Any]:
         "step": header.get("step"),
         "epoch": header.get("epoch"),
         "ledger_hash": header.get("ledger_hash"),
-        "is_driving": "job" not in header,
+        "is_driving": drives(run),
     }
 
 
