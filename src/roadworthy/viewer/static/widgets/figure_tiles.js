@@ -109,16 +109,20 @@ function unitOf(figure) {
   return isGain(figure) ? `gain in ${figure.unit}` : figure.unit;
 }
 
-/** The same figure of the best floor and the best ceiling. @param {Figure} figure @param {Reference[]} references */
+/**
+ * The same figure of the best floor and the best ceiling: those with the highest main figure.
+ * @param {Figure} figure
+ * @param {Reference[]} references
+ */
 function marks(figure, references) {
   return ["floor", "ceiling"].flatMap((role) => {
-    const found = references
-      .filter((reference) => reference.role === role)
-      .flatMap((reference) => {
-        const same = reference.figures.find(({ name, value }) => name === figure.name && value !== null);
-        return same ? [{ label: `${role} (${reference.policy})`, figure: same }] : [];
-      })
-      .sort((a, b) => Number(b.figure.value) - Number(a.figure.value));
-    return found.slice(0, 1);
+    const [best] = references.filter((reference) => reference.role === role).sort((a, b) => mainValue(b) - mainValue(a));
+    const same = best?.figures.find(({ name, value }) => name === figure.name && value !== null);
+    return same ? [{ label: `${role} (${best.policy})`, figure: same }] : [];
   });
+}
+
+/** @param {Reference} reference */
+function mainValue({ figures }) {
+  return mainFigures(figures)[0]?.value ?? -Infinity;
 }
