@@ -48,7 +48,9 @@ export function figureTiles(figures, whole, references) {
 export function figureList(figures, whole, references) {
   const units = new Map();
   const empty = figures.filter((figure) => figure.value === null && figure.n === 0);
-  for (const figure of figures)
+  const rank = (/** @type {Figure} */ { name }) =>
+    shared.headlines.includes(name) ? shared.headlines.indexOf(name) : 99;
+  for (const figure of [...figures].sort((a, b) => rank(a) - rank(b)))
     if (!empty.includes(figure)) units.set(unitOf(figure), [...(units.get(unitOf(figure)) ?? []), figure]);
   const note = empty.length
     ? h("p", { class: "note" }, `No data: ${empty.map(({ name }) => plainName(name)).join(", ")}.`)
@@ -116,7 +118,9 @@ function unitOf(figure) {
  */
 function marks(figure, references) {
   return ["floor", "ceiling"].flatMap((role) => {
-    const [best] = references.filter((reference) => reference.role === role).sort((a, b) => mainValue(b) - mainValue(a));
+    const [best] = references
+      .filter((reference) => reference.role === role)
+      .sort((a, b) => mainValue(b) - mainValue(a));
     const same = best?.figures.find(({ name, value }) => name === figure.name && value !== null);
     return same ? [{ label: `${role} (${best.policy})`, figure: same }] : [];
   });
