@@ -7,7 +7,7 @@ TESTS ?= tests
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
-# What is installed: the extra `drive`, what the robot demo adds, or everything for tests and development.
+# What is installed: the extras `drive` and `view`, what the robot demo adds, or everything for tests and development.
 READY := $(VENV)/.ready
 READY_ROBOT := $(VENV)/.ready-robot
 READY_DEV := $(VENV)/.ready-dev
@@ -26,7 +26,8 @@ demo: $(READY) ## evaluate the shipped policy in twelve classes of situations an
 	$(BIN)/roadworthy evaluate examples/demo.toml --policy baseline:town --workers 2 \
 	  --set eval.behaviors.episodes=4 --set eval.town.episodes=24 --out $(DEMO)/runs
 	@echo
-	@echo "Open $(DEMO)/runs/demo.html in a browser"
+	@echo "Open $(DEMO)/runs/demo.html in a browser, or look at the runs and their episodes:"
+	@echo "  $(BIN)/roadworthy view $(DEMO)/runs"
 
 demo-scenarios: $(READY) ## generate towns with moving traffic, check them and draw them
 	@mkdir -p $(DEMO)
@@ -56,6 +57,7 @@ lint: $(READY_DEV) ## check style, formatting and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python tools/check_modules.py
 
 format: $(READY_DEV) ## fix style and formatting in place
 	$(BIN)/ruff check --fix .
@@ -72,7 +74,7 @@ $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(v < (3, 11) and "Roadworthy needs Python 3.11 or later, but $(PYTHON) is %d.%d; choose another one, as in PYTHON=python3.12 make test" % v[:2])'
 	$(PYTHON) -m venv --clear $(VENV)
 	$(PIP) torch
-	$(PIP) -e '.[drive]'
+	$(PIP) -e '.[drive,view]'
 	@touch $@
 
 $(READY_ROBOT): $(READY)
@@ -83,4 +85,5 @@ $(READY_ROBOT): $(READY)
 $(READY_DEV): $(READY)
 	$(PIP) -e '.[dev]'
 	-$(BIN)/python tools/graphics.py
+	-$(BIN)/python tools/browser.py
 	@touch $@

@@ -45,6 +45,7 @@ SIGNATURES = {
         " *listener"
     ),
     "train": "config *out *set *eval *sinks *new *trace *progress *on_update *say",
+    "view": "folders *bundle *light *embed *host *port *token *browser *ready *progress",
     "score_realism": "pack rollouts *challenge *only *skip_unknown *processes *progress",
 }
 JOBS = """
@@ -175,6 +176,11 @@ def with_jobs(folder: Path) -> None:
     (folder / "factors.yaml").write_text(f"factors:\n  {brightness}\n  {color}\n")
 
 
+def with_runs(folder: Path) -> None:
+    """Write a run below the folder in the example."""
+    make_run(folder / "runs", [drive(k, [[1.0]]) for k in range(3)])
+
+
 def with_log(folder: Path) -> None:
     """Write a table of results."""
     (folder / "results.csv").write_text("seed,success,steps\n0,true,41\n1,false,90\n2,true,38\n3,true,55\n")
@@ -187,6 +193,7 @@ def with_two_runs(folder: Path) -> None:
 
 
 PREPARE = {
+    "view": with_runs,
     "compare": with_two_runs,
     "import_results": with_log,
     "run_jobs": with_jobs,

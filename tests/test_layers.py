@@ -25,6 +25,7 @@ LAYERS = (
     ("sim",),
     ("render",),
     ("report", "sinks"),
+    ("viewer",),
     ("policy",),
     ("training",),
     ("evaluation",),
@@ -34,7 +35,7 @@ LAYERS = (
 )
 LEVELS = {package: level for level, packages in enumerate(LAYERS) for package in packages}
 # Packages that read runs: importing them, and what they import in turn, loads none of these.
-READERS = ("record", "metrics", "comparison", "statistics", "sensitivity", "report", "results")
+READERS = ("record", "metrics", "comparison", "statistics", "sensitivity", "report", "results", "viewer")
 NOT_FOR_READERS = {"roadworthy.sim", "numba", "torch", "llvmlite", "shapely", "av", "safetensors"}
 
 

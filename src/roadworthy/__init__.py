@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from roadworthy.sensitivity.analyze import analyze_sensitivity as analyze_sensitivity
     from roadworthy.sim.make_env import make_env as make_env
     from roadworthy.training.train import train as train
+    from roadworthy.viewer.view import view as view
 
 __version__ = "0.1.0"
 
@@ -42,6 +43,7 @@ _MODULES = {
     "score_realism": "roadworthy.metrics.realism.score_realism",
     "sweep": "roadworthy.jobs.sweep",
     "train": "roadworthy.training.train",
+    "view": "roadworthy.viewer.view",
 }
 
 __all__ = ["__version__", *_MODULES]

@@ -58,7 +58,7 @@ def test_a_file_is_trained_with_lines_of_progress_and_a_checkpoint_at_the_end(
     assert (out / "curve.png").read_bytes().startswith(b"\x89PNG")
     assert checkpoint.step >= 300
     assert checkpoint.about["train"]["seed"] == 5
-    for word in ("of 300 agent-steps", "left", "entropy", "explained_variance", "score", "n "):
+    for word in ("of 300 agent-steps", "left", "entropy", "explained variance", "score", "n "):
         assert word in told.err
     # The same command has nothing left to do, and says the same.
     assert main(["train", str(file), "--out", str(out), "--set", "seed=5", "--json"]) == 0

@@ -38,6 +38,7 @@ from roadworthy.cli import (
     sensitivity,
     sweep,
     train,
+    view,
 )
 from roadworthy.cli.output import note, say_error
 from roadworthy.errors import DeprecatedNameWarning, RoadworthyError, missing_extra
@@ -62,6 +63,7 @@ GROUPS: dict[str, dict[ModuleType, str]] = {
         gate: "decide whether a policy may replace another one",
     },
     "Read runs": {
+        view: "look at runs, figures and episodes in a browser",
         compare: "compare runs in pairs: is B better than A?",
         results: "import logs of other tools as runs; check results for bias",
         report: "write the report of one or several runs",
