@@ -254,8 +254,8 @@ export class AgentsPicture {
   outline(context, camera, agent, front, grown = 0) {
     const { trace, poses } = this;
     const smallest = SMALLEST_PX / camera.scale;
-    const half = 0.5 * Math.max(trace.length[agent], smallest) + grown;
-    const side = 0.5 * Math.max(trace.width[agent], Math.min(smallest, trace.length[agent] * 10)) + grown;
+    const half = 0.5 * Math.max(trace.length[agent], (trace.kinds[agent] === PEDESTRIAN ? 1 : 1.6) * smallest) + grown;
+    const side = 0.5 * Math.max(trace.width[agent], smallest) + grown;
     const nose = trace.kinds[agent] === PEDESTRIAN || trace.kinds[agent] === CYCLIST ? half : Math.min(0.35 * side, half);
     this.polygon(context, camera, agent, [-half, side, half - front * nose, side, half, side - front * Math.min(nose, side), half, -side + front * Math.min(nose, side),
       half - front * nose, -side, -half, -side]);

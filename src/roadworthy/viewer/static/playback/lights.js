@@ -57,7 +57,7 @@ export class Lights {
    * @param {import("./palette.js").Palette} colors @param {number} step
    */
   draw(context, camera, colors, step) {
-    const radius = Math.min(Math.max(0.8 * camera.scale, 3), 11);
+    const radius = Math.min(Math.max(0.8 * camera.scale, 2), 11);
     for (let light = 0; light < this.count; light++) {
       const [x, y] = camera.toScreen(this.stops[2 * light], this.stops[2 * light + 1]);
       if (x < -20 || y < -20 || x > camera.width + 20 || y > camera.height + 20) continue;

@@ -18,8 +18,8 @@ export const MEASURES = [
   { name: "steering", title: "Steering angle", unit: "rad", values: (trace, agent) => driven(trace, trace.extra.steering, agent) },
   { name: "nearest", title: "Distance to the nearest agent", unit: "m", values: nearest, zero: true },
   { name: "ttc", title: "Time to collision at constant velocity", unit: "s", values: timeToCollision, zero: true },
-  { name: "action0", title: "Action 1", unit: "", values: (trace, agent) => action(trace, agent, 0) },
-  { name: "action1", title: "Action 2", unit: "", values: (trace, agent) => action(trace, agent, 1) },
+  { name: "action0", title: "First action (acceleration)", unit: "", values: (trace, agent) => action(trace, agent, 0) },
+  { name: "action1", title: "Second action (steering)", unit: "", values: (trace, agent) => action(trace, agent, 1) },
 ];
 
 /** @param {Trace} trace @param {Float32Array | undefined} source @param {number} agent */

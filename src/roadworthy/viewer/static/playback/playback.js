@@ -1,6 +1,6 @@
 // The playback of an episode: picture, controls, timeline, events and plots, with their state in the address.
 
-import { h, replace } from "../dom.js";
+import { h, replace, s } from "../dom.js";
 import { many } from "../words.js";
 import { groupsOf } from "./agents_picture.js";
 import { keyList, listenKeys } from "./keys.js";
@@ -14,6 +14,10 @@ import { timeline } from "./timeline.js";
 
 const SAVE_MS = 400; // browsers allow few changes of the address per second
 const GROUPS = { ego: "evaluated policy", coplayer: "co-player", replay: "replayed", reactive: "reactive model", parked: "static", cyclist: "cyclist", pedestrian: "pedestrian" };
+const ICONS = {
+  play: "M4 2l10 6-10 6z", pause: "M3 2h4v12H3zM9 2h4v12H9z", start: "M2 2h2v12H2zM14 2v12L5 8z", end: "M12 2h2v12h-2zM2 2l9 6-9 6z",
+  back: "M11 3v10L4 8z", forward: "M5 3l7 5-7 5z", plus: "M7 2h2v5h5v2H9v5H7V9H2V7h5z", minus: "M2 7h12v2H2z",
+};
 const VIEWS = { follow: "Follow", map: "Whole map" };
 
 /**
@@ -36,7 +40,7 @@ export function playback(scene, state) {
     seek(position);
   });
   const time = h("output", { class: "playback-time", "aria-live": "off" });
-  const play = h("button", { type: "button", class: "play", onclick: () => player.toggle() });
+  const play = h("button", { type: "button", class: "play icon", onclick: () => player.toggle() });
   const speed = h("select", { "aria-label": "Speed", onchange: (/** @type {any} */ event) => player.setSpeed(Number(event.target.value)) },
     SPEEDS.map((value) => h("option", { value: String(value) }, `${value}×`)));
   const ego = h("select", { "aria-label": "Agent to follow", onchange: (/** @type {any} */ event) => follow(Number(event.target.value)) },
@@ -51,14 +55,14 @@ export function playback(scene, state) {
   } }), "all trials over each other") : null;
   const agents = h("div");
   const list = h("div");
-  const button = (/** @type {string} */ text, /** @type {string} */ name, /** @type {() => void} */ action) =>
-    h("button", { type: "button", "aria-label": name, title: name, onclick: action }, text);
+  const button = (/** @type {keyof typeof ICONS} */ icon, /** @type {string} */ name, /** @type {() => void} */ action) =>
+    h("button", { type: "button", class: "icon", "aria-label": name, title: name, onclick: action }, drawing(icon));
+  picture.box.append(h("div", { class: "zoom-buttons" }, button("plus", "Zoom in", () => picture.zoomBy(2)), button("minus", "Zoom out", () => picture.zoomBy(-2))));
   const box = h("div", { class: "playback" },
     h("section", { class: "playback-stage", "aria-label": "Playback" }, picture.box, strip.box,
       h("div", { class: "playback-controls", role: "toolbar", "aria-label": "Playback controls" },
-        h("span", { class: "button-group" }, button("⏮", "Start", () => ends(false)), button("◂", "One frame back", () => player.step(-1)), play,
-          button("▸", "One frame forward", () => player.step(1)), button("⏭", "End", () => ends(true))), speed, time, trials, views, ego,
-        h("span", { class: "button-group" }, button("−", "Zoom out", () => picture.zoomBy(-2)), button("+", "Zoom in", () => picture.zoomBy(2))), others),
+        h("span", { class: "button-group" }, button("start", "Start", () => ends(false)), button("back", "One frame back", () => player.step(-1)), play,
+          button("forward", "One frame forward", () => player.step(1)), button("end", "End", () => ends(true))), speed, time, trials, views, ego, others),
       legend(scene), keyList()),
     h("section", { class: "playback-events", "aria-label": "Events" }, h("h2", null, "Events"), list),
     h("section", { class: "playback-plots", "aria-label": "Agent over time" }, h("h2", { class: "plots-title" }), charts.box),
@@ -135,7 +139,7 @@ export function playback(scene, state) {
   }
 
   function drawControls() {
-    play.textContent = player.isPlaying ? "⏸" : "▶";
+    replace(play, drawing(player.isPlaying ? "pause" : "play"));
     play.setAttribute("aria-label", player.isPlaying ? "Pause" : "Play");
     speed.value = String(player.speed);
     ego.value = String(picture.followed);
@@ -233,6 +237,11 @@ export function playback(scene, state) {
     picture.end();
     endKeys();
   }
+}
+
+/** @param {keyof typeof ICONS} name */
+function drawing(name) {
+  return s("svg", { viewBox: "0 0 16 16", width: 16, height: 16, "aria-hidden": "true" }, s("path", { d: ICONS[name] }));
 }
 
 /** @param {Scene} scene */

@@ -89,7 +89,7 @@ export function plots(scene, seek, more = () => []) {
       s("text", { class: "axis", x: LEFT - 5, y: y.at(tick) + 4, "text-anchor": "end" }, tickText(tick))]).flat(),
     axis.starts.slice(1, -1).map((start) => s("line", { class: "trial-boundary", x1: x.at(start), x2: x.at(start), y1: TOP, y2: HEIGHT - BOTTOM })),
     parting ? s("line", { class: "parting-mark", x1: x.at(parting.position), x2: x.at(parting.position), y1: TOP, y2: HEIGHT - BOTTOM }) : null,
-    secondTicks().map(([at, text]) => s("text", { class: "axis", x: at, y: HEIGHT - 4, "text-anchor": "middle" }, text)),
+    secondTicks().map(([at, text]) => s("text", { class: "axis", x: at, y: HEIGHT - 4, "text-anchor": at > WIDTH - 24 ? "end" : "middle" }, text)),
     series.map((values, k) => (values ? s("path", { class: ["curve", k ? "c1" : "c0"], d: path(values, y) }) : null)).reverse(), cursor);
     drawn.push({ cursor, reading, series, unit: measure.unit });
     return h("figure", { class: "step-plot", "data-measure": measure.name }, h("figcaption", null, h("span", null, measure.title), reading), svg);

@@ -7,6 +7,8 @@ import { KINDS, tally } from "./events.js";
 
 /** @typedef {import("./scene.js").Scene} Scene */
 
+const MOST_EVENTS = 300;
+
 /** Whether a column is a share, from the header's metrics. @param {any} run @param {string} name */
 function unitOf(run, name) {
   const plain = name.replace(/^outcomes\./, "");
@@ -23,7 +25,7 @@ export function outcomeTable(versions) {
   const outcomes = names.filter((name) => name.startsWith("outcomes.") && versions.some(({ row, episodes }) => episodes.get(row, name) !== null));
   const facts = ["scenario_id", "tags", "cluster", "seed", "replicate", "steps", "trials", "wall_s", ...names.filter((name) => name.startsWith("factors."))];
   const heads = versions.length > 1 ? h("thead", null, h("tr", null, h("th", { scope: "col" }, ""), versions.map(({ run }, k) =>
-    h("th", { scope: "col", class: ["number", k ? "c1" : "c0"] }, h("i", { class: "swatch" }), ` ${run.policy}`)))) : null;
+    h("th", { scope: "col", class: "number" }, h("span", { class: `agent-swatch ${k ? "ghost" : "ego"}`, "aria-hidden": "true" }), run.policy)))) : null;
   const line = (/** @type {string} */ name, /** @type {(value: any, run: any) => string} */ format) => h("tr", { "data-column": name },
     h("th", { scope: "row", title: meaning(name.replace(/^outcomes\./, "")) ?? null }, columnName(name)),
     versions.map(({ run, row, episodes }) => h("td", { class: "number wrap" }, format(episodes.get(row, name), run))));
@@ -65,13 +67,16 @@ export function agentTable(scene, trial, followed, choose) {
  */
 export function eventList(scene, go) {
   const { main, axis } = scene;
-  const shown = main.events.slice(0, 300);
+  const all = [main, ...(scene.ghost ? [scene.ghost] : [])].flatMap(({ trace, events }) =>
+    events.map((event) => ({ ...event, position: axis.positionOf(trace, event.frame), isOther: trace !== main.trace })));
+  all.sort((a, b) => a.position - b.position);
+  const shown = all.slice(0, MOST_EVENTS);
   const rows = shown.map((event) => {
-    const position = axis.positionOf(main.trace, event.frame);
+    const { position } = event;
     const place = axis.place(position);
     const time = `${axis.trials > 1 ? `trial ${place.trial + 1}, ` : ""}${(place.step * axis.dt).toFixed(1)} s`;
-    return { position, item: h("li", null, h("button", { type: "button", class: "event-link", "data-position": position, onclick: () => go(position, event.agent) },
-      h("span", { class: "event-time" }, time), h("span", { class: `event-dot ${KINDS[event.kind].tone}`, "aria-hidden": "true" }), h("span", null, `${KINDS[event.kind].name}, agent ${event.agent}`))) };
+    return { position, item: h("li", { class: event.isOther ? "of-other" : null }, h("button", { type: "button", class: "event-link", "data-position": position, onclick: () => go(position, event.agent) },
+      h("span", { class: "event-time" }, time), h("span", { class: `event-dot ${KINDS[event.kind].tone}`, "aria-hidden": "true" }), h("span", null, `${KINDS[event.kind].name}, agent ${event.agent}${event.isOther ? ", other run" : ""}`))) };
   });
   if (scene.parting) {
     const { position, agent, reason } = scene.parting;
@@ -83,5 +88,5 @@ export function eventList(scene, go) {
     rows.sort((a, b) => a.position - b.position);
   }
   if (!rows.length) return h("p", { class: "muted" }, "Nothing happened to driven agents: no goal, contact or infraction.");
-  return [h("ol", { class: "event-list" }, rows.map(({ item }) => item)), main.events.length > shown.length ? h("p", { class: "muted" }, `and ${count(main.events.length - shown.length)} more`) : null];
+  return [h("ol", { class: "event-list" }, rows.map(({ item }) => item)), all.length > shown.length ? h("p", { class: "muted" }, `and ${count(all.length - shown.length)} more`) : null];
 }

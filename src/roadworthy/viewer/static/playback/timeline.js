@@ -48,13 +48,17 @@ export function timeline(scene, seek) {
 
   /** Events of the followed agent are tall, those of other agents short. @param {number} followed */
   function drawMarks(followed) {
+    const { ghost } = scene;
     const shown = [...main.events].sort((a, b) => Number(a.agent === followed) - Number(b.agent === followed) || KINDS[a.kind].rank - KINDS[b.kind].rank);
     replace(marks, shown.slice(-MOST_MARKS).map((event) => {
       const isOwn = event.agent === followed;
       const position = axis.positionOf(main.trace, event.frame);
       return s("rect", { class: `event-mark ${KINDS[event.kind].tone}`, "data-kind": event.kind, "data-agent": event.agent, "data-position": position,
-        x: at(position) - 2, width: 4, y: isOwn ? 5 : HEIGHT - 13, height: isOwn ? 24 : 9 });
-    }));
+        x: at(position) - 2, width: 4, y: isOwn ? 3 : ghost ? 21 : 33, height: isOwn ? (ghost ? 15 : 26) : 9 });
+    }), ghost ? ghost.events.slice(0, MOST_MARKS).map((event) => {
+      const position = axis.positionOf(ghost.trace, event.frame);
+      return s("rect", { class: `event-mark of-other ${KINDS[event.kind].tone}`, "data-kind": event.kind, x: at(position) - 2, width: 4, y: 34, height: event.agent === followed ? 11 : 7 });
+    }) : null);
   }
 
   /** @param {PointerEvent} event */

@@ -37,7 +37,7 @@ export function videos(source, key, artifacts, errors, { steps, isDriving }) {
   for (const video of players) video.addEventListener("seeked", () => {
     for (const other of players) if (other !== video && Math.abs(other.currentTime - video.currentTime) > APART_S) other.currentTime = Math.min(video.currentTime, other.duration || 0);
   });
-  return h("section", { "aria-label": "Videos" }, h("h2", null, films.length ? "Videos" : "Files"), together, h("div", { class: "films" }, boxes),
-    pictures.map(([name, path]) => h("p", null, h("a", { href: url(path) }, name))),
+  return h("section", { "aria-label": "Videos" }, h("h2", null, films.length ? "Videos" : "Pictures"), together, h("div", { class: "films" }, boxes),
+    pictures.map(([name, path]) => h("figure", { class: "film" }, h("figcaption", null, h("a", { href: url(path) }, name)), h("img", { src: url(path), alt: name, loading: "lazy" }))),
     failed.map(([name, error]) => h("p", { class: "bad" }, `${name} could not be made: ${error}`)));
 }
