@@ -26,7 +26,8 @@ demo: $(READY) ## evaluate the shipped policy in twelve classes of situations an
 	$(BIN)/roadworthy evaluate examples/demo.toml --policy baseline:town --workers 2 \
 	  --set eval.behaviors.episodes=4 --set eval.town.episodes=24 --out $(DEMO)/runs
 	@echo
-	@echo "Open $(DEMO)/runs/demo.html in a browser"
+	@echo "Open $(DEMO)/runs/demo.html in a browser, or look at the runs and their episodes:"
+	@echo "  $(PIP) -e '.[view]' && $(BIN)/roadworthy view $(DEMO)/runs"
 
 demo-scenarios: $(READY) ## generate towns with moving traffic, check them and draw them
 	@mkdir -p $(DEMO)
@@ -56,6 +57,7 @@ lint: $(READY_DEV) ## check style, formatting and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python tools/check_modules.py
 
 format: $(READY_DEV) ## fix style and formatting in place
 	$(BIN)/ruff check --fix .
@@ -83,4 +85,5 @@ $(READY_ROBOT): $(READY)
 $(READY_DEV): $(READY)
 	$(PIP) -e '.[dev]'
 	-$(BIN)/python tools/graphics.py
+	-$(BIN)/python tools/browser.py
 	@touch $@

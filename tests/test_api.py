@@ -39,6 +39,7 @@ SIGNATURES = {
         " *listener"
     ),
     "train": "config *out *set *eval *sinks *new *trace *progress *on_update *say",
+    "view": "folders *bundle *light *embed *host *port *token *browser *ready *progress",
     "score_realism": "pack rollouts *challenge *only *skip_unknown *processes *progress",
 }
 JOBS = """
@@ -169,7 +170,13 @@ def with_jobs(folder: Path) -> None:
     (folder / "factors.yaml").write_text(f"factors:\n  {brightness}\n  {color}\n")
 
 
+def with_runs(folder: Path) -> None:
+    """Write a run below the folder in the example."""
+    make_run(folder / "runs", [drive(k, [[1.0]]) for k in range(3)])
+
+
 PREPARE = {
+    "view": with_runs,
     "run_jobs": with_jobs,
     "sweep": with_jobs,
     "import_scenarios": with_recording,

@@ -47,7 +47,10 @@ def results(count: int, seed: int = 0, replicates: int = 1, egos: int = 2, **cha
                     "length": float(rng.integers(60, 90)),
                 }
             )
-        outcomes = {name: float(np.mean([row[name] for row in rows])) for name in ("score", "collisions", "distance_m", "comfort")}
+        outcomes = {
+            name: float(np.mean([row[name] for row in rows]))
+            for name in ("score", "collisions", "distance_m", "comfort")
+        }
         name = f"{behavior}-{scenario:05}"
         found.append(
             episode(
@@ -66,10 +69,14 @@ def results(count: int, seed: int = 0, replicates: int = 1, egos: int = 2, **cha
 def ledger_of(rows: Sequence[EpisodeResult]) -> pa.Table:
     """Return the ledger of some episodes."""
     names = [(result.episode.episode_id, result.episode.scenario_id) for result in rows]
-    return pa.table([pa.array([name[k] for name in names], pa.string()) for k in range(2)], names=["episode_id", "scenario_id"])
+    return pa.table(
+        [pa.array([name[k] for name in names], pa.string()) for k in range(2)], names=["episode_id", "scenario_id"]
+    )
 
 
-def write_run(root: Path, rows: Sequence[EpisodeResult], evaluator: str = "town", policy: str = "best", **header: Any) -> Run:
+def write_run(
+    root: Path, rows: Sequence[EpisodeResult], evaluator: str = "town", policy: str = "best", **header: Any
+) -> Run:
     """Return a sealed run of these episodes."""
     with RunWriter.start(root, evaluator, policy, {**HEADER, **header}, ledger_of(rows), new=True) as writer:
         for result in rows:
@@ -87,6 +94,8 @@ def write_training(folder: Path, updates: int = 40) -> Path:
         figures = {"score": 1.0 - 0.9**update, "collision_rate": 0.5 * 0.95**update}
         line = {"update": update, "step": 10_000 * update, "steps": 10_000 * updates, "seconds": 2.0 * update}
         losses = {"policy_loss": 0.1 / update, "value_loss": 1.0 / update, "entropy": 2.0 - 0.01 * update}
-        lines.append(json.dumps({**line, "steps_per_s": 5000.0, "learning_rate": 3e-4, "losses": losses, "figures": figures}))
+        lines.append(
+            json.dumps({**line, "steps_per_s": 5000.0, "learning_rate": 3e-4, "losses": losses, "figures": figures})
+        )
     (folder / "progress.jsonl").write_text("\n".join(lines) + "\n")
     return folder

@@ -5,15 +5,20 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from roadworthy.errors import UsageError
-from roadworthy.viewer.bundle import write_bundle
+from roadworthy.record import Run, RunWriter
+from roadworthy.viewer.bundle import embed, write_bundle
 from roadworthy.viewer.site import Site
+from roadworthy.viewer.view import view
+from tests.record.made_up import HEADER, ids, ledger, result
 from tests.test_light_core import COMMAND, WITHOUT_DRIVE
+from tests.viewer.conftest import start_files
 from tests.viewer.made_up import results, write_run, write_training
 
 
@@ -39,13 +44,18 @@ def test_a_bundle_is_the_same_site_on_a_plain_file_server_and_offline(page: Any,
     page.locator("p.selected", has_text="10 episodes selected of 60").wait_for()
     page.locator("[role=gridcell] a").first.click()
     page.wait_for_selector("html[data-ready=episode]")
+    first, second = (path.name[-8:] for path in sorted((root / "town").iterdir()))
+    page.evaluate(f"location.hash = '#/compare/{first}/{second}'")
+    page.locator(".verdict-line", has_text="over 60 pairs of episodes").wait_for()
 
 
 @pytest.mark.row("UI-2")
 def test_a_bundle_holds_what_a_server_answers(root: Path, tmp_path: Path) -> None:
     written = write_bundle([root], tmp_path / "site")
     site = Site([root], level=6)
-    paths = [path.relative_to(tmp_path / "site").as_posix() for path in (tmp_path / "site").rglob("*") if path.is_file()]
+    paths = [
+        path.relative_to(tmp_path / "site").as_posix() for path in (tmp_path / "site").rglob("*") if path.is_file()
+    ]
     assert sorted(paths) == sorted({*site.paths(), "README.txt"})
     assert written.files == len(paths) - 1
     for path in site.paths():
@@ -60,6 +70,35 @@ def test_a_bundle_names_no_folder_of_this_machine(root: Path, tmp_path: Path) ->
     write_bundle([root], tmp_path / "site")
     for path in (tmp_path / "site" / "data").rglob("*.json"):
         assert str(root) not in path.read_text(), path
+
+
+TRACE = """
+async ([key, number]) => {
+  const { Source } = await import("./app/source.js");
+  const trace = await (await new Source("").open()).trace(key, number);
+  return [trace.episodeId, trace.frames, trace.agents];
+}
+"""
+
+
+@pytest.mark.row("UI-2")
+def test_an_embedded_page_reads_motion_from_where_it_is(page: Any, tmp_path: Path) -> None:
+    names = ledger(3)
+    with RunWriter.start(tmp_path / "runs", "town", "best", HEADER, names) as writer:
+        for id in ids(names):
+            writer.append(result(id))
+    written = embed(tmp_path / "runs")
+    assert written.folder == tmp_path / "runs" / "viewer"
+    assert not any("trace" in path.name for path in written.folder.rglob("*.trace"))
+    (tmp_path / "runs").rename(tmp_path / "moved")
+    with ExitStack() as stack:
+        page.goto(start_files(stack, tmp_path / "moved") + "viewer/")
+        page.locator("tr[data-run] a").click()
+        page.wait_for_selector("html[data-ready=run]")
+        key = Run(next((tmp_path / "moved").glob("town/*"))).header["run_id"]
+        assert page.evaluate(TRACE, [key, 1]) == ["town-1-r0", 9, 3]
+    with pytest.raises(UsageError, match="name one folder and no bundle"):
+        view([tmp_path / "moved", tmp_path], embed=True)
 
 
 @pytest.mark.row("UI-2")

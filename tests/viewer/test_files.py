@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from roadworthy.errors import UsageError
+from roadworthy.record.files import safe_name
 from roadworthy.record.traces import encode_trace
 from roadworthy.report import words
 from roadworthy.viewer.catalog import Catalog
@@ -26,8 +27,9 @@ async (text) => {
   const table = await decode(bytes.buffer);
   const rows = {};
   for (const [name, column] of table.columns) {
+    const get = (row) => (column.kind === "word" ? column.values[column.codes[row]] : column.texts.get(row));
     rows[name] = column.kind === "number" ? Array.from(column.values, (value) => (Number.isNaN(value) ? null : value))
-      : Array.from({ length: table.rows }, (_, row) => (column.kind === "word" ? column.values[column.codes[row]] : column.texts.get(row)));
+      : Array.from({ length: table.rows }, (_, row) => get(row));
   }
   return [table.header, rows];
 }
@@ -36,18 +38,22 @@ READ_TRACE = """
 async (text) => {
   const { readTrace } = await import("/app/trace.js");
   const trace = readTrace(Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)).buffer);
-  const bytes = (array) => btoa(String.fromCharCode(...new Uint8Array(array.buffer, array.byteOffset, array.byteLength)));
-  const arrays = Object.fromEntries(Object.entries({ ...trace, ...trace.extra }).filter(([, value]) => ArrayBuffer.isView(value)).map(([name, value]) => [name, bytes(value)]));
-  return [{ ...trace, extra: null, ...Object.fromEntries(Object.keys(arrays).map((name) => [name, null])) }, arrays];
+  const arrays = {};
+  for (const [name, array] of Object.entries({ ...trace, ...trace.extra })) {
+    if (!ArrayBuffer.isView(array)) continue;
+    arrays[name] = btoa(String.fromCharCode(...new Uint8Array(array.buffer, array.byteOffset, array.byteLength)));
+  }
+  return [{ frames: trace.frames, agents: trace.agents, episodeId: trace.episodeId }, arrays];
 }
 """
 WORDS = """
 async ([names, numbers, figures]) => {
-  const { loadWords, plainName, number, intervalOf, valueOf, counted, duration, missingOf, whyOf } = await import("/app/words.js");
+  const words = await import("/app/words.js");
   const { Source } = await import("/app/source.js");
-  await loadWords(new Source("/"));
-  return [names.map(plainName), numbers.map(([value, unit, signed]) => number(value, unit, signed)),
-    figures.map((figure) => [valueOf(figure), intervalOf(figure), counted(figure), whyOf(figure), missingOf(figure)]), [0.04, 12.25, 75.5, 4000, 90061].map(duration)];
+  await words.loadWords(new Source("/"));
+  const parts = [words.valueOf, words.intervalOf, words.counted, words.whyOf, words.missingOf];
+  return [names.map(words.plainName), numbers.map(([value, unit, signed]) => words.number(value, unit, signed)),
+    figures.map((figure) => parts.map((part) => part(figure))), [0.04, 12.25, 75.5, 4000, 90061].map(words.duration)];
 }
 """
 
@@ -83,7 +89,9 @@ def test_tables_are_decoded_as_they_were_written(page: Any, served: Any, run_roo
     for name, values in numbers.items():
         columns.numbers(name, values)
     columns.texts("ids", pa.chunked_array([pa.array(names)]))
-    columns.texts("kinds", pa.chunked_array([pa.array([None if k % 4 == 0 else "\0x" for k in range(50)], pa.string())]))
+    columns.texts(
+        "kinds", pa.chunked_array([pa.array([None if k % 4 == 0 else "\0x" for k in range(50)], pa.string())])
+    )
     columns.words("tags", tags)
     columns.centimeters("points", np.array([[1.234, -5.678]]))
     block = columns.encode(6)
@@ -118,15 +126,72 @@ def test_traces_are_decoded_bit_for_bit(page: Any, served: Any, run_root: Path, 
 
 
 @pytest.mark.row("UI-2")
+def test_file_names_are_those_of_records(page: Any, served: Any, run_root: Path) -> None:
+    names = [
+        "town-1-r0",
+        "a b",
+        "x/../y",
+        ".hidden",
+        "~home",
+        "-option",
+        "ü→𝄞",
+        "50%",
+        "a+b,c=d@e",
+        "it's (*)!",
+        "x" * 400,
+    ]
+    page.goto(served(run_root))
+    code = "async (names) => Promise.all(names.map((await import('/app/safe_name.js')).safeName))"
+    assert page.evaluate(code, names) == [safe_name(name) for name in names]
+
+
+@pytest.mark.row("UI-2")
 def test_figures_have_the_words_of_reports(page: Any, served: Any, run_root: Path) -> None:
     page.goto(served(run_root))
-    names = ["score", "score_per_scenario", "ada_delta_trial_2_minus_0", "trial_1_score", "distance_m", "infractions_per_km"]
+    names = [
+        "score",
+        "score_per_scenario",
+        "ada_delta_trial_2_minus_0",
+        "trial_1_score",
+        "distance_m",
+        "infractions_per_km",
+    ]
     names += ["exam_stays_on_road", "linear_speed_likelihood", "lane_centred", "made_up_s"]
     rng = np.random.default_rng(1)
-    values = [0.0, 1.0, 0.125, 0.375, 2.5, -0.05, 1e-5, 0.00123, 99.995, 100.0, 123.456, 1234.5, -987654.3, *rng.normal(0, 100, 40)]
-    numbers = [[value, unit, signed] for value in values for unit in ("share", "1", "m", "likelihood") for signed in (False, True)]
+    values = [
+        0.0,
+        1.0,
+        0.125,
+        0.375,
+        2.5,
+        -0.05,
+        1e-5,
+        0.00123,
+        99.995,
+        100.0,
+        123.456,
+        1234.5,
+        -987654.3,
+        *rng.normal(0, 100, 40),
+    ]
+    numbers = [
+        [value, unit, signed]
+        for value in values
+        for unit in ("share", "1", "m", "likelihood")
+        for signed in (False, True)
+    ]
     figures = [
-        {"name": name, "value": 0.5, "low": low, "high": high, "n": n, "per": per, "unit": unit, "method": method, "note": note}
+        {
+            "name": name,
+            "value": 0.5,
+            "low": low,
+            "high": high,
+            "n": n,
+            "per": per,
+            "unit": unit,
+            "method": method,
+            "note": note,
+        }
         | {"missing": missing, "worst_low": worst, "worst_high": 0.9}
         for name, unit in (("score", "share"), ("ada_delta_trial_1_minus_0", "share"), ("distance_m", "m"))
         for low, high, method, note in ((0.25, 0.75, "Wilson", None), (None, None, None, "not enough data: 3 of 10"))
@@ -177,7 +242,7 @@ def test_a_run_whose_rows_are_damaged_is_an_error_of_its_own(tmp_path: Path) -> 
     site = Site([tmp_path])
     assert isinstance(site.get("data/runs.json").body, bytes)
     site.get(f"data/run/{good.header['run_id']}/run.json")
-    with pytest.raises(Exception, match="ledger.parquet: can't be read as parquet"):
+    with pytest.raises(Exception, match=r"ledger\.parquet: can't be read as parquet"):
         site.get(f"data/run/{bad.header['run_id']}/run.json")
     with pytest.raises(NotThere):
         site.get("data/run/nothing/run.json")

@@ -48,7 +48,15 @@ def test_a_training_grows(page: Any, served: Any, tmp_path: Path) -> None:
     page.goto(served(tmp_path))
     page.get_by_role("link", name="training").click()
     page.locator("text=5 updates").wait_for()
-    line = {"update": 6, "step": 60_000, "steps": 50_000, "seconds": 12.0, "steps_per_s": 5000.0, "losses": {}, "figures": {}}
+    line = {
+        "update": 6,
+        "step": 60_000,
+        "steps": 50_000,
+        "seconds": 12.0,
+        "steps_per_s": 5000.0,
+        "losses": {},
+        "figures": {},
+    }
     with open(training / "progress.jsonl", "a") as file:
         file.write(json.dumps(line) + "\n")
     page.locator("text=6 updates").wait_for()

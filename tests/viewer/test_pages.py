@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -173,7 +172,11 @@ def test_two_runs_are_compared_and_flips_lead_to_both(page: Any, place: Place) -
     page.locator(".verdict-line").wait_for()
     assert "over 120 pairs of episodes" in page.locator(".verdict-line").inner_text()
     scores = [run.episodes(["outcomes.score"])["outcomes.score"].to_numpy() for run in (place.first, place.second)]
-    counts = [int((scores[1] > scores[0]).sum()), int((scores[1] < scores[0]).sum()), int((scores[1] == scores[0]).sum())]
+    counts = [
+        int((scores[1] > scores[0]).sum()),
+        int((scores[1] < scores[0]).sum()),
+        int((scores[1] == scores[0]).sum()),
+    ]
     assert texts(page, ".flips dd") == [str(count) for count in counts]
     page.get_by_label("Show").select_option("worse")
     assert f"{counts[1]} of 120 pairs" in page.locator("main").inner_text()

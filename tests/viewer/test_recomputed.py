@@ -25,7 +25,8 @@ async (cases) => {
     const given = { total: values.map((value) => value ?? 0), weight: weights ?? rows, rows };
     const groups = { clusters, clusterCount: count, scenarios: clusters, scenarioCount: count };
     const sums = sumsOf(given, groups, Uint32Array.from(values.keys()));
-    return kind === "rate" ? intervals.rate(sums) : kind === "ratio" ? intervals.ratio(sums) : intervals.mean(sums, bounds);
+    if (kind === "rate") return intervals.rate(sums);
+    return kind === "ratio" ? intervals.ratio(sums) : intervals.mean(sums, bounds);
   });
 }
 """

@@ -61,7 +61,12 @@ def test_other_names_of_this_machine_are_refused(address: str, host: str) -> Non
 def test_pages_of_other_sites_are_refused(address: str) -> None:
     own = address.rstrip("/")
     assert ask(address, "/data/runs.json", Origin=own)[0] == 200
-    for origin in ("http://evil.example", "http://127.0.0.1:1", "null", "https://" + urlsplit(address).netloc + ".evil.example"):
+    for origin in (
+        "http://evil.example",
+        "http://127.0.0.1:1",
+        "null",
+        "https://" + urlsplit(address).netloc + ".evil.example",
+    ):
         assert ask(address, "/data/runs.json", Origin=origin)[0] == 403, origin
     assert ask(address, "/data/runs.json", Sec_Fetch_Site="cross-site", Sec_Fetch_Mode="cors")[0] == 403
     assert ask(address, "/", Sec_Fetch_Site="cross-site", Sec_Fetch_Mode="navigate")[0] == 200  # a link to it

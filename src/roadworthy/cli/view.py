@@ -15,6 +15,7 @@ EXAMPLES = examples(
     "roadworthy view runs/town/20260101T120000Z-best-1f2e3d4c --port 0 --no-browser",
     "roadworthy view runs --bundle site       # static files, also for object stores and offline",
     "python -m http.server --bind 127.0.0.1 --directory site",
+    "roadworthy view runs --embed             # into runs/viewer, beside the runs that it shows",
     "",
     "From another machine: ssh -L 7788:localhost:7788 MACHINE, or --host 0.0.0.0, which requires a token",
     "Exit codes: 0 written, 1 failed, 2 usage, 5 the extra `view` is missing, 130 Ctrl-C",
@@ -29,6 +30,9 @@ def view(
         Path | None, typer.Option(metavar="OUT", help="Write the pages as static files into this folder.")
     ] = None,
     light: Annotated[bool, typer.Option("--light", help="Leave motion and videos out of the bundle.")] = False,
+    embed: Annotated[
+        bool, typer.Option("--embed", help="Write the pages into FOLDER/viewer; motion and videos are not copied.")
+    ] = False,
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="The port; 0 takes a free one.")] = 7788,
     token: Annotated[
@@ -51,11 +55,11 @@ def view(
             tell(f"{address}  (Ctrl-C ends it)")
 
     given = folders or [Path("runs")]
-    if bundle is None:
+    if bundle is None and not embed:
         show(given, host=host, port=port, token=token, browser=browser, ready=ready)
         return 0
     with progress("writing") as update:
-        written = show(given, bundle=bundle, light=light, progress=update)
+        written = show(given, bundle=bundle, light=light, embed=embed, progress=update)
     assert written is not None
     for reason in written.skipped:
         note(f"left out: {reason}")
@@ -63,5 +67,6 @@ def view(
         tell_json({"bundle": str(written.folder), "files": written.files, "bytes": written.bytes})
     else:
         tell(f"{written.folder} ({written.files} files, {written.bytes / 1e6:.1f} MB); serve it with:")
-        tell(f"python -m http.server --bind 127.0.0.1 --directory {written.folder}")
+        served = written.folder.parent if embed else written.folder
+        tell(f"python -m http.server --bind 127.0.0.1 --directory {served}")
     return 0

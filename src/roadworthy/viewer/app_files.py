@@ -42,13 +42,14 @@ def content(path: str) -> tuple[bytes, str] | None:
         return STYLE.encode(), KINDS[".css"]
     if path == _WORDS:
         return json.dumps(words(), ensure_ascii=False).encode(), KINDS[".json"]
-    if path not in _known():
+    is_index = path == _INDEX
+    parts = path.split("/") if is_index else path.split("/")[1:]
+    suffix = path[path.rfind(".") :]
+    is_one = is_index or (path.startswith("app/") and parts != [_INDEX])
+    if not is_one or suffix not in KINDS or not all(part.strip(".") for part in parts):
         return None
-    name = path.removeprefix("app/")
-    place = _STATIC
-    for part in name.split("/"):
-        place = place / part
-    return place.read_bytes(), KINDS[name[name.rindex(".") :]]
+    place = _STATIC.joinpath(*parts)
+    return (place.read_bytes(), KINDS[suffix]) if place.is_file() else None
 
 
 def words() -> dict[str, Any]:
@@ -69,10 +70,6 @@ def words() -> dict[str, Any]:
         "realismUnits": UNITS,
         "meanings": {metric.name: metric.what for metric in metrics if metric.what},
     }
-
-
-def _known() -> frozenset[str]:
-    return frozenset((_INDEX, *(f"app/{name}" for name in _names(_STATIC) if name != _INDEX)))
 
 
 def _names(folder: Traversable, prefix: str = "") -> Iterator[str]:

@@ -1,8 +1,8 @@
 """Tables for the browser: typed columns in one compressed file, which plain JavaScript decodes without a library.
 
-A file is gzip of: `RWCOLS1\\0`, the length of the header (uint32), the header (JSON), zeros up to a multiple of 8, data.
-The header is `{"rows", "columns": [...], ...}`. Each column has `name`, `kind` and `offset` in bytes from the start of the
-data, which is a multiple of 8; all numbers are little-endian.
+A file is gzip of: `RWCOLS1\\0`, the length of the header (uint32), the header (JSON), zeros up to a multiple of 8, and
+the data. The header is `{"rows", "columns": [...], ...}`. Each column has `name`, `kind` and `offset` in bytes from the
+start of the data, which is a multiple of 8; all numbers are little-endian.
 
     number  `dtype` u1, i1, u2, i2, i4, f4 or f8, `length` values, times `scale` if there is one; NaN is no data
     word    `dtype` u1, u2 or u4: places in `values`, a list of distinct JSON values (null, texts, lists, objects)
@@ -51,15 +51,11 @@ class Columns:
 
     def words(self, name: str, values: Sequence[Any]) -> None:
         """Add values of which many are equal: None, texts, or lists and objects of plain values."""
-        places: dict[str, int] = {}
-        distinct: list[Any] = []
-        codes = np.empty(len(values), np.uint32)
-        for row, value in enumerate(values):
-            key = value if type(value) is str else f"\0{json.dumps(value)}"
-            place = places.setdefault(key, len(places))
-            if place == len(distinct):
-                distinct.append(value)
-            codes[row] = place
+        places: dict[Any, int] = {}
+        codes = np.fromiter((places.setdefault(_key(value), len(places)) for value in values), np.uint32, len(values))
+        distinct: list[Any] = [None] * len(places)
+        for row in np.unique(codes, return_index=True)[1].tolist():
+            distinct[codes[row]] = values[row]
         self._add_words(name, codes, distinct)
 
     def texts(self, name: str, column: pa.ChunkedArray) -> None:
@@ -69,12 +65,14 @@ class Columns:
         if len(distinct) <= max(16, _MOST_WORDS_SHARE * len(column)) or column.null_count:
             self._add_words(name, encoded.indices.to_numpy().astype(np.uint32), distinct.to_pylist())
             return
-        blocks = [text.encode() for text in column.to_pylist()]
-        offsets = np.zeros(len(blocks) + 1, np.uint32)
-        np.cumsum([len(block) for block in blocks], out=offsets[1:])
-        data = offsets.tobytes()
+        whole = pa.concat_arrays([column.combine_chunks()])  # without the rest of a table that it is a slice of
+        _, places, text = whole.buffers()
+        offsets = np.frombuffer(places, np.int32)[whole.offset : whole.offset + len(whole) + 1]
+        first, last = int(offsets[0]), int(offsets[-1])
+        data = (offsets - first).astype("<u4").tobytes()
         start = self._size + len(data)
-        self._add(name, data + b"".join(blocks), {"kind": "text", "text_offset": start, "bytes": int(offsets[-1])})
+        block = data + text.to_pybytes()[first:last]
+        self._add(name, block, {"kind": "text", "text_offset": start, "bytes": last - first})
 
     def encode(self, level: int) -> bytes:
         """Return the file; equal tables give equal bytes."""
@@ -93,6 +91,13 @@ class Columns:
         padded = data + b"\0" * (-len(data) % 8)
         self._parts.append(padded)
         self._size += len(padded)
+
+
+def _key(value: Any) -> Any:
+    """Return a value as a key; keys of texts, lists and objects differ."""
+    if isinstance(value, dict):
+        return ("object", *value.items())
+    return ("list", *value) if isinstance(value, list | tuple) else value
 
 
 def smallest(values: NDArray[Any]) -> NDArray[Any]:

@@ -22,10 +22,19 @@ from roadworthy.errors import RecordError
 from roadworthy.record.episodes import parse_line
 from roadworthy.record.files import file_inside
 from roadworthy.record.journal import ColumnNames
-from roadworthy.record.run import JOURNAL, Run, trace_path
+from roadworthy.record.run import JOURNAL, TRACES, Run, trace_path
 from roadworthy.record.tables import TABLES, batches, read_schema, read_table, table_schema
 from roadworthy.viewer.columns import Columns
-from roadworthy.viewer.figure_sums import Array, KINDS, Declared, Lacking, column_values, declared, episode_sums, rates_of
+from roadworthy.viewer.figure_sums import (
+    KINDS,
+    Array,
+    Declared,
+    Lacking,
+    column_values,
+    declared,
+    episode_sums,
+    rates_of,
+)
 
 PART = 1 << 14  # rows of a part
 LEDGER_ORDER, ENDED_ORDER = "ledger", "ended"
@@ -223,10 +232,15 @@ class EpisodeRows:
     def _add_artifacts(self, columns: Columns, ids: list[str], table: pa.Table) -> None:
         """Add whether there is a trace, and the other artifacts as objects."""
         rows = [dict(row or ()) for row in table["artifacts"].to_pylist()]
-        has_trace = [row.pop("trace", None) == trace_path(id) for row, id in zip(rows, ids, strict=True)]
+        has_trace = [_is_trace(row.pop("trace", None), id) for row, id in zip(rows, ids, strict=True)]
         columns.numbers("has_trace", np.array(has_trace, bool))
         columns.words("artifacts", [{n: p for n, p in row.items() if file_inside(self.run.folder, p)} for row in rows])
         columns.words("artifact_errors", [dict(row or ()) for row in table["artifact_errors"].to_pylist()])
+
+
+def _is_trace(path: str | None, id: str) -> bool:
+    """Return whether a path is where the trace of an episode is; most ids are plain, and quoting them takes time."""
+    return path is not None and (path == f"{TRACES}/{id}.trace" or path == trace_path(id))
 
 
 def _tables_of_lines(lines: Sequence[dict[str, Any]], tables: Sequence[str]) -> dict[str, pa.Table]:
@@ -238,5 +252,3 @@ def _tables_of_lines(lines: Sequence[dict[str, Any]], tables: Sequence[str]) -> 
         table: pa.Table.from_batches([part[place] for part in parts], table_schema(table, names))
         for place, table in enumerate(tables)
     }
-
-

@@ -55,7 +55,9 @@ class Declared:
         }
 
 
-def declared(names: Mapping[str, Sequence[str]], is_driving: bool, rates: frozenset[str] = frozenset()) -> list[Declared]:
+def declared(
+    names: Mapping[str, Sequence[str]], is_driving: bool, rates: frozenset[str] = frozenset()
+) -> list[Declared]:
     """Return the metrics of a run whose sums are computed.
 
     Args:
@@ -71,7 +73,9 @@ def declared(names: Mapping[str, Sequence[str]], is_driving: bool, rates: frozen
     return [entry for entry in found if set(entry.columns) <= set(names[entry.table])]
 
 
-def episode_sums(metric: Metric, columns: Sequence[Array], episodes: NDArray[np.int64], count: int) -> tuple[Array, ...]:
+def episode_sums(
+    metric: Metric, columns: Sequence[Array], episodes: NDArray[np.int64], count: int
+) -> tuple[Array, ...]:
     """Return the total, the weight and the rows of each episode, (count,) each.
 
     Args:
@@ -89,7 +93,7 @@ def episode_sums(metric: Metric, columns: Sequence[Array], episodes: NDArray[np.
     rows = np.bincount(places, minlength=count).astype(np.float64)
     total = np.bincount(places, values[known], count)
     weight = np.bincount(places, weights[known], count) if metric.kind is Kind.RATIO else rows
-    return total, weight, rows
+    return total.astype(np.float64), weight.astype(np.float64), rows
 
 
 class Lacking:
@@ -114,7 +118,7 @@ class Lacking:
         """Whether all episodes are completed."""
         return bool(self._is_completed.all())
 
-    def of(self, rows: Array, egos: Array | None, trials: int) -> Array:
+    def of(self, rows: Array, egos: NDArray[np.int64] | None, trials: int) -> Array:
         """Return the number of rows that each episode lacks, (n,).
 
         Args:
@@ -132,7 +136,7 @@ class Lacking:
         return np.where(is_without[self._scenarios], 0.0, self._egos * trials)
 
     def _sum(self, values: NDArray[Any]) -> Array:
-        return np.bincount(self._scenarios, values.astype(np.float64), self._count)
+        return np.bincount(self._scenarios, values.astype(np.float64), self._count).astype(np.float64)
 
 
 def column_values(table: pa.Table, name: str) -> Array:
@@ -151,4 +155,3 @@ def rates_of(table: pa.Table) -> frozenset[str]:
             if values.size and ((values == 0.0) | (values == 1.0)).all():
                 found.append(name.removeprefix("outcomes."))
     return frozenset(found)
-

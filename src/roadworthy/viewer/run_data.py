@@ -16,8 +16,10 @@ from roadworthy.viewer.catalog import Catalog, Place
 from roadworthy.viewer.episode_rows import EpisodeRows
 
 # The part of a figure that tables show.
-_SHOWN = ("name", "value", "low", "high", "n", "clusters", "per", "unit", "level", "method", "note")
-_SHOWN += ("missing", "worst_low", "worst_high")
+_SHOWN = (
+    *("name", "value", "low", "high", "n", "clusters", "per", "unit", "level", "method", "note"),
+    *("missing", "worst_low", "worst_high"),
+)
 _NOT_SHOWN = ("by_scenario", "by_cluster", "schema_version")  # of metrics.json: the rows have it
 
 
@@ -31,7 +33,9 @@ def summary(place: Place, run: Run, ended: int) -> dict[str, Any]:
     """
     header = run.header
     metrics = (run.metrics or {}) if run.is_sealed else {}
-    revision = next((s.get("revision") for s in reversed(header.get("sessions") or ()) if s.get("revision")), None) or {}
+    revision = (
+        next((s.get("revision") for s in reversed(header.get("sessions") or ()) if s.get("revision")), None) or {}
+    )
     return {
         **identity(place, run),
         "ended_episodes": ended,
@@ -123,7 +127,7 @@ def _reference(run: Run) -> dict[str, Any]:
     return {
         "role": run.header.get("role"),
         "policy": str(run.header.get("policy")),
-        "figures": [shown(figure) for figure in figures if figure.get("per") != "scenario"],
+        "figures": [shown(figure) for figure in figures if not str(figure["name"]).endswith("_per_scenario")],
         "by_class": {
             name: [shown(figure) for figure in entry.get("figures", ())]
             for name, entry in ((run.metrics or {}).get("by_class") or {}).items()

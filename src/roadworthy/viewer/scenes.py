@@ -51,4 +51,3 @@ def scenario_columns(pack: Pack, number: int) -> Columns:
     columns.numbers("headings", scenario.headings, scenario.valid.shape)
     columns.numbers("valid", scenario.valid, scenario.valid.shape)
     return columns
-

@@ -45,7 +45,7 @@ _OTHER_SITES = ("cross-site", "same-site")  # values of Sec-Fetch-Site: the requ
 
 
 def create_app(site: Site, host: str, token: str | None) -> ASGIApp:
-    """Return the application. Requests need a `Host` of this server, no foreign `Origin`, and the token if there is one.
+    """Return the application. Requests need a `Host` of this server, no foreign `Origin`, and the token, if any.
 
     Args:
         site: The files.
@@ -64,10 +64,13 @@ def create_app(site: Site, host: str, token: str | None) -> ASGIApp:
                 response: Response = RedirectResponse(target, 303, HEADERS)
                 response.set_cookie(COOKIE, token, httponly=True, samesite="strict")
                 return response
-            return PlainTextResponse("this viewer needs the address with its token, as the terminal shows it\n", 401, HEADERS)
+            return PlainTextResponse(
+                "this viewer needs the address with its token, as the terminal shows it\n", 401, HEADERS
+            )
         path = request.path_params["path"] or "index.html"
         try:
-            content = await run_in_threadpool(site.get, path)
+            # Files of the page are at hand; data may take a while.
+            content = await run_in_threadpool(site.get, path) if path.startswith("data/") else site.get(path)
         except NotThere:
             return PlainTextResponse("there is no such file\n", 404, HEADERS)
         except (RoadworthyError, OSError, ValueError, KeyError) as error:

@@ -22,10 +22,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,7 +41,7 @@ from roadworthy.scenario.pack import Pack
 from roadworthy.viewer import app_files, compare_data, run_data, scenes, sensitivity_data, training_data
 from roadworthy.viewer.catalog import Catalog, Place
 from roadworthy.viewer.columns import SUFFIX
-from roadworthy.viewer.episode_rows import EpisodeRows, JournalIndex
+from roadworthy.viewer.episode_rows import LEDGER_ORDER, EpisodeRows, JournalIndex
 from roadworthy.viewer.training_data import TrainingRows
 
 VERSION = 1  # of the data, which the page checks
@@ -47,6 +49,7 @@ VERSION = 1  # of the data, which the page checks
 MEDIA = {".mp4": "video/mp4", ".webm": "video/webm", ".png": "image/png", ".jpg": "image/jpeg", ".gif": "image/gif"}
 JSON, BINARY = "application/json", "application/octet-stream"
 _MOST_CACHED_BYTES = 1 << 28
+_MOST_JSON_BYTES = 1 << 28  # of run.json and of metrics.json
 _RANGE = re.compile(r"(\d{1,9})-(\d{1,9})\." + SUFFIX)
 _NUMBER = re.compile(r"(\d{1,9})\.(\w+)")
 _WATCHED = (RUN, METRICS, JOURNAL, "artifacts.jsonl")
@@ -77,14 +80,18 @@ class _Opened:
 class Site:
     """The files of the viewer for the runs below some folders."""
 
-    def __init__(self, folders: Sequence[str | Path], *, is_live: bool = False, level: int = 1) -> None:
+    def __init__(
+        self, folders: Sequence[str | Path], *, is_live: bool = False, level: int = 1, home: Path | None = None
+    ) -> None:
         """Open folders.
 
         Args:
             folders: Folders that hold runs, or run folders.
             is_live: Whether the page asks for changes.
             level: How much data are compressed, from 1 (fast) to 9.
+            home: The folder that the page will be in, if it reads traces and videos from the run folders themselves.
         """
+        self._home = home
         self.catalog = Catalog(folders)
         self.is_live = is_live
         self._level = level
@@ -127,6 +134,9 @@ class Site:
                 yield from self._paths_of_run(f"data/run/{key}", self._open(place))
             except (RoadworthyError, OSError, ValueError, KeyError):
                 continue  # it is listed as damaged
+        summaries = [self._summary(place) for place in self.catalog.runs.values()]
+        for reference, candidate in compare_data.pairs(summaries):
+            yield f"data/compare/{reference}/{candidate}.json"
         for key in self.catalog.trainings:
             count = self._training_rows(key).update()
             yield f"data/training/{key}/training.json"
@@ -134,7 +144,16 @@ class Site:
 
     def _about(self) -> dict[str, Any]:
         folders = [root.name for root in self.catalog.roots]
-        return {"version": VERSION, "is_live": self.is_live, "made_by": f"roadworthy {__version__}", "folders": folders}
+        about = {
+            "version": VERSION,
+            "is_live": self.is_live,
+            "made_by": f"roadworthy {__version__}",
+            "folders": folders,
+        }
+        if self._home is None:
+            return about
+        places = {key: os.path.relpath(place.folder, self._home) for key, place in self.catalog.runs.items()}
+        return about | {"records": {key: Path(place).as_posix() for key, place in places.items()}}
 
     def _runs(self) -> dict[str, Any]:
         trainings = [
@@ -149,6 +168,7 @@ class Site:
             known = self._summaries.get(place.key)
             if known is not None and known[0] == signature:
                 return known[1] | {"status": Run(place.folder).status} if known[1]["status"] == "running" else known[1]
+            _require_small(place.folder)
             run = Run(place.folder)
             found = run_data.summary(place, run, self._ended(place, run))
         except Exception as error:  # a damaged run must not hide the others
@@ -169,6 +189,10 @@ class Site:
         run, rows = opened.run, opened.rows
         match rest:
             case ["run.json"]:
+                if rows.order == LEDGER_ORDER:  # a sealed run changes seldom; others may become its references
+                    key = "page", opened.signature, tuple(self.catalog.runs)
+                    body = self._cached(key, lambda: _json_bytes(run_data.page(place, run, rows, self.catalog)))
+                    return self._bytes(body, JSON)
                 return self._json(run_data.page(place, run, rows, self.catalog))
             case ["sensitivity.json"]:
                 return self._json(sensitivity_data.analyses(run))
@@ -246,6 +270,7 @@ class Site:
         signature = _signature(place.folder)
         found = self._opened.get(place.key)
         if found is None or found.signature != signature:
+            _require_small(place.folder)
             run = Run(place.folder)
             try:
                 found = _Opened(signature, run, EpisodeRows(run, self._journal(place)))
@@ -307,7 +332,7 @@ class Site:
 
     def _made(self, path: str, opened: _Opened, make: Callable[[], bytes]) -> Content:
         """Return a file that is expensive to make, from the cache if the run has not changed."""
-        is_of_rows = opened.rows.order == "ended"  # rows that have ended don't change
+        is_of_rows = opened.rows.order != LEDGER_ORDER  # rows that have ended don't change
         key = path, opened.rows.order, () if is_of_rows else opened.signature
         return self._bytes(self._cached(key, make), BINARY)
 
@@ -321,6 +346,15 @@ class Site:
         while self._cached_bytes > _MOST_CACHED_BYTES and len(self._cache) > 1:
             self._cached_bytes -= len(self._cache.popitem(last=False)[1])
         return body
+
+
+def _require_small(folder: Path) -> None:
+    """Raise an error if a file that is read as a whole would fill the memory."""
+    for name in (RUN, METRICS):
+        with suppress(FileNotFoundError):
+            size = (folder / name).stat().st_size
+            if size > _MOST_JSON_BYTES:
+                raise RecordError(f"{folder / name}: has {size / 1e6:.0f} MB, more than a record has; is it damaged?")
 
 
 def _signature(folder: Path) -> tuple[object, ...]:

@@ -38,7 +38,9 @@ class TrainingRows:
             if any(name in line for line in lines):
                 columns.numbers(name, np.array([_number(line.get(name)) for line in lines], np.float64))
         for group in _GROUPS:
-            found = [line.get(group) if isinstance(line.get(group), dict) else {} for line in lines]
+            found: list[dict[str, Any] | None] = [
+                line.get(group) if isinstance(line.get(group), dict) else {} for line in lines
+            ]
             for name in sorted({name for values in found for name in values or ()}):
                 values = [_number((part or {}).get(name)) for part in found]
                 columns.numbers(f"{group}.{name}", np.array(values, np.float64))
@@ -67,6 +69,11 @@ def _parsed(block: bytes) -> dict[str, Any] | None:
     except ValueError:
         return None
     return line if isinstance(line, dict) else None
+
+
+def _group(line: Mapping[str, Any], name: str) -> dict[str, Any]:
+    values = line.get(name)
+    return values if isinstance(values, dict) else {}
 
 
 def _number(value: Any) -> float:

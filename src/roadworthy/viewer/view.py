@@ -7,6 +7,7 @@ from pathlib import Path
 
 from roadworthy.errors import UsageError, missing_extra
 from roadworthy.viewer.bundle import Written, write_bundle
+from roadworthy.viewer.bundle import embed as write_embedded
 from roadworthy.viewer.site import Site
 
 PORT = 7788
@@ -17,6 +18,7 @@ def view(
     *,
     bundle: str | Path | None = None,
     light: bool = False,
+    embed: bool = False,
     host: str = "127.0.0.1",
     port: int = PORT,
     token: str | None = None,
@@ -30,6 +32,7 @@ def view(
         folders: A folder of runs, a run folder, or several of them.
         bundle: Write static files into this folder instead of serving; needs no optional dependency.
         light: Leave recorded motion and videos out of the bundle.
+        embed: Write the pages into the folder itself, as FOLDER/viewer, without copying motion and videos.
         host: The address to listen on; any other than loopback requires a token.
         port: The port to listen on; 0 takes a free one.
         token: The secret that other machines need; None makes one where it is required.
@@ -38,7 +41,7 @@ def view(
         progress: Called with the number of files of the bundle that are written, and of all.
 
     Returns:
-        What the bundle holds; None after serving.
+        What was written; None after serving.
 
     Raises:
         UsageError: A folder does not exist, or the port is taken.
@@ -52,6 +55,10 @@ def view(
     given = [folders] if isinstance(folders, str | Path) else list(folders)
     if not given:
         raise UsageError("no folder was given; give folders that hold runs, such as runs")
+    if embed:
+        if bundle is not None or len(given) != 1:
+            raise UsageError("embed writes into the one folder that is given; name one folder and no bundle")
+        return write_embedded(given[0], progress=progress)
     if bundle is not None:
         return write_bundle(given, bundle, is_light=light, progress=progress)
     site = Site(given, is_live=True)

@@ -2,11 +2,19 @@
 
 const MAGIC = "RWCOLS1\0";
 const TYPES = {
-  u1: Uint8Array, i1: Int8Array, u2: Uint16Array, i2: Int16Array, u4: Uint32Array, i4: Int32Array,
-  f4: Float32Array, f8: Float64Array,
+  u1: Uint8Array,
+  i1: Int8Array,
+  u2: Uint16Array,
+  i2: Int16Array,
+  u4: Uint32Array,
+  i4: Int32Array,
+  f4: Float32Array,
+  f8: Float64Array,
 };
 
-/** @typedef {Uint8Array | Int8Array | Uint16Array | Int16Array | Uint32Array | Int32Array | Float32Array | Float64Array} Numbers */
+/**
+ * @typedef {Uint8Array | Int8Array | Uint16Array | Int16Array | Uint32Array | Int32Array | Float32Array | Float64Array} Numbers
+ */
 
 /**
  * Numbers (`values`), words (`codes` are places in `values`), or texts.
@@ -37,7 +45,8 @@ const DECODER = new TextDecoder();
 export async function decode(block) {
   const plain = isGzip(block) ? await unzipped(block) : block;
   const bytes = new Uint8Array(plain);
-  if (bytes.length < 12 || DECODER.decode(bytes.subarray(0, 8)) !== MAGIC) throw new Error("this is not a table of Roadworthy");
+  if (bytes.length < 12 || DECODER.decode(bytes.subarray(0, 8)) !== MAGIC)
+    throw new Error("this is not a table of Roadworthy");
   const length = new DataView(plain).getUint32(8, true);
   const header = JSON.parse(DECODER.decode(bytes.subarray(12, 12 + length)));
   const start = Math.ceil((12 + length) / 8) * 8;
@@ -65,10 +74,14 @@ function column(entry, plain, bytes, start, rows) {
   const at = start + entry.offset;
   if (entry.kind === "text") {
     const offsets = new Uint32Array(plain, at, rows + 1);
-    return { kind: "text", texts: new Texts(offsets, bytes.subarray(start + entry.text_offset, start + entry.text_offset + entry.bytes)) };
+    return {
+      kind: "text",
+      texts: new Texts(offsets, bytes.subarray(start + entry.text_offset, start + entry.text_offset + entry.bytes)),
+    };
   }
   const Type = TYPES[/** @type {keyof typeof TYPES} */ (entry.dtype)];
-  if (entry.kind === "word") return { kind: "word", codes: /** @type {any} */ (new Type(plain, at, rows)), values: entry.values };
+  if (entry.kind === "word")
+    return { kind: "word", codes: /** @type {any} */ (new Type(plain, at, rows)), values: entry.values };
   const stored = new Type(plain, at, entry.length);
   const values = entry.scale ? Float64Array.from(stored, (value) => value * entry.scale) : stored;
   return { kind: "number", values, shape: entry.shape ?? null };

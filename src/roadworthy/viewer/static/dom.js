@@ -75,7 +75,8 @@ function fill(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes ?? {})) {
     if (value === null || value === undefined || value === false) continue;
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-    else if (name === "style") for (const [key, part] of Object.entries(value)) /** @type {any} */ (element).style.setProperty(key, part);
+    else if (name === "style")
+      for (const [key, part] of Object.entries(value)) /** @type {any} */ (element).style.setProperty(key, part);
     else if (name === "class" && Array.isArray(value)) element.setAttribute("class", value.filter(Boolean).join(" "));
     else if (name === "value" || name === "checked" || name === "selected") /** @type {any} */ (element)[name] = value;
     else element.setAttribute(name, value === true ? "" : String(value));
@@ -86,6 +87,8 @@ function fill(element, attributes, children) {
 
 /** @param {(Child | Child[])[]} children @returns {(Node | string)[]} */
 function nodes(children) {
-  return children.flat().filter((child) => child !== null && child !== undefined && child !== false)
+  return children
+    .flat()
+    .filter((child) => child !== null && child !== undefined && child !== false)
     .map((child) => (child instanceof Node ? child : String(child)));
 }

@@ -129,8 +129,9 @@ export class Episodes {
     if (rows.count === this.count) return;
     // On a server, ask for the new rows alone; files of a bundle have fixed ranges, and are all read at once.
     const ranges = this.count ? [[this.count, rows.count]] : rows.parts;
-    const tables = await Promise.all(ranges.map(([start, end]) =>
-      this.source.table(`${this.home}/${this.folder}/${start}-${end}.cols`, rows.order)));
+    const tables = await Promise.all(
+      ranges.map(([start, end]) => this.source.table(`${this.home}/${this.folder}/${start}-${end}.cols`, rows.order)),
+    );
     for (const table of tables) this.append(table);
   }
 

@@ -34,8 +34,12 @@ export class SelectionFigures {
     const trials = this.episodes.column("trials")?.values ?? [];
     const isOneTrial = trials.every((count) => !(count > 1));
     // A figure that another version computed would differ from what is computed here.
-    this.metrics = run.sums.filter((/** @type {any} */ metric) => (known.get(metric.name)?.version ?? metric.version) === metric.version)
-      .map((/** @type {any} */ metric) => ({ ...metric, per: known.get(metric.name)?.per ?? (isOneTrial && metric.per === "trial" ? "agent" : metric.per) }));
+    this.metrics = run.sums
+      .filter((/** @type {any} */ metric) => (known.get(metric.name)?.version ?? metric.version) === metric.version)
+      .map((/** @type {any} */ metric) => ({
+        ...metric,
+        per: known.get(metric.name)?.per ?? (isOneTrial && metric.per === "trial" ? "agent" : metric.per),
+      }));
     this.sums = await Episodes.open(this.source, this.key, "sums");
     await this.sums.update(run.rows);
   }
@@ -77,12 +81,21 @@ export class SelectionFigures {
     for (const job of slow) worker.postMessage({ turn, ...job });
   }
 
-  /** Return the figures of some episodes without slow intervals. @param {Uint32Array} rows @param {string[]} names @returns {Figure[]} */
+  /**
+   * Return the figures of some episodes without slow intervals.
+   * @param {Uint32Array} rows
+   * @param {string[]} names
+   * @returns {Figure[]}
+   */
   quick(rows, names) {
-    return this.metrics.filter(({ name }) => names.includes(name)).flatMap((metric) => {
-      const given = this.given(metric, rows);
-      return given ? [isSlow(metric, given) ? { ...waitingFigure(metric, given), note: null } : figureOf(metric, given)] : [];
-    });
+    return this.metrics
+      .filter(({ name }) => names.includes(name))
+      .flatMap((metric) => {
+        const given = this.given(metric, rows);
+        return given
+          ? [isSlow(metric, given) ? { ...waitingFigure(metric, given), note: null } : figureOf(metric, given)]
+          : [];
+      });
   }
 
   /** End the worker. */
@@ -97,7 +110,12 @@ export class SelectionFigures {
     const total = column("total");
     const sizes = column("rows");
     if (!total || !sizes) return null;
-    return givenOf(metric, { total, weight: column("weight") ?? sizes, rows: sizes, missing: column("missing") }, this.grouped(), rows);
+    return givenOf(
+      metric,
+      { total, weight: column("weight") ?? sizes, rows: sizes, missing: column("missing") },
+      this.grouped(),
+      rows,
+    );
   }
 
   /** The cluster and the scenario of each episode. */
@@ -105,19 +123,30 @@ export class SelectionFigures {
     const { episodes } = this;
     if (this.groups?.count !== episodes.count) {
       const [scenarios, scenarioCount] = numbered(episodes, "scenario_id");
-      const [clusters, clusterCount] = episodes.columns.has("cluster") ? numbered(episodes, "cluster") : [scenarios, scenarioCount];
+      const [clusters, clusterCount] = episodes.columns.has("cluster")
+        ? numbered(episodes, "cluster")
+        : [scenarios, scenarioCount];
       this.groups = { count: episodes.count, clusters, clusterCount, scenarios, scenarioCount };
     }
     return this.groups;
   }
 }
 
-/** Whether an interval takes the bootstrap. @param {Metric} metric @param {import("./statistics/figures.js").Given} given */
+/**
+ * Whether an interval takes the bootstrap.
+ * @param {Metric} metric
+ * @param {import("./statistics/figures.js").Given} given
+ */
 function isSlow(metric, { sums }) {
   return metric.kind !== "rate" && sums.total.length > 1 && sums.total.length <= MOST_CLUSTERS;
 }
 
-/** Number the names in a column in their order. @param {Episodes} episodes @param {string} name @returns {[Uint32Array, number]} */
+/**
+ * Number the names in a column in their order.
+ * @param {Episodes} episodes
+ * @param {string} name
+ * @returns {[Uint32Array, number]}
+ */
 function numbered(episodes, name) {
   const column = episodes.column(name);
   const names = Array.from({ length: episodes.count }, (_, row) => String(column?.get(row)));

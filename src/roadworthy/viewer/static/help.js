@@ -16,11 +16,22 @@ const KEYS = [
 export function openHelp() {
   const found = document.querySelector("dialog");
   if (found) return;
-  const dialog = h("dialog", { "aria-label": "Keyboard", onclose: () => dialog.remove() },
+  const dialog = h(
+    "dialog",
+    { "aria-label": "Keyboard", onclose: () => dialog.remove() },
     h("h2", null, "Keyboard"),
-    h("table", null, h("tbody", null, KEYS.map(([key, what]) => h("tr", null, h("th", { scope: "row" }, key), h("td", null, what))))),
+    h(
+      "table",
+      null,
+      h(
+        "tbody",
+        null,
+        KEYS.map(([key, what]) => h("tr", null, h("th", { scope: "row" }, key), h("td", null, what))),
+      ),
+    ),
     h("p", { class: "muted" }, "The address holds everything that is shown: copy it to share a view."),
-    h("form", { method: "dialog" }, h("button", { autofocus: true }, "Close")));
+    h("form", { method: "dialog" }, h("button", { autofocus: true }, "Close")),
+  );
   document.body.append(dialog);
   dialog.showModal();
 }

@@ -59,28 +59,61 @@ async function navigate() {
 /** @param {unknown} error */
 function failure(error) {
   const text = error instanceof Error ? error.message : String(error);
-  return h("section", { class: "warnings", role: "alert" }, h("h1", null, "This page can't be shown"), h("p", null, text),
-    h("p", null, h("a", { href: "#/runs" }, "All runs")));
+  return h(
+    "section",
+    { class: "warnings", role: "alert" },
+    h("h1", null, "This page can't be shown"),
+    h("p", null, text),
+    h("p", null, h("a", { href: "#/runs" }, "All runs")),
+  );
 }
 
 /** @param {State} state */
 function drawTop(state) {
-  replace(top, h("a", { class: "brand", href: "#/runs" }, h("img", { src: "app/icon.svg", alt: "", width: 22, height: 22 }), "Roadworthy"),
-    h("nav", { "aria-label": "Pages" },
+  replace(
+    top,
+    h(
+      "a",
+      { class: "brand", href: "#/runs" },
+      h("img", { src: "app/icon.svg", alt: "", width: 22, height: 22 }),
+      "Roadworthy",
+    ),
+    h(
+      "nav",
+      { "aria-label": "Pages" },
       h("a", { href: "#/runs", "aria-current": state.page === "runs" ? "page" : null }, "Runs"),
       state.path[1] && !["compare", "history", "training"].includes(state.page)
-        ? h("a", { href: address(["run", state.path[1]]), "aria-current": state.page === "run" ? "page" : null }, "Run") : null,
+        ? h("a", { href: address(["run", state.path[1]]), "aria-current": state.page === "run" ? "page" : null }, "Run")
+        : null,
       h("a", { href: "#/compare", "aria-current": state.page === "compare" ? "page" : null }, "Compare"),
-      h("a", { href: "#/history", "aria-current": state.page === "history" ? "page" : null }, "History")),
+      h("a", { href: "#/history", "aria-current": state.page === "history" ? "page" : null }, "History"),
+    ),
     h("span", { class: "live muted", role: "status" }, source.isLive ? "live" : "static"),
-    h("button", { type: "button", class: "quiet", "aria-label": "Keyboard and help", title: "Keyboard and help (?)", onclick: openHelp }, "?"));
+    h(
+      "button",
+      {
+        type: "button",
+        class: "quiet",
+        "aria-label": "Keyboard and help",
+        title: "Keyboard and help (?)",
+        onclick: openHelp,
+      },
+      "?",
+    ),
+  );
 }
 
 addEventListener("hashchange", navigate);
 addEventListener("popstate", () => undefined);
 addEventListener("keydown", (event) => {
   const target = /** @type {HTMLElement} */ (event.target);
-  if (event.key === "?" && !/^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName)) openHelp();
+  if (/^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName)) return;
+  const search = /** @type {HTMLElement | null} */ (main.querySelector("[data-search]"));
+  if (event.key === "?") openHelp();
+  else if (event.key === "/" && search) {
+    event.preventDefault();
+    search.focus();
+  }
 });
 
 try {

@@ -25,15 +25,25 @@ export function parseFilter(text) {
 
 /** @param {Filter} filter */
 export function filterText(filter) {
-  const values = filter.operation === "in" ? filter.words
-    : filter.operation === "range" ? [filter.low === null ? "" : short(filter.low), filter.high === null ? "" : short(filter.high)]
-      : filter.operation === "has" ? [filter.text] : [];
-  return [filter.column, filter.operation, ...values].map((part) => encodeURIComponent(part).replaceAll("~", "%7E")).join("~");
+  const values =
+    filter.operation === "in"
+      ? filter.words
+      : filter.operation === "range"
+        ? [filter.low === null ? "" : short(filter.low), filter.high === null ? "" : short(filter.high)]
+        : filter.operation === "has"
+          ? [filter.text]
+          : [];
+  return [filter.column, filter.operation, ...values]
+    .map((part) => encodeURIComponent(part).replaceAll("~", "%7E"))
+    .join("~");
 }
 
 /** The filters of an address. @param {import("./state.js").State} state @returns {Filter[]} */
 export function filtersOf(state) {
-  return state.all("f").map(parseFilter).filter((filter) => filter !== null);
+  return state
+    .all("f")
+    .map(parseFilter)
+    .filter((filter) => filter !== null);
 }
 
 /**
@@ -41,7 +51,9 @@ export function filtersOf(state) {
  * @param {import("./state.js").State} state @param {string} column @param {Filter | null} filter @param {boolean} [push]
  */
 export function setFilter(state, column, filter, push = false) {
-  const others = filtersOf(state).filter((other) => other.column !== column || (filter !== null && other.operation !== filter.operation));
+  const others = filtersOf(state).filter(
+    (other) => other.column !== column || (filter !== null && other.operation !== filter.operation),
+  );
   state.set({ f: [...others, ...(filter ? [filter] : [])].map(filterText) }, { push });
 }
 
@@ -64,7 +76,8 @@ function apply(column, filter, passes) {
     passes.fill(0);
   } else if (column.kind === "number") {
     const { values } = column;
-    if (filter.operation === "none") for (let row = 0; row < passes.length; row++) passes[row] &= +(values[row] !== values[row]);
+    if (filter.operation === "none")
+      for (let row = 0; row < passes.length; row++) passes[row] &= +(values[row] !== values[row]);
     else {
       const [low, high] = bounds(filter);
       for (let row = 0; row < passes.length; row++) passes[row] &= +(values[row] >= low && values[row] <= high);
@@ -86,12 +99,23 @@ function bounds(filter) {
 
 /** @param {any} word @param {Filter} filter */
 export function matches(word, filter) {
-  const texts = word === null ? [] : Array.isArray(word) ? word.map(String) : typeof word === "object" ? Object.keys(word) : [String(word)];
+  const texts =
+    word === null
+      ? []
+      : Array.isArray(word)
+        ? word.map(String)
+        : typeof word === "object"
+          ? Object.keys(word)
+          : [String(word)];
   switch (filter.operation) {
-    case "none": return texts.length === 0;
-    case "in": return texts.some((text) => filter.words.includes(text));
-    case "has": return texts.some((text) => text.toLowerCase().includes(filter.text.toLowerCase()));
-    default: return false;
+    case "none":
+      return texts.length === 0;
+    case "in":
+      return texts.some((text) => filter.words.includes(text));
+    case "has":
+      return texts.some((text) => text.toLowerCase().includes(filter.text.toLowerCase()));
+    default:
+      return false;
   }
 }
 
@@ -116,12 +140,25 @@ export function sorted(episodes, rows, sort) {
   });
 }
 
-/** Return a number for each row in the order of the values, NaN for no data. @param {LongColumn} column @param {number} count @returns {Float64Array} */
+/**
+ * Return a number for each row in the order of the values, NaN for no data.
+ * @param {LongColumn} column
+ * @param {number} count
+ * @returns {Float64Array}
+ */
 function ranksOf(column, count) {
   if (column.kind === "number") return column.values;
   const ranks = new Float64Array(count);
   if (column.kind === "word") {
-    const texts = column.words.map((word) => (word === null || word.length === 0 ? null : Array.isArray(word) ? word.join(", ") : typeof word === "object" ? Object.keys(word).join(", ") : String(word)));
+    const texts = column.words.map((word) =>
+      word === null || word.length === 0
+        ? null
+        : Array.isArray(word)
+          ? word.join(", ")
+          : typeof word === "object"
+            ? Object.keys(word).join(", ")
+            : String(word),
+    );
     const order = texts.map((_, k) => k).sort((a, b) => ((texts[a] ?? "") < (texts[b] ?? "") ? -1 : 1));
     const places = new Float64Array(texts.length);
     order.forEach((place, rank) => (places[place] = texts[place] === null || texts[place] === "" ? NaN : rank));

@@ -1,7 +1,6 @@
 // Where data come from: relative addresses, from the server or from the files of a bundle.
 
 import { decode } from "./columns.js";
-import { readTrace } from "./trace.js";
 
 const FRESH_MS = 500; // an answer is not asked for again so soon
 
@@ -18,7 +17,7 @@ export class Source {
   /** @param {string} [home] the address of the folder that holds `data` */
   constructor(home = "") {
     this.home = home;
-    /** @type {{version: number, is_live: boolean, made_by: string, folders: string[], traces?: Record<string, string>}} */
+    /** @type {{version: number, is_live: boolean, made_by: string, folders: string[], records?: Record<string, string>}} */
     this.about = { version: 1, is_live: false, made_by: "", folders: [] };
     /** The last answer for each JSON address. @type {Map<string, {etag: string | null, value: any, time: number}>} */
     this.answers = new Map();
@@ -79,7 +78,32 @@ export class Source {
    * @param {number} number the episode's row in the ledger
    */
   async trace(key, number) {
-    return readTrace(await this.bytes(`data/run/${key}/trace/${number}.trace`));
+    const { readTrace } = await import("./trace.js"); // with its decompressor, which other pages don't need
+    return readTrace(await this.bytes(await this.tracePath(key, number)));
+  }
+
+  /**
+   * The address of an episode's motion.
+   * @param {string} key
+   * @param {number} number
+   */
+  async tracePath(key, number) {
+    const folder = this.about.records?.[key];
+    if (folder === undefined) return `data/run/${key}/trace/${number}.trace`;
+    const [{ Episodes }, { safeName }] = await Promise.all([import("./episodes.js"), import("./safe_name.js")]);
+    const episodes = await Episodes.open(this, key);
+    const id = episodes.get(episodes.rowOf(number), "episode_id");
+    return `${folder}/traces/${await safeName(String(id))}.trace`;
+  }
+
+  /**
+   * Return the address of a video or picture of a run, for an element.
+   * @param {string} key
+   * @param {string} path
+   */
+  fileUrl(key, path) {
+    const folder = this.about.records?.[key];
+    return this.url(folder === undefined ? `data/run/${key}/file/${path}` : `${folder}/${path}`);
   }
 
   /** @param {string} path @returns {Promise<ArrayBuffer>} */
@@ -113,7 +137,8 @@ export class Source {
           }
           document.documentElement.removeAttribute("data-offline");
         } catch (error) {
-          if (error instanceof SourceError && error.status === 0) document.documentElement.setAttribute("data-offline", "");
+          if (error instanceof SourceError && error.status === 0)
+            document.documentElement.setAttribute("data-offline", "");
         }
       }
       setTimeout(look, 1000 * seconds);

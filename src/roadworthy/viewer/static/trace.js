@@ -9,8 +9,17 @@ const TEXT = new TextDecoder();
 
 /** The bits of `events` (record/traces.py, TraceEvent). */
 export const EVENTS = {
-  GOAL: 1, COLLISION: 2, OFF_ROAD: 4, RED_LIGHT: 8, STOP_SIGN: 16, UNCOMFORTABLE: 32, ON_LANE: 64, ALIGNED: 128,
-  CENTERED: 256, WRONG_WAY: 512, AT_FAULT: 1024,
+  GOAL: 1,
+  COLLISION: 2,
+  OFF_ROAD: 4,
+  RED_LIGHT: 8,
+  STOP_SIGN: 16,
+  UNCOMFORTABLE: 32,
+  ON_LANE: 64,
+  ALIGNED: 128,
+  CENTERED: 256,
+  WRONG_WAY: 512,
+  AT_FAULT: 1024,
 };
 
 /** The words for `roles`. */
@@ -50,9 +59,11 @@ export const ROLES = ["ego", "coplayer", "replay", "idm", "static"];
 export function readTrace(block) {
   const bytes = new Uint8Array(block);
   const view = new DataView(block);
-  if (bytes.length < START || TEXT.decode(bytes.subarray(0, 8)) !== MAGIC) throw new Error("this is not a trace of Roadworthy");
+  if (bytes.length < START || TEXT.decode(bytes.subarray(0, 8)) !== MAGIC)
+    throw new Error("this is not a trace of Roadworthy");
   const version = view.getUint32(8, true);
-  if (version >>> 16 > MAJOR) throw new Error(`the trace has version ${version >>> 16}, but this page reads up to ${MAJOR}.x`);
+  if (version >>> 16 > MAJOR)
+    throw new Error(`the trace has version ${version >>> 16}, but this page reads up to ${MAJOR}.x`);
   const length = view.getUint32(12, true);
   const directory = JSON.parse(TEXT.decode(bytes.subarray(START, START + length)));
   const size = Number(view.getBigUint64(START + length, true));
@@ -65,20 +76,41 @@ export function readTrace(block) {
     columns[name] = { array: decoded.array, shape };
     offset = decoded.end;
   }
-  const extra = Object.fromEntries(Object.entries(columns).filter(([name]) => name.startsWith("extra."))
-    .map(([name, { array }]) => [name.slice(6), array]));
+  const extra = Object.fromEntries(
+    Object.entries(columns)
+      .filter(([name]) => name.startsWith("extra."))
+      .map(([name, { array }]) => [name.slice(6), array]),
+  );
   const of = (/** @type {string} */ name) => {
     if (!columns[name]) throw new Error(`the trace is damaged: ${name} is missing`);
     return columns[name].array;
   };
   const { values } = directory;
   return {
-    episodeId: values.episode_id, scenarioId: values.scenario_id, dt: values.dt, judgesFault: values.judges_fault === true,
-    frames: columns.x.shape[0], agents: columns.x.shape[1], goalSlots: columns.goals.shape[1],
-    trialStarts: of("trial_starts"), x: of("x"), y: of("y"), heading: of("heading"), speed: of("speed"),
-    present: of("present"), active: of("active"), events: of("events"), actions: of("actions"), length: of("length"),
-    width: of("width"), kinds: of("kinds"), roles: of("roles"), sources: of("sources"), goals: of("goals"),
-    goalCounts: of("goal_counts"), extra,
+    episodeId: values.episode_id,
+    scenarioId: values.scenario_id,
+    dt: values.dt,
+    judgesFault: values.judges_fault === true,
+    frames: columns.x.shape[0],
+    agents: columns.x.shape[1],
+    goalSlots: columns.goals.shape[1],
+    trialStarts: of("trial_starts"),
+    x: of("x"),
+    y: of("y"),
+    heading: of("heading"),
+    speed: of("speed"),
+    present: of("present"),
+    active: of("active"),
+    events: of("events"),
+    actions: of("actions"),
+    length: of("length"),
+    width: of("width"),
+    kinds: of("kinds"),
+    roles: of("roles"),
+    sources: of("sources"),
+    goals: of("goals"),
+    goalCounts: of("goal_counts"),
+    extra,
   };
 }
 
@@ -106,7 +138,12 @@ function column(plain, offset, dtype, shape, coding) {
     }
     return { array, end: offset + Math.ceil(count / 8) };
   }
-  const words = item === 4 ? new Uint32Array(array.buffer) : item === 2 ? new Uint16Array(array.buffer) : new Uint8Array(array.buffer);
+  const words =
+    item === 4
+      ? new Uint32Array(array.buffer)
+      : item === 2
+        ? new Uint16Array(array.buffer)
+        : new Uint8Array(array.buffer);
   const isSteps = coding === "steps bytes";
   if (!isSteps && coding !== "bytes") throw new Error(`a column of the trace has the unknown coding ${coding}`);
   for (let lane = 0, k = 0; lane < lanes; lane++) {

@@ -9,8 +9,17 @@
 
 /** Filled by `loadWords`. @type {any} */
 const W = {
-  plain: {}, plurals: {}, unitSuffixes: [], none: "–", likelihood: "likelihood", gain: "ada_delta_trial_",
-  headlines: [], columns: [], mainOutcomes: [], faults: {}, meanings: {},
+  plain: {},
+  plurals: {},
+  unitSuffixes: [],
+  none: "–",
+  likelihood: "likelihood",
+  gain: "ada_delta_trial_",
+  headlines: [],
+  columns: [],
+  mainOutcomes: [],
+  faults: {},
+  meanings: {},
 };
 
 /** @param {import("./source.js").Source} source */
@@ -44,8 +53,12 @@ export function plainName(name) {
 
 /** Return the name of a column of episodes in words. @param {string} name */
 export function columnName(name) {
-  for (const prefix of ["outcomes.", "factors."]) if (name.startsWith(prefix)) return plainName(name.slice(prefix.length));
-  return { episode_id: "episode", scenario_id: "scenario", wall_s: "wall time", tags: "class" }[name] ?? name.replaceAll("_", " ");
+  for (const prefix of ["outcomes.", "factors."])
+    if (name.startsWith(prefix)) return plainName(name.slice(prefix.length));
+  return (
+    { episode_id: "episode", scenario_id: "scenario", wall_s: "wall time", tags: "class" }[name] ??
+    name.replaceAll("_", " ")
+  );
 }
 
 /** Return what a figure measures. @param {string} name @returns {string | undefined} */
@@ -88,24 +101,33 @@ export function valueOf(figure) {
 export function intervalOf(figure) {
   if (!figure) return NONE;
   const { low, high, unit } = figure;
-  if (low === null || high === null || low === undefined || high === undefined) return (figure.note || NONE).split(":")[0];
+  if (low === null || high === null || low === undefined || high === undefined)
+    return (figure.note || NONE).split(":")[0];
   const signed = isGain(figure);
   let text = number(low, unit, signed);
   for (const end of ["%", " pts", ` ${unit}`]) text = without(text, end);
   return `${text} to ${number(high, unit, signed)}`;
 }
 
-/** Return the method of a figure's interval and what it assumes, or why it has none. @param {Figure | null | undefined} figure */
+/**
+ * Return the method of a figure's interval and what it assumes, or why it has none.
+ * @param {Figure | null | undefined} figure
+ */
 export function whyOf(figure) {
   return figure ? [figure.method, figure.note].filter(Boolean).join("; ") || null : null;
 }
 
-/** Return the share of a figure's rows without data, and the interval in the worst case. @param {Figure | null | undefined} figure */
+/**
+ * Return the share of a figure's rows without data, and the interval in the worst case.
+ * @param {Figure | null | undefined} figure
+ */
 export function missingOf(figure) {
   if (!figure?.missing) return null;
   const share = `${fixed(100 * figure.missing, 1)}% missing`;
   const { worst_low: low, worst_high: high } = figure;
-  return low === null || high === null || low === undefined || high === undefined ? share : `${share}: ${intervalOf({ ...figure, low, high })}`;
+  return low === null || high === null || low === undefined || high === undefined
+    ? share
+    : `${share}: ${intervalOf({ ...figure, low, high })}`;
 }
 
 /** @param {number} n */
@@ -115,7 +137,7 @@ export function count(n) {
 
 /** Return a number with its noun, in the plural where needed. @param {number} n @param {string} one */
 export function many(n, one) {
-  return `${count(n)} ${n === 1 ? one : W.plurals[one] ?? `${one}s`}`;
+  return `${count(n)} ${n === 1 ? one : (W.plurals[one] ?? `${one}s`)}`;
 }
 
 /** Return how many things a figure counts. @param {Figure} figure */

@@ -21,15 +21,30 @@ export async function show(root, source, state) {
   const [first, second] = await Promise.all([a, b].map((key) => source.json(`data/run/${key}/run.json`)));
   append(root, heads(first, second));
   const found = await comparison(source, a, b);
-  append(root, found.value ? differences(found.value, first, second) : h("div", null, found.note ? h("p", { class: "note" }, found.note) : null, sideBySide(first, second)));
+  append(
+    root,
+    found.value
+      ? differences(found.value, first, second)
+      : h("div", null, found.note ? h("p", { class: "note" }, found.note) : null, sideBySide(first, second)),
+  );
   const [left, right] = await Promise.all([a, b].map((key) => Episodes.open(source, key)));
   const same = pairs(left, right);
   if (!same.length) {
-    append(root, h("p", { class: "warnings" }, "The two runs share no episode (no scenario with the same seed and replicate), so they can't be compared in pairs."));
+    append(
+      root,
+      h(
+        "p",
+        { class: "warnings" },
+        "The two runs share no episode (no scenario with the same seed and replicate), so they can't be compared in pairs.",
+      ),
+    );
     return;
   }
   const outcomes = [...left.columns.keys()].filter((name) => name.startsWith("outcomes.") && right.columns.has(name));
-  const main = shared.mainOutcomes.map((/** @type {string} */ name) => `outcomes.${name}`).find((/** @type {string} */ name) => outcomes.includes(name)) ?? outcomes[0];
+  const main =
+    shared.mainOutcomes
+      .map((/** @type {string} */ name) => `outcomes.${name}`)
+      .find((/** @type {string} */ name) => outcomes.includes(name)) ?? outcomes[0];
   const box = h("section", { "aria-label": "Pairs" });
   append(root, box);
   draw();
@@ -38,12 +53,31 @@ export async function show(root, source, state) {
     const outcome = outcomes.includes(state.get("outcome")) ? state.get("outcome") : main;
     if (!outcome) return;
     const by = { left, right, same, outcome, first, second };
-    replace(box, h("h2", null, `${many(same.length / 2, "pair")} of episodes`),
-      h("div", { class: "controls" }, h("label", null, "Outcome", h("select", { onchange: (/** @type {any} */ event) => {
-        state.set({ outcome: event.target.value });
-        draw();
-      } }, outcomes.map((name) => h("option", { value: name, selected: name === outcome }, columnName(name)))))),
-      pairedDots(by), flipTable(by, state, draw));
+    replace(
+      box,
+      h("h2", null, `${many(same.length / 2, "pair")} of episodes`),
+      h(
+        "div",
+        { class: "controls" },
+        h(
+          "label",
+          null,
+          "Outcome",
+          h(
+            "select",
+            {
+              onchange: (/** @type {any} */ event) => {
+                state.set({ outcome: event.target.value });
+                draw();
+              },
+            },
+            outcomes.map((name) => h("option", { value: name, selected: name === outcome }, columnName(name))),
+          ),
+        ),
+      ),
+      pairedDots(by),
+      flipTable(by, state, draw),
+    );
   }
 }
 
@@ -62,35 +96,103 @@ async function comparison(source, a, b) {
 /** @param {any[]} runs @param {string | undefined} a @param {string | undefined} b */
 function chooser(runs, a, b) {
   const usable = runs.filter((run) => run.status !== "damaged");
-  const select = (/** @type {string} */ name, /** @type {string | undefined} */ chosen) => h("select", { name, required: true },
-    h("option", { value: "" }, "choose a run"), usable.map((run) => h("option", { value: run.key, selected: run.key === chosen }, `${run.evaluator}: ${run.policy}, ${moment(run.created).slice(0, 16)}`)));
-  const form = h("form", { class: "controls", onsubmit: (/** @type {Event} */ event) => {
-    event.preventDefault();
-    const data = new FormData(form);
-    location.hash = address(["compare", String(data.get("a")), String(data.get("b"))]);
-  } }, h("label", { class: "grow" }, "A", select("a", a)), h("label", { class: "grow" }, "B", select("b", b)), h("button", null, "Compare"),
-    a && b ? h("a", { href: address(["compare", b, a]) }, "Swap") : null);
+  const select = (/** @type {string} */ name, /** @type {string | undefined} */ chosen) =>
+    h(
+      "select",
+      { name, required: true },
+      h("option", { value: "" }, "choose a run"),
+      usable.map((run) =>
+        h(
+          "option",
+          { value: run.key, selected: run.key === chosen },
+          `${run.evaluator}: ${run.policy}, ${moment(run.created).slice(0, 16)}`,
+        ),
+      ),
+    );
+  const form = h(
+    "form",
+    {
+      class: "controls",
+      onsubmit: (/** @type {Event} */ event) => {
+        event.preventDefault();
+        const data = new FormData(form);
+        location.hash = address(["compare", String(data.get("a")), String(data.get("b"))]);
+      },
+    },
+    h("label", { class: "grow" }, "A", select("a", a)),
+    h("label", { class: "grow" }, "B", select("b", b)),
+    h("button", null, "Compare"),
+    a && b ? h("a", { href: address(["compare", b, a]) }, "Swap") : null,
+  );
   return form;
 }
 
 /** @param {any} first @param {any} second */
 function heads(first, second) {
-  return h("div", { class: "heads" }, [first, second].map((run, k) => h("div", { class: ["head", k ? "c3" : "c0"] }, h("b", null, "AB"[k], " "),
-    h("a", { href: address(["run", run.key]) }, `${run.evaluator}: ${run.policy}`), " ", statusChip(run.status), h("div", { class: "note" }, moment(run.created)))),
-    first.ledger_hash === second.ledger_hash ? h("p", { class: "note" }, "Both ran the same episodes.") : h("p", { class: "note" }, "The two ledgers differ; only episodes that both have are paired."));
+  return h(
+    "div",
+    { class: "heads" },
+    [first, second].map((run, k) =>
+      h(
+        "div",
+        { class: ["head", k ? "c3" : "c0"] },
+        h("b", null, "AB"[k], " "),
+        h("a", { href: address(["run", run.key]) }, `${run.evaluator}: ${run.policy}`),
+        " ",
+        statusChip(run.status),
+        h("div", { class: "note" }, moment(run.created)),
+      ),
+    ),
+    first.ledger_hash === second.ledger_hash
+      ? h("p", { class: "note" }, "Both ran the same episodes.")
+      : h("p", { class: "note" }, "The two ledgers differ; only episodes that both have are paired."),
+  );
 }
 
 /** The figures of both, without an interval of the difference. @param {any} first @param {any} second */
 function sideBySide(first, second) {
   const others = new Map((second.metrics.figures ?? []).map((/** @type {any} */ figure) => [figure.name, figure]));
-  const both = (first.metrics.figures ?? []).filter((/** @type {any} */ figure) => figure.per !== "scenario" && others.has(figure.name) && figure.value !== null);
+  const both = (first.metrics.figures ?? []).filter(
+    (/** @type {any} */ figure) => figure.per !== "scenario" && others.has(figure.name) && figure.value !== null,
+  );
   if (!both.length) return h("p", { class: "muted" }, "There are no figures of both runs yet.");
-  return h("section", { "aria-label": "Figures" }, h("h2", null, "Figures"), h("div", { class: "scroll", tabindex: 0 }, h("table", { class: "list" },
-    h("thead", null, h("tr", null, ["figure", "A", "", "B", ""].map((text) => h("th", { scope: "col" }, text)))),
-    h("tbody", null, both.map((/** @type {any} */ figure) => {
-      const other = /** @type {any} */ (others.get(figure.name));
-      const scale = sharedScale([figure, other]);
-      return h("tr", { "data-figure": figure.name }, h("th", { scope: "row" }, plainName(figure.name)), [figure, other].flatMap((one, k) => [
-        h("td", { class: "number" }, valueOf(one), h("div", { class: "note" }, intervalOf(one))), h("td", { class: ["plot", k ? "c3" : "c0"] }, intervalBar(one, scale, 120))]));
-    })))));
+  return h(
+    "section",
+    { "aria-label": "Figures" },
+    h("h2", null, "Figures"),
+    h(
+      "div",
+      { class: "scroll", tabindex: 0 },
+      h(
+        "table",
+        { class: "list" },
+        h(
+          "thead",
+          null,
+          h(
+            "tr",
+            null,
+            ["figure", "A", "", "B", ""].map((text) => h("th", { scope: "col" }, text)),
+          ),
+        ),
+        h(
+          "tbody",
+          null,
+          both.map((/** @type {any} */ figure) => {
+            const other = /** @type {any} */ (others.get(figure.name));
+            const scale = sharedScale([figure, other]);
+            return h(
+              "tr",
+              { "data-figure": figure.name },
+              h("th", { scope: "row" }, plainName(figure.name)),
+              [figure, other].flatMap((one, k) => [
+                h("td", { class: "number" }, valueOf(one), h("div", { class: "note" }, intervalOf(one))),
+                h("td", { class: ["plot", k ? "c3" : "c0"] }, intervalBar(one, scale, 120)),
+              ]),
+            );
+          }),
+        ),
+      ),
+    ),
+  );
 }

@@ -28,35 +28,59 @@ export async function show(root, source, state) {
   const list = h("div", { class: "figure-list" });
   const classes = h("div");
   const main = episodes.count ? explorer() : null;
-  append(root, head, tiles, h("div", { class: "explorer" },
-    h("section", { class: "explorer-figures", "aria-label": "Figures" }, h("h2", null, "Figures"), list),
-    h("section", { class: "explorer-episodes", "aria-label": "Episodes" }, h("h2", null, "Episodes"),
-      main ? main.parts : h("p", { class: "muted" }, "No episode has ended yet."))),
-  classes, trialTable(run), provenance(run, source));
+  append(
+    root,
+    head,
+    tiles,
+    h(
+      "div",
+      { class: "explorer" },
+      h("section", { class: "explorer-figures", "aria-label": "Figures" }, h("h2", null, "Figures"), list),
+      h(
+        "section",
+        { class: "explorer-episodes", "aria-label": "Episodes" },
+        h("h2", null, "Episodes"),
+        main ? main.parts : h("p", { class: "muted" }, "No episode has ended yet."),
+      ),
+    ),
+    classes,
+    trialTable(run),
+    provenance(run, source),
+  );
   drawHead();
+  let frame = 0;
   let rows = select(episodes, filtersOf(state));
   changed();
   const loading = figures.update(run).then(changed);
   if (!run.metrics.figures) await loading;
   loading.catch((error) => replace(list, h("p", { class: "bad" }, String(error.message ?? error))));
 
-  return onLeave(() => figures.end(), source.watch(home, async (value) => {
-    const was = run;
-    run = value;
-    await episodes.update(run.rows);
-    await figures.update(run);
-    drawHead();
-    if (!main && episodes.count) location.reload();
-    else if (was.rows.count !== run.rows.count || was.status !== run.status) changed();
-  }));
+  return onLeave(
+    () => cancelAnimationFrame(frame),
+    () => figures.end(),
+    source.watch(home, async (value) => {
+      const was = run;
+      run = value;
+      await episodes.update(run.rows);
+      await figures.update(run);
+      drawHead();
+      if (!main && episodes.count) location.reload();
+      else if (was.rows.count !== run.rows.count || was.status !== run.status) changed();
+    }),
+  );
 
   function explorer() {
     const bar = filterBar(episodes, state, changed);
     const plots = plotPanel(episodes, state, changed);
-    const table = episodeTable({ key, episodes, state, sort: (by) => {
-      state.set({ sort: by });
-      changed();
-    } });
+    const table = episodeTable({
+      key,
+      episodes,
+      state,
+      sort: (by) => {
+        state.set({ sort: by });
+        changed();
+      },
+    });
     const chooser = columnChooser(episodes, state, changed);
     return { bar, plots, table, parts: [bar.box, plots.box, chooser, table.box] };
   }
@@ -71,12 +95,16 @@ export async function show(root, source, state) {
       const order = state.get("sort", defaultSort(episodes));
       main.table.draw(sorted(episodes, rows, order), chosenColumns(episodes, state), order);
     }
-    drawFigures(filters.length > 0);
+    // The table answers first, figures after it has been painted.
+    cancelAnimationFrame(frame);
+    frame = requestAnimationFrame(() => setTimeout(() => drawFigures(filtersOf(state).length > 0)));
   }
 
   /** @param {boolean} isSelection */
   function drawFigures(isSelection) {
-    const whole = run.metrics.figures?.filter((/** @type {any} */ figure) => figure.per !== "scenario" || !figure.name.endsWith("_per_scenario"));
+    const whole = run.metrics.figures?.filter(
+      (/** @type {any} */ figure) => figure.per !== "scenario" || !figure.name.endsWith("_per_scenario"),
+    );
     replace(classes, classTable(run, episodes, figures, rows));
     if (whole && !isSelection) {
       figures.end();
@@ -88,30 +116,63 @@ export async function show(root, source, state) {
 
   /** @param {import("../words.js").Figure[]} found @param {import("../words.js").Figure[] | null} whole */
   function drawThese(found, whole) {
-    const part = rows.length < episodes.count ? `${many(rows.length, "episode")} selected of ${count(episodes.count)}` : null;
-    const unfinished = run.rows.order === "ended"
-      ? `${count(episodes.count)} of ${count(run.planned_episodes)} episodes have ended. Until all have, these figures are no estimate: short episodes end first.` : null;
-    replace(tiles, unfinished ? h("p", { class: "warnings" }, unfinished) : null, part ? h("p", { class: "selected" }, part) : null,
-      figureTiles(found, whole, run.references));
+    const part =
+      rows.length < episodes.count ? `${many(rows.length, "episode")} selected of ${count(episodes.count)}` : null;
+    const unfinished =
+      run.rows.order === "ended"
+        ? `${count(episodes.count)} of ${count(run.planned_episodes)} episodes have ended. Until all have, these figures are no estimate: short episodes end first.`
+        : null;
+    replace(
+      tiles,
+      unfinished ? h("p", { class: "warnings" }, unfinished) : null,
+      part ? h("p", { class: "selected" }, part) : null,
+      figureTiles(found, whole, run.references),
+    );
     replace(list, figureList(found, whole, run.references));
   }
 
   function drawHead() {
     const gaps = (run.metrics.gaps ?? []).length;
-    replace(head, h("p", { class: "over" }, "Run"), h("h1", null, run.evaluator, " ", statusChip(run.status)),
-      h("p", { class: "lead" }, h("b", null, run.policy), run.step ? ` at step ${count(run.step)}` : "", ` · ${moment(run.created)} · `,
-        run.rows.order === "ended" ? `${count(run.rows.count)} of ${count(run.planned_episodes)} episodes` : many(run.rows.count, "episode"),
-        run.metrics.num_failed_episodes ? h("span", { class: "bad" }, ` · ${count(run.metrics.num_failed_episodes)} failed`) : null,
-        gaps ? ` · ${many(gaps, "scenario")} with fewer episodes than planned` : null),
-      run.rows.order === "ended" ? h("progress", { max: run.planned_episodes || 1, value: run.rows.count, "aria-label": "episodes that have ended" }) : null,
+    replace(
+      head,
+      h("p", { class: "over" }, "Run"),
+      h("h1", null, run.evaluator, " ", statusChip(run.status)),
+      h(
+        "p",
+        { class: "lead" },
+        h("b", null, run.policy),
+        run.step ? ` at step ${count(run.step)}` : "",
+        ` · ${moment(run.created)} · `,
+        run.rows.order === "ended"
+          ? `${count(run.rows.count)} of ${count(run.planned_episodes)} episodes`
+          : many(run.rows.count, "episode"),
+        run.metrics.num_failed_episodes
+          ? h("span", { class: "bad" }, ` · ${count(run.metrics.num_failed_episodes)} failed`)
+          : null,
+        gaps ? ` · ${many(gaps, "scenario")} with fewer episodes than planned` : null,
+      ),
+      run.rows.order === "ended"
+        ? h("progress", {
+            max: run.planned_episodes || 1,
+            value: run.rows.count,
+            "aria-label": "episodes that have ended",
+          })
+        : null,
       run.error ? h("p", { class: "warnings" }, run.error) : null,
-      h("nav", { "aria-label": "Of this run" },
+      h(
+        "nav",
+        { "aria-label": "Of this run" },
         h("a", { href: address(["compare", key]) }, "Compare with ..."),
         h("a", { href: address(["history"], { suite: run.evaluator, policy: run.policy }) }, "History"),
         run.metrics.realism ? h("a", { href: address(["realism", key]) }, "Realism") : null,
         h("a", { href: address(["sensitivity", key]) }, "Sensitivity"),
-        run.references.map((/** @type {any} */ reference) => reference.key
-          ? h("a", { href: address(["run", reference.key]) }, `${reference.role}: ${reference.policy}`) : null)));
+        run.references.map((/** @type {any} */ reference) =>
+          reference.key
+            ? h("a", { href: address(["run", reference.key]) }, `${reference.role}: ${reference.policy}`)
+            : null,
+        ),
+      ),
+    );
   }
 }
 

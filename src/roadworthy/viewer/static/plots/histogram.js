@@ -26,9 +26,26 @@ export function histogram(episodes, name, brushed) {
   const x = new Scale(edge[0], edge[1], 8, WIDTH - 8);
   const bars = s("g", null);
   const brush = s("rect", { class: "brush", y: 0, height: HEIGHT - BOTTOM, width: 0 });
-  const svg = s("svg", { class: "chart histogram", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, tabindex: 0, role: "group",
-    "aria-label": `${columnName(name)}: arrow keys select a range, Shift and arrows size it, Escape clears it`, onpointerdown: start, onkeydown: onKey }, bars, brush,
-    x.ticks().map((tick) => s("text", { class: "axis", x: x.at(tick), y: HEIGHT - 5, "text-anchor": "middle" }, tickText(tick))));
+  const svg = s(
+    "svg",
+    {
+      class: "chart histogram",
+      viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
+      tabindex: 0,
+      role: "group",
+      "aria-label": `${columnName(name)}: arrow keys select a range, Shift and arrows size it, Escape clears it`,
+      onpointerdown: start,
+      onkeydown: onKey,
+    },
+    bars,
+    brush,
+    x
+      .ticks()
+      .filter((tick) => !isWhole || Number.isInteger(tick))
+      .map((tick) =>
+        s("text", { class: "axis", x: x.at(tick), y: HEIGHT - 5, "text-anchor": "middle" }, tickText(tick)),
+      ),
+  );
   const note = h("div", { class: "note" });
   /** @type {[number, number] | null} */
   let range = null;
@@ -41,12 +58,35 @@ export function histogram(episodes, name, brushed) {
     const most = Math.max(1, ...all);
     const y = (/** @type {number} */ n) => ((HEIGHT - BOTTOM - 6) * n) / most;
     const width = (x.end - x.start) / bins;
-    replace(bars, [...all].map((n, bin) => {
-      const from = edge[0] + ((edge[1] - edge[0]) * bin) / bins;
-      return s("g", null, s("title", null, `${digits(from)} to ${digits(from + (edge[1] - edge[0]) / bins)}: ${count(chosen[bin])} of ${count(n)}`),
-        s("rect", { class: "pale", x: x.start + bin * width + 0.5, width: Math.max(width - 1, 1), y: HEIGHT - BOTTOM - y(n), height: y(n) }),
-        s("rect", { class: "filled", x: x.start + bin * width + 0.5, width: Math.max(width - 1, 1), y: HEIGHT - BOTTOM - y(chosen[bin]), height: y(chosen[bin]) }));
-    }));
+    replace(
+      bars,
+      [...all].map((n, bin) => {
+        const from = edge[0] + ((edge[1] - edge[0]) * bin) / bins;
+        return s(
+          "g",
+          null,
+          s(
+            "title",
+            null,
+            `${digits(from)} to ${digits(from + (edge[1] - edge[0]) / bins)}: ${count(chosen[bin])} of ${count(n)}`,
+          ),
+          s("rect", {
+            class: "pale",
+            x: x.start + bin * width + 0.5,
+            width: Math.max(width - 1, 1),
+            y: HEIGHT - BOTTOM - y(n),
+            height: y(n),
+          }),
+          s("rect", {
+            class: "filled",
+            x: x.start + bin * width + 0.5,
+            width: Math.max(width - 1, 1),
+            y: HEIGHT - BOTTOM - y(chosen[bin]),
+            height: y(chosen[bin]),
+          }),
+        );
+      }),
+    );
     range = filter?.operation === "range" ? [filter.low ?? edge[0], filter.high ?? edge[1]] : null;
     drawBrush();
   }
@@ -115,7 +155,8 @@ export function histogram(episodes, name, brushed) {
     else if (!way) return;
     else if (!range) range = way > 0 ? [edge[0], edge[0] + 4 * step] : [edge[1] - 4 * step, edge[1]];
     else if (event.shiftKey) range = [range[0], Math.min(Math.max(range[1] + way, range[0] + step), edge[1])];
-    else if (range[0] + way >= edge[0] - 1e-9 && range[1] + way <= edge[1] + 1e-9) range = [range[0] + way, range[1] + way];
+    else if (range[0] + way >= edge[0] - 1e-9 && range[1] + way <= edge[1] + 1e-9)
+      range = [range[0] + way, range[1] + way];
     event.preventDefault();
     drawBrush();
     tell(true);

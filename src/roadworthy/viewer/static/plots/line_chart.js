@@ -39,14 +39,43 @@ export function lineChart({ title, series, across, domain, range, format = digit
   const cursor = s("line", { class: "cursor", y1: TOP, y2: HEIGHT - BOTTOM, visibility: "hidden" });
   const reading = h("div", { class: "note reading" });
   const ticks = words ? words.map((_, k) => k) : x.ticks(70);
-  const svg = s("svg", { class: "chart lines", viewBox: `0 0 ${width} ${HEIGHT}`, role: "img", "aria-label": describe(title, series, format),
-    onpointermove: read, onpointerleave: () => cursor.setAttribute("visibility", "hidden") },
-    y.ticks(36).map((tick) => [s("line", { class: "grid", x1: LEFT, x2: width - 14, y1: y.at(tick), y2: y.at(tick) }),
-      s("text", { class: "axis", x: LEFT - 6, y: y.at(tick) + 4, "text-anchor": "end" }, shortFormat(tick, format))]).flat(),
-    ticks.map((tick) => s("text", { class: "axis", x: x.at(tick), y: HEIGHT - BOTTOM + 15, "text-anchor": "middle" }, words ? words[tick] : tickText(tick))),
+  const svg = s(
+    "svg",
+    {
+      class: "chart lines",
+      viewBox: `0 0 ${width} ${HEIGHT}`,
+      role: "img",
+      "aria-label": describe(title, series, format),
+      onpointermove: read,
+      onpointerleave: () => cursor.setAttribute("visibility", "hidden"),
+    },
+    y
+      .ticks(36)
+      .map((tick) => [
+        s("line", { class: "grid", x1: LEFT, x2: width - 14, y1: y.at(tick), y2: y.at(tick) }),
+        s("text", { class: "axis", x: LEFT - 6, y: y.at(tick) + 4, "text-anchor": "end" }, shortFormat(tick, format)),
+      ])
+      .flat(),
+    ticks.map((tick) =>
+      s(
+        "text",
+        { class: "axis", x: x.at(tick), y: HEIGHT - BOTTOM + 15, "text-anchor": "middle" },
+        words ? words[tick] : tickText(tick),
+      ),
+    ),
     s("text", { class: "axis", x: (LEFT + width) / 2, y: HEIGHT - 4, "text-anchor": "middle" }, across),
-    series.map((one, k) => (one.kind === "line" ? line(one, x, y) : points(one, x, y, format, APART * (k - (series.length - 1) / 2)))), cursor);
-  return h("figure", { class: "chart-box" }, h("figcaption", null, title, series.length > 1 ? legend(series) : null), svg, reading);
+    series.map((one, k) =>
+      one.kind === "line" ? line(one, x, y) : points(one, x, y, format, APART * (k - (series.length - 1) / 2)),
+    ),
+    cursor,
+  );
+  return h(
+    "figure",
+    { class: "chart-box" },
+    h("figcaption", null, title, series.length > 1 ? legend(series) : null),
+    svg,
+    reading,
+  );
 
   /** @param {PointerEvent} event */
   function read(event) {
@@ -55,11 +84,16 @@ export function lineChart({ title, series, across, domain, range, format = digit
     cursor.setAttribute("visibility", "visible");
     cursor.setAttribute("x1", String(x.at(at)));
     cursor.setAttribute("x2", String(x.at(at)));
-    replace(reading, `${words ? words[Math.round(at)] ?? "" : tickText(+at.toPrecision(4))}: ${series.map((one) => {
-      const place = nearest(one.x, at);
-      const value = one.y[place];
-      return `${one.name} ${value === null || value === undefined || Number.isNaN(value) ? "–" : format(value)}`;
-    }).join(", ")}`);
+    replace(
+      reading,
+      `${words ? (words[Math.round(at)] ?? "") : tickText(+at.toPrecision(4))}: ${series
+        .map((one) => {
+          const place = nearest(one.x, at);
+          const value = one.y[place];
+          return `${one.name} ${value === null || value === undefined || Number.isNaN(value) ? "–" : format(value)}`;
+        })
+        .join(", ")}`,
+    );
   }
 }
 
@@ -69,30 +103,66 @@ function line(one, x, y) {
   const places = [];
   for (let k = 0; k < one.x.length; k += step) if (isKnown(one.y[k])) places.push(k);
   if (places.at(-1) !== one.x.length - 1 && isKnown(one.y[one.x.length - 1])) places.push(one.x.length - 1);
-  const path = (/** @type {ArrayLike<any>} */ values, /** @type {number[]} */ order) => order.map((k) => `${x.at(one.x[k]).toFixed(1)},${y.at(values[k]).toFixed(1)}`);
+  const path = (/** @type {ArrayLike<any>} */ values, /** @type {number[]} */ order) =>
+    order.map((k) => `${x.at(one.x[k]).toFixed(1)},${y.at(values[k]).toFixed(1)}`);
   const { low, high } = one;
-  return s("g", { class: `c${one.color ?? 0}` },
-    low && high ? s("polygon", { class: "band", points: [...path(low, places), ...path(high, [...places].reverse())].join(" ") }) : null,
-    s("polyline", { class: "curve", points: path(one.y, places).join(" ") }));
+  return s(
+    "g",
+    { class: `c${one.color ?? 0}` },
+    low && high
+      ? s("polygon", { class: "band", points: [...path(low, places), ...path(high, [...places].reverse())].join(" ") })
+      : null,
+    s("polyline", { class: "curve", points: path(one.y, places).join(" ") }),
+  );
 }
 
-/** @param {Series} one @param {Scale} x @param {Scale} y @param {(value: number) => string} format @param {number} shift */
+/**
+ * @param {Series} one
+ * @param {Scale} x
+ * @param {Scale} y
+ * @param {(value: number) => string} format
+ * @param {number} shift
+ */
 function points(one, x, y, format, shift) {
-  return s("g", { class: `c${one.color ?? 0}` }, Array.from(one.x, (at, k) => {
-    const value = one.y[k];
-    if (!isKnown(value)) return null;
-    const [low, high] = [one.low?.[k], one.high?.[k]];
-    const has = isKnown(low) && isKnown(high);
-    const label = `${one.labels?.[k] ?? one.name}: ${format(/** @type {number} */ (value))}${has ? `, ${format(/** @type {number} */ (low))} to ${format(/** @type {number} */ (high))}` : ""}`;
-    const mark = [s("title", null, label), has ? s("line", { class: "range", x1: x.at(at) + shift, x2: x.at(at) + shift, y1: y.at(/** @type {number} */ (low)), y2: y.at(/** @type {number} */ (high)) }) : null,
-      s("circle", { class: has ? "dot" : "hollow", cx: x.at(at) + shift, cy: y.at(/** @type {number} */ (value)), r: 4.5 })];
-    return one.links?.[k] ? s("a", { href: one.links[k], "aria-label": label }, mark) : s("g", null, mark);
-  }));
+  return s(
+    "g",
+    { class: `c${one.color ?? 0}` },
+    Array.from(one.x, (at, k) => {
+      const value = one.y[k];
+      if (!isKnown(value)) return null;
+      const [low, high] = [one.low?.[k], one.high?.[k]];
+      const has = isKnown(low) && isKnown(high);
+      const label = `${one.labels?.[k] ?? one.name}: ${format(/** @type {number} */ (value))}${has ? `, ${format(/** @type {number} */ (low))} to ${format(/** @type {number} */ (high))}` : ""}`;
+      const mark = [
+        s("title", null, label),
+        has
+          ? s("line", {
+              class: "range",
+              x1: x.at(at) + shift,
+              x2: x.at(at) + shift,
+              y1: y.at(/** @type {number} */ (low)),
+              y2: y.at(/** @type {number} */ (high)),
+            })
+          : null,
+        s("circle", {
+          class: has ? "dot" : "hollow",
+          cx: x.at(at) + shift,
+          cy: y.at(/** @type {number} */ (value)),
+          r: 4.5,
+        }),
+      ];
+      return one.links?.[k] ? s("a", { href: one.links[k], "aria-label": label }, mark) : s("g", null, mark);
+    }),
+  );
 }
 
 /** @param {Series[]} series */
 function legend(series) {
-  return h("span", { class: "chart-legend" }, series.map((one) => h("span", { class: `c${one.color ?? 0}` }, h("i", { class: "swatch" }), ` ${one.name} `)));
+  return h(
+    "span",
+    { class: "chart-legend" },
+    series.map((one) => h("span", { class: `c${one.color ?? 0}` }, h("i", { class: "swatch" }), ` ${one.name} `)),
+  );
 }
 
 /** @param {ArrayLike<number | null>} values @returns {number[]} the least and the greatest */
@@ -134,8 +204,10 @@ function shortFormat(tick, format) {
 
 /** @param {string} title @param {Series[]} series @param {(value: number) => string} format */
 function describe(title, series, format) {
-  return `${title}: ${series.map((one) => {
-    const last = Array.from(one.y).filter(isKnown).at(-1);
-    return `${one.name} ends at ${last === undefined ? "–" : format(/** @type {number} */ (last))}`;
-  }).join("; ")}`;
+  return `${title}: ${series
+    .map((one) => {
+      const last = Array.from(one.y).filter(isKnown).at(-1);
+      return `${one.name} ends at ${last === undefined ? "–" : format(/** @type {number} */ (last))}`;
+    })
+    .join("; ")}`;
 }

@@ -32,7 +32,12 @@ export class Scale {
   }
 }
 
-/** The range of numbers that are known. @param {Float64Array} values @param {number} count @returns {[number, number] | null} */
+/**
+ * The range of numbers that are known.
+ * @param {Float64Array} values
+ * @param {number} count
+ * @returns {[number, number] | null}
+ */
 export function extent(values, count) {
   let low = Infinity;
   let high = -Infinity;

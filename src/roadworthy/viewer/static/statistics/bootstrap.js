@@ -36,7 +36,11 @@ export function studentizedQuantiles(sums, level) {
  * @param {Sums} sums @param {number} value @param {number} error
  */
 function ratio(counts, start, { total, weight }, value, error) {
-  let y = 0, w = 0, yy = 0, yw = 0, ww = 0;
+  let y = 0,
+    w = 0,
+    yy = 0,
+    yw = 0,
+    ww = 0;
   const count = total.length;
   for (let k = 0; k < count; k++) {
     const times = counts[start + k];

@@ -1,22 +1,34 @@
 // Quantiles of the normal distribution and of Student's t.
 
 const CENTRAL = [
-  [3.3871328727963666080, 1.3314166789178437745e2, 1.9715909503065514427e3, 1.3731693765509461125e4,
-    4.5921953931549871457e4, 6.7265770927008700853e4, 3.3430575583588128105e4, 2.5090809287301226727e3],
-  [1, 4.2313330701600911252e1, 6.8718700749205790830e2, 5.3941960214247511077e3, 2.1213794301586595867e4,
-    3.9307895800092710610e4, 2.8729085735721942674e4, 5.2264952788528545610e3],
+  [
+    3.387132872796366608, 1.3314166789178437745e2, 1.9715909503065514427e3, 1.3731693765509461125e4,
+    4.5921953931549871457e4, 6.7265770927008700853e4, 3.3430575583588128105e4, 2.5090809287301226727e3,
+  ],
+  [
+    1, 4.2313330701600911252e1, 6.871870074920579083e2, 5.3941960214247511077e3, 2.1213794301586595867e4,
+    3.930789580009271061e4, 2.8729085735721942674e4, 5.226495278852854561e3,
+  ],
 ];
 const MIDDLE = [
-  [1.42343711074968357734, 4.63033784615654529590, 5.76949722146069140550, 3.64784832476320460504,
-    1.27045825245236838258, 2.41780725177450611770e-1, 2.27238449892691845833e-2, 7.74545014278341407640e-4],
-  [1, 2.05319162663775882187, 1.67638483018380384940, 6.89767334985100004550e-1, 1.48103976427480074590e-1,
-    1.51986665636164571966e-2, 5.47593808499534494600e-4, 1.05075007164441684324e-9],
+  [
+    1.42343711074968357734, 4.6303378461565452959, 5.7694972214606914055, 3.64784832476320460504,
+    1.27045825245236838258, 2.4178072517745061177e-1, 2.27238449892691845833e-2, 7.7454501427834140764e-4,
+  ],
+  [
+    1, 2.05319162663775882187, 1.6763848301838038494, 6.8976733498510000455e-1, 1.4810397642748007459e-1,
+    1.51986665636164571966e-2, 5.475938084995344946e-4, 1.05075007164441684324e-9,
+  ],
 ];
 const FAR = [
-  [6.65790464350110377720, 5.46378491116411436990, 1.78482653991729133580, 2.96560571828504891230e-1,
-    2.65321895265761230930e-2, 1.24266094738807843860e-3, 2.71155556874348757815e-5, 2.01033439929228813265e-7],
-  [1, 5.99832206555887937690e-1, 1.36929880922735805310e-1, 1.48753612908506148525e-2, 7.86869131145613259100e-4,
-    1.84631831751005468180e-5, 1.42151175831644588870e-7, 2.04426310338993978564e-15],
+  [
+    6.6579046435011037772, 5.4637849111641143699, 1.7848265399172913358, 2.9656057182850489123e-1,
+    2.6532189526576123093e-2, 1.2426609473880784386e-3, 2.71155556874348757815e-5, 2.01033439929228813265e-7,
+  ],
+  [
+    1, 5.9983220655588793769e-1, 1.3692988092273580531e-1, 1.48753612908506148525e-2, 7.868691311456132591e-4,
+    1.8463183175100546818e-5, 1.4215117583164458887e-7, 2.04426310338993978564e-15,
+  ],
 ];
 
 /** The normal quantile, by algorithm AS 241 of Wichura (1988), to 16 digits. @param {number} p */
@@ -44,7 +56,12 @@ export function studentQuantile(freedom, p) {
   return found;
 }
 
-/** Newton's method on the distribution, from the normal quantile. @param {number} freedom @param {number} p @returns {number} */
+/**
+ * Newton's method on the distribution, from the normal quantile.
+ * @param {number} freedom
+ * @param {number} p
+ * @returns {number}
+ */
 function solved(freedom, p) {
   if (p === 0.5) return 0;
   if (p < 0.5) return -solved(freedom, 1 - p);
@@ -64,7 +81,13 @@ function studentUpper(t, freedom) {
   return incompleteBeta(freedom / (freedom + t * t), freedom / 2, 0.5) / 2;
 }
 
-/** The regularized incomplete beta function, by its continued fraction. @param {number} x @param {number} a @param {number} b @returns {number} */
+/**
+ * The regularized incomplete beta function, by its continued fraction.
+ * @param {number} x
+ * @param {number} a
+ * @param {number} b
+ * @returns {number}
+ */
 function incompleteBeta(x, a, b) {
   if (x <= 0) return 0;
   if (x >= 1) return 1;
@@ -87,7 +110,12 @@ function incompleteBeta(x, a, b) {
   return front * fraction;
 }
 
-/** The x at which the regularized incomplete beta function is p. @param {number} a @param {number} b @param {number} p */
+/**
+ * The x at which the regularized incomplete beta function is p.
+ * @param {number} a
+ * @param {number} b
+ * @param {number} p
+ */
 export function betaQuantile(a, b, p) {
   return root((x) => incompleteBeta(x, a, b), p, 0, 1);
 }
@@ -130,7 +158,11 @@ function root(increasing, value, low, high) {
   return (low + high) / 2;
 }
 
-/** The regularized lower incomplete gamma function, by its series or its continued fraction. @param {number} a @param {number} x */
+/**
+ * The regularized lower incomplete gamma function, by its series or its continued fraction.
+ * @param {number} a
+ * @param {number} x
+ */
 function incompleteGamma(a, x) {
   if (x <= 0) return 0;
   const front = Math.exp(a * Math.log(x) - x - logGamma(a));

@@ -87,7 +87,14 @@ export class Generator {
 
 /** @param {number[]} words four of 32 bits, lowest first @returns {number[]} */
 function limbs([a, b, c, d]) {
-  return [a & 0xffffff, (a >>> 24) | ((b & 0xffff) << 8), (b >>> 16) | ((c & 0xff) << 16), c >>> 8, d & 0xffffff, d >>> 24];
+  return [
+    a & 0xffffff,
+    (a >>> 24) | ((b & 0xffff) << 8),
+    (b >>> 16) | ((c & 0xff) << 16),
+    c >>> 8,
+    d & 0xffffff,
+    d >>> 24,
+  ];
 }
 
 /** NumPy's SeedSequence with a pool of four words. @param {number[]} words @param {number} count */

@@ -29,7 +29,10 @@ export function givenOf(metric, columns, groups, selection) {
     known += columns.rows[episode] || 0;
   }
   if (!lacking) return { sums, least: null, most: null, missing: 0 };
-  const bound = (/** @type {0 | 1} */ k) => metric.bounds && metric.kind !== "ratio" ? sumsOf(columns, groups, selection, { fill: metric.bounds[k], isEachOnce }) : null;
+  const bound = (/** @type {0 | 1} */ k) =>
+    metric.bounds && metric.kind !== "ratio"
+      ? sumsOf(columns, groups, selection, { fill: metric.bounds[k], isEachOnce })
+      : null;
   return { sums, least: bound(0), most: bound(1), missing: lacking / (lacking + known) };
 }
 
@@ -43,17 +46,37 @@ export function figureOf(metric, { sums, least, most, missing }) {
   if (!least || !most) return { ...names, ...found, n, worst_low: null, worst_high: null };
   const lows = [found.low, estimate(metric, least).low].filter((end) => end !== null);
   const highs = [found.high, estimate(metric, most).high].filter((end) => end !== null);
-  return { ...names, ...found, n, worst_low: lows.length ? Math.min(...lows) : null, worst_high: highs.length ? Math.max(...highs) : null };
+  return {
+    ...names,
+    ...found,
+    n,
+    worst_low: lows.length ? Math.min(...lows) : null,
+    worst_high: highs.length ? Math.max(...highs) : null,
+  };
 }
 
-/** The value of a figure without its interval, which is being computed. @param {Metric} metric @param {Given} given @returns {import("../words.js").Figure} */
+/**
+ * The value of a figure without its interval, which is being computed.
+ * @param {Metric} metric
+ * @param {Given} given
+ * @returns {import("../words.js").Figure}
+ */
 export function waitingFigure(metric, { sums, missing }) {
   const total = sum(sums.total);
   const weight = sum(sums.weight);
   const [above, below] = metric.isInverse ? [weight, total] : [total, weight];
   const n = metric.isPerScenario ? sums.units : metric.kind === "ratio" ? below : sums.rows;
-  return { name: metric.name, unit: metric.unit, per: metric.isPerScenario ? "scenario" : metric.per, value: below > 0 ? above / below : null,
-    low: null, high: null, n, missing, note: "computing the interval ..." };
+  return {
+    name: metric.name,
+    unit: metric.unit,
+    per: metric.isPerScenario ? "scenario" : metric.per,
+    value: below > 0 ? above / below : null,
+    low: null,
+    high: null,
+    n,
+    missing,
+    note: "computing the interval ...",
+  };
 }
 
 /** @param {Metric} metric @param {Sums} sums */
@@ -64,12 +87,14 @@ function estimate(metric, sums) {
 /** @param {Metric} metric @param {Sums} sums @param {number} missing */
 function ratioOf(metric, sums, missing) {
   const found = ratio(sums);
-  const worst = (/** @type {import("./intervals.js").Interval} */ one) => missing ? { worst_low: null, worst_high: null } : { worst_low: one.low, worst_high: one.high };
+  const worst = (/** @type {import("./intervals.js").Interval} */ one) =>
+    missing ? { worst_low: null, worst_high: null } : { worst_low: one.low, worst_high: one.high };
   if (!metric.isInverse) return { ...found, n: round(sum(sums.weight)), ...worst(found) };
   const n = round(sum(sums.total));
   const { value, low, high } = found;
   const without = { n, low: null, high: null, level: null, method: null, worst_low: null, worst_high: null };
-  if (value === null || value === 0) return { ...found, ...without, value: null, note: value === 0 ? "no data: it never happened" : found.note };
+  if (value === null || value === 0)
+    return { ...found, ...without, value: null, note: value === 0 ? "no data: it never happened" : found.note };
   if (low === null || high === null) return { ...found, n, value: 1 / value, worst_low: null, worst_high: null };
   if (low <= 0) return { ...found, ...without, value: 1 / value, note: "not enough data: the rate may be zero" };
   const turned = { ...found, n, value: 1 / value, low: 1 / high, high: 1 / low };

@@ -48,7 +48,9 @@ export function mean(sums, bounds = null, level = LEVEL) {
   const effective = effectiveCount(sums);
   const needed = hasEqualSizes(sums) ? FEWEST_WITH_NOTE : FEWEST_UNEQUAL;
   if (!(found.clusters >= FEWEST_WITH_NOTE && effective >= needed - 1e-9)) {
-    return bounds ? oneRowPerCluster(found, sums, level, bounds) : tooFew(found, `${short(effective)} clusters`, needed);
+    return bounds
+      ? oneRowPerCluster(found, sums, level, bounds)
+      : tooFew(found, `${short(effective)} clusters`, needed);
   }
   if (standardError(sums) <= 1e-12 * Math.max(Math.abs(found.value), 1)) {
     if (!bounds || !bounds.includes(found.value)) return { ...found, note: "not enough data: all clusters are equal" };
@@ -74,7 +76,13 @@ export function ratio(sums, level = LEVEL, least = 0) {
   return bootstrapped(found, sums, level, [least, Infinity]);
 }
 
-/** Wilson's score interval of a share p of n. @param {number} p @param {number} n @param {number} quantile @returns {Pair} */
+/**
+ * Wilson's score interval of a share p of n.
+ * @param {number} p
+ * @param {number} n
+ * @param {number} quantile
+ * @returns {Pair}
+ */
 export function wilson(p, n, quantile) {
   const square = quantile ** 2;
   const middle = (p + square / (2 * n)) / (1 + square / n);
@@ -82,23 +90,40 @@ export function wilson(p, n, quantile) {
   return [p === 0 ? 0 : Math.max(middle - half, 0), p === 1 ? 1 : Math.min(middle + half, 1)];
 }
 
-/** Clopper and Pearson's interval of a share p of n. @param {number} p @param {number} n @param {number} [level] @returns {Pair} */
+/**
+ * Clopper and Pearson's interval of a share p of n.
+ * @param {number} p
+ * @param {number} n
+ * @param {number} [level]
+ * @returns {Pair}
+ */
 export function clopperPearson(p, n, level = LEVEL) {
   const tail = (1 - level) / 2;
   const yes = p * n;
   return [p <= 0 ? 0 : betaQuantile(yes, n - yes + 1, tail), p >= 1 ? 1 : betaQuantile(yes + 1, n - yes, 1 - tail)];
 }
 
-/** Garwood's interval of the expected number of events, given the observed number. @param {number} events @param {number} [level] @returns {Pair} */
+/**
+ * Garwood's interval of the expected number of events, given the observed number.
+ * @param {number} events
+ * @param {number} [level]
+ * @returns {Pair}
+ */
 export function garwood(events, level = LEVEL) {
   const tail = (1 - level) / 2;
   return [events > 0 ? gammaQuantile(events, tail) : 0, gammaQuantile(events + 1, 1 - tail)];
 }
 
-/** The effective number of rows toward the nearer bound of a rate, and away from it. @param {Sums} sums @param {number} rowVariance @returns {Pair} */
+/**
+ * The effective number of rows toward the nearer bound of a rate, and away from it.
+ * @param {Sums} sums
+ * @param {number} rowVariance
+ * @returns {Pair}
+ */
 export function effectiveSizes(sums, rowVariance) {
   const largest = sums.rows / effectiveCount(sums);
-  const effect = rowVariance > 0 ? Math.max(jackknifeVariance(sums) / (rowVariance / sums.rows), LEAST_DESIGN_EFFECT) : largest;
+  const effect =
+    rowVariance > 0 ? Math.max(jackknifeVariance(sums) / (rowVariance / sums.rows), LEAST_DESIGN_EFFECT) : largest;
   const [nearer, farther] = withDoubt(effect, largest, holders(minority(sums)));
   return [sums.rows / nearer, sums.rows / farther];
 }
@@ -152,7 +177,12 @@ function scaled(method, value, [least, most], n, argument) {
   return [least + width * low, least + width * high];
 }
 
-/** Garwood's interval of events per denominator with a design effect. @param {Sums} sums @param {number} level @returns {Pair} */
+/**
+ * Garwood's interval of events per denominator with a design effect.
+ * @param {Sums} sums
+ * @param {number} level
+ * @returns {Pair}
+ */
 function eventsInterval(sums, level) {
   const events = sum(sums.total);
   const over = sum(sums.weight);
@@ -173,13 +203,27 @@ function bootstrapped(found, sums, level, bounds) {
   [low, high] = [Math.min(low * few, -student), Math.max(high * few, student)];
   const isBounded = bounds !== null && Number.isFinite(bounds[1]);
   if (!Number.isFinite(low) || !Number.isFinite(high)) {
-    return isBounded ? oneRowPerCluster(found, sums, level, bounds) : { ...found, note: "not enough data: too few clusters differ from the others" };
+    return isBounded
+      ? oneRowPerCluster(found, sums, level, bounds)
+      : { ...found, note: "not enough data: too few clusters differ from the others" };
   }
   const error = Math.sqrt(jackknifeVariance(sums)) * (1 + SMALL_SAMPLE / clusters);
   const value = /** @type {number} */ (found.value);
-  const [least, most] = isBounded ? scaled(clopperPearson, value, bounds, clusters, level) : bounds ?? [-Infinity, Infinity];
-  const note = found.clusters < FEWEST_FOR_MEANS ? `assumes that no rare extreme values are missing from its ${found.clusters} clusters` : null;
-  return { ...found, low: Math.max(value - high * error, least), high: Math.min(value - low * error, most), level, method: "bootstrap-t", note };
+  const [least, most] = isBounded
+    ? scaled(clopperPearson, value, bounds, clusters, level)
+    : (bounds ?? [-Infinity, Infinity]);
+  const note =
+    found.clusters < FEWEST_FOR_MEANS
+      ? `assumes that no rare extreme values are missing from its ${found.clusters} clusters`
+      : null;
+  return {
+    ...found,
+    low: Math.max(value - high * error, least),
+    high: Math.min(value - low * error, most),
+    level,
+    method: "bootstrap-t",
+    note,
+  };
 }
 
 /** @param {Interval} found @param {string} given @param {number} needed @returns {Interval} */

@@ -2,7 +2,13 @@
 
 import { h } from "../dom.js";
 
-const CLASSES = { completed: "completed", failed: "failed", damaged: "failed", interrupted: "interrupted", running: "running" };
+const CLASSES = {
+  completed: "completed",
+  failed: "failed",
+  damaged: "failed",
+  interrupted: "interrupted",
+  running: "running",
+};
 
 /** The status of a run or an episode. @param {string} status */
 export function statusChip(status) {

@@ -27,8 +27,12 @@ export function episodeTable({ key, episodes, state, sort }) {
   const head = h("div", { role: "row", class: "grid-row grid-head", "aria-rowindex": 1 });
   const body = h("div", { role: "rowgroup", class: "grid-body" });
   const space = h("div", { class: "grid-space", role: "presentation" }, body);
-  const grid = h("div", { role: "grid", class: "grid-table", tabindex: 0, "aria-label": "Episodes", onscroll: drawRows, onkeydown: onKey },
-    h("div", { role: "rowgroup", class: "grid-top" }, head), space);
+  const grid = h(
+    "div",
+    { role: "grid", class: "grid-table", tabindex: 0, "aria-label": "Episodes", onscroll: drawRows, onkeydown: onKey },
+    h("div", { role: "rowgroup", class: "grid-top" }, head),
+    space,
+  );
   const status = h("p", { class: "muted", role: "status" });
   new ResizeObserver(drawRows).observe(grid);
   return { box: h("div", null, status, grid), draw };
@@ -56,9 +60,20 @@ export function episodeTable({ key, episodes, state, sort }) {
     const isUp = order === name;
     const isDown = order === `-${name}`;
     const isNumber = episodes.column(name)?.kind === "number";
-    return h("div", { role: "columnheader", class: isNumber ? "number" : null, "aria-sort": isUp ? "ascending" : isDown ? "descending" : "none" },
-      h("button", { type: "button", class: "sort", onclick: () => sort(isUp ? `-${name}` : isDown ? name : name) },
-        columnName(name), h("span", { "aria-hidden": "true" }, isUp ? " ▲" : isDown ? " ▼" : "")));
+    return h(
+      "div",
+      {
+        role: "columnheader",
+        class: isNumber ? "number" : null,
+        "aria-sort": isUp ? "ascending" : isDown ? "descending" : "none",
+      },
+      h(
+        "button",
+        { type: "button", class: "sort", onclick: () => sort(isUp ? `-${name}` : isDown ? name : name) },
+        columnName(name),
+        h("span", { "aria-hidden": "true" }, isUp ? " ▲" : isDown ? " ▼" : ""),
+      ),
+    );
   }
 
   function drawRows() {
@@ -70,7 +85,10 @@ export function episodeTable({ key, episodes, state, sort }) {
     const made = [];
     for (let place = first; place < last; place++) made.push(rowAt(place));
     const isFocused = body.contains(document.activeElement);
-    body.style.setProperty("transform", `translateY(${scale === 1 ? first * ROW_PX : grid.scrollTop - (top - first) * ROW_PX}px)`);
+    body.style.setProperty(
+      "transform",
+      `translateY(${scale === 1 ? first * ROW_PX : grid.scrollTop - (top - first) * ROW_PX}px)`,
+    );
     replace(body, made);
     if (isFocused) grid.focus({ preventScroll: true });
   }
@@ -79,13 +97,27 @@ export function episodeTable({ key, episodes, state, sort }) {
   function rowAt(place) {
     const row = rows[place];
     const link = address(["episode", key, String(episodes.get(row, "number"))]);
-    return h("div", { role: "row", class: ["grid-row", place === current && "current", episodes.get(row, "status") === "failed" && "is-failed"],
-      "aria-rowindex": place + 2, onclick: () => move(place, false) },
+    return h(
+      "div",
+      {
+        role: "row",
+        class: ["grid-row", place === current && "current", episodes.get(row, "status") === "failed" && "is-failed"],
+        "aria-rowindex": place + 2,
+        onclick: () => move(place, false),
+      },
       columns.map((name) => {
         const value = episodes.get(row, name);
-        return h("div", { role: "gridcell", class: typeof value === "number" ? "number" : null, title: typeof value === "string" ? value : null },
-          name === "episode_id" ? h("a", { href: link, tabindex: -1 }, String(value)) : cell(name, value));
-      }));
+        return h(
+          "div",
+          {
+            role: "gridcell",
+            class: typeof value === "number" ? "number" : null,
+            title: typeof value === "string" ? value : null,
+          },
+          name === "episode_id" ? h("a", { href: link, tabindex: -1 }, String(value)) : cell(name, value),
+        );
+      }),
+    );
   }
 
   /** @param {number} place @param {boolean} scrolls */
@@ -95,7 +127,8 @@ export function episodeTable({ key, episodes, state, sort }) {
       const top = current * ROW_PX;
       const head_px = head.offsetHeight;
       if (top < grid.scrollTop) grid.scrollTop = top;
-      else if (top + ROW_PX + head_px > grid.scrollTop + grid.clientHeight) grid.scrollTop = top + ROW_PX + head_px - grid.clientHeight;
+      else if (top + ROW_PX + head_px > grid.scrollTop + grid.clientHeight)
+        grid.scrollTop = top + ROW_PX + head_px - grid.clientHeight;
     }
     drawRows();
   }
@@ -118,7 +151,8 @@ export function episodeTable({ key, episodes, state, sort }) {
 
   /** The least width of a column in rem. @param {string} name */
   function widthOf(name) {
-    if (name === "episode_id") return 13;
+    if (name === "episode_id") return 15;
+    if (name === "status") return 8;
     if (name === "tags" || name === "scenario_id" || name === "error") return 9;
     return Math.max(5.5, 0.48 * columnName(name).length + 2.6);
   }

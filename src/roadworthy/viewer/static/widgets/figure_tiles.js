@@ -22,17 +22,24 @@ export function mainFigures(figures) {
  * @param {Reference[]} references
  */
 export function figureTiles(figures, whole, references) {
-  return h("div", { class: "tiles" }, mainFigures(figures).map((/** @type {Figure} */ figure) => {
-    const all = whole?.find(({ name }) => name === figure.name);
-    return h("div", { class: "tile", "data-figure": figure.name, title: meaning(figure.name) },
-      h("div", { class: "tile-name" }, plainName(figure.name)),
-      h("div", { class: "tile-value" }, valueOf(figure)),
-      h("div", { class: "tile-range", title: whyOf(figure) }, intervalOf(figure)),
-      h("div", { class: "tile-count" }, counted(figure)),
-      figure.missing ? h("div", { class: "note middling" }, missingOf(figure)) : null,
-      all ? h("div", { class: "note" }, `all episodes: ${valueOf(all)}`) : null,
-      marks(figure, references).map((mark) => h("div", { class: "note" }, `${mark.label}: ${valueOf(mark.figure)}`)));
-  }));
+  return h(
+    "div",
+    { class: "tiles" },
+    mainFigures(figures).map((/** @type {Figure} */ figure) => {
+      const all = whole?.find(({ name }) => name === figure.name);
+      return h(
+        "div",
+        { class: "tile", "data-figure": figure.name, title: meaning(figure.name) },
+        h("div", { class: "tile-name" }, plainName(figure.name)),
+        h("div", { class: "tile-value" }, valueOf(figure)),
+        h("div", { class: "tile-range", title: whyOf(figure) }, intervalOf(figure)),
+        h("div", { class: "tile-count" }, counted(figure)),
+        figure.missing ? h("div", { class: "note middling" }, missingOf(figure)) : null,
+        all ? h("div", { class: "note" }, `all episodes: ${valueOf(all)}`) : null,
+        marks(figure, references).map((mark) => h("div", { class: "note" }, `${mark.label}: ${valueOf(mark.figure)}`)),
+      );
+    }),
+  );
 }
 
 /**
@@ -41,31 +48,72 @@ export function figureTiles(figures, whole, references) {
 export function figureList(figures, whole, references) {
   const units = new Map();
   const empty = figures.filter((figure) => figure.value === null && figure.n === 0);
-  for (const figure of figures) if (!empty.includes(figure)) units.set(figure.unit, [...(units.get(figure.unit) ?? []), figure]);
-  const note = empty.length ? h("p", { class: "note" }, `No data: ${empty.map(({ name }) => plainName(name)).join(", ")}.`) : null;
-  return [...units.values()].map((members) => {
-    const shown = members.flatMap((/** @type {Figure} */ figure) => [figure, ...marks(figure, references).map((mark) => mark.figure)]);
-    const scale = sharedScale(shown);
-    return h("table", { class: "figures named" }, h("tbody", null, members.map((/** @type {Figure} */ figure) => {
-      const all = whole?.find(({ name }) => name === figure.name);
-      return h("tr", { "data-figure": figure.name }, h("th", { scope: "row", title: meaning(figure.name) }, plainName(figure.name),
-        h("div", { class: "note" }, counted(figure))),
-        h("td", { class: "plot" }, intervalBar(figure, scale, 150, 20, marks(figure, references).map((mark) => mark.figure))),
-        h("td", { class: "number" }, valueOf(figure), h("div", { class: "note", title: whyOf(figure) }, intervalOf(figure)),
-          figure.missing ? h("div", { class: "note middling" }, missingOf(figure)) : null,
-          all ? h("div", { class: "note" }, `all: ${valueOf(all)}`) : null));
-    })));
-  }).concat(/** @type {any} */ (note ?? []));
+  for (const figure of figures)
+    if (!empty.includes(figure)) units.set(figure.unit, [...(units.get(figure.unit) ?? []), figure]);
+  const note = empty.length
+    ? h("p", { class: "note" }, `No data: ${empty.map(({ name }) => plainName(name)).join(", ")}.`)
+    : null;
+  return [...units.values()]
+    .map((members) => {
+      const shown = members.flatMap((/** @type {Figure} */ figure) => [
+        figure,
+        ...marks(figure, references).map((mark) => mark.figure),
+      ]);
+      const scale = sharedScale(shown);
+      return h(
+        "table",
+        { class: "figures named" },
+        h(
+          "tbody",
+          null,
+          members.map((/** @type {Figure} */ figure) => {
+            const all = whole?.find(({ name }) => name === figure.name);
+            return h(
+              "tr",
+              { "data-figure": figure.name },
+              h(
+                "th",
+                { scope: "row", title: meaning(figure.name) },
+                plainName(figure.name),
+                h("div", { class: "note" }, counted(figure)),
+              ),
+              h(
+                "td",
+                { class: "plot" },
+                intervalBar(
+                  figure,
+                  scale,
+                  150,
+                  20,
+                  marks(figure, references).map((mark) => mark.figure),
+                ),
+              ),
+              h(
+                "td",
+                { class: "number" },
+                valueOf(figure),
+                h("div", { class: "note", title: whyOf(figure) }, intervalOf(figure)),
+                figure.missing ? h("div", { class: "note middling" }, missingOf(figure)) : null,
+                all ? h("div", { class: "note" }, `all: ${valueOf(all)}`) : null,
+              ),
+            );
+          }),
+        ),
+      );
+    })
+    .concat(/** @type {any} */ (note ?? []));
 }
 
 /** The same figure of the best floor and the best ceiling. @param {Figure} figure @param {Reference[]} references */
 function marks(figure, references) {
   return ["floor", "ceiling"].flatMap((role) => {
-    const found = references.filter((reference) => reference.role === role)
+    const found = references
+      .filter((reference) => reference.role === role)
       .flatMap((reference) => {
         const same = reference.figures.find(({ name, value }) => name === figure.name && value !== null);
         return same ? [{ label: `${role} (${reference.policy})`, figure: same }] : [];
-      }).sort((a, b) => Number(b.figure.value) - Number(a.figure.value));
+      })
+      .sort((a, b) => Number(b.figure.value) - Number(a.figure.value));
     return found.slice(0, 1);
   });
 }

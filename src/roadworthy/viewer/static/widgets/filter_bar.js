@@ -19,22 +19,51 @@ const MOST_WORDS = 200;
 export function filterBar(episodes, state, changed) {
   const chips = h("div", { class: "chips", role: "list", "aria-label": "Filters" });
   const value = h("span", { class: "filter-value" });
-  const names = [...episodes.columns.keys()].filter((name) => !HIDDEN.has(name)).sort((a, b) => columnName(a).localeCompare(columnName(b)));
-  const column = h("select", { "aria-label": "Column to filter by", onchange: drawValue },
-    names.map((name) => h("option", { value: name, selected: name === "tags" }, columnName(name))));
-  const form = h("form", { class: "controls filter-form", onsubmit: add }, h("label", null, "Filter by", column), value,
-    h("button", null, "Add"), h("button", { type: "button", class: "quiet clear", onclick: clear }, "Clear all"));
+  const names = [...episodes.columns.keys()]
+    .filter((name) => !HIDDEN.has(name))
+    .sort((a, b) => columnName(a).localeCompare(columnName(b)));
+  const column = h(
+    "select",
+    { "aria-label": "Column to filter by", onchange: drawValue },
+    names.map((name) => h("option", { value: name, selected: name === "tags" }, columnName(name))),
+  );
+  const form = h(
+    "form",
+    { class: "controls filter-form", onsubmit: add },
+    h("label", null, "Filter by", column),
+    value,
+    h("button", null, "Add"),
+    h("button", { type: "button", class: "quiet clear", onclick: clear }, "Clear all"),
+  );
   drawValue();
   const box = h("div", { class: "filters" }, form, chips);
   return { box, draw };
 
   function draw() {
     const filters = filtersOf(state);
-    replace(chips, filters.map((filter) => h("span", { class: "chip filter-chip", role: "listitem" }, describe(filter),
-      h("button", { type: "button", class: "quiet", "aria-label": `remove the filter ${describe(filter)}`, onclick: () => {
-        state.set({ f: state.all("f").filter((_, k) => k !== filters.indexOf(filter)) }, { push: true });
-        changed();
-      } }, "×"))));
+    replace(
+      chips,
+      filters.map((filter) =>
+        h(
+          "span",
+          { class: "chip filter-chip", role: "listitem" },
+          describe(filter),
+          h(
+            "button",
+            {
+              type: "button",
+              class: "quiet",
+              "aria-label": `remove the filter ${describe(filter)}`,
+              onclick: () => {
+                state.set({ f: state.all("f").filter((_, k) => k !== filters.indexOf(filter)) }, { push: true });
+                changed();
+              },
+            },
+            "×",
+          ),
+        ),
+      ),
+    );
     /** @type {HTMLElement} */ (form.querySelector(".clear")).hidden = filters.length === 0;
   }
 
@@ -42,13 +71,29 @@ export function filterBar(episodes, state, changed) {
     const found = episodes.column(column.value);
     if (!found) return;
     if (found.kind === "number") {
-      replace(value, h("label", null, "from", h("input", { type: "number", name: "low", step: "any" })),
-        h("label", null, "to", h("input", { type: "number", name: "high", step: "any" })));
+      replace(
+        value,
+        h("label", null, "from", h("input", { type: "number", name: "low", step: "any" })),
+        h("label", null, "to", h("input", { type: "number", name: "high", step: "any" })),
+      );
       return;
     }
-    const words = found.kind === "word" ? [...new Set(found.words.flat())].filter((word) => typeof word === "string").sort() : [];
+    const words =
+      found.kind === "word" ? [...new Set(found.words.flat())].filter((word) => typeof word === "string").sort() : [];
     if (words.length && words.length <= MOST_WORDS) {
-      replace(value, h("label", null, "is", h("select", { name: "word" }, words.map((word) => h("option", { value: word }, word)))));
+      replace(
+        value,
+        h(
+          "label",
+          null,
+          "is",
+          h(
+            "select",
+            { name: "word" },
+            words.map((word) => h("option", { value: word }, word)),
+          ),
+        ),
+      );
     } else {
       replace(value, h("label", null, "contains", h("input", { type: "text", name: "text" })));
     }
@@ -71,9 +116,12 @@ export function filterBar(episodes, state, changed) {
       const words = known?.operation === "in" ? known.words : [];
       return { column: name, operation: "in", words: [...new Set([...words, word])] };
     }
-    if (data.has("text")) return data.get("text") ? { column: name, operation: "has", text: String(data.get("text")) } : null;
+    if (data.has("text"))
+      return data.get("text") ? { column: name, operation: "has", text: String(data.get("text")) } : null;
     const [low, high] = ["low", "high"].map((end) => (data.get(end) === "" ? null : Number(data.get(end))));
-    return low === null && high === null ? { column: name, operation: "none" } : { column: name, operation: "range", low, high };
+    return low === null && high === null
+      ? { column: name, operation: "none" }
+      : { column: name, operation: "range", low, high };
   }
 
   function clear() {
@@ -86,13 +134,20 @@ export function filterBar(episodes, state, changed) {
 export function describe(filter) {
   const name = columnName(filter.column);
   switch (filter.operation) {
-    case "in": return `${name}: ${filter.words.join(" or ")}`;
-    case "has": return `${name} contains ${filter.text}`;
-    case "none": return `${name}: no data`;
+    case "in":
+      return `${name}: ${filter.words.join(" or ")}`;
+    case "has":
+      return `${name} contains ${filter.text}`;
+    case "none":
+      return `${name}: no data`;
     default: {
       const low = filter.low === null ? null : digits(filter.low);
       const high = filter.high === null ? null : digits(filter.high);
-      return low === null ? `${name} up to ${high}` : high === null ? `${name} from ${low}` : `${name}: ${low} to ${high}`;
+      return low === null
+        ? `${name} up to ${high}`
+        : high === null
+          ? `${name} from ${low}`
+          : `${name}: ${low} to ${high}`;
     }
   }
 }

@@ -11,7 +11,16 @@ import { columnName, shared } from "../words.js";
 /** @typedef {import("../selection.js").Filter} Filter */
 
 const MOST = 3;
-const NOT_OFFERED = new Set(["number", "artifacts", "artifact_errors", "scenario", "episode_id", "seed", "error", "has_trace"]);
+const NOT_OFFERED = new Set([
+  "number",
+  "artifacts",
+  "artifact_errors",
+  "scenario",
+  "episode_id",
+  "seed",
+  "error",
+  "has_trace",
+]);
 const MOST_WORDS = 400;
 
 /** @param {Episodes} episodes @param {import("../state.js").State} state @param {() => void} changed */
@@ -41,12 +50,26 @@ export function plotPanel(episodes, state, changed) {
     const [across, up] = state.get("xy").split(",");
     drawn = [];
     const plots = chosen.map((name, place) => {
-      const one = episodes.column(name)?.kind === "number" ? histogram(episodes, name, brushed(name)) : bars(episodes, name, state, brushed(name));
-      drawn.push({ draw: (rows, filters) => one.draw(rows, filters.find((filter) => filter.column === name)) });
-      return h("div", { class: "plot-box" }, picker(`plot ${place + 1}`, names, name, (value) => {
-        state.set({ plots: chosen.map((other, k) => (k === place ? value : other)).join(",") });
-        changed();
-      }), one.box);
+      const one =
+        episodes.column(name)?.kind === "number"
+          ? histogram(episodes, name, brushed(name))
+          : bars(episodes, name, state, brushed(name));
+      drawn.push({
+        draw: (rows, filters) =>
+          one.draw(
+            rows,
+            filters.find((filter) => filter.column === name),
+          ),
+      });
+      return h(
+        "div",
+        { class: "plot-box" },
+        picker(`plot ${place + 1}`, names, name, (value) => {
+          state.set({ plots: chosen.map((other, k) => (k === place ? value : other)).join(",") });
+          changed();
+        }),
+        one.box,
+      );
     });
     replace(box, plots, numeric.length > 1 ? scatterBox(numeric, across, up) : null);
   }
@@ -61,7 +84,11 @@ export function plotPanel(episodes, state, changed) {
     if (!isShown) {
       const factor = numeric.find((name) => name.startsWith("factors.")) ?? numeric[0];
       const outcome = numeric.find((name) => name.startsWith("outcomes.") && name !== factor) ?? numeric[1];
-      return h("button", { type: "button", class: "quiet", onclick: () => set(factor, outcome) }, "Plot two columns against each other");
+      return h(
+        "button",
+        { type: "button", class: "quiet", onclick: () => set(factor, outcome) },
+        "Plot two columns against each other",
+      );
     }
     const plot = scatter(episodes, across, up, (x, y, isDone) => {
       setFilter(state, across, x);
@@ -69,9 +96,18 @@ export function plotPanel(episodes, state, changed) {
       changed();
     });
     drawn.push({ draw: plot.draw });
-    return h("div", { class: "plot-box wide" }, h("div", { class: "pickers" },
-      picker("up", numeric, up, (value) => set(across, value)), picker("across", numeric, across, (value) => set(value, up)),
-      h("button", { type: "button", class: "quiet", onclick: () => set("", "") }, "Close")), plot.box);
+    return h(
+      "div",
+      { class: "plot-box wide" },
+      h(
+        "div",
+        { class: "pickers" },
+        picker("up", numeric, up, (value) => set(across, value)),
+        picker("across", numeric, across, (value) => set(value, up)),
+        h("button", { type: "button", class: "quiet", onclick: () => set("", "") }, "Close"),
+      ),
+      plot.box,
+    );
   }
 
   /** @param {string} column @returns {(filter: Filter | null, isDone: boolean) => void} */
@@ -83,26 +119,40 @@ export function plotPanel(episodes, state, changed) {
   }
 
   function chosenPlots() {
-    const given = state.get("plots").split(",").filter((name) => names.includes(name));
+    const given = state
+      .get("plots")
+      .split(",")
+      .filter((name) => names.includes(name));
     if (given.length) return given.slice(0, MOST);
-    const main = shared.mainOutcomes.map((/** @type {string} */ name) => `outcomes.${name}`).find((/** @type {string} */ name) => names.includes(name));
+    const main = shared.mainOutcomes
+      .map((/** @type {string} */ name) => `outcomes.${name}`)
+      .find((/** @type {string} */ name) => names.includes(name));
     const factors = names.filter((name) => name.startsWith("factors."));
     const outcomes = names.filter((name) => name.startsWith("outcomes.") && name !== main);
     return [...new Set([names.includes("tags") ? "tags" : null, main, factors[0], ...outcomes, ...factors, "steps"])]
-      .filter((name) => name && names.includes(name)).slice(0, MOST);
+      .filter((name) => name && names.includes(name))
+      .slice(0, MOST);
   }
 }
 
 /** @param {string} label @param {string[]} names @param {string} chosen @param {(name: string) => void} changed */
 function picker(label, names, chosen, changed) {
-  return h("select", { class: "plot-name", "aria-label": `column of ${label}`, onchange: (/** @type {any} */ event) => changed(event.target.value) },
-    names.map((name) => h("option", { value: name, selected: name === chosen }, columnName(name))));
+  return h(
+    "select",
+    {
+      class: "plot-name",
+      "aria-label": `column of ${label}`,
+      onchange: (/** @type {any} */ event) => changed(event.target.value),
+    },
+    names.map((name) => h("option", { value: name, selected: name === chosen }, columnName(name))),
+  );
 }
 
 /** @param {Episodes} episodes @param {string} name */
 function offered(episodes, name) {
   const column = episodes.column(name);
   if (!column || NOT_OFFERED.has(name) || column.kind === "text") return false;
-  if (column.kind === "number") return column.values.subarray(0, episodes.count).some((value) => value === value && value !== column.values[0]);
-  return column.words.length > 1 && column.words.length <= MOST_WORDS;
+  if (column.kind === "number")
+    return column.values.subarray(0, episodes.count).some((value) => value === value && value !== column.values[0]);
+  return column.words.length <= MOST_WORDS && new Set(column.words.flat()).size > 1;
 }

@@ -8,23 +8,60 @@ export function provenance(run, source) {
   const { header } = run;
   const session = (header.sessions ?? []).at(-1) ?? {};
   const facts = [
-    ["folder", run.path], ["policy", run.policy_spec ?? run.policy], ["checkpoint", header.checkpoint?.path],
-    ["checkpoint, sha256", header.checkpoint_hash], ["started", moment(run.created)], ["ended", moment(run.ended)],
-    ["code", session.revision?.commit ? `${session.revision.commit}${session.revision.is_dirty ? ", with uncommitted changes" : ""}` : null],
+    ["folder", run.path],
+    ["policy", run.policy_spec ?? run.policy],
+    ["checkpoint", header.checkpoint?.path],
+    ["checkpoint, sha256", header.checkpoint_hash],
+    ["started", moment(run.created)],
+    ["ended", moment(run.ended)],
+    [
+      "code",
+      session.revision?.commit
+        ? `${session.revision.commit}${session.revision.is_dirty ? ", with uncommitted changes" : ""}`
+        : null,
+    ],
     ["machine", [session.host, session.system, session.processor].filter(Boolean).join(", ")],
-    ["ledger", header.ledger_hash], ["settings, hash", header.config_hash],
+    ["ledger", header.ledger_hash],
+    ["settings, hash", header.config_hash],
   ].filter(([, value]) => value && value !== NONE);
   const settings = leaves(header.config ?? {});
-  return h("section", { class: "provenance", "aria-label": "Origin" }, h("h2", null, "Settings and origin"),
+  return h(
+    "section",
+    { class: "provenance", "aria-label": "Origin" },
+    h("h2", null, "Settings and origin"),
     h("details", null, h("summary", null, "Where it comes from"), table(facts)),
     h("details", null, h("summary", null, `Settings (${settings.length})`), table(settings)),
-    h("details", null, h("summary", null, "Commands"), commands(run).map((line) => h("pre", null, line))));
+    h(
+      "details",
+      null,
+      h("summary", null, "Commands"),
+      commands(run).map((line) => h("pre", null, line)),
+    ),
+  );
 }
 
 /** @param {any[][]} rows */
 function table(rows) {
-  return h("div", { class: "scroll", tabindex: 0 }, h("table", { class: "origin" }, h("tbody", null, rows.map(([name, value]) =>
-    h("tr", null, h("th", { scope: "row" }, name), h("td", { class: "key" }, typeof value === "string" ? value : JSON.stringify(value)))))));
+  return h(
+    "div",
+    { class: "scroll", tabindex: 0 },
+    h(
+      "table",
+      { class: "origin" },
+      h(
+        "tbody",
+        null,
+        rows.map(([name, value]) =>
+          h(
+            "tr",
+            null,
+            h("th", { scope: "row" }, name),
+            h("td", { class: "key" }, typeof value === "string" ? value : JSON.stringify(value)),
+          ),
+        ),
+      ),
+    ),
+  );
 }
 
 /** @param {any} run */
@@ -36,9 +73,16 @@ function commands(run) {
   });
 }
 
-/** Settings with dotted keys. @param {Record<string, any>} values @param {string} [prefix] @returns {[string, any][]} */
+/**
+ * Settings with dotted keys.
+ * @param {Record<string, any>} values
+ * @param {string} [prefix]
+ * @returns {[string, any][]}
+ */
 function leaves(values, prefix = "") {
   return Object.entries(values).flatMap(([name, value]) =>
     value !== null && typeof value === "object" && !Array.isArray(value) && Object.keys(value).length
-      ? leaves(value, `${prefix}${name}.`) : [[`${prefix}${name}`, value]]);
+      ? leaves(value, `${prefix}${name}.`)
+      : [[`${prefix}${name}`, value]],
+  );
 }

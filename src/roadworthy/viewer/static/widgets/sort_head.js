@@ -12,7 +12,18 @@ import { h } from "../dom.js";
 export function sortHead(text, by, current, sort, isNumber = false) {
   const order = current === by ? "ascending" : current === `-${by}` ? "descending" : null;
   const next = order === "ascending" ? `-${by}` : order === "descending" ? by : isNumber ? `-${by}` : by;
-  return h("th", { scope: "col", "aria-sort": order ?? "none", class: isNumber ? "number" : null },
-    h("button", { type: "button", class: "sort", "data-focus": `sort-${by}`, onclick: () => sort(next) }, text,
-      h("span", { class: "arrow", "aria-hidden": "true" }, order === "ascending" ? " ▲" : order === "descending" ? " ▼" : "")));
+  return h(
+    "th",
+    { scope: "col", "aria-sort": order ?? "none", class: isNumber ? "number" : null },
+    h(
+      "button",
+      { type: "button", class: "sort", "data-focus": `sort-${by}`, onclick: () => sort(next) },
+      text,
+      h(
+        "span",
+        { class: "arrow", "aria-hidden": "true" },
+        order === "ascending" ? " ▲" : order === "descending" ? " ▼" : "",
+      ),
+    ),
+  );
 }
