@@ -1,6 +1,6 @@
 // An episode: playback of its trace, alone or in lockstep with another run's, its figures and its videos.
 
-import { address, append, h, replace } from "../dom.js";
+import { address, append, h } from "../dom.js";
 import { copyButton, renderCommand, replayCommand } from "../playback/commands.js";
 import { playback } from "../playback/playback.js";
 import { findEpisode, findSame, loadScene } from "../playback/scene.js";
@@ -26,8 +26,8 @@ export async function show(root, source, state) {
   const film = videos(source, key, episodes.get(row, "artifacts"), episodes.get(row, "artifact_errors"), { steps: episodes.get(row, "steps"), isDriving: run.is_driving });
   append(root, heading(found, other, id, state, shown), stage,
     film, outcomeTable(other ? [found, other] : [found]));
-  replace(stage, shown ? [partingNote(shown.scene, found, other), shown.scene.notes.map((note) => h("p", { class: "note" }, note)), shown.play.box]
-    : h("p", { class: "muted" }, run.is_driving ? "No trace of this episode was recorded, so its motion can't be shown." : null));
+  if (shown) append(stage, partingNote(shown.scene, found, other), shown.scene.notes.map((note) => h("p", { class: "note" }, note)), shown.play.box);
+  else if (run.is_driving) append(stage, h("p", { class: "muted" }, "No trace of this episode was recorded, so its motion can't be shown."));
   if (other && !shown?.scene.ghost) append(stage, h("p", { class: "warnings" }, "The other run has no trace of this episode, so it can't be played in lockstep."));
   const lockstep = lockstepChooser(source, found, otherKey, state);
   root.querySelector(".episode-actions")?.append(lockstep.box);

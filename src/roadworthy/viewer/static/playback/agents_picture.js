@@ -206,6 +206,7 @@ export class AgentsPicture {
     const { trace, poses } = this;
     const trial = trace.trialStarts[trialOf(trace, poses.frame)];
     const since = Math.max(trial, poses.frame - Math.round(RING_S / trace.dt));
+    /** @type {Map<number, import("./events.js").Event>} */
     const marked = new Map();
     for (const event of this.events) {
       if (event.frame > poses.frame) break;
@@ -218,10 +219,10 @@ export class AgentsPicture {
       const radius = Math.max(0.75 * trace.length[agent] * camera.scale, 12);
       context.beginPath();
       context.arc(x, y, radius, 0, 7);
-      context.strokeStyle = colors[KINDS[/** @type {keyof typeof KINDS} */ (kind)].tone];
+      context.strokeStyle = colors[KINDS[kind].tone];
       context.lineWidth = 3;
       context.stroke();
-      label(context, colors, KINDS[/** @type {keyof typeof KINDS} */ (kind)].name, x, y - radius - 9);
+      label(context, colors, KINDS[kind].name, x, y - radius - 9);
     }
   }
 
