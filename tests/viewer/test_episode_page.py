@@ -60,8 +60,9 @@ def hostile_run(root: Path) -> Run:
     (row,) = results(1)
     name = f"{HOSTILE}-r0"
     episode = replace(row.episode, episode_id=name, scenario_id=HOSTILE, tags=(HOSTILE,), factors={"partner": HOSTILE})
-    found = replace(row, episode=episode, agents=tuple(replace(agent, episode_id=name) for agent in row.agents),
-                    trials=tuple(replace(trial, episode_id=name) for trial in row.trials), trace=smooth(name))  # fmt: skip
+    agents = tuple(replace(agent, episode_id=name) for agent in row.agents)
+    trials = tuple(replace(trial, episode_id=name) for trial in row.trials)
+    found = replace(row, episode=episode, agents=agents, trials=trials, trace=smooth(name))
     with RunWriter.start(root, "town", HOSTILE, {"config": {}, "checkpoint": None}, ledger_of([found])) as writer:
         writer.append(found)
     return Run(writer.folder)
@@ -71,17 +72,26 @@ def smooth(name: str) -> Trace:
     """Return motion along straight lines in two trials."""
     found = made_up_trace(name, frames=40, agents=3)
     time = np.arange(40, dtype=np.float32)[:, None] * np.ones(3, np.float32)
-    still = {"heading": 0 * time, "speed": 0 * time + 5, "y": 0 * time + np.arange(3, dtype=np.float32) * 6}
-    return replace(found, x=0.5 * time, present=time >= 0, active=time >= 0, length=np.full(3, 4.5, np.float32), width=np.full(3, 2.0, np.float32),
-                   extra={"steering": 0.01 * time}, **still)  # fmt: skip
+    rows = 6 * np.arange(3, dtype=np.float32) + 0 * time
+    motion = {"x": 0.5 * time, "y": rows, "heading": 0 * time, "speed": 0 * time + 5}
+    flags = {"present": time >= 0, "active": time >= 0}
+    sizes = {"length": np.full(3, 4.5, np.float32), "width": np.full(3, 2.0, np.float32)}
+    return replace(found, extra={"steering": 0.01 * time}, **motion, **flags, **sizes)
 
 
 def video_run(root: Path) -> Run:
     """Return a run of a Gymnasium environment with videos of two cameras."""
     (row,) = results(1)
     paths = {"front": "videos/0_front.mp4", "wrist": "videos/0_wrist.mp4"}
-    found = replace(row, episode=replace(row.episode, artifacts=paths, artifact_errors={"side": "no such camera"}), agents=(), trials=())
-    with RunWriter.start(root, "robot", "best", {"config": {}, "checkpoint": None, "job": {"name": "robot"}}, ledger_of([found])) as writer:
+    found = replace(
+        row,
+        episode=replace(row.episode, artifacts=paths, artifact_errors={"side": "no such camera"}),
+        agents=(),
+        trials=(),
+    )
+    with RunWriter.start(
+        root, "robot", "best", {"config": {}, "checkpoint": None, "job": {"name": "robot"}}, ledger_of([found])
+    ) as writer:
         for path in paths.values():
             (writer.folder / path).parent.mkdir(exist_ok=True)
             with Mp4Writer(writer.folder / path, 10.0) as film:
@@ -141,10 +151,17 @@ def test_play_advances_at_its_speed_and_pause_stops(page: Any, place: Place) -> 
 def test_the_keyboard_seeks_and_the_address_restores_everything(page: Any, place: Place) -> None:
     show(page, place)
     second = int(place.trace.trial_starts[1])
-    for keys, expected in ((["ArrowRight"], 1), (["Shift+ArrowRight"], 11), (["ArrowLeft"], 10), (["End"], place.trace.frame_count - 1),
-                           (["2"], second), (["ArrowLeft"], second - 1), (["Home"], 0), (["2", "ArrowRight", "ArrowRight"], second + 2)):  # fmt: skip
-        for key in keys:
-            page.keyboard.press(key)
+    last = place.trace.frame_count - 1
+    pressed = [("ArrowRight", 1), ("Shift+ArrowRight", 11), ("ArrowLeft", 10), ("End", last), ("2", second)]
+    pressed += [
+        ("ArrowLeft", second - 1),
+        ("Home", 0),
+        ("2", second),
+        ("ArrowRight", second + 1),
+        ("ArrowRight", second + 2),
+    ]
+    for key, expected in pressed:
+        page.keyboard.press(key)
         at_frame(page, expected)
     canvas = page.locator("canvas.playback-canvas")
     assert canvas.get_attribute("data-view") == "follow"
@@ -197,12 +214,19 @@ def test_the_timeline_and_plots_seek(page: Any, place: Place) -> None:
 def test_events_are_those_of_the_trace(page: Any, place: Place) -> None:
     show(page, place)
     expected = {
-        (int(f), int(a), kind) for kind, (bit, unless) in KINDS.items() for f, a in zip(*np.nonzero(started(place.trace, bit, unless)), strict=True)
-    }  # fmt: skip
+        (int(f), int(a), kind)
+        for kind, (bit, unless) in KINDS.items()
+        for f, a in np.argwhere(started(place.trace, bit, unless))
+    }
     assert len({kind for _, _, kind in expected}) >= 3
-    marks = page.locator(".event-mark").evaluate_all("(all) => all.map((m) => [m.dataset.position, m.dataset.agent, m.dataset.kind, m.getAttribute('class')])")
+    marks = page.locator(".event-mark").evaluate_all(
+        "(all) => all.map((m) => [m.dataset.position, m.dataset.agent, m.dataset.kind, m.getAttribute('class')])"
+    )
     assert {(int(f), int(a), kind) for f, a, kind, _ in marks} == expected
-    tones = {kind: "bad" if kind in ("fault", "off_road", "red_light") else "good" if kind == "goal" else "middling" for kind in KINDS}
+    tones = {
+        kind: "bad" if kind in ("fault", "off_road", "red_light") else "good" if kind == "goal" else "middling"
+        for kind in KINDS
+    }
     assert all(name == f"event-mark {tones[kind]}" for _, _, kind, name in marks)
     order = sorted({f for f, _, _ in expected})
     page.keyboard.press("]")
@@ -264,10 +288,20 @@ def test_distances_and_times_to_collision_are_those_of_geometry(page: Any, place
 
     show(page, place)
     rng = np.random.default_rng(5)
-    boxes = [
-        {"x": x, "y": y, "cos": np.cos(h), "sin": np.sin(h), "half": a, "side": b, "vx": v * np.cos(h), "vy": v * np.sin(h)}
-        for x, y, h, a, b, v in zip(*rng.uniform(-9, 9, (2, 60)), rng.uniform(-3, 3, 60), rng.uniform(0.5, 4, 60), rng.uniform(0.3, 1.5, 60), rng.uniform(0, 12, 60), strict=True)
-    ]  # fmt: skip
+    ranges = [
+        (-9, 9),
+        (-9, 9),
+        (-3, 3),
+        (0.5, 4),
+        (0.3, 1.5),
+        (0, 12),
+    ]  # x, y, heading, half the length and width, speed
+    boxes = []
+    for x, y, heading, half, side, speed in np.stack([rng.uniform(*ends, 60) for ends in ranges], axis=1).tolist():
+        cos, sin = float(np.cos(heading)), float(np.sin(heading))
+        boxes.append(
+            {"x": x, "y": y, "cos": cos, "sin": sin, "half": half, "side": side, "vx": speed * cos, "vy": speed * sin}
+        )
     pairs = [(boxes[k], boxes[k + 1]) for k in range(0, 60, 2)]
     found = page.evaluate(
         """async (pairs) => {
@@ -279,7 +313,14 @@ def test_distances_and_times_to_collision_are_those_of_geometry(page: Any, place
 
     def polygon(box: dict[str, float], time: float) -> Any:
         flat = shapely.box(-box["half"], -box["side"], box["half"], box["side"])
-        turn = [box["cos"], -box["sin"], box["sin"], box["cos"], box["x"] + time * box["vx"], box["y"] + time * box["vy"]]
+        turn = [
+            box["cos"],
+            -box["sin"],
+            box["sin"],
+            box["cos"],
+            box["x"] + time * box["vx"],
+            box["y"] + time * box["vy"],
+        ]
         return affinity.affine_transform(flat, turn)
 
     times = np.arange(0.0, 6.0, 0.01)
@@ -313,7 +354,8 @@ def test_lights_of_open_worlds_show_what_the_simulator_says(page: Any, place: Pl
               const { Lights } = await import("/app/playback/lights.js");
               const table = await new Source("/").table(`data/run/${key}/scenario/${scenario}.cols`);
               const lights = new Lights(table, { isOpen: true, start: 0, seed: BigInt(seed), dt });
-              return Array.from({ length: lights.count }, (_, light) => Array.from({ length: 500 }, (_, step) => lights.state(light, step)));
+              return Array.from({ length: lights.count }, (_, light) =>
+                Array.from({ length: 500 }, (_, step) => lights.state(light, step)));
             }""",
             [place.key, scenario, str(seed), pack[scenario].dt],
         )
@@ -355,7 +397,10 @@ def test_videos_of_a_gymnasium_episode_are_shown_by_camera(page: Any, place: Pla
     show(page, place, run=place.videos.folder.name.rpartition("-")[2])
     films = page.locator("figure.film video")
     assert [film.get_attribute("data-camera") for film in page.locator("figure.film").all()] == ["front", "wrist"]
-    assert films.evaluate_all("(all) => all.map((film) => new URL(film.src).pathname.split('/').at(-1))") == ["0_front.mp4", "0_wrist.mp4"]
+    assert films.evaluate_all("(all) => all.map((film) => new URL(film.src).pathname.split('/').at(-1))") == [
+        "0_front.mp4",
+        "0_wrist.mp4",
+    ]
     assert "side could not be made: no such camera" in page.locator("main").inner_text()
     assert page.locator("canvas.playback-canvas").count() == 0
 
@@ -363,7 +408,11 @@ def test_videos_of_a_gymnasium_episode_are_shown_by_camera(page: Any, place: Pla
 @pytest.mark.row("UI-2")
 def test_the_page_is_readable_narrow_and_dark_and_every_control_has_a_name(page: Any, place: Place) -> None:
     other = place.run.header["run_id"]
-    first = next(folder for folder in place.run.folder.parent.iterdir() if "expert" in folder.name and "0000" not in folder.name.rpartition("-")[2])
+    first = next(
+        folder
+        for folder in place.run.folder.parent.iterdir()
+        if "expert" in folder.name and "0000" not in folder.name.rpartition("-")[2]
+    )
     show(page, place, f"with={other}&frame=32&ego=0&zoom=11", run=first.name.rpartition("-")[2])
     for width, height, scheme in ((1280, 900, "light"), (1280, 900, "dark"), (360, 780, "light")):
         page.emulate_media(color_scheme=scheme)

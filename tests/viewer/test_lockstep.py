@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -45,9 +44,11 @@ def key(run: Run) -> str:
 
 
 def parting(one: Trace, two: Trace) -> tuple[int, int] | None:
-    """Return the first frame in which the traces differ, and the first agent that does, straight from the definition."""
+    """Return the first frame in which the traces differ and the first agent that does, from the definition."""
     start = 0
-    for (a, a_end), (b, b_end) in zip(pairwise(one.trial_starts.tolist()), pairwise(two.trial_starts.tolist()), strict=True):
+    for (a, a_end), (b, b_end) in zip(
+        pairwise(one.trial_starts.tolist()), pairwise(two.trial_starts.tolist()), strict=True
+    ):
         length = min(a_end - a, b_end - b)
         first, second = slice(a, a + length), slice(b, b + length)
         x, y = (getattr(one, name)[first].astype(float) - getattr(two, name)[second] for name in "xy")
@@ -130,7 +131,7 @@ def pixels(page: Any, color: str) -> int:
               const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
               let count = 0;
               for (let k = 0; k < data.length; k += 4) {
-                if (Math.abs(data[k] - wanted[0]) + Math.abs(data[k + 1] - wanted[1]) + Math.abs(data[k + 2] - wanted[2]) < 12) count++;
+                if (wanted.reduce((sum, part, c) => sum + Math.abs(data[k + c] - part), 0) < 12) count++;
               }
               return count;
             }""",
@@ -161,3 +162,12 @@ def test_another_run_is_chosen_on_the_page(page: Any, place: Place) -> None:
     page.get_by_label("In lockstep with").select_option(key(place.second))
     page.locator(".parting-note").wait_for()
     assert f"with={key(place.second)}" in page.url
+
+
+@pytest.mark.row("UI-2")
+def test_a_bundle_plays_in_lockstep_too(page: Any, place: Place, bundled: Any) -> None:
+    address = bundled(place.first.folder, place.second.folder)
+    page.goto(f"{address}#/episode/{key(place.first)}/0?with={key(place.second)}")
+    page.wait_for_selector("canvas[data-painted]")
+    episode = place.first.ledger["episode_id"][0].as_py()
+    assert found(page) == parting(place.first.trace(episode), place.second.trace(episode))

@@ -1,4 +1,4 @@
-"""The program of the lights of an open world: which lights share a junction, and in which of its two phases each is green.
+"""The program of the lights of an open world: which lights share a junction, and in which phase each is green.
 
 The simulator computes the same from its own tables (sim/maps/light_tables.py), which readers of records do not load. A
 test compares the two.
@@ -71,7 +71,7 @@ def _is_left(line: Doubles, point: Doubles) -> bool:
 
 
 def _street(angles: Doubles) -> tuple[float, float]:
-    """Return the range of directions of the first of two streets: the two widest gaps between directions separate them."""
+    """Return the range of directions of the first of two streets; the two widest gaps separate them."""
     gaps = np.diff(np.append(angles, angles[0] + _HALF_TURN))
     order = np.argsort(-gaps, kind="stable")
     if len(order) < 2 or gaps[order[1]] < _STREET_RAD:
