@@ -77,7 +77,7 @@ BENCHMARKS = (
     ),
     Benchmark(
         name="experts",
-        what="what scripted experts score: recordings, open worlds, hidden gains told and not told",
+        what="what scripted experts score: recordings, open worlds, hidden gains known and unknown",
         code=experts.experts,
         sizes={"scenarios": 120},
     ),
@@ -168,7 +168,7 @@ BENCHMARKS = (
         name="interval_coverage",
         what="how often intervals hold the truth, in percent; writes the tables of docs/statistics.md",
         code=coverage.coverage,
-        sizes={"repeats": 4000},
+        sizes={"repeats": 2000},
     ),
     Benchmark(
         name="train_memoryless",

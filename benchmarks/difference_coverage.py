@@ -23,6 +23,7 @@ from roadworthy.statistics import Clusters, paired_rate
 from roadworthy.statistics.clusters import sums
 from roadworthy.statistics.differences import Tested, paired_difference, unpaired_difference
 from roadworthy.statistics.flips import sign_flips
+from roadworthy.statistics.paired import one_pair_per_cluster
 from roadworthy.statistics.unpaired import unpaired_rate
 
 Array = NDArray[np.float64]
@@ -43,7 +44,7 @@ class Case:
     what: str
     clusters: int
     rows: int
-    shared: float  # the share of common chance; -1 for runs without pairs
+    shared: float  # the share of common chance, or the correlation within maps; -1 for runs without pairs
     truth: float
 
     @property
@@ -69,7 +70,7 @@ def difference_coverage(found: Measurements, sizes: Sizes) -> None:
     """Run every case; write the document if there are enough repetitions."""
     results = []
     for case in cases():
-        repeats = sizes["repeats"] if "rates" in case.table else sizes["repeats of means"]
+        repeats = sizes["repeats"] if "rates" in case.table or "few" in case.table else sizes["repeats of means"]
         with found.stage(case.table):
             results.append(measure(case, repeats))
         last = results[-1]
@@ -89,6 +90,15 @@ def cases() -> Iterator[Case]:
                 for shared in SHARED:
                     yield Case("paired rates", f"{before:g} and {after:g}", clusters, rows, shared, truth)
                 yield Case("unpaired rates", f"{before:g} and {after:g}", clusters, rows, -1.0, truth)
+        for few in (3, 6):
+            for shared in SHARED:
+                truth = float(_chances(after).mean() - _chances(before).mean())
+                yield Case("few clusters", f"{before:g} and {after:g}", few, 8, shared, truth)
+    for p in (0.02, 0.05, 0.2):
+        for ways, truth in (("one way", -p), ("both ways", 0.0)):
+            for clusters in (10, 21, 48):
+                for correlation in (0.0, 0.25, 0.5):
+                    yield Case("paired rates on maps", f"{p:g} {ways}", clusters, 40, correlation, truth)
     for what in _SHAPES:
         for clusters in (20, 40, 100):
             for rows in (1, 5, UNEQUAL):
@@ -144,7 +154,8 @@ def _rates(case: Case) -> tuple[float, float]:
     return float(before), float(after)
 
 
-def _paired_rate(rng: np.random.Generator, case: Case) -> Tested:
+def _paired_rows(rng: np.random.Generator, case: Case) -> tuple[Clusters, Array, Array]:
+    """Return clusters, the rows of the candidate and those of the baseline."""
     clusters = _clusters(rng, case)
     before, after = _rates(case)
     difficulty, draws = rng.random(clusters.count), rng.random(len(clusters.codes))
@@ -152,8 +163,34 @@ def _paired_rate(rng: np.random.Generator, case: Case) -> Tested:
     first = _yes(before, clusters, difficulty, draws, is_alone)
     others = _again(rng, difficulty, case.shared), _again(rng, draws, case.shared)
     second = _yes(after, clusters, *others, is_alone)
+    return clusters, second, first
+
+
+def _paired_rate(rng: np.random.Generator, case: Case) -> Tested:
+    clusters, second, first = _paired_rows(rng, case)
     p = sign_flips(sums(second - first, clusters).total).mid
     return Tested(paired_rate(second, first, clusters), p)
+
+
+def _paired_rate_on_maps(rng: np.random.Generator, case: Case) -> Tested:
+    """Draw maps of five scenarios with 8 egos that change together; changes of scenarios correlate within a map."""
+    scenarios = Clusters(np.repeat(np.arange(5 * case.clusters), 8), 5 * case.clusters)
+    maps = np.repeat(np.arange(case.clusters), 5)
+    p, ways = case.what.split(maxsplit=1)
+    changed = []
+    for chance in (float(p), float(p) if ways == "both ways" else 0.0):
+        strength = (1.0 - case.shared) / case.shared if case.shared else 0.0
+        is_alike = strength > 0.0 and chance > 0.0
+        chances = (
+            rng.beta(chance * strength, (1.0 - chance) * strength, case.clusters)
+            if is_alike
+            else np.full(case.clusters, chance)
+        )
+        changed.append((rng.random(scenarios.count) < chances[maps])[scenarios.codes])
+    first, second = (1.0 - flags.astype(np.float64) for flags in (changed[1], changed[0]))
+    clusters = Clusters(maps[scenarios.codes], case.clusters)
+    p_value = sign_flips(sums(second - first, clusters).total).mid
+    return Tested(paired_rate(second, first, clusters, units=scenarios), p_value)
 
 
 def _unpaired_rate(rng: np.random.Generator, case: Case) -> Tested:
@@ -213,8 +250,17 @@ def _paired_ratio(rng: np.random.Generator, case: Case) -> Tested:
     return paired_difference(events[0], events[1], clusters, (weights[0], weights[1]))
 
 
+def _few_clusters(rng: np.random.Generator, case: Case) -> Tested:
+    """Return the interval that counts each cluster as one pair."""
+    clusters, second, first = _paired_rows(rng, case)
+    found = one_pair_per_cluster(second - first, clusters)
+    return Tested(found, sign_flips(sums(second - first, clusters).total).mid)
+
+
 _DRAW = {
+    "few clusters": _few_clusters,
     "paired rates": _paired_rate,
+    "paired rates on maps": _paired_rate_on_maps,
     "unpaired rates": _unpaired_rate,
     "paired means": _paired_mean,
     "unpaired means": _unpaired_mean,
@@ -237,7 +283,8 @@ def write_tables(results: list[Result]) -> None:
 def _table(results: list[Result]) -> str:
     """Return a table with a row for each figure and size, and columns for each share of common chance."""
     shares = list(dict.fromkeys(result.case.shared for result in results))
-    heads = [f"shared {share:g}" for share in shares] if len(shares) > 1 else ["coverage"]
+    word = "correlation" if "maps" in results[0].case.table else "shared"
+    heads = [f"{word} {share:g}" for share in shares] if len(shares) > 1 else ["coverage"]
     lines = [f"| values | clusters | rows each | {' | '.join(heads)} |", f"|{'---|' * (3 + len(heads))}"]
     groups: dict[tuple[str, int, int], dict[float, Result]] = {}
     for result in results:

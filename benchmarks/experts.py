@@ -84,8 +84,8 @@ def _oracle(found: Measurements, pack: Pack, settling_s: float) -> None:
         means.append(scores.reshape(len(pack), -1).mean(axis=1))
     delta, name = means[1] - means[0], f"hidden gains, settling in {settling_s:g} s"
     found.figures |= {
-        f"{name}: score, not told": _round(means[0].mean()),
-        f"{name}: score, told": _round(means[1].mean()),
+        f"{name}: score, gains unknown": _round(means[0].mean()),
+        f"{name}: score, gains known": _round(means[1].mean()),
         f"{name}: delta": _round(delta.mean()),
         f"{name}: delta +-, 95%": _round(1.96 * delta.std(ddof=1) / np.sqrt(len(delta))) if len(delta) > 1 else None,
     }

@@ -41,7 +41,7 @@ _PARTS: dict[str, tuple[tuple[type, str], ...]] = {
 def share(found: Measurements, sizes: Sizes) -> None:
     """Evaluate suites in this process, without videos and reports, and return the CPU seconds of each part by round.
 
-    CPU time and not time on the clock: on a busy machine the latter tells who else is there. Of this thread alone: the
+    CPU time and not time on the clock: the latter depends on other processes. Of this thread alone: the
     simulator's others spin while they wait, which would make the share look smaller. A first round, in which modules
     are imported and kernels loaded, is not counted.
     """

@@ -93,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=123, help="of the scenarios")
     parser.add_argument("--count", type=int, default=40, help="scenarios of each class")
     parser.add_argument("--pack", type=Path, help="take this pack instead of generating one")
-    parser.add_argument("policies", nargs="*", default=POLICIES, help="who takes the exams")
+    parser.add_argument("policies", nargs="*", default=POLICIES, help="the policies that take the exams")
     given = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         pack = given.pack or Path(folder) / "exams.pack"

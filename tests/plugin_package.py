@@ -21,12 +21,23 @@ def install(
 
 def install_own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Declare what pyproject.toml declares, so that a checkout that was not installed finds its own parts."""
-    declared = tomllib.loads(PROJECT.read_text())["project"].get("entry-points", {})
-    _declare(folder, monkeypatch, "roadworthy", declared)
+    _declare(folder, monkeypatch, "roadworthy", _entry_points(PROJECT))
+
+
+def install_project(folder: Path, monkeypatch: pytest.MonkeyPatch, project: Path) -> None:
+    """Put the modules beside a pyproject.toml on the path, and declare its entry points in a folder."""
+    name = tomllib.loads(project.read_text())["project"]["name"]
+    _declare(folder, monkeypatch, name, _entry_points(project))
+    monkeypatch.syspath_prepend(project.parent)
+
+
+def _entry_points(project: Path) -> Mapping[str, Mapping[str, str]]:
+    found: Mapping[str, Mapping[str, str]] = tomllib.loads(project.read_text())["project"].get("entry-points", {})
+    return found
 
 
 def _declare(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, groups: Mapping[str, Mapping[str, str]]) -> None:
-    metadata = folder / f"{name}-1.0.dist-info"
+    metadata = folder / f"{name.replace('-', '_')}-1.0.dist-info"
     metadata.mkdir(parents=True)
     (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
     lines = [

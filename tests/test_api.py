@@ -27,6 +27,7 @@ SIGNATURES = {
     "analyze_sensitivity": (
         "run factors outcome *at_least *at_most *model *neural *next_episodes *seed *report *progress"
     ),
+    "compare": "a b more *metrics *margin *reference *paired *level",
     "evaluate": "source policy *out *evaluators *set *workers *step *epoch *new *progress *on_outcome",
     "generate": "out *count *seed *steps *classes *processes *progress",
     "import_scenarios": "files out *format *skip_damaged *processes *progress",
@@ -175,8 +176,15 @@ def with_runs(folder: Path) -> None:
     make_run(folder / "runs", [drive(k, [[1.0]]) for k in range(3)])
 
 
+def with_two_runs(folder: Path) -> None:
+    """Write two runs of the same 40 episodes, of which the second fails every fourth."""
+    for name, fails in (("before", ()), ("after", range(0, 40, 4))):
+        make_run(folder / "runs" / name, [drive(k, [[float(k not in fails)]]) for k in range(40)])
+
+
 PREPARE = {
     "view": with_runs,
+    "compare": with_two_runs,
     "run_jobs": with_jobs,
     "sweep": with_jobs,
     "import_scenarios": with_recording,

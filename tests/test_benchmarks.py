@@ -11,7 +11,7 @@ from benchmarks.catalog import BENCHMARKS
 
 
 def test_every_benchmark_runs_and_the_last_line_is_json(capsys: pytest.CaptureFixture[str]) -> None:
-    # All but one: it compiles everything anew, for minutes, which is what it measures.
+    # All but one: it compiles everything again, for minutes, which is what it measures.
     names = [benchmark.name for benchmark in BENCHMARKS if benchmark.name != "sim_first_step"]
     main([*names, "--share", "0.01"])
     result = json.loads(capsys.readouterr().out.splitlines()[-1])

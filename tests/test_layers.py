@@ -13,7 +13,7 @@ SOURCE = Path(__file__).parents[1] / "src"
 ROOT = SOURCE / "roadworthy"
 # Packages and modules from the lowest layer to the highest; those of one layer do not import from each other.
 LAYERS = (
-    ("errors", "at_fault", "plots", "revision"),
+    ("errors", "at_fault", "plots", "revision", "spelling"),
     ("boxes", "config", "plugins", "folders", "progress"),
     ("kernels", "statistics"),
     ("scenario",),

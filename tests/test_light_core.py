@@ -70,6 +70,7 @@ def require_readers_work(call: Sequence[str], run_folder: Path, rows: Path, fold
         ["--help"],
         ["report", str(run_folder), "-o", str(page)],
         ["sensitivity", str(rows), "-o", str(chart)],
+        ["compare", str(run_folder), str(run_folder), "-o", str(folder / "comparison.html")],
     ):
         result = subprocess.run([*call, *words], capture_output=True, text=True, check=False)
         assert result.returncode == 0, result.stderr
@@ -77,6 +78,7 @@ def require_readers_work(call: Sequence[str], run_folder: Path, rows: Path, fold
         assert "No module named" not in result.stderr
     assert "street-000-r0" in page.read_text()
     assert chart.stat().st_size > 1000
+    assert "is equal in every pair" in (folder / "comparison.html").read_text()
 
 
 @pytest.mark.row("UI-7")

@@ -1,4 +1,4 @@
-"""Scenarios by a word: packs, tags, and packs that are generated once."""
+"""Scenario URIs: packs, tags, and packs that are generated once."""
 
 from __future__ import annotations
 

@@ -2,9 +2,9 @@
 
 From the CPU's state, one step on each device has to give floats equal to 1e-5 (relative, or absolute below 1) and the
 same flags. Rows that differ are counted, since a quantity may lie within rounding of its threshold; more than one in
-10,000 is a failure. Then both run by themselves, and how far they come apart is told. On the GPU, trials and slots
-have to be equal bit for bit. With NUMBA_ENABLE_CUDASIM=1 Python plays the GPU, which takes a second per step of a tiny
-world.
+10,000 is a failure. Then both run by themselves, and the script prints how far they diverge. On the GPU, trials and
+slots have to be equal bit for bit. With NUMBA_ENABLE_CUDASIM=1 numba-cuda's simulator replaces the GPU, which takes a
+second per step of a tiny world.
 """
 
 from __future__ import annotations

@@ -20,12 +20,12 @@ import types
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
-from difflib import get_close_matches
 from enum import Enum
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from roadworthy.errors import ConfigError, DeprecatedNameWarning, UsageError
+from roadworthy.spelling import closest
 
 Config = TypeVar("Config")
 
@@ -344,8 +344,8 @@ def _names(cls: Any) -> str:
 
 def _known(name: str, names: Iterable[str], prefix: str) -> str:
     names = list(names)
-    nearest = get_close_matches(name, names, n=1, cutoff=0.5)
-    hints = [f"did you mean {_join(prefix, nearest[0])}?"] if nearest else []
+    nearest = closest(name, names)
+    hints = [f"did you mean {_join(prefix, nearest)}?"] if nearest else []
     if len(names) <= _FEW or not nearest:
         hints.append(f"known: {', '.join(names) or 'none'}")
     return " ".join(hints)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from difflib import get_close_matches
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import module_from_spec, spec_from_file_location
@@ -16,6 +15,9 @@ from types import ModuleType
 from typing import Any
 
 from roadworthy.errors import ConfigError
+from roadworthy.spelling import closest
+
+_DECLARED = "roadworthy.evaluators"  # a group of which Roadworthy itself declares members
 
 
 def known(group: str) -> dict[str, EntryPoint]:
@@ -56,7 +58,7 @@ def load(group: str, name: str, what: str) -> Any:
     entries = known(group)
     if name not in entries:
         hint = nearest(name, entries)
-        if not entries:
+        if not known(_DECLARED):
             hint += " (Roadworthy itself declares some: it is not installed; run pip install in its folder)"
         raise ConfigError(f"unknown {what} {name!r}; {hint}; or give your own as module:Name or file.py:Name")
     try:
@@ -109,8 +111,8 @@ def _module_of_file(path: Path) -> ModuleType:
 def nearest(name: str, names: Iterable[str]) -> str:
     """Return what a wrong name may have meant, for the end of an error."""
     names = list(names)
-    near = get_close_matches(name, names, n=1, cutoff=0.5)
-    return f"{f'did you mean {near[0]}? ' if near else ''}known: {', '.join(names) or 'none'}"
+    near = closest(name, names)
+    return f"{f'did you mean {near}? ' if near else ''}known: {', '.join(names) or 'none'}"
 
 
 def _owner(entry: EntryPoint) -> str:

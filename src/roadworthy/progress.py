@@ -72,4 +72,5 @@ def _bar(phase: str) -> Iterator[Report]:
         bar = _bars[0]
         number = bar.add_task(phase, total=None)
         stack.callback(bar.remove_task, number)
+        stack.callback(bar.refresh)  # a short phase is seen once
         yield lambda done, total: bar.update(number, completed=done, total=total)

@@ -79,3 +79,15 @@ def test_runs_without_exams_stand_beside_runs_with_exams_by_their_score() -> Non
     assert any("passed or score" in line for line in lines)
     assert any("hard_stop" in line and "0.50 0.10–0.90" in line for line in lines)
     assert any("town" in line and "0.70 0.10–0.90" in line for line in lines)
+
+
+@pytest.mark.row("STAT-4")
+def test_missing_data_and_shared_maps_are_said_beside_the_figures(metrics: dict[str, Any]) -> None:
+    changes = {"missing": 0.125, "worst_low": 0.25, "worst_high": 0.5}
+    figures = [{**f, **changes} if f["name"] == "score" else f for f in metrics["figures"]]
+    shown = " ".join(
+        "\n".join(screen(figures_table("town", {**metrics, "figures": figures, "num_clusters": 8}))).split()
+    )
+    assert "40 episodes of 40 scenarios on 8 maps" in shown
+    assert "12.5% of the data are missing; worst case of score: 0.250 to 0.500" in shown
+    assert "missing" not in "\n".join(screen(figures_table("town", metrics)))

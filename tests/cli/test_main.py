@@ -98,7 +98,7 @@ def test_an_option_with_underscores_takes_its_value(capsys: pytest.CaptureFixtur
         assert main(["jobs", "run", str(tmp_path / "jobs.toml"), option, "0"]) == 2
         assert "'--chunk" in capsys.readouterr().err
         assert main(["jobs", "run", str(tmp_path / "jobs.toml"), f"{option}=3"]) == 2
-        assert "there are no jobs in it" in capsys.readouterr().err
+        assert "it has no jobs" in capsys.readouterr().err
     assert main(["jobs", "run", str(tmp_path / "jobs.toml"), "--chunk_sise", "3"]) == 2
     assert "No such option" in capsys.readouterr().err
 
@@ -216,12 +216,15 @@ def test_a_file_that_can_not_be_written_is_named(failing: Any, capsys: pytest.Ca
     assert capsys.readouterr().err == "error: /town.pack: Permission denied\n"
 
 
-def test_an_interrupt_ends_with_130(failing: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_ends_with_130_and_one_line(failing: Any, capsys: pytest.CaptureFixture[str]) -> None:
     failing(KeyboardInterrupt())
     assert main([]) == 130
+    assert capsys.readouterr().err == "interrupted\n"
 
 
-def test_an_interrupted_verb_ends_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_verb_ends_with_130_and_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     def wait() -> None:
         raise KeyboardInterrupt
 
@@ -229,6 +232,7 @@ def test_an_interrupted_verb_ends_with_130(monkeypatch: pytest.MonkeyPatch) -> N
     interrupted.command()(wait)
     monkeypatch.setattr(command, "app", interrupted)
     assert main([]) == 130
+    assert capsys.readouterr().err == "interrupted\n"
 
 
 def test_help_imports_nothing_heavy() -> None:

@@ -75,7 +75,7 @@ def test_a_film_that_could_not_be_made_is_told_and_ends_with_1(run, capsys):
     assert command.main(asked) == 1
     out, err = capsys.readouterr()
     assert "right-r0" in out
-    assert "left-r0, bev:" in err
+    assert "left-r0, ego:" in err
     assert "has no trace" in err
 
 

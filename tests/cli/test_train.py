@@ -71,7 +71,7 @@ def test_a_file_is_trained_with_lines_of_progress_and_a_checkpoint_at_the_end(
     assert told.out.startswith(
         f"trained: {checkpoint.path} (the training was finished before; to continue it, give more steps"
     )
-    # With more steps it goes on.
+    # With more steps it continues.
     assert main(["train", str(file), "--out", str(out), "--set", "seed=5", "--set", "steps=500"]) == 0
     told = capsys.readouterr()
     assert f"curve: {out / 'curve.png'}\n" in told.out
@@ -165,8 +165,8 @@ def test_a_failed_run_of_a_grid_ends_with_1_and_the_others_run(
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["nowhere"], "there is no config 'nowhere'; expected a TOML file, or one of: adaptive, default, fast"),
-        (["fast", "--set", "ppo.klip=1"], "ppo.klip is unknown; did you mean ppo.clip_coef?"),
+        (["nowhere"], "'nowhere' is neither a file nor a preset; known: adaptive, default, fast"),
+        (["fast", "--set", "ppo.clip_coff=1"], "ppo.clip_coff is unknown; did you mean ppo.clip_coef?"),
         (["fast", "--set", "eval.town.interval=5"], "--set eval.town.interval=5 is for an evaluator, but "),
         (["fast", "--sink", "tensorbord"], "unknown sink 'tensorbord'; did you mean tensorboard?"),
         (["fast", "--set", "sinks.wandb.projekt=x"], "[sinks.wandb]: projekt is unknown; did you mean project?"),

@@ -17,7 +17,7 @@ from roadworthy.sim.config import ControlConfig, EpisodeConfig, GoalConfig
 from roadworthy.sim.state import EVENT_AT_FAULT
 from tests.evaluation.actors import Wander
 from tests.evaluation.rows import SHORT
-from tests.evaluation.test_carry_out import run
+from tests.evaluation.test_run_episodes import run
 from tests.sim.scenes import Actor, pack_of, scene
 
 

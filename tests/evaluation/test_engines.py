@@ -73,7 +73,7 @@ def pool(processes: WorkersEngine) -> WorkersEngine:
 
 def bad_ones(ledger: Ledger) -> set[str]:
     """The episodes that tests' bad policies can't stand."""
-    return {owed.episode_id for owed in ledger if owed.seed % BAD_ONE_IN == 0}
+    return {planned.episode_id for planned in ledger if planned.seed % BAD_ONE_IN == 0}
 
 
 @pytest.mark.row("EVAL-6")

@@ -131,7 +131,8 @@ def test_ctrl_c_ends_an_evaluation_at_once_and_the_same_command_resumes(
     _, error = process.communicate(timeout=60)
     assert time.monotonic() - started < 10.0, "30 batches of 30 steps of 0.03 s take 27 s"
     assert process.returncode == 130
-    assert error.splitlines()[-2:] == ["the same command resumes this evaluation", "interrupted"]
+    assert error.splitlines()[-1] == "interrupted; the same command resumes"
+    assert "Traceback" not in error
     (interrupted,) = run_folders(folder / "runs")
     assert Run(interrupted).status == "interrupted"
     done = Run(interrupted).episodes(["episode_id"]).num_rows

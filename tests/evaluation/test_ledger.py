@@ -10,21 +10,21 @@ from roadworthy.evaluation.ledger import EpisodeSpec, Ledger, episode_seed, plan
 from roadworthy.scenario.pack import Pack
 
 
-def test_every_scenario_is_owed_equally_often_with_seeds_of_its_own(streets: Pack) -> None:
+def test_every_scenario_is_planned_equally_often_with_seeds_of_its_own(streets: Pack) -> None:
     ledger = plan_ledger(streets, range(len(streets)), 3, seed=1)
     assert len(ledger) == 3 * len(streets)
-    assert len({owed.seed for owed in ledger}) == len(ledger)
+    assert len({planned.seed for planned in ledger}) == len(ledger)
     for name in streets.ids:
-        assert [owed.replicate for owed in ledger if owed.scenario_id == name] == [0, 1, 2]
+        assert [planned.replicate for planned in ledger if planned.scenario_id == name] == [0, 1, 2]
 
 
 @pytest.mark.row("EVAL-6")
 def test_a_seed_depends_on_the_run_seed_the_scenario_and_the_replicate_alone(streets: Pack) -> None:
     whole = plan_ledger(streets, range(len(streets)), 2, seed=1)
     part = plan_ledger(streets, [7, 3], 1, seed=1)
-    for owed in part:
-        assert owed.seed == whole[owed.episode_id].seed
-        assert streets.ids[(7, 3)[owed.scenario]] == owed.scenario_id
+    for planned in part:
+        assert planned.seed == whole[planned.episode_id].seed
+        assert streets.ids[(7, 3)[planned.scenario]] == planned.scenario_id
     seeds = {episode_seed(seed, name, replicate) for seed in (0, 1) for name in ("a", "b") for replicate in (0, 1)}
     assert len(seeds) == 8
     assert all(0 <= seed < 1 << 64 for seed in seeds)
@@ -39,7 +39,7 @@ def test_a_ledger_survives_its_table_and_is_known_by_its_hash(streets: Pack) -> 
     assert Ledger.from_table(Ledger(()).table()) == Ledger(())
 
 
-def test_an_id_is_owed_once_and_an_unknown_one_is_named(streets: Pack) -> None:
+def test_an_id_is_planned_once_and_an_unknown_one_is_named(streets: Pack) -> None:
     ledger = plan_ledger(streets, range(3), 1, seed=0)
     with pytest.raises(UsageError, match="'street-00-r0' is planned 2 times"):
         Ledger((*ledger.episodes, ledger.episodes[0]))

@@ -110,18 +110,18 @@ def figures_of(run: Run) -> dict[str, Any]:
 
 
 def episodes_of(run: Run, scenario_id: str) -> Sequence[Any]:
-    return [owed for owed in Ledger.from_table(run.ledger) if owed.scenario_id == scenario_id]
+    return [planned for planned in Ledger.from_table(run.ledger) if planned.scenario_id == scenario_id]
 
 
 @pytest.mark.row("EVAL-2")
 def test_rollouts_are_what_the_simulator_did(tmp_path: Path, scenes: Pack) -> None:
     run = rolled_out(tmp_path, scenes, "random")
     scenario = scenes[1]
-    owed = episodes_of(run, scenario.id)
-    rollouts = traced_rollouts(scenario, [run.trace(episode.episode_id) for episode in owed])
+    planned = episodes_of(run, scenario.id)
+    rollouts = traced_rollouts(scenario, [run.trace(episode.episode_id) for episode in planned])
     agents, _ = task_agents(scenario)
     np.testing.assert_array_equal(rollouts.agent_ids, scenario.agent_ids[agents])
-    for place, episode in enumerate(owed):
+    for place, episode in enumerate(planned):
         env = DriveEnv(run.pack, 1, open_run(run).env, sampling=False)
         env.reset()
         env.assign(0, episode.scenario, episode.seed)

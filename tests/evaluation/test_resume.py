@@ -1,4 +1,4 @@
-"""Runs that are killed, or run out of disk, go on: nothing twice, nothing missing, the same tables in the end."""
+"""Runs that are killed, or run out of disk, resume: nothing twice, nothing missing, the same tables in the end."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Evaluation:
         return said
 
     def kill_when(self, is_time: Callable[[int], bool], delay_s: float) -> bool:
-        """Start it and SIGKILL it some time after it has written so much; False if it was done before."""
+        """Start it and SIGKILL it some time after it has written that much; False if it was done before."""
         process = self.start()
         while process.poll() is None and not is_time(self.written):
             time.sleep(0.002)
@@ -150,7 +150,7 @@ def test_a_run_that_is_killed_at_thirty_moments_ends_like_one_that_is_not(
 
 
 @pytest.mark.row("REC-3")
-def test_a_full_disk_stops_a_run_with_a_clear_error_and_it_goes_on_when_there_is_room(
+def test_a_full_disk_stops_a_run_with_a_clear_error_and_it_resumes_when_there_is_room(
     tmp_path: Path, streets: Pack, plugins: Path, undisturbed: dict[str, Any]
 ) -> None:
     disk = tmp_path / "disk"

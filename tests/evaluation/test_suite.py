@@ -201,7 +201,7 @@ def test_one_section_shows_all_its_main_figures_with_intervals_and_what_they_cou
 
 
 @pytest.mark.row("REC-3")
-def test_the_same_command_goes_on_and_new_starts_another(tmp_path: Path, streets: Pack) -> None:
+def test_the_same_command_resumes_and_new_starts_another(tmp_path: Path, streets: Pack) -> None:
     file, out = write(tmp_path, streets), tmp_path / "runs"
     sections = [section for section in read_sections(file) if section.name == "raising_metric"]
     for _ in range(2):

@@ -106,6 +106,8 @@ HOSTILE: dict[str, dict[str, Any]] = {
         "job": {"environment": "evil_policy:Policy", "metrics": ["evil_policy:Policy"]},
     },
     "evaluator": {"config": {"type": "evil_policy:Policy"}},
+    "reward term": {"config": {"env": {"reward": {"terms": {"evil_policy:Policy": 1.0}}}}},
+    "observation block": {"config": {"env": {"observe": {"blocks": ["evil_policy:Policy"]}}}},
 }
 
 
@@ -125,7 +127,7 @@ def test_no_verb_executes_code_that_a_run_folder_names(
         (hardness_verb, run.folder, "--csv", tmp_path / "hard.csv"),
     ):
         has_strange_keys = name == "metrics and environment" and verb in (rescore_verb, render_verb)
-        has_strange_figures = name == "evaluator" and verb is rescore_verb
+        has_strange_figures = name in ("evaluator", "reward term", "observation block") and verb is rescore_verb
         is_refused = verb in (replay_verb, audit_verb) or has_strange_keys or has_strange_figures
         with pytest.raises((UsageError, ConfigError)) if is_refused else nullcontext():
             command(verb, *arguments)

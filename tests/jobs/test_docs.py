@@ -53,4 +53,4 @@ def test_the_examples_are_read_and_name_what_there_is() -> None:
     assert base.videos is not None
     assert base.videos.episodes <= 12
     swept = Job(name="s", environment="e", policy="p", episodes=8, sweep=SweepConfig(sampling.tables_of(factors)))
-    assert {name for owed in plan(swept) for name in owed.factors} == {factor.name for factor in factors}
+    assert {name for planned in plan(swept) for name in planned.factors} == {factor.name for factor in factors}

@@ -78,7 +78,7 @@ def test_a_job_whose_policy_raises_in_every_episode_is_given_up(tmp_path: Path) 
     policy = {"policy": "tests.jobs.arenas:Remembering", "policy_config": {"breaks_at": 1}}
     record = run_job(job(**policy), tmp_path)
     assert record.status is Status.FAILED
-    assert "given up after 3 losses in a row" in (record.error or "")
+    assert "stopped after 3 losses in a row" in (record.error or "")
     assert "lost its mind" in (record.error or "")
     assert "in act" in (record.traceback or "")
     assert episodes(record) == []
@@ -102,7 +102,7 @@ def test_episodes_that_could_not_be_finished_are_rows_and_the_others_count(tmp_p
 
 
 @pytest.mark.row("JOB-2")
-def test_a_vector_env_that_raises_fails_all_that_is_under_way_and_keeps_the_rest(tmp_path: Path) -> None:
+def test_a_vector_env_that_raises_fails_all_in_flight_and_keeps_the_rest(tmp_path: Path) -> None:
     arguments = {"mode": "DISABLED", "breaks_at": "step"}
     record = run_job(job(environment="tests.jobs.arenas:corridors", arguments=arguments, episodes=40), tmp_path)
     assert record.status is Status.FAILED

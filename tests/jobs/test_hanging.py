@@ -57,7 +57,7 @@ def test_a_job_whose_envs_always_hang_fails(tmp_path: Path) -> None:
     always = job(arguments={"breaks_at": "hang", "step": 1}, envs=1, time_limit_s=0.3)
     (entry,) = run_jobs([always], tmp_path)
     assert entry.status is Status.FAILED
-    assert "given up after 3 losses in a row, with 0 episodes completed" in (entry.error or "")
+    assert "stopped after 3 losses in a row, with 0 episodes completed" in (entry.error or "")
     assert rows(tmp_path / str(entry.run)) == []  # they stay in the ledger, and a new run tries them again
 
 
@@ -113,7 +113,7 @@ def _seed_where(quick: list[bool]) -> int:
     """A seed of the job with which these episodes are quick; the env's own draws decide that."""
 
     def is_quick(seed: int) -> list[bool]:
-        owed = plan(job(seed=seed, episodes=len(quick)))
-        return [bool(np.random.default_rng(episode.seed).random() < 0.5) for episode in owed]
+        planned = plan(job(seed=seed, episodes=len(quick)))
+        return [bool(np.random.default_rng(episode.seed).random() < 0.5) for episode in planned]
 
     return next(seed for seed in range(1000) if is_quick(seed) == quick)

@@ -25,16 +25,16 @@ def job(**settings: Any) -> Job:
 
 @pytest.mark.parametrize("count", [9, 10, 11, 25, 101, 12_345])
 def test_episodes_keep_their_order_however_they_are_sorted(count: int) -> None:
-    ids = [owed.episode_id for owed in plan(job(episodes=count))]
+    ids = [planned.episode_id for planned in plan(job(episodes=count))]
     assert ids == sorted(ids)
     assert [int(id) for id in ids] == list(range(count))
 
 
 def test_a_seed_depends_on_the_jobs_seed_and_the_episodes_number_alone() -> None:
     few, many = plan(job(episodes=5)), plan(job(episodes=20_000, envs=7, rebuilds=1))
-    assert [owed.seed for owed in few] == [owed.seed for owed in many][:5]
-    assert [owed.seed for owed in plan(job(seed=1))] != [owed.seed for owed in plan(job(seed=2))]
-    seeds = {owed.seed for owed in many}
+    assert [planned.seed for planned in few] == [planned.seed for planned in many][:5]
+    assert [planned.seed for planned in plan(job(seed=1))] != [planned.seed for planned in plan(job(seed=2))]
+    seeds = {planned.seed for planned in many}
     assert len(seeds) > 19_990
     assert max(seeds) < 2**31
 
@@ -45,7 +45,7 @@ def test_episodes_are_shared_out_over_rebuilds_and_not_multiplied(
     episodes: int, rebuilds: int, sizes: list[int]
 ) -> None:
     ledger, alone = plan(job(episodes=episodes, rebuilds=rebuilds)), plan(job(episodes=episodes))
-    builds = [owed.replicate for owed in ledger]
+    builds = [planned.replicate for planned in ledger]
     assert builds == sorted(builds), "a build is finished before the next one begins"
     assert [builds.count(build) for build in range(rebuilds)] == sizes
     assert [(o.episode_id, o.seed) for o in ledger] == [(o.episode_id, o.seed) for o in alone]
@@ -65,23 +65,23 @@ def test_no_factor_of_a_grid_goes_along_with_the_rebuild() -> None:
         for seed in range(60):
             sweep = SweepConfig(FACTORS, "grid", levels=4)
             ledger = plan(job(episodes=12, rebuilds=2, seed=seed, sweep=sweep))
-            points = {(owed.factors["light"], owed.factors["object"]) for owed in ledger}
+            points = {(planned.factors["light"], planned.factors["object"]) for planned in ledger}
             assert len(points) == 12, "every point of the grid is there once"
-            seen += [float(owed.factors["light"]) / 2000.0 for owed in ledger if owed.replicate == build]
+            seen += [float(planned.factors["light"]) / 2000.0 for planned in ledger if planned.replicate == build]
         assert np.mean(seen) == pytest.approx(0.5, abs=4.0 * np.std(seen) / np.sqrt(len(seen)))
 
 
 def test_a_job_of_steps_owes_a_stretch_for_each_env() -> None:
     ledger = plan(job(episodes=None, steps=100, envs=3))
-    assert [owed.scenario_id for owed in ledger] == ["env0000", "env0001", "env0002"]
+    assert [planned.scenario_id for planned in ledger] == ["env0000", "env0001", "env0002"]
 
 
 @pytest.mark.row("JOB-6")
 @pytest.mark.parametrize("design", ["sobol", "random"])
 def test_a_sweep_covers_ranges_and_choices_evenly(design: Any) -> None:
     ledger = plan(job(episodes=600, sweep=SweepConfig(FACTORS, design)))
-    light = np.array([float(owed.factors["light"]) for owed in ledger]) / 2000.0
-    counts = [sum(owed.factors["object"] == name for owed in ledger) for name in ("box", "can", "ball")]
+    light = np.array([float(planned.factors["light"]) for planned in ledger]) / 2000.0
+    counts = [sum(planned.factors["object"] == name for planned in ledger) for name in ("box", "can", "ball")]
     assert light.min() >= 0.0
     assert light.max() <= 1.0
     assert min(counts) > 150
@@ -94,7 +94,7 @@ def test_a_sweep_covers_ranges_and_choices_evenly(design: Any) -> None:
 def test_a_sobol_sequence_is_more_even_than_chance() -> None:
     def unevenness(design: Any) -> float:
         ledger = plan(job(episodes=256, sweep=SweepConfig(FACTORS, design)))
-        return float(qmc.discrepancy(np.array([[float(owed.factors["light"]) / 2000.0] for owed in ledger])))
+        return float(qmc.discrepancy(np.array([[float(planned.factors["light"]) / 2000.0] for planned in ledger])))
 
     assert unevenness("sobol") < unevenness("random") / 10.0
 
@@ -102,7 +102,7 @@ def test_a_sobol_sequence_is_more_even_than_chance() -> None:
 @pytest.mark.row("JOB-6")
 def test_a_grid_has_every_combination_equally_often() -> None:
     ledger = plan(job(episodes=24, sweep=SweepConfig(FACTORS, "grid", levels=4)))
-    points = [(owed.factors["light"], owed.factors["object"]) for owed in ledger]
+    points = [(planned.factors["light"], planned.factors["object"]) for planned in ledger]
     assert len(set(points)) == 12
     assert all(points.count(point) == 2 for point in points)
     assert len(plan(job(episodes=None, sweep=SweepConfig(FACTORS, "grid", levels=2)))) == 6

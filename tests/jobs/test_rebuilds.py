@@ -47,27 +47,27 @@ def test_every_build_runs_its_share_of_the_ledger_and_no_more(tmp_path: Path) ->
     BUILT.clear()
     record = run_job(job, tmp_path / "out")
     assert (record.status, record.owed, record.ended) == (Status.COMPLETED, 7, 7)
-    owed = list(plan(job))
+    planned = list(plan(job))
     assert [built.seeds for built in BUILT] == [
-        [episode.seed for episode in owed[:3]],
-        [episode.seed for episode in owed[3:5]],
-        [episode.seed for episode in owed[5:]],
+        [episode.seed for episode in planned[:3]],
+        [episode.seed for episode in planned[3:5]],
+        [episode.seed for episode in planned[5:]],
     ]
     assert [bound["rebuild"] for bound in record.boundaries] == [0, 0, 0, 1, 1, 2, 2]
     assert next(bound["first_step"] for bound in record.boundaries if bound["rebuild"] == 2) == 0
     rows = [result.episode for result in Run(record.folder).results()]
-    assert [(row.episode_id, row.replicate) for row in rows] == [(e.episode_id, e.replicate) for e in owed]
+    assert [(row.episode_id, row.replicate) for row in rows] == [(e.episode_id, e.replicate) for e in planned]
 
 
 def test_replicates_of_a_gym_section_multiply_its_episodes() -> None:
     section = GymConfig(type="gym", environment="e", policy="zero", episodes=5, replicates=3)
     job = section.job("section", "zero")
     assert (job.episodes, job.rebuilds) == (15, 3)
-    assert [owed.replicate for owed in plan(job)] == [0] * 5 + [1] * 5 + [2] * 5
+    assert [planned.replicate for planned in plan(job)] == [0] * 5 + [1] * 5 + [2] * 5
 
 
 def test_steps_are_made_in_every_build() -> None:
     job = Job(name="j", environment="e", policy="zero", steps=10, envs=2, rebuilds=3)
-    assert [(owed.scenario_id, owed.replicate) for owed in plan(job)] == [
+    assert [(planned.scenario_id, planned.replicate) for planned in plan(job)] == [
         (f"env{env:04d}", build) for build in range(3) for env in range(2)
     ]

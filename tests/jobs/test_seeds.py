@@ -23,14 +23,14 @@ from roadworthy.sensitivity.surface import SurfaceConfig, fit
 
 def test_jobs_of_a_file_run_episodes_of_their_own(tmp_path: Path) -> None:
     jobs = read_jobs(write_sweep(tmp_path / "sweep.json")).jobs
-    seeds = [owed.seed for job in jobs for owed in plan(job)]
+    seeds = [planned.seed for job in jobs for planned in plan(job)]
     assert len(jobs) == 150
     assert len(set(seeds)) == len(seeds) == 300
     assert max(seeds) < 2**31
     again = read_jobs(write_sweep(tmp_path / "again.json")).jobs
-    assert [owed.seed for job in again for owed in plan(job)] == seeds
+    assert [planned.seed for job in again for planned in plan(job)] == seeds
     other = read_jobs(write_sweep(tmp_path / "other.json", seed=1)).jobs
-    assert len({owed.seed for job in other for owed in plan(job)}) == 2  # each job gives it: they are to be paired
+    assert len({planned.seed for job in other for planned in plan(job)}) == 2  # each job gives it, to pair them
 
 
 def test_the_seed_of_a_file_moves_all_jobs_and_keeps_them_apart(tmp_path: Path) -> None:
@@ -40,7 +40,7 @@ def test_the_seed_of_a_file_moves_all_jobs_and_keeps_them_apart(tmp_path: Path) 
     found = {}
     for line in ("", "seed = 0", "seed = 1"):
         (tmp_path / "jobs.toml").write_text(text.format(line))
-        found[line] = [owed.seed for job in read_jobs(tmp_path / "jobs.toml").jobs for owed in plan(job)]
+        found[line] = [planned.seed for job in read_jobs(tmp_path / "jobs.toml").jobs for planned in plan(job)]
         assert len(set(found[line])) == 6
     assert found[""] == found["seed = 0"]
     assert not set(found["seed = 0"]) & set(found["seed = 1"])
@@ -48,7 +48,7 @@ def test_the_seed_of_a_file_moves_all_jobs_and_keeps_them_apart(tmp_path: Path) 
     for top in (0, 1):
         path = tmp_path / "jobs.json"
         path.write_text(json.dumps({"seed": top, "jobs": [{"name": name, **entry} for name in "ab"]}))
-        assert [owed.seed for job in read_jobs(path).jobs for owed in plan(job)] == found[f"seed = {top}"]
+        assert [planned.seed for job in read_jobs(path).jobs for planned in plan(job)] == found[f"seed = {top}"]
 
 
 def test_a_jobs_own_seed_decides_its_episodes_alone() -> None:
@@ -66,7 +66,7 @@ def test_a_jobs_own_seed_decides_its_episodes_alone() -> None:
 
 def test_stretches_of_steps_have_seeds_of_their_own_too() -> None:
     jobs = [Job(name=name, environment="e", policy="p", steps=9, envs=3) for name in "ab"]
-    assert len({owed.seed for job in jobs for owed in plan(job)}) == 6
+    assert len({planned.seed for job in jobs for planned in plan(job)}) == 6
 
 
 @pytest.mark.row("SENS-5")

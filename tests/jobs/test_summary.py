@@ -13,7 +13,7 @@ from roadworthy.jobs import scheduler
 from roadworthy.jobs.record import Status, read_record
 from roadworthy.jobs.scheduler import Listener, Settings, run_jobs
 from roadworthy.record import Run
-from tests.jobs.test_chunks import job
+from tests.jobs.test_scheduler import job
 
 
 class Heard(Listener):

@@ -117,11 +117,12 @@ def test_the_interval_of_distance_per_infraction_is_that_of_its_inverse(tmp_path
 
 
 @pytest.mark.row("EVAL-7")
-def test_failed_episodes_and_failed_spawns_are_counted_outside_of_the_denominators(tmp_path: Path) -> None:
+def test_failed_episodes_count_as_failures_and_failed_spawns_stay_outside_of_denominators(tmp_path: Path) -> None:
     lost = episode("b", [ego(0.0)], status="failed", error="time limit")
     metrics = metrics_of(tmp_path, [episode("a", [ego(1.0)]), lost, episode("a", [ego(1.0)], replicate=1)])
-    assert by_name(metrics)["score"]["value"] == 1.0
-    assert by_name(metrics)["score"]["n"] == 2
+    assert by_name(metrics)["score"]["value"] == pytest.approx(2 / 3)
+    assert by_name(metrics)["score"]["n"] == 3
+    assert by_name(metrics)["off_road_rate"]["n"] == 2
     assert (metrics["num_episodes"], metrics["num_failed_episodes"], metrics["num_scenarios"]) == (3, 1, 1)
     assert metrics["num_failed_spawns"] == 2
     assert metrics["gaps"] == [{"scenario_id": "b", "owed": 1, "completed": 0, "failed": 1}]

@@ -359,7 +359,7 @@ def test_in_recorded_worlds_the_drive_expert_takes_the_lanes_of_the_recording(
 
 
 @pytest.mark.parametrize("model", list(Model))
-def test_who_is_on_no_lane_goes_on_as_it_goes(tmp_path: Path, model: Model) -> None:
+def test_an_agent_on_no_lane_keeps_its_speed_and_direction(tmp_path: Path, model: Model) -> None:
     walker, parked = (
         Actor(30.0, y=6.0, speed=1.3, heading=0.4, kind=AgentType.PEDESTRIAN),
         Actor(60.0, y=20.0, speed=0.0),

@@ -69,7 +69,7 @@ def test_equal_layouts_are_not_copied() -> None:
 
 @pytest.mark.row("PPO-3")
 def test_a_feature_that_the_env_lacks_is_an_error_that_names_it() -> None:
-    with pytest.raises(UsageError, match=r"observes ego\.steering, which the env does not show"):
+    with pytest.raises(UsageError, match=r"observes ego\.steering, which the env does not provide"):
         Fitting(without(small_layout(), "ego", "steering"), small_layout())
 
 
@@ -86,5 +86,5 @@ def test_different_units_are_an_error_that_names_the_feature() -> None:
     ego = layout["ego"]
     speed = replace(ego, features=(Feature("speed", 30.0, "m/s"), *ego.features[1:]))
     other = ObservationLayout((speed, *layout.blocks[1:]))
-    with pytest.raises(UsageError, match=r"ego\.speed in units of 30 m/s, which the env shows in units of 20"):
+    with pytest.raises(UsageError, match=r"ego\.speed in units of 30 m/s, but the env has it in units of 20"):
         Fitting(layout, other)

@@ -1,4 +1,4 @@
-"""The encoder's kernels for a GPU, which Triton plays here: they do what torch's operations do."""
+"""The encoder's kernels for a GPU, in Triton's interpreter: they do what torch's operations do."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ observe = ObserveConfig(partners=3, lanes=21, edges=4, lights=1)
 policy = small_policy("mlp", encoder=16, encoder_layers=2, observe=observe)
 
 def played(function, is_fused=True):
-    encoder._fits_fused = lambda observations: is_fused  # in float32: Triton plays no other
+    encoder._fits_fused = lambda observations: is_fused  # in float32: the interpreter supports no other
     return function()
 
 """
@@ -65,7 +65,7 @@ print(json.dumps({"gap": float(gap), "learned": all(learned)}))
 
 
 def played(code: str) -> dict[str, Any]:
-    """What a script says where Triton plays the GPU, which has to be told before anything imports it."""
+    """What a script says in Triton's interpreter, which must be enabled before anything imports it."""
     paths = os.pathsep.join([str(ROOT / "src"), str(ROOT), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": paths, "PYTHONWARNINGS": "ignore"}
     command = [sys.executable, "-c", PLAYED + code]

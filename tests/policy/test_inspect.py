@@ -202,7 +202,7 @@ def test_an_agent_that_is_not_an_ego_is_an_error_that_names_it(pack: Pack) -> No
     with pytest.raises(UsageError, match="agent 3 is not an ego; the egos of this world are 0, 1, 2"):
         drive(pack, RecordingPolicy(small_policy(), agents=[0, 3]))
     with pytest.raises(UsageError, match="inspection needs one world, but the env has 2"):
-        RecordingPolicy(small_policy()).start(DriveEnv(pack, 2, CONFIG, sampling=False))
+        RecordingPolicy(small_policy()).start(PolicyInfo.of_drive_env(DriveEnv(pack, 2, CONFIG, sampling=False)))
 
 
 @pytest.mark.row("POLICY-6")

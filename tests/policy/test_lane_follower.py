@@ -72,8 +72,8 @@ def test_it_stays_on_the_lanes_of_the_recording(pack: Pack, actions: Actions) ->
         assert guide is not None
         _, offset = guide.project(way[20:, world, 0], way[20:, world, 1])
         assert np.abs(offset).max() < 0.4, scenario.id
-        travelled = np.hypot(*np.diff(way[:, world, :2], axis=0).T).sum()
-        assert travelled > 30.0, scenario.id
+        traveled = np.hypot(*np.diff(way[:, world, :2], axis=0).T).sum()
+        assert traveled > 30.0, scenario.id
 
 
 def test_it_reaches_the_limit_and_slows_down_for_bends_alone(pack: Pack) -> None:

@@ -212,5 +212,5 @@ def test_conditioning_are_drawn_for_each_episode_or_taken_as_given(pack: Pack) -
 
 def test_an_env_with_other_actions_is_refused(pack: Pack) -> None:
     env = DriveEnv(pack, 1, SimConfig(model=Model.JERK), sampling=False)
-    with pytest.raises(UsageError, match=r"chooses among \(7, 13\), the env among \(4, 3\)"):
+    with pytest.raises(UsageError, match=r"has the action choices \(7, 13\), but the env has \(4, 3\)"):
         NeuralPolicy(small_policy()).start(PolicyInfo.of_drive_env(env))

@@ -40,7 +40,7 @@ def place(scenario, agent, step, ahead=0.0):
 @pytest.mark.row("SCEN-5")
 @pytest.mark.parametrize("offset", [(0.0, 0.0), FAR])
 @pytest.mark.parametrize("theme", [LIGHT, DARK])
-def test_agents_are_drawn_where_they_are_in_the_colour_of_their_kind(offset, theme):
+def test_agents_are_drawn_where_they_are_in_the_color_of_their_kind(offset, theme):
     scenario, step = build_scenario(offset), 33
     camera = Camera((offset[0], offset[1]), 0.05, (3300, 2600))
     image = draw(scenario, step, camera, theme=theme, show=BARE)
@@ -61,7 +61,7 @@ def test_a_box_is_as_large_as_its_agent(scenario):
     assert np.ptp(rows) * scale == pytest.approx(1.9, abs=2.5 * scale)
 
 
-def test_the_windscreen_is_in_front(scenario):
+def test_the_windshield_is_in_front(scenario):
     camera = Camera(tuple(place(scenario, CAR, 20).tolist()), 0.02, (400, 300))
     image = draw(scenario, 20, camera, show=BARE)
     front, back = (pixel(image, camera, place(scenario, CAR, 20, ahead)) for ahead in (0.8, -0.8))
@@ -103,7 +103,7 @@ def test_a_map_without_closed_edges_shows_its_lanes_as_road():
 
 
 @pytest.mark.parametrize("state", list(LightState))
-def test_a_lamp_has_the_colour_of_its_state(scenario, state):
+def test_a_lamp_has_the_color_of_its_state(scenario, state):
     one = replace(
         scenario,
         light_lanes=scenario.light_lanes[:1],
@@ -187,7 +187,7 @@ def test_a_scenario_without_agents_or_lights_is_drawn(scenario):
     assert draw(empty, size=(200, 150)).shape == (150, 200, 3)
 
 
-def test_other_agents_have_a_colour_too(scenario):
+def test_other_agents_have_a_color_too(scenario):
     kinds = scenario.agent_types.copy()
     kinds[CYCLIST] = AgentType.OTHER
     camera = Camera(tuple(place(scenario, CYCLIST, 5).tolist()), 0.02, (200, 200))
@@ -196,7 +196,7 @@ def test_other_agents_have_a_colour_too(scenario):
 
 
 def test_a_step_that_does_not_exist_is_refused(scenario):
-    with pytest.raises(UsageError, match=r"step 91 .* 0\.\.90"):
+    with pytest.raises(UsageError, match="no step 91; expected 0 to 90"):
         draw(scenario, 91)
 
 

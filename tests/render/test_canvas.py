@@ -53,5 +53,5 @@ def test_a_ground_can_be_a_picture():
 
 
 def test_odd_sides_are_refused():
-    with pytest.raises(UsageError, match="both must be even"):
+    with pytest.raises(UsageError, match="expected even numbers"):
         Canvas((641, 480))

@@ -26,7 +26,7 @@ def test_resimulated_observations_equal_those_of_the_policy(towns, config):
     for frame, (observations, active) in zip(acted, policy.given, strict=True):
         seen, drives = frames[frame], active[: len(frames[frame].has_seen)]
         np.testing.assert_array_equal(seen.observations[drives], observations[: len(drives)][drives])
-        # Who does not go on saw something still only where its own episode has just ended.
+        # A row that does not continue saw something still only where its own episode has just ended.
         is_last = trace.active[frame, : len(drives)] & ~trace.active[frame + 1, : len(drives)]
         np.testing.assert_array_equal(
             seen.has_seen & ~drives, is_last if config.episode.trials == 1 else False & drives
@@ -47,7 +47,7 @@ def test_a_trace_that_differs_in_its_last_bits_is_followed(towns):
 def test_a_trace_of_another_world_is_refused(towns):
     result, _ = drive(towns, TRIALS)
     moved = replace(result.trace, x=result.trace.x + np.float32(3.0))
-    with pytest.raises(RoadworthyError, match=r"frame 1 agent 0 comes out 3\.00 m from its trace"):
+    with pytest.raises(RoadworthyError, match=r"in frame 1, agent 0 is 3\.00 m from its trace"):
         list(Resimulation(towns, TRIALS).observations(moved, 0, result.episode.seed))
     with pytest.raises(RoadworthyError, match="was the pack or the config replaced"):
         list(Resimulation(towns, TRIALS).observations(result.trace, 1, result.episode.seed))

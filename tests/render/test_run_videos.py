@@ -51,7 +51,7 @@ def test_none_are_made_where_none_are_wanted(own_run, number):
 def test_files_of_other_folders_are_not_listed(own_run, tmp_path):
     config = RenderConfig(max_steps=2, episodes=1, size=SMALL)
     (video,) = record_videos(own_run, config, VEHICLES, epoch=9, step=77, folder=tmp_path / "films")
-    assert video.path == tmp_path / "films" / "3-protected_left-0000-r0_epoch9_step77_bev.mp4"
+    assert video.path == tmp_path / "films" / "3-protected_left-0000-r0_epoch9_step77_ego.mp4"
     assert own_run.artifacts == []
 
 

@@ -116,7 +116,7 @@ def build_map(offset: tuple[float, float] = (0.0, 0.0), with_edges: bool = True)
 
 
 def build_scenario(offset: tuple[float, float] = (0.0, 0.0), with_edges: bool = True) -> Scenario:
-    """Cars, a lorry, a cyclist, people on a crosswalk, parked cars, a car that appears late; the sdc turns left."""
+    """Cars, a truck, a cyclist, people on a crosswalk, parked cars, a car that appears late; the sdc turns left."""
     half, mouth = 2 * LANE, 2 * LANE + CORNER
     time = np.arange(STEPS) * 0.1
     paths: list[tuple[AgentType, tuple[float, float, float], np.ndarray, float]] = []
@@ -126,7 +126,7 @@ def build_scenario(offset: tuple[float, float] = (0.0, 0.0), with_edges: bool = 
         way = np.minimum(start + speed * time, along[-1])
         paths.append((kind, size, np.stack([np.interp(way, along, line[:, i]) for i in (0, 1)], axis=1), speed))
 
-    car, lorry, person = (4.6, 1.9, 1.5), (9.5, 2.5, 3.2), (0.7, 0.8, 1.8)
+    car, truck, person = (4.6, 1.9, 1.5), (9.5, 2.5, 3.2), (0.7, 0.8, 1.8)
     turn = np.concatenate(
         [
             _straight((-REACH, -0.5 * LANE), (-mouth, -0.5 * LANE)),
@@ -136,7 +136,7 @@ def build_scenario(offset: tuple[float, float] = (0.0, 0.0), with_edges: bool = 
     )
     drive(AgentType.VEHICLE, car, turn, 42.0, 7.5)
     drive(AgentType.VEHICLE, car, _straight((-REACH, -1.5 * LANE), (REACH, -1.5 * LANE)), 20.0, 11.0)
-    drive(AgentType.VEHICLE, lorry, _straight((REACH, 1.5 * LANE), (-REACH, 1.5 * LANE)), 50.0, 9.0)
+    drive(AgentType.VEHICLE, truck, _straight((REACH, 1.5 * LANE), (-REACH, 1.5 * LANE)), 50.0, 9.0)
     drive(AgentType.VEHICLE, car, _straight((0.5 * LANE, -REACH), (0.5 * LANE, -mouth - 4)), 40.0, 3.0)
     drive(AgentType.CYCLIST, (1.8, 0.7, 1.7), _straight((-1.6 * LANE, REACH), (-1.6 * LANE, -REACH)), 30.0, 4.5)
     for x, start in ((mouth - 2.0, 2.0), (mouth - 3.2, 6.0)):

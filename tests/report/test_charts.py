@@ -54,6 +54,19 @@ def test_without_an_interval_the_dot_is_hollow_and_without_data_there_is_none() 
     assert "<circle" not in nothing
 
 
+@pytest.mark.row("STAT-4")
+def test_missing_data_are_a_lighter_bar_around_the_interval() -> None:
+    bounded = figure(0.25, 0.1, 0.5, missing=0.1, worst_low=0.05, worst_high=0.7)
+    scale = bar_scale([bounded])
+    bar = interval_bar(bounded, scale)
+    (wide,) = shapes(bar, "line", "worst")
+    assert [float(wide[end]) for end in ("x1", "x2")] == pytest.approx([scale(0.05), scale(0.7)], abs=0.01)
+    assert bar.index('class="worst"') < bar.index('class="range"')  # the interval is drawn over it
+    assert "10.0% missing: 5.0 to 70.0%" in bar
+    whole = figure(0.25, 0.1, 0.5, missing=0.0, worst_low=0.1, worst_high=0.5)
+    assert not shapes(interval_bar(whole, scale), "line", "worst")
+
+
 def test_gains_have_zero_in_the_middle_and_others_start_at_zero() -> None:
     gains = bar_scale([figure(0.1, -0.3, 0.5)])
     assert gains(0.0) == pytest.approx(BAR_PX[0] / 2.0)

@@ -39,7 +39,7 @@ def test_the_page_shows_every_part_with_its_role_and_how_often_substitutes_decid
     assert section.count("multiplier") >= len(MULTIPLIERS)
     for weight in WEIGHTS.values():
         assert f"weight {weight:g}" in section
-    assert "Of 12 trials: the default width of a lane decided a part: 6." in section
+    assert "Of 12 trials: the default width of a lane affected a part: 6." in section
 
 
 @pytest.mark.row("CL-2")

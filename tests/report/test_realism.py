@@ -102,7 +102,7 @@ def test_scenarios_come_least_realistic_first_once_each(tmp_path: Path) -> None:
     assert worst_first(run) == [f"{id}-r0" for id in sorted(realism, key=lambda id: realism[id])]
     text = words_of(page_of(tmp_path, run))
     assert "all 12 scenarios, least realistic first the first rollout of each." in text
-    assert "out of time" not in text, "all rollouts go on to the end"
+    assert "out of time" not in text, "all rollouts continue to the end"
     assert "goal rate" not in text, "no goal can be reached"
 
 

@@ -124,7 +124,7 @@ def test_an_older_version_asks_to_make_the_pack_again(folder: Path, sound: bytes
 
 
 def test_an_impossible_version_is_refused(folder: Path, sound: bytes) -> None:
-    with pytest.raises(PackError, match=r"given\.pack: the header has an unknown form"):
+    with pytest.raises(PackError, match=r"given\.pack: the header has an unknown format"):
         Pack(written(folder, with_version(sound, 0)))
 
 

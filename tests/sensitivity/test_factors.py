@@ -38,7 +38,7 @@ def test_yaml_and_toml_say_the_same(name: str, text: str, tmp_path: Path) -> Non
         ({"type": "continous", "range": [0, 1]}, "type is 'continous', expected continuous or categorical"),
         ({"type": "continuous", "range": [1, 1]}, "range is [1, 1], expected [low, high] with low below high"),
         ({"type": "continuous", "range": [0, float("inf")]}, "expected [low, high]"),
-        ({"type": "continuous", "range": [[0, 1], [0, 2]]}, "one of several dimensions is as many factors"),
+        ({"type": "continuous", "range": [[0, 1], [0, 2]]}, "use one factor per dimension of a vector"),
         ({"type": "continuous", "range": [["a", "b"]]}, "range is ['a', 'b'], expected [low, high]"),
         ({"type": "continuous", "rnage": [0, 1]}, "did you mean 'range'"),
         ({"type": "continuous", "choices": [0, 1]}, "key 'choices' is unknown"),

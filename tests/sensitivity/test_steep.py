@@ -23,7 +23,7 @@ def test_a_cliff_is_named_where_it_is(seed: int) -> None:
     found = {warning.factors: warning.message for warning in steep_warnings(surface)}
     assert set(found) == {("light",), ("friction",)}
     for name, step in (("light", 900.0), ("friction", 0.9)):
-        low, high = found[name,].partition(f"between {name} ")[2].partition(". A step")[0].split(" and ")
+        low, high = found[name,].partition(f"between {name} ")[2].partition(". The surface")[0].split(" and ")
         assert float(low) <= step <= float(high)
 
 

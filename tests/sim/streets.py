@@ -59,15 +59,11 @@ def worlds_of(agents: int, seeds: Sequence[int] = (7,), goals: int = 3, haste: f
     clocks = np.zeros((count, state.CLOCK_COLUMNS), np.int32)
     clocks[:, state.AGENT_COUNT] = agents
     hidden = np.full((count, len(state.HIDDEN_FACTORS)), haste, np.float32)
-    given = {"agents": blocks, "marks": flags, "clocks": clocks, "hidden": hidden, "seeds": np.array(seeds, np.uint64)}
-    unused = {"order": np.zeros((count, agents), np.int32), "trials": np.zeros((count, 1, 1, 1), np.float32)}
-    unused |= {
-        "start_agents": blocks.copy(),
-        "start_marks": flags.copy(),
-        "episode_counts": np.zeros((count, 1), np.int32),
-    }
+    given = {"agents": blocks, "agent_flags": flags, "clocks": clocks, "hidden": hidden}
+    given["seeds"] = np.array(seeds, np.uint64)
+    given["order"] = np.zeros((count, agents), np.int32)
     rest = np.zeros((count, 1, 1), np.float32)
-    return Worlds(**{name: (given | unused).get(name, rest) for name in Worlds._fields})
+    return Worlds(**{name: given.get(name, rest) for name in Worlds._fields})
 
 
 def put(

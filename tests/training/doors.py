@@ -53,7 +53,7 @@ class Doors:
         self.begin(range(self.world_count))
 
     def begin(self, worlds: Any) -> None:
-        """Begin the episodes of these worlds anew."""
+        """Restart the episodes of these worlds."""
         chosen = np.asarray(list(worlds))
         self._right[chosen] = self._generator.integers(0, 2, len(chosen))
         self._step[chosen] = self._trial[chosen] = 0

@@ -32,7 +32,7 @@ class Journal:
 
     def __init__(self, made: Trainer) -> None:
         self.steps: list[Step] = []
-        self.begun_before: dict[int, Tensor] = {}  # rows whose worlds were begun anew before a step, by its number
+        self.begun_before: dict[int, Tensor] = {}  # rows whose worlds were reset before a step, by its number
         self._env, self._step, self._begin = made.env, made.env.step, made.env.begin
         made.env.step, made.env.begin = self._stepped, self._begun  # type: ignore[method-assign]
 

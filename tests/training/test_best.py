@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
 import pytest
 
 from roadworthy.policy.checkpoint import load_checkpoint
-from roadworthy.policy.checkpoint_files import resolve_checkpoint
+from roadworthy.policy.checkpoint_files import ABOUT, resolve_checkpoint
 from roadworthy.scenario.pack import Pack
 from roadworthy.training.best import point_at_checkpoints
 from roadworthy.training.run import run_training
@@ -17,7 +18,12 @@ from tests.training.small import checkpoints_in, config
 
 def give_training_score(checkpoint: Path, score: float | None) -> None:
     path = checkpoint / "trainer.json"
-    path.write_text(json.dumps(json.loads(path.read_bytes()) | {"report": {"score": score}}))
+    values = json.loads(path.read_bytes())
+    values["report"] = {**values["report"], "score": score}
+    path.write_text(json.dumps(values))
+    about = json.loads((checkpoint / ABOUT).read_bytes())
+    about["files_sha256"][path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
+    (checkpoint / ABOUT).write_text(json.dumps(about))
 
 
 @pytest.fixture

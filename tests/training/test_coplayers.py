@@ -208,7 +208,7 @@ def test_a_partner_stays_while_its_file_is_missing_or_damaged(partners: tuple[Pa
 @pytest.mark.row("PPO-3")
 def test_a_partner_with_different_actions_is_an_error_that_names_it(pack: Pack, tmp_path: Path) -> None:
     path = save_policy(tmp_path / "jerky", small_policy("mlp", choices=(4, 3), observe=LITTLE))
-    with pytest.raises(UsageError, match=r"jerky chooses among \(4, 3\), the env among \(7, 13\)"):
+    with pytest.raises(UsageError, match=r"jerky has the action choices \(4, 3\), but the env has \(7, 13\)"):
         trainer(with_partners(path), pack, tmp_path)
 
 
@@ -228,8 +228,8 @@ def test_a_partner_stays_if_its_file_is_replaced_by_one_that_does_not_fit(
     made.run(replace_it)
     assert made.updates > 3
     assert len(told) == 1, "told once, not every time that the file is looked at"
-    assert "chooses among (4, 3), the env among (7, 13)" in told[0]
-    assert "the partners from before stay" in told[0]
+    assert "has the action choices (4, 3), but the env has (7, 13)" in told[0]
+    assert "continues with the previous co-players" in told[0]
     assert list(made.coplayers._drivers.values()) == before
     for path, data in files.items():
         path.write_bytes(data)
@@ -254,7 +254,7 @@ def test_partners_without_co_players_are_an_error() -> None:
 def test_averages_of_a_row_are_over_the_episodes_in_which_it_was_an_ego(
     partners: tuple[Path, Path, Path], pack: Pack, tmp_path: Path
 ) -> None:
-    """Roles are drawn anew with each episode: what a co-player did in a row is no figure of the ego that follows."""
+    """Roles are drawn again for each episode: what a co-player did in a row does not count for the ego that follows."""
     made = trainer(with_partners(partners[0], trials=1), pack, tmp_path)
     for _ in range(6):
         made.collector.collect()

@@ -56,7 +56,7 @@ def test_the_name_of_a_run_does_not_depend_on_the_other_runs_of_the_grid() -> No
         (["seed=1,,2"], "is not of the form"),
         (["seed=1,1"], "gives a value twice"),
         (["seed=1", "seed=2"], "--grid gives seed twice"),
-        (["ppo.klip=1"], "--grid: ppo.klip is unknown; did you mean ppo.clip_coef?"),
+        (["ppo.clip_coff=1"], "--grid: ppo.clip_coff is unknown; did you mean ppo.clip_coef?"),
         (["seed=1,x"], "--grid: seed is 'x'"),
     ],
 )
@@ -116,8 +116,11 @@ def test_a_stopped_grid_resumes(pack: Pack, tmp_path: Path) -> None:
 
     def run(point: Point, folder: Path) -> None:
         run_training(point.config, pack.path, folder, report=made.append, should_stop=is_enough)
+        if is_enough():
+            raise KeyboardInterrupt
 
-    run_grid(points, tmp_path, run, is_enough)
+    with pytest.raises(KeyboardInterrupt):
+        run_grid(points, tmp_path, run)
     assert statuses(points, tmp_path) == [Status.COMPLETED, Status.UNFINISHED, Status.PENDING]
     made_before = len(made)
     run_grid(points, tmp_path, lambda point, folder: run_training(point.config, pack.path, folder, report=made.append))

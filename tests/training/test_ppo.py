@@ -224,7 +224,7 @@ def test_prioritized_rows_are_drawn_by_the_sizes_of_their_advantages(pack: Pack,
 
 @pytest.mark.row("PPO-1")
 def test_a_row_that_is_drawn_twice_in_an_epoch_has_the_same_returns_twice(pack: Pack, tmp_path: Path) -> None:
-    """Its values are written anew between the two; returns made of old advantages and new values are of neither."""
+    """Its values are rewritten between the two; returns made of old advantages and new values are of neither."""
     made = trainer(config(num_minibatches=4, prio_alpha=20.0), pack, tmp_path)
     batch = made.collector.collect()
     batch.segment.rewards[5] += 3.0

@@ -231,8 +231,8 @@ def test_a_new_run_moves_the_old_one_and_keeps_its_own_checkpoints(pack: Pack, t
     checkpoint = run_training(short, pack.path, tmp_path, is_new=True)
     assert load_checkpoint(checkpoint).about["train"]["seed"] == 3
     assert updates(tmp_path)[0] == 1
-    (aside,) = (tmp_path / "before-1" / "checkpoints").iterdir()
-    assert policy_bytes(aside) == old
+    aside = (tmp_path / "before-1" / "checkpoints").glob("step_*")  # the newest, and the best if it is another one
+    assert old in map(policy_bytes, aside)
     assert run_training(short, pack.path, tmp_path) == checkpoint
 
 
@@ -291,9 +291,9 @@ def test_worlds_that_are_not_saved_start_again_and_are_staggered_again(
         if line["event"] == "reset":
             begun[line["update"] - first] = begun.get(line["update"] - first, 0) + 1
     rows = settings.worlds * 4
-    assert begun[0] == rows, "memory was cleared where the run went on"
+    assert begun[0] == rows, "memory was cleared where the run resumed"
     assert {count for update, count in begun.items() if update > 0} <= set(range(1, rows))
-    assert any(update > 0 for update in begun), "some worlds begin anew, so that not all end together"
+    assert any(update > 0 for update in begun), "some worlds are reset, so that not all end together"
 
 
 @pytest.mark.row("TRIAL-8")

@@ -160,7 +160,7 @@ def test_the_value_behind_the_cut_is_that_of_the_next_segment(core: str, pack: P
 
 
 @pytest.mark.row("PPO-3")
-def test_traits_are_drawn_for_each_episode_and_stay_for_its_length(pack: Pack, tmp_path: Path) -> None:
+def test_conditioning_is_drawn_for_each_episode_and_stays_for_its_length(pack: Pack, tmp_path: Path) -> None:
     policy = network(conditioning=ConditioningConfig(ent_coef=(0.0, 0.1), gamma=(0.9, 0.99)))
     made = trainer(config(env=sim(2), policy=policy), pack, tmp_path)
     collect(made, 2)  # in which worlds get out of step

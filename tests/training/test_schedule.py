@@ -58,7 +58,7 @@ def test_a_curriculum_raises_the_number_of_trials_and_figures_of_trials_appear(p
     scores = [last[f"trial_{k}_score"] for k in range(3)]
     assert deltas == pytest.approx([scores[1] - scores[0], scores[2] - scores[0]], abs=1e-5)
     assert {"n_trials_completed", "n_trials_goal_reached", "n_trials_timed_out", "trial_mean_length"} <= last.keys()
-    # The draws go on over the change of stage: none is made twice.
+    # The draws continue over the change of stage: none is repeated.
     assert clocks == [made.config.ppo.horizon * (k + 1) for k in range(len(told))]
 
 

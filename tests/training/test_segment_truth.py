@@ -80,7 +80,7 @@ def test_before_an_update_every_ratio_is_one_and_every_value_the_stored_one(
 
 @pytest.mark.row("PPO-5")
 @pytest.mark.parametrize("actions", Actions)
-def test_ratios_are_one_with_traits_and_any_kind_of_actions(actions: Actions, pack: Pack, tmp_path: Path) -> None:
+def test_ratios_are_one_with_conditioning_and_any_kind_of_actions(actions: Actions, pack: Pack, tmp_path: Path) -> None:
     conditioning = ConditioningConfig(ent_coef=(0.0, 0.05), gamma=(0.8, 0.99))
     settings = config(env=sim(2, actions=actions), policy=network(conditioning=conditioning))
     made = trainer(settings, pack, tmp_path)

@@ -90,7 +90,7 @@ def test_a_suite_is_evaluated_during_training_and_chooses_the_best_checkpoint(
 @pytest.mark.parametrize(
     ("words", "error", "message"),
     [
-        ({"config": "fats"}, UsageError, "there is no config 'fats'; expected a TOML file, or one of: adaptive"),
+        ({"config": "fats"}, UsageError, "'fats' is neither a file nor a preset; did you mean fast"),
         ({"set": {"ppo.gama": 0.9}}, ConfigError, r"ppo\.gama is unknown; did you mean ppo\.gamma"),
         ({"set": ["policy.core=ltsm"]}, ConfigError, "unknown core 'ltsm'; did you mean lstm"),
         ({"set": {"eval.town.seed": 1}}, ConfigError, "is for an evaluator, but"),

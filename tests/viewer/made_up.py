@@ -19,7 +19,9 @@ CLASSES = ("cut_in", "hard_stop", "lane_change", "merge", "roundabout", "unprote
 HOSTILE = "<img src=x onerror=alert(1)><script>document.title='taken'</script>"
 
 
-def results(count: int, seed: int = 0, replicates: int = 1, egos: int = 2, **changes: Any) -> list[EpisodeResult]:
+def results(
+    count: int, seed: int = 0, replicates: int = 1, egos: int = 2, trials: int = 1, **changes: Any
+) -> list[EpisodeResult]:
     """Return episodes whose success depends on their class and on the grip."""
     rng = np.random.default_rng(seed)
     found = []
@@ -43,6 +45,8 @@ def results(count: int, seed: int = 0, replicates: int = 1, egos: int = 2, **cha
                     "departures": 1.0 - score - hit,
                     "timed_out": 0.0,
                     "distance_m": round(float(rng.normal(220.0, 30.0)), 2),
+                    "closed_loop_score": round(0.9 * score + 0.1 * float(rng.random()), 4),
+                    "drivable_area": 1.0 - (1.0 - score) * hit,
                     "comfort": round(float(rng.uniform(0.6, 1.0)), 4),
                     "length": float(rng.integers(60, 90)),
                 }
@@ -55,7 +59,7 @@ def results(count: int, seed: int = 0, replicates: int = 1, egos: int = 2, **cha
         found.append(
             episode(
                 name,
-                [[row] for row in rows],
+                [[row] * trials for row in rows],
                 replicate,
                 (behavior,),
                 outcomes={**outcomes, "failed_spawns": 0.0},
@@ -66,19 +70,26 @@ def results(count: int, seed: int = 0, replicates: int = 1, egos: int = 2, **cha
     return found
 
 
-def ledger_of(rows: Sequence[EpisodeResult]) -> pa.Table:
-    """Return the ledger of some episodes."""
-    names = [(result.episode.episode_id, result.episode.scenario_id) for result in rows]
-    return pa.table(
-        [pa.array([name[k] for name in names], pa.string()) for k in range(2)], names=["episode_id", "scenario_id"]
-    )
+def ledger_of(rows: Sequence[EpisodeResult], maps: int = 0) -> pa.Table:
+    """Return the ledger of some episodes; maps: how many maps their scenarios are on, 0 for one each."""
+    scenarios = [result.episode.scenario_id for result in rows]
+    columns = {"episode_id": [result.episode.episode_id for result in rows], "scenario_id": scenarios}
+    if maps:
+        columns["cluster"] = [f"map-{sum(name.encode()) % maps:03}" for name in scenarios]
+    return pa.table({name: pa.array(values, pa.string()) for name, values in columns.items()})
 
 
 def write_run(
-    root: Path, rows: Sequence[EpisodeResult], evaluator: str = "town", policy: str = "best", **header: Any
+    root: Path,
+    rows: Sequence[EpisodeResult],
+    evaluator: str = "town",
+    policy: str = "best",
+    maps: int = 0,
+    **header: Any,
 ) -> Run:
     """Return a sealed run of these episodes."""
-    with RunWriter.start(root, evaluator, policy, {**HEADER, **header}, ledger_of(rows), new=True) as writer:
+    ledger = ledger_of(rows, maps)
+    with RunWriter.start(root, evaluator, policy, {**HEADER, **header}, ledger, new=True) as writer:
         for result in rows:
             writer.append(result)
         writer.seal(driving_metrics)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from roadworthy.record import Run
+from tests.report.test_realism import rollouts
 from tests.viewer.made_up import HOSTILE, results, write_run, write_training
 
 
@@ -180,6 +182,9 @@ def test_two_runs_are_compared_and_flips_lead_to_both(page: Any, place: Place) -
     assert texts(page, ".flips dd") == [str(count) for count in counts]
     page.get_by_label("Show").select_option("worse")
     assert f"{counts[1]} of 120 pairs" in page.locator("main").inner_text()
+    page.locator("tr[data-part=merge] a").click()
+    page.locator("section[aria-label=Pairs] [role=status]", has_text="of 120 pairs").wait_for()
+    assert set(texts(page, "section[aria-label=Pairs] tbody td:nth-child(2)")) == {"merge"}
     link = page.locator("section[aria-label=Pairs] tbody a").first
     assert re.search(rf"#/episode/{first}/\d+\?with={second}", link.get_attribute("href"))
 
@@ -205,6 +210,18 @@ def test_sensitivity_shows_rates_by_factor(page: Any, place: Place) -> None:
     page.locator("figure", has_text="class").locator("a", has_text="merge").click()
     page.wait_for_selector("html[data-ready=run]")
     assert "20 episodes selected" in page.locator("p.selected").inner_text()
+
+
+@pytest.mark.row("UI-2")
+def test_realism_shows_likelihoods_and_histograms(page: Any, served: Any, tmp_path: Path) -> None:
+    run = rollouts(tmp_path)
+    page.goto(f"{served(tmp_path)}#/run/{run.header['run_id']}")
+    page.get_by_role("link", name="Realism").click()
+    page.wait_for_selector("html[data-ready=realism]")
+    figures = {figure["name"]: figure for figure in (run.metrics or {})["figures"]}
+    row = page.locator("tr[data-figure=linear_speed_likelihood]").inner_text()
+    assert f"{figures['linear_speed_likelihood']['value']:.3f}" in row
+    assert page.locator("figure", has_text="linear speed").locator("polyline.curve").count() == 2
 
 
 @pytest.mark.row("UI-2")

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from roadworthy.metrics.driving import driving_metrics
-from roadworthy.record import RunWriter
+from roadworthy.metrics.outcomes import outcome_metrics
+from roadworthy.record import Run, RunWriter
 from roadworthy.statistics import Clusters, mean, rate, ratio
+from tests.metrics.driven import episode
 from tests.report.made_up import HEADER, failure
 from tests.viewer.made_up import ledger_of, results, write_run
 
@@ -104,13 +106,16 @@ def test_intervals_are_those_of_python(page: Any, served: Any, tmp_path: Path) -
 
 
 @pytest.mark.row("UI-2")
-@pytest.mark.parametrize("failed", [0, 7])
-def test_figures_of_all_episodes_are_those_of_metrics(page: Any, served: Any, tmp_path: Path, failed: int) -> None:
-    rows = [*results(150, replicates=2, egos=3), *(failure(k, "crashed") for k in range(failed))]
-    run = write_run(tmp_path, rows)
+@pytest.mark.parametrize(("failed", "trials", "maps"), [(0, 1, 0), (7, 1, 0), (7, 3, 0), (0, 1, 20), (7, 1, 20)])
+def test_figures_of_all_episodes_are_those_of_metrics(
+    page: Any, served: Any, tmp_path: Path, failed: int, trials: int, maps: int
+) -> None:
+    """maps: how many maps the scenarios are on, 0 for one each."""
+    rows = [*results(150, replicates=2, egos=3, trials=trials), *(failure(k, "crashed") for k in range(failed))]
+    run = write_run(tmp_path, rows, maps=maps)
     page.goto(served(tmp_path))
     found = {figure["name"]: figure for figure in page.evaluate(FIGURES, [run.header["run_id"], []])}
-    assert {"score", "goal_rate", "distance_m", "infractions_per_km", "distance_per_infraction_m"} <= set(found)
+    assert {"score", "closed_loop_score", "drivable_area", "goal_rate", "distance_m", "infractions_per_km", "distance_per_infraction_m"} <= set(found)
     wanted = {figure["name"]: figure for figure in run.metrics["figures"]}
     for name, figure in found.items():
         for part in COMPARED:
@@ -126,8 +131,6 @@ def test_figures_of_a_selection_are_those_of_a_run_of_its_episodes(page: Any, se
         for row in chosen:
             writer.append(row)
         writer.seal(driving_metrics)
-    from roadworthy.record import Run
-
     wanted = {figure["name"]: figure for figure in (Run(writer.folder).metrics or {})["figures"]}
     classes = "~".join(sorted({row.episode.tags[0] for row in rows} - {"merge"}))
     page.goto(served(tmp_path / "all"))
@@ -137,3 +140,26 @@ def test_figures_of_a_selection_are_those_of_a_run_of_its_episodes(page: Any, se
     for figure in found:
         for part in COMPARED:
             assert close(figure[part], wanted[figure["name"]][part]), (figure, wanted[figure["name"]])
+
+
+@pytest.mark.row("UI-2")
+@pytest.mark.parametrize("failed", [0, 5])
+def test_outcomes_of_other_environments_are_recomputed_too(page: Any, served: Any, tmp_path: Path, failed: int) -> None:
+    rng = np.random.default_rng(5)
+    rows = []
+    for k in range(60):
+        outcomes = {"success": float(rng.random() < 0.6), "time_s": float(rng.normal(9.0, 2.0))}
+        changes = {"status": "failed", "error": "crashed", "outcomes": {}} if k < failed else {"outcomes": outcomes}
+        rows.append(episode(f"env-{k // 2}", [], k % 2, factors={"light": float(rng.random())}, **changes))
+    with RunWriter.start(tmp_path, "pick", "arm", {**HEADER, "job": {"name": "pick"}}, ledger_of(rows)) as writer:
+        for row in rows:
+            writer.append(row)
+        writer.seal(outcome_metrics)
+    run = Run(writer.folder)
+    page.goto(served(tmp_path))
+    found = page.evaluate(FIGURES, [run.header["run_id"], []])
+    wanted = {figure["name"]: figure for figure in (run.metrics or {})["figures"]}
+    assert {figure["name"] for figure in found} == set(wanted) == {"success", "time_s"}
+    for figure in found:
+        for part in COMPARED:
+            assert close(figure[part], wanted[figure["name"]][part]), (part, figure, wanted[figure["name"]])

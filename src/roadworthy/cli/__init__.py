@@ -1,1 +1,1 @@
-"""The command line: one file per verb. Verbs import what they need when they run, so that help comes at once."""
+"""The command line: one file per verb. Verbs import what they need when they run, so that help is fast."""

@@ -28,7 +28,7 @@ FLIPS = 1
 def audit(
     run: RunPath,
     episodes: Annotated[int, typer.Option(metavar="N", min=1, help="The number of episodes to run again.")] = 50,
-    seed: Annotated[int, typer.Option(metavar="N", min=0, help="The seed that chooses them.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="The seed that selects the episodes.")] = 0,
     workers: Annotated[
         int, typer.Option(metavar="N", min=0, help="The number of processes; 0 leaves out the check with processes.")
     ] = 2,

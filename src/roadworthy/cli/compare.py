@@ -12,7 +12,6 @@ import roadworthy
 from roadworthy.cli.files import require_suffix
 from roadworthy.cli.output import JsonFlag, examples, note, tell, tell_json
 from roadworthy.errors import UsageError
-from roadworthy.statistics.intervals import LEVEL
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -63,7 +62,9 @@ def compare(
     unpaired: Annotated[
         bool, typer.Option("--unpaired", help="Compare as independent samples, even if runs share episodes.")
     ] = False,
-    level: Annotated[float, typer.Option(metavar="X", help="The level of intervals.")] = LEVEL,
+    level: Annotated[
+        float | None, typer.Option(metavar="X", help="The level of intervals (0.95).", show_default=False)
+    ] = None,
     show_all: Annotated[bool, typer.Option("--all", help="Show all metrics, classes and flipped episodes.")] = False,
     out: Annotated[
         Path | None,
@@ -97,7 +98,7 @@ def compare(
         margin=_margins(margins or []),
         reference=reference - 1,
         paired=not unpaired,
-        level=level,
+        **({} if level is None else {"level": level}),
     )
     if found.left_out:
         note(f"left out, because not all have them: {', '.join(found.left_out)}")

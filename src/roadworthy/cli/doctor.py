@@ -37,7 +37,7 @@ def doctor(
     overrides: SetOption = None,
     json: JsonFlag = False,
 ) -> None:
-    """Check the machine and everything that a config names: packs, policies, sinks; try a step, estimate the cost."""
+    """Check the machine and everything that a config names: packs, policies, sinks; run a step and estimate costs."""
     findings = []
     for finding in _examine(config, policy, out, overrides or []):
         findings.append(finding)
@@ -45,7 +45,7 @@ def doctor(
             _show(finding)
     faults = sum(finding.state.value == "fault" for finding in findings)
     if json:
-        rows = [{"what": f.what, "state": f.state.value, "told": f.message, **f.figures} for f in findings]
+        rows = [{"what": f.what, "state": f.state.value, "message": f.message, **f.figures} for f in findings]
         tell_json({"findings": rows, "faults": faults})
     if faults:
         raise RoadworthyError(f"{faults} of {len(findings)} findings are faults: an evaluation would fail")

@@ -48,33 +48,29 @@ def evaluate(
     ] = None,
     step: Annotated[
         int | None,
-        typer.Option(metavar="N", min=0, help="The training step, if the checkpoint does not say it."),
+        typer.Option(metavar="N", min=0, help="The training step, if the checkpoint does not record it."),
     ] = None,
     epoch: Annotated[
         int | None,
-        typer.Option(metavar="N", min=0, help="The training update, if the checkpoint does not say it."),
+        typer.Option(metavar="N", min=0, help="The training update, if the checkpoint does not record it."),
     ] = None,
     new: Annotated[bool, typer.Option("--new", help="Start new runs, even if there are interrupted ones.")] = False,
     json: JsonFlag = False,
 ) -> int:
     """Evaluate a policy: one run folder per section. A section that fails does not stop the others."""
-    try:
-        runs = roadworthy.evaluate(
-            source,
-            policy,
-            out=out,
-            evaluators=evaluators or (),
-            set=overrides or (),
-            workers=workers,
-            step=step,
-            epoch=epoch,
-            new=new,
-            progress=progress,
-            on_outcome=_say,
-        )
-    except KeyboardInterrupt:
-        note("the same command resumes this evaluation")
-        raise
+    runs = roadworthy.evaluate(
+        source,
+        policy,
+        out=out,
+        evaluators=evaluators or (),
+        set=overrides or (),
+        workers=workers,
+        step=step,
+        epoch=epoch,
+        new=new,
+        progress=progress,
+        on_outcome=_say,
+    )
     if json:
         result: dict[str, Any] = {"source": source, "out": str(out), "runs": list(map(_plain, runs.outcomes))}
         result |= {"eval_summary": runs.summary, "report": None if runs.report is None else str(runs.report)}

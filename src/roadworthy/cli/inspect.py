@@ -33,13 +33,20 @@ def inspect(
     ],
     pack: Annotated[Path, typer.Option("--pack", metavar="PACK", help="A pack file.", show_default=False)],
     out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="FOLDER", help="The output; a folder per kind of world.")
+        Path,
+        typer.Option(
+            "--out", "-o", metavar="FOLDER", help="The output folder; it gets a folder for each kind of world."
+        ),
     ] = Path("inspection"),
     scenario: Annotated[str, typer.Option(metavar="ID", help="The id of the scenario, or its number.")] = "0",
-    worlds: Annotated[str, typer.Option(metavar="KINDS", help="Of ego, replay, coplayers; comma-separated.")] = "ego",
+    worlds: Annotated[
+        str, typer.Option(metavar="KINDS", help="Kinds of worlds, comma-separated: ego, replay, coplayers.")
+    ] = "ego",
     agents: Annotated[
         str | None,
-        typer.Option(metavar="NUMBERS", help="Egos to record, as 0,3; by default the first.", show_default=False),
+        typer.Option(
+            metavar="NUMBERS", help="Egos to record, such as 0,3; by default the first one.", show_default=False
+        ),
     ] = None,
     steps: Annotated[
         int | None,
@@ -50,7 +57,7 @@ def inspect(
         typer.Option(
             "--coplayer",
             metavar="POLICY",
-            help="A policy of co-players; repeatable; by default this one.",
+            help="A policy that drives co-players; repeatable; by default CHECKPOINT.",
             show_default=False,
         ),
     ] = None,
@@ -64,11 +71,11 @@ def inspect(
 ) -> int:
     """Inspect a policy during one episode.
 
-    Observation, action, value, memory, mask and attention of every step go
-    into a .jsonl and an .npz file per agent; pictures and a video show them.
+    Each agent gets a .jsonl and an .npz file with the observation, action,
+    value, memory, mask and attention of every step, and pictures and a video.
 
-    Worlds: ego, the policy controls all agents; replay, it controls the
-    self-driving car among recorded traffic; coplayers, others control half.
+    In ego worlds, the policy controls all agents; in replay worlds, only the
+    self-driving car; in coplayers worlds, other policies control half.
     """
     from roadworthy.evaluation.inspection import Request, inspect_episode
     from roadworthy.policy.checkpoint import load_checkpoint

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 SOME_FAILED = 1
 
-app = typer.Typer(no_args_is_help=True, help="Run policies in any Gymnasium environment, job by job.")
+app = typer.Typer(no_args_is_help=True, help="Run policies in any Gymnasium environment.")
 
 JobsPath = Annotated[
     Path, typer.Argument(metavar="FILE", help="A jobs file: .toml, .json or .yaml.", show_default=False)
@@ -116,14 +116,19 @@ def status(
     )
 )
 def serve(
-    policy: Annotated[str, typer.Argument(metavar="POLICY", help="A policy, as in a jobs file.", show_default=False)],
-    host: Annotated[str, typer.Option("--host", help="The address to listen on; 0.0.0.0 for all.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", help="The port; 0 for any free one.", min=0, max=65535)] = 8765,
+    policy: Annotated[
+        str, typer.Argument(metavar="POLICY", help="The policy, named as in a jobs file.", show_default=False)
+    ],
+    host: Annotated[
+        str, typer.Option("--host", help="The address to listen on; 0.0.0.0 for all addresses.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", help="The port; 0 selects a free one.", min=0, max=65535)] = 8765,
     config: Annotated[
         list[str] | None, typer.Option("--config", metavar="KEY=VALUE", help="A setting of the policy; repeatable.")
     ] = None,
     forgetful: Annotated[
-        bool, typer.Option("--forgetful", help="The policy has no memory: episodes survive a restart.")
+        bool,
+        typer.Option("--forgetful", help="Declare that the policy has no memory, so that episodes survive a restart."),
     ] = False,
 ) -> None:
     """Serve a policy to jobs on other machines: their `policy` is ws://HOST:PORT."""
@@ -134,7 +139,10 @@ def serve(
 
     settings = dict(parse_overrides(config or (), "--config").values)
     if getattr(load_policy(policy, settings), "needs_drive_env", False):  # fail here, not at the first client
-        raise UsageError(f"policy {policy!r} needs the simulator, so it can't be served; name it where it drives")
+        raise UsageError(
+            f"policy {policy!r} needs the simulator, so a server can't run it; "
+            "use it in an environment such as drive:town"
+        )
     with PolicyServer(lambda: load_policy(policy, settings), host, port, has_memory=not forgetful) as server:
         note(f"{policy} is served at {server.address}; stop with Ctrl-C")
         server.wait()

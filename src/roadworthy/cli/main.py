@@ -42,6 +42,7 @@ from roadworthy.cli.output import note, say_error
 from roadworthy.errors import DeprecatedNameWarning, RoadworthyError, missing_extra
 
 INTERRUPTED = 130
+RESUMABLE = ("evaluate", "jobs", "sweep")  # after Ctrl-C; `train` says so itself, with its checkpoint
 TERMINATED = 143
 ABOUT = "Train driving policies in a simulator, and measure how good they really are."
 EXIT_CODES = (
@@ -157,14 +158,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with warnings.catch_warnings():
             warnings.simplefilter("default", DeprecatedNameWarning)
             warnings.showwarning = _show_warning
-            return app(given, prog_name="roadworthy", standalone_mode=False) or 0
-    except SystemExit as stop:  # typer exits so at Ctrl-C, and when a pipe is closed
-        if stop.code == INTERRUPTED:
-            note("interrupted")
-        return stop.code if isinstance(stop.code, int) else 1
+            code: int = app(given, prog_name="roadworthy", standalone_mode=False) or 0
+    except SystemExit as stop:  # typer exits so when a pipe is closed, and some versions of it at Ctrl-C
+        code = stop.code if isinstance(stop.code, int) else 1
     except KeyboardInterrupt:
-        note("interrupted")
-        return INTERRUPTED
+        code = INTERRUPTED
     except Exception as error:
         if debug:
             traceback.print_exc(file=sys.stderr)
@@ -173,7 +171,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         message = _describe(error, given)
         if message:
             say_error(message)
-        return error.exit_code if isinstance(error, RoadworthyError | typer.TyperException) else 1
+        code = error.exit_code if isinstance(error, RoadworthyError | typer.TyperException) else 1
+    if code == INTERRUPTED:
+        verb = next((word for word in given if word[:1] != "-"), "")
+        note("interrupted; the same command resumes" if verb in RESUMABLE else "interrupted")
+    return code
 
 
 def _clean_up_when_terminated() -> None:

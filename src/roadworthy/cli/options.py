@@ -24,7 +24,7 @@ RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.", sh
 MovedPolicy = Annotated[
     str | None,
     typer.Option(
-        "--policy", metavar="POLICY", help="Where the policy of the run is now, if it has moved.", show_default=False
+        "--policy", metavar="POLICY", help="The new path of the run's policy, if it has moved.", show_default=False
     ),
 ]
 Trust = Annotated[

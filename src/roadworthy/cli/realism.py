@@ -74,7 +74,7 @@ def score(
     ] = None,
     json: JsonFlag = False,
 ) -> None:
-    """Score rollouts, wherever they come from, with the metrics of the Waymo Open Sim Agents challenge.
+    """Score rollouts of any simulator with the metrics of the Waymo Open Sim Agents Challenge.
 
     An .npz file holds object_id (agents), and x, y, z, heading (rollouts, agents, steps), in the coordinates of the
     scenario's source. Shards are the files NAME-00000-of-00150 and so on: name them, their folder, or NAME.

@@ -31,18 +31,22 @@ EXAMPLES = examples(
 def render(
     folder: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.", show_default=False)],
     failed: Annotated[
-        bool, typer.Option("--failed", help=f"Film the {SOME} worst episodes in which an ego failed.")
+        bool, typer.Option("--failed", help=f"Make videos of the {SOME} worst episodes in which an ego failed.")
     ] = False,
-    worst: Annotated[int | None, typer.Option(metavar="N", min=1, help="Film the N worst episodes.")] = None,
+    worst: Annotated[int | None, typer.Option(metavar="N", min=1, help="Make videos of the N worst episodes.")] = None,
     first: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Film the first N episodes of the ledger.")
+        int | None, typer.Option(metavar="N", min=1, help="Make videos of the first N episodes of the ledger.")
     ] = None,
-    random: Annotated[int | None, typer.Option(metavar="N", min=1, help="Film N random episodes; see --seed.")] = None,
-    episode: Annotated[list[str] | None, typer.Option(metavar="ID", help="Film this episode; repeatable.")] = None,
+    random: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Make videos of N random episodes; see --seed.")
+    ] = None,
+    episode: Annotated[
+        list[str] | None, typer.Option(metavar="ID", help="Make videos of this episode; repeatable.")
+    ] = None,
     number: Annotated[
         int, typer.Option("--number", metavar="N", min=1, help="The number of episodes with --failed.")
     ] = SOME,
-    view: Annotated[str, typer.Option(metavar="VIEWS", help="Views, separated by commas: bev, ego, obs.")] = "ego",
+    view: Annotated[str, typer.Option(metavar="VIEWS", help="Comma-separated views: bev, ego, obs.")] = "ego",
     out: Annotated[Path | None, typer.Option(metavar="FOLDER", help="The folder for videos (RUN/videos).")] = None,
     size: Annotated[str, typer.Option(metavar="WxH", help="The size in pixels, even numbers.")] = "1280x720",
     max_steps: Annotated[
@@ -57,7 +61,7 @@ def render(
 ) -> int:
     """Make videos of a run's episodes from their traces; the policy is not needed.
 
-    Views: bev shows the whole map, ego what is around one agent, obs what that agent's policy is given.
+    Views: bev shows the whole map, ego the surroundings of one agent, obs the observations of its policy.
     """
     from roadworthy.config import parse
     from roadworthy.evaluation.recorded import open_run

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = examples(
     "roadworthy replay runs/town/20260101T120000Z-best-1f2e3d4c town-0007-r0 --verify",
-    "roadworthy replay RUN EPISODE --trust    (if the policy of the run is code of your own: module:Class)",
+    "roadworthy replay RUN EPISODE --trust    (if the run's policy is your own code: module:Class)",
     "",
     "Exit codes: 0 done (with --verify: the motion is the same), 1 it differs, 2 usage, 3 another checkpoint",
 )
@@ -29,7 +29,7 @@ def replay(
     trust: Trust = False,
     json: JsonFlag = False,
 ) -> int:
-    """Run an episode again with its policy; say whether the motion is identical, and where it first differs."""
+    """Run an episode again with its policy; report whether and where the motion differs."""
     from roadworthy.evaluation.recorded import open_run
     from roadworthy.evaluation.replay import first_difference
     from roadworthy.evaluation.replay import replay as run_again

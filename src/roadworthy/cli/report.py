@@ -27,7 +27,9 @@ def report(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Run folders.", show_default=False)],
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="FILE", help="The page to write (of one run: RUN/report/report.html)."),
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="The page to write; for one run, RUN/report/report.html by default."
+        ),
     ] = None,
     strips: Annotated[
         int, typer.Option(metavar="N", min=0, help="The number of worst episodes of each run that get a filmstrip.")
@@ -37,9 +39,9 @@ def report(
     ] = VIDEO_MB,
     json: JsonFlag = False,
 ) -> int:
-    """Write a page with the figures, episodes, errors and settings of a run: one HTML file that needs nothing else.
+    """Write a page with the figures, episodes, errors and settings of a run: one self-contained HTML file.
 
-    Several runs go on one page, with a table of all at the top. Failed and interrupted runs are included.
+    Several runs share one page, with a table of all runs at the top. Failed and interrupted runs are included.
     """
     from roadworthy.evaluation.finish import draw_filmstrips
     from roadworthy.record import Run

@@ -100,10 +100,10 @@ def sensitivity(
     seed: Annotated[int, typer.Option("--seed", help="The seed of all random draws.", min=0)] = 0,
     json: JsonFlag = False,
 ) -> None:
-    """Analyze which factors decide an outcome, how sure that is, and which episodes to run next."""
+    """Analyze which factors decide an outcome and how certain that is, and suggest episodes to run next."""
     if (run is None) == (rows_file is None):
         given = "both were given" if run is not None else "neither was given"
-        raise UsageError(f"RUN or --episode-results says where the rows are, and {given}; give one of them")
+        raise UsageError(f"RUN and --episode-results both name the rows, and {given}; give one of them")
     with progress("analyzing") as update:
         analysis = roadworthy.analyze_sensitivity(
             run or rows_file,  # type: ignore[arg-type]  # one of them is a path

@@ -32,7 +32,7 @@ def sweep(
         Path, typer.Argument(metavar="FACTORS", help="A file with the factors: .yaml or .toml.", show_default=False)
     ],
     base: Annotated[
-        Path, typer.Option("--base", metavar="FILE", help="A jobs file with everything else.", show_default=False)
+        Path, typer.Option("--base", metavar="FILE", help="A jobs file with all other settings.", show_default=False)
     ],
     job: Annotated[
         str | None, typer.Option("--job", metavar="NAME", help="The job to vary, if the file has several.")
@@ -47,7 +47,9 @@ def sweep(
     levels: Annotated[
         int, typer.Option("--levels", help="The number of values of a continuous factor on a grid.", min=2)
     ] = 5,
-    seed: Annotated[int | None, typer.Option("--seed", help="The seed of all draws (that of the job).", min=0)] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", help="The seed of all draws; by default that of the job.", min=0)
+    ] = None,
     out: Out = None,
     new: New = False,
     chunk_size: ChunkSize = None,
@@ -56,7 +58,7 @@ def sweep(
     metrics: MetricsFile = None,
     json: JsonFlag = False,
 ) -> None:
-    """Run a job with factors that vary between episodes; each records the density that it was drawn with."""
+    """Run a job with factors that vary between episodes; each episode records the density of its values."""
     jobs = roadworthy.sweep(
         factors,
         base,

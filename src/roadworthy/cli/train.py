@@ -42,7 +42,9 @@ def train(
     ] = None,
     eval_: Annotated[
         str | None,
-        typer.Option("--eval", metavar="SUITE", help="Evaluate during training with a suite, as town or suite.toml."),
+        typer.Option(
+            "--eval", metavar="SUITE", help="Evaluate during training with a suite, such as town or suite.toml."
+        ),
     ] = None,
     sink: Annotated[
         list[str] | None,
@@ -50,16 +52,17 @@ def train(
     ] = None,
     new: Annotated[bool, typer.Option("--new", help="Start again, even if the folder has a run to resume.")] = False,
     trace: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write where memory is cleared and value chains end.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Write to FILE where memory is cleared and where value chains end."),
     ] = None,
     grid: Annotated[
         list[str] | None,
         typer.Option(
-            "--grid", metavar="KEY=V,V,...", help="Train with each of these values; repeatable: every combination."
+            "--grid", metavar="KEY=V,V,...", help="Train with each of these values; repeatable, for every combination."
         ),
     ] = None,
     grid_index: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="Train only run N of the grid, from 0: for clusters.")
+        int | None, typer.Option(metavar="N", min=0, help="Train only run N of the grid, counted from 0; for clusters.")
     ] = None,
     json: JsonFlag = False,
 ) -> int:
@@ -92,7 +95,7 @@ def train(
             tell_json(display.plain(result)) if json else tell(*display.summary(result))
         return 0
     if grid_index is None and (trace or "WORLD_SIZE" in os.environ):
-        raise UsageError("--trace and torchrun work for one run at a time; choose one of the grid with --grid-index")
+        raise UsageError("--trace and torchrun support only one run; choose one of the grid with --grid-index")
     with display:
         runs = train_grid(config, grid, index=grid_index, **words)
     if _is_first() and json:

@@ -12,19 +12,20 @@ from roadworthy.progress import progress
 
 EXAMPLES = examples(
     "roadworthy view runs",
-    "roadworthy view runs/town/20260101T120000Z-best-1f2e3d4c --port 0 --no-browser",
-    "roadworthy view runs --bundle site       # static files, also for object stores and offline",
+    "roadworthy view runs/town/20260101T120000Z-best-1f2e3d4c --port 0",
+    "roadworthy view runs --bundle site     # static files, also offline",
     "python -m http.server --bind 127.0.0.1 --directory site",
-    "roadworthy view runs --embed             # into runs/viewer, beside the runs that it shows",
+    "roadworthy view runs --embed           # static files in runs/viewer",
     "",
-    "From another machine: ssh -L 7788:localhost:7788 MACHINE, or --host 0.0.0.0, which requires a token",
+    "From another machine: ssh -L 7788:localhost:7788 MACHINE",
+    "or --host 0.0.0.0, which requires the token in the address that is shown",
     "Exit codes: 0 written, 1 failed, 2 usage, 5 the extra `view` is missing, 130 Ctrl-C",
 )
 
 
 def view(
     folders: Annotated[
-        list[Path] | None, typer.Argument(metavar="[FOLDER]...", help="Folders with runs, or run folders (runs).")
+        list[Path] | None, typer.Argument(metavar="FOLDER", help="Folders with runs, or run folders (runs).")
     ] = None,
     bundle: Annotated[
         Path | None, typer.Option(metavar="OUT", help="Write the pages as static files into this folder.")
@@ -43,8 +44,7 @@ def view(
 ) -> int:
     """Look at runs, their figures and their episodes in a browser. Pages update while runs and trainings go on.
 
-    Nothing is written and nothing in a run is executed. The server answers to this machine alone unless --host says
-    otherwise.
+    Nothing in a run is changed or executed. The server answers to this machine alone, unless --host says otherwise.
     """
     from roadworthy.viewer.view import view as show
 

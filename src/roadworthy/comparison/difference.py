@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 
 from roadworthy.comparison.pairs import Pairs
-from roadworthy.comparison.row_values import RowValues
+from roadworthy.comparison.row_values import RowValues, each_once
 from roadworthy.metrics.metric import Array, Kind, Metric
 from roadworthy.statistics import LEVEL, Clusters, Interval, paired_rate
 from roadworthy.statistics.clusters import sums
 from roadworthy.statistics.differences import Tested, paired_difference, unpaired_difference
 from roadworthy.statistics.flips import mcnemar, sign_flips
-from roadworthy.statistics.intervals import normal_quantile
-from roadworthy.statistics.paired import newcombe_paired, tango
+from roadworthy.statistics.paired import newcombe_paired, one_pair_per_cluster
 from roadworthy.statistics.unpaired import unpaired_rate
 
 
@@ -117,20 +116,13 @@ def unpaired(
     part: str = "",
     level: float = LEVEL,
 ) -> Difference:
-    """Return the difference over independent rows; rows of failed episodes are already in the values."""
-    sides: list[tuple[Array, Clusters, Array | None]] = []
-    for rows, own in ((candidate, clusters[0]), (baseline, clusters[1])):
-        if metric.is_per_scenario:
-            sides.append((*_each_once(rows.values, own, own), None))
-        else:
-            sides.append((rows.values, own, rows.weights))
-    both = (sides[0][1], sides[1][1])
+    """Return the difference over independent rows; the values have one row per scenario where each counts once."""
     if metric.kind is Kind.RATE and not metric.is_per_scenario:
-        tested = unpaired_rate(sides[0][0], sides[1][0], both, level)
+        tested = unpaired_rate(candidate.values, baseline.values, clusters, level)
     else:
-        first, second = sides[0][2], sides[1][2]
+        first, second = candidate.weights, baseline.weights
         weights = None if first is None or second is None else (first, second)
-        tested = unpaired_difference(sides[0][0], sides[1][0], both, weights, level)
+        tested = unpaired_difference(candidate.values, baseline.values, clusters, weights, level)
     interval = replace(_bounded(tested.interval, metric), missing=max(missing))
     interval = replace(interval, worst_low=interval.low, worst_high=interval.high)
     if max(missing) and metric.bounds is not None and interval.low is not None and interval.high is not None:
@@ -140,7 +132,8 @@ def unpaired(
         interval = replace(
             interval, worst_low=max(interval.low - reach, low - high), worst_high=min(interval.high + reach, high - low)
         )
-    values = [sums(*side).value for side in sides]
+    sides = zip((candidate, baseline), clusters, strict=True)
+    values = [sums(rows.values, own, rows.weights).value for rows, own in sides]
     return Difference(metric, part, values[0], values[1], interval, False, p=tested.p)
 
 
@@ -188,8 +181,8 @@ def _tested(pairs: Pairs, level: float) -> tuple[Tested, dict[str, Any]]:
     if metric.is_per_scenario:
         known = ~np.isnan(pairs.differences)
         some = pairs.where(known)
-        first, clusters = _each_once(some.candidate, some.scenarios, some.clusters)
-        second, _ = _each_once(some.baseline, some.scenarios, some.clusters)
+        first, clusters = each_once(some.candidate, some.scenarios, some.clusters)
+        second, _ = each_once(some.baseline, some.scenarios, some.clusters)
         return _mean(first, second, clusters, metric, level), {}
     if metric.kind is Kind.RATE:
         return _rate(pairs, level)
@@ -198,7 +191,10 @@ def _tested(pairs: Pairs, level: float) -> tuple[Tested, dict[str, Any]]:
 
 def _rate(pairs: Pairs, level: float) -> tuple[Tested, dict[str, Any]]:
     """Return Tango's interval with McNemar's mid-p value, or their clustered forms."""
-    interval = paired_rate(pairs.candidate, pairs.baseline, pairs.clusters, level)
+    units = pairs.scenarios if pairs.clusters.count < len(pairs) else None  # of scenarios on maps; else as clusters
+    interval = paired_rate(pairs.candidate, pairs.baseline, pairs.clusters, level, units=units)
+    if interval.low is None:
+        interval = one_pair_per_cluster(pairs.differences, pairs.clusters, level)
     given = sums(pairs.differences, pairs.clusters)
     if not given.rows:
         return Tested(interval, None), {}
@@ -215,21 +211,15 @@ def _rate(pairs: Pairs, level: float) -> tuple[Tested, dict[str, Any]]:
 
 
 def _mean(first: Array, second: Array, clusters: Clusters, metric: Metric, level: float) -> Tested:
-    """Return the bootstrap over pairs; where no pair of a bounded metric differs, the interval of equal rates."""
+    """Return the bootstrap over pairs, or a wider interval of a bounded metric where few clusters differ."""
     tested = paired_difference(first, second, clusters, None, level)
-    interval = tested.interval
-    if (
-        interval.low is None
-        and interval.value == 0.0
-        and metric.bounds is not None
-        and not np.nansum(abs(first - second))
-    ):
-        # Binary values vary most among bounded ones, so the interval of pairs of them is wide enough for all.
-        low, high = tango(0.0, 0.0, interval.clusters, normal_quantile(level))
+    if tested.interval.low is None and metric.bounds is not None:
         width = metric.bounds[1] - metric.bounds[0]
-        interval = replace(interval, low=low * width, high=high * width, level=level, method="Tango", note=None)
-        return Tested(interval, 1.0)
-    return Tested(_bounded(interval, metric), tested.p)
+        wide = one_pair_per_cluster((first - second) / width, clusters, level)
+        if wide.low is not None and wide.high is not None:
+            interval = replace(wide, value=tested.interval.value, low=wide.low * width, high=wide.high * width)
+            return Tested(interval, 1.0 if interval.value == 0.0 else None)
+    return Tested(_bounded(tested.interval, metric), tested.p)
 
 
 def _bounded(interval: Interval, metric: Metric) -> Interval:
@@ -254,18 +244,6 @@ def _with_missing(interval: Interval, pairs: Pairs, level: float) -> Interval:
     return replace(interval, missing=share, worst_low=worst, worst_high=best)
 
 
-def _each_once(values: Array, scenarios: Clusters, clusters: Clusters) -> tuple[Array, Clusters]:
-    """Return the mean of each scenario, and its cluster."""
-    known = ~np.isnan(values)
-    codes = scenarios.codes[known]
-    sizes = np.bincount(codes, minlength=scenarios.count)
-    totals = np.bincount(codes, values[known], scenarios.count)
-    used = sizes > 0
-    owners = np.zeros(scenarios.count, np.int64)
-    owners[scenarios.codes] = clusters.codes
-    return totals[used] / sizes[used], Clusters(owners, clusters.count).chosen(used)
-
-
 def _sides(pairs: Pairs) -> tuple[tuple[Array, Array | None], tuple[Array, Array | None]]:
     return (pairs.candidate, pairs.weights_candidate), (pairs.baseline, pairs.weights_baseline)
 
@@ -281,7 +259,7 @@ def _value(pairs: Pairs, values: Array, weights: Array | None, known: Any) -> fl
         return None
     if pairs.metric.is_per_scenario:
         some = pairs.where(known)
-        return float(_each_once(values[known], some.scenarios, some.clusters)[0].mean())
+        return float(each_once(values[known], some.scenarios, some.clusters)[0].mean())
     return float(values[known].mean())
 
 

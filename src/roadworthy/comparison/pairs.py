@@ -32,12 +32,11 @@ from roadworthy.comparison.row_values import (
 )
 from roadworthy.errors import UsageError
 from roadworthy.metrics.metric import Array, Kind, Metric
-from roadworthy.metrics.outcomes import UNITS
+from roadworthy.metrics.outcomes import outcome_metric
 from roadworthy.record import Run
 from roadworthy.statistics import Clusters
 
 _Columns = tuple[Array, Array, Array | None, Array | None]
-SUCCESSES = ("success", "is_success", "passed", "solved", "completed", "goal_reached")
 
 
 @dataclass(frozen=True)
@@ -257,27 +256,9 @@ def _outcome_metrics(a: Run, b: Run) -> Sequence[Metric]:
     """Return a metric for each outcome that both runs have: a rate if it is 0 or 1 in both, else a mean."""
     names = [name for name in a.column_names(EPISODES) if name.startswith(OUTCOMES)]
     shared = [name for name in names if name in b.column_names(EPISODES)]
-    metrics = [_outcome_metric(name.removeprefix(OUTCOMES), _is_binary(name, a, b)) for name in shared]
+    metrics = [outcome_metric(name.removeprefix(OUTCOMES), _is_binary(name, a, b)) for name in shared]
     # Successes first, then other rates, then means.
-    return sorted(metrics, key=lambda metric: (metric.name not in SUCCESSES, metric.kind is not Kind.RATE, metric.name))
-
-
-def _outcome_metric(name: str, is_rate: bool) -> Metric:
-    if not is_rate:
-        unit = next((unit for end, unit in UNITS.items() if name.endswith(end)), "1")
-        return Metric(name, Kind.MEAN, name, unit, "episode", "")
-    is_success = name in SUCCESSES
-    return Metric(
-        name,
-        Kind.RATE,
-        name,
-        "share",
-        "episode",
-        "",
-        better="higher" if is_success else "",
-        bounds=(0.0, 1.0),
-        failed=0.0 if is_success else None,
-    )
+    return sorted(metrics, key=lambda metric: (metric.failed is None, metric.kind is not Kind.RATE, metric.name))
 
 
 def _is_binary(name: str, *runs: Run) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -148,11 +149,13 @@ def _flips(pairs: Pairs, shown: Pairs, rows: Numbers, gained: Numbers, lost: Num
 
 
 def commands(pairs: Pairs, baseline_id: str, candidate_id: str) -> tuple[str, ...]:
-    """Return commands that make videos of an episode in both runs; empty where the runs have no scenarios to draw."""
+    """Return commands that film and replay an episode in both runs; none for runs without scenarios to draw."""
     found = []
     for planned, id in ((pairs.episodes.candidate, candidate_id), (pairs.episodes.baseline, baseline_id)):
         if planned.run.pack.exists():
-            found.append(f"roadworthy render {planned.run.folder} --episode {id}")
+            folder = str(planned.run.folder)
+            found.append(shlex.join(["roadworthy", "render", folder, "--episode", id]))
+            found.append(shlex.join(["roadworthy", "replay", folder, id]))
     return tuple(found)
 
 

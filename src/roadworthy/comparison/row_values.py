@@ -13,6 +13,7 @@ from roadworthy.comparison.planned import Numbers, Planned, State
 from roadworthy.errors import RecordError
 from roadworthy.metrics.driving import AGENT_METRICS, RATIO_METRICS, TRACE_METRICS, TRIAL_METRICS
 from roadworthy.metrics.metric import Array, Kind, Metric
+from roadworthy.statistics import Clusters
 
 EPISODES, AGENTS, TRIALS = "episodes", "agents", "trials"
 OUTCOMES = "outcomes."
@@ -121,3 +122,15 @@ def declared_metrics() -> Sequence[Metric]:
     """Return the metrics of driving runs that can be compared: a distance per event has no difference."""
     metrics = (*TRACE_METRICS, *TRIAL_METRICS, *AGENT_METRICS, *RATIO_METRICS)
     return [metric for metric in metrics if not metric.is_inverse]
+
+
+def each_once(values: Array, scenarios: Clusters, clusters: Clusters) -> tuple[Array, Clusters]:
+    """Return the mean of each scenario, and its cluster."""
+    known = ~np.isnan(values)
+    codes = scenarios.codes[known]
+    sizes = np.bincount(codes, minlength=scenarios.count)
+    totals = np.bincount(codes, values[known], scenarios.count)
+    used = sizes > 0
+    owners = np.zeros(scenarios.count, np.int64)
+    owners[scenarios.codes] = clusters.codes
+    return totals[used] / sizes[used], Clusters(owners, clusters.count).chosen(used)

@@ -8,7 +8,7 @@ import numpy as np
 
 from roadworthy.comparison.matching import clusters_of
 from roadworthy.comparison.planned import State
-from roadworthy.comparison.row_values import RowValues, ValueReader
+from roadworthy.comparison.row_values import RowValues, ValueReader, each_once
 from roadworthy.metrics.metric import Kind, Metric
 from roadworthy.statistics import Clusters
 
@@ -22,7 +22,10 @@ def unpaired_inputs(metric: Metric, readers: tuple[ValueReader, ValueReader]) ->
 
 
 def _rows(metric: Metric, reader: ValueReader) -> tuple[RowValues, Clusters, float]:
-    """Return the rows of a run with those of episodes without a result, as many as other episodes have on average."""
+    """Return the rows of a run with those of episodes without a result, as many as other episodes have on average.
+
+    A metric for which each scenario counts once has one row per scenario, without places.
+    """
     rows = reader.values(metric)
     planned = reader.planned
     lost = np.flatnonzero(planned.states != State.COMPLETED)
@@ -34,5 +37,8 @@ def _rows(metric: Metric, reader: ValueReader) -> tuple[RowValues, Clusters, flo
         values = np.concatenate([rows.values, np.full(len(lost) * each, metric.failed)])
         parts = np.concatenate([rows.parts, np.zeros(len(lost) * each, np.int64)])
         rows = replace(rows, places=places, values=values, parts=parts)
-    column = planned.column("scenario_id") if metric.is_per_scenario else planned.clusters
-    return rows, clusters_of(column, rows.places), share
+    clusters = clusters_of(planned.clusters, rows.places)
+    if metric.is_per_scenario:
+        values, clusters = each_once(rows.values, clusters_of(planned.column("scenario_id"), rows.places), clusters)
+        rows = RowValues(rows.places[:0], rows.parts[:0], values, None)
+    return rows, clusters, share

@@ -184,8 +184,8 @@ def evaluate_sections(
         policy: A policy spec; if None, the sections name their own.
         out: The folder for run folders.
         is_new: Start new runs, even if there are interrupted ones.
-        step: The training step, if the checkpoint does not say it.
-        epoch: The training update, if the checkpoint does not say it.
+        step: The training step, if the checkpoint does not record it.
+        epoch: The training update, if the checkpoint does not record it.
         engines: Pools of processes to reuse; if None, they live as long as this call.
         sinks: Where complete runs are published.
         has_references: Whether to run the floors and ceilings of each section as well.

@@ -31,9 +31,7 @@ def read_file(source: str | Path) -> Layer:
     if path.suffix or path.parent != Path() or path.is_file():
         return read(path)
     if str(source) not in suite_names():
-        raise ConfigError(
-            f"{str(source)!r} is neither a file nor a suite; suites: {nearest(str(source), suite_names())}"
-        )
+        raise ConfigError(f"{str(source)!r} is neither a file nor a suite; {nearest(str(source), suite_names())}")
     text = (_SUITES / f"{source}.toml").read_text(encoding="utf-8")
     return Layer(f"suite {source}", tomllib.loads(text))
 

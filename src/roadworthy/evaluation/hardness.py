@@ -49,9 +49,9 @@ def hardness_of(runs: Iterable[Run]) -> list[Hardness]:
                 failures[row["scenario_id"]].append(1.0 - row["outcomes.score"])
     if len(policies) > 1:
         one, other = list(policies.values())[:2]
-        raise UsageError(f"{one} and {other} are runs of different policies; hardness is of one policy")
+        raise UsageError(f"{one} and {other} are runs of different policies; give runs of one policy")
     if not failures:
-        raise UsageError("no episode was completed, so nothing is known about any scenario")
+        raise UsageError("no episode was completed, so the hardness of scenarios can't be measured")
     return hardest(_hardness(name, shares) for name, shares in failures.items())
 
 
@@ -105,5 +105,5 @@ def _read_row(path: Path, number: int, row: dict[str, str | None]) -> Hardness:
     except ValueError as error:
         raise UsageError(f"{path}, line {number}: {error}; expected {', '.join(COLUMNS)}") from None
     if not (scenario.id and scenario.n >= 1 and 0.0 <= scenario.low <= scenario.rate <= scenario.high <= 1.0):
-        raise UsageError(f"{path}, line {number}: expected an id, n from 1 on, and 0 <= low <= rate <= high <= 1")
+        raise UsageError(f"{path}, line {number}: expected an id, n of at least 1, and 0 <= low <= rate <= high <= 1")
     return scenario

@@ -15,6 +15,7 @@ from roadworthy.errors import UsageError
 from roadworthy.evaluation.ledger import EpisodeSpec
 from roadworthy.evaluation.runners.driving.runner import one_by_one, run_episodes
 from roadworthy.evaluation.runners.driving.spec import DrivingSpec
+from roadworthy.evaluation.trust import require_own_code
 from roadworthy.policy.checkpoint import Checkpoint
 from roadworthy.policy.coplayers import CoplayerPolicy
 from roadworthy.policy.inspect import Inspection, RecordingPolicy, WorldKind, world_layer, write_inspection
@@ -96,7 +97,10 @@ def _simulation(request: Request, kind: WorldKind) -> SimConfig:
     trained = checkpoint.about.get("train", {}).get("env", {})
     partners = max(len(request.coplayers), 1)
     layers = [Layer(str(checkpoint.path), trained, is_record=True), world_layer(kind, partners)]
-    return resolve(SimConfig, [*layers, parse_overrides(request.overrides)]).config
+    own = parse_overrides(request.overrides)
+    config = resolve(SimConfig, [*layers, own]).config
+    require_own_code(config, str(checkpoint.path), [own.values])
+    return config
 
 
 def _run(

@@ -89,7 +89,9 @@ def recorded_policy(header: Mapping[str, Any], checkpoint: str | None = None) ->
     recorded = header.get("checkpoint")
     spec = checkpoint or header.get("policy_spec")
     if not spec:
-        raise UsageError(f"run.json of {header.get('evaluator')!r} does not say which policy was run; name it")
+        raise UsageError(
+            f"run.json of {header.get('evaluator')!r} does not say which policy was run; name it with --policy"
+        )
     has_config = checkpoint is None or recorded is not None  # another policy has other arguments
     config = header.get("policy_config") if has_config else None
     ref = policy_ref(str(spec), config, header.get("step"), header.get("epoch"))

@@ -17,6 +17,7 @@ from roadworthy.evaluation.trust import recorded_specs, require_trust, require_t
 from roadworthy.plugins import is_code
 from roadworthy.record import Run
 from roadworthy.sim.config import SimConfig
+from roadworthy.sim.extensions import code_of, without_code
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,8 @@ class RecordedRun:
     ledger: Ledger
     trust: bool = False
     # Whether code and addresses that run.json names may be run.
+    env_code: tuple[str, ...] = ()
+    # Reward terms and observation blocks that are code that run.json names; without `trust`, `env` lacks them.
 
     @property
     def env(self) -> SimConfig:
@@ -43,25 +46,31 @@ class RecordedRun:
 
         Raises UsageError if run.json names a policy that is code or an address and `trust` was not given.
         """
-        self.require_trusted_evaluator()
+        self.require_trusted_code()
         if not self.trust:
             require_trust(self.run.folder, recorded_specs(self.run.header, self.config.coplayers, checkpoint))
-            require_trusted_code(self.run.folder, "metric", self.config.metrics)
         policy = recorded_policy(self.run.header, checkpoint)
         spec = self.evaluator.spec(self.name, self.run.pack, policy, self.config)
         return spec if worlds is None else replace(spec, worlds=worlds)
 
-    def require_trusted_evaluator(self) -> None:
-        """Raise UsageError if the evaluator is code that run.json names and `trust` was not given."""
+    def require_trusted_code(self) -> None:
+        """Raise UsageError if an extension is code that run.json names and `trust` was not given."""
         if not self.trust:
-            require_trusted_code(self.run.folder, "evaluator", [str(self.run.header["config"]["type"])])
+            named = {
+                "evaluator": [str(self.run.header["config"]["type"])],
+                "metric": self.config.metrics,
+                "reward term or observation block": self.env_code,
+            }
+            for what, names in named.items():
+                require_trusted_code(self.run.folder, what, names)
 
 
 def open_run(run: Run, *, trust: bool = False) -> RecordedRun:
     """Read the evaluator and the settings of a run.
 
     Without `trust`, nothing that the run names is executed: the base class of driving evaluators, which is enough to
-    draw its episodes, stands for an evaluator that is code.
+    draw its episodes, stands for an evaluator that is code, and reward terms and observation blocks that are code are
+    left out.
 
     trust: whether code and addresses that the run names may be used: its evaluator, its metrics and its policy.
     """
@@ -80,4 +89,7 @@ def open_run(run: Run, *, trust: bool = False) -> RecordedRun:
             "this works for driving evaluators only"
         )
     config = parse(settings, evaluator.config_type, f"{run.folder}/run.json", is_record=True)
-    return RecordedRun(run, header["evaluator"], evaluator, config, Ledger.from_table(run.ledger), trust)
+    env_code = tuple(code_of(config.env))
+    if env_code and not trust:
+        config = replace(config, env=without_code(config.env))
+    return RecordedRun(run, header["evaluator"], evaluator, config, Ledger.from_table(run.ledger), trust, env_code)

@@ -15,6 +15,7 @@ from roadworthy.config import Layer, Resolved, parse_overrides, plain, resolve
 from roadworthy.errors import ConfigError
 from roadworthy.evaluation.config import EvaluatorConfig, Memory
 from roadworthy.evaluation.files import read_file
+from roadworthy.evaluation.trust import require_own_code
 from roadworthy.plugins import load, nearest
 from roadworthy.sim.config import DisturbConfig
 
@@ -194,6 +195,8 @@ def _section(
         above.append(Layer(_where(tables[name], "type"), {"type": type_name}))
         layers = _with_values(*below, Layer(f"evaluator {type_name}", config_type.fixed), *above)
         resolved = resolve(config_type, layers)
+        for record in (layer for layer in trained if layer.is_record):
+            require_own_code(resolved.config.env, record.source, [layer.values.get("env") for layer in lowest + above])
         return Section(name, chain, type_name, tuple(layers), resolved, None)
     except ConfigError as error:
         return Section(name, chain, str(type_name) if type_name else None, tuple(layers), None, error)
@@ -240,7 +243,7 @@ def _chain(name: str, tables: Mapping[str, list[Layer]]) -> tuple[str, ...]:
         parent = parent.removeprefix("eval.")
         shown = _ARROW.join([*chain, parent])
         if parent in chain:
-            raise ConfigError(f"{where}: sections inherit from each other in a circle: {shown}")
+            raise ConfigError(f"{where}: sections inherit from each other in a cycle: {shown}")
         if parent not in tables:
             raise ConfigError(
                 f"{where}: inherits from {parent!r}, which is not a section ({shown}); {nearest(parent, tables)}"
@@ -252,16 +255,21 @@ def _clean(training: Sequence[Layer]) -> Layer:
     """Return a layer that turns disturbances of training off and fixes random reward weights at their middle."""
     disturb: dict[str, Any] = {}
     reward: dict[str, Any] = {}
+    terms: dict[str, float] = {}
     off = plain(DisturbConfig())
     for layer in training:
         env = layer.values.get("env", {})
         for key, value in _table(env, "disturb").items():
             if key in off and value != off[key]:
                 disturb[key] = off[key]
-        for key, value in _table(env, "reward").items():
-            reward.pop(key, None)
+        weights = _table(env, "reward")
+        for key, value in {**weights, **_table(weights, "terms")}.items():
+            at = reward if key in weights else terms
+            at.pop(key, None)
             if isinstance(value, list | tuple) and [type(end) in (int, float) for end in value] == [True, True]:
-                reward[key] = sum(value) / 2
+                at[key] = sum(value) / 2
+    if terms:
+        reward["terms"] = terms
     env = {key: values for key, values in (("disturb", disturb), ("reward", reward)) if values}
     return Layer("clean", {"env": env} if env else {})
 

@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from roadworthy.errors import UsageError
+from roadworthy.errors import ConfigError, UsageError
 from roadworthy.plugins import is_code
 from roadworthy.policy.spec import Kind, kind_of
+from roadworthy.sim.config import SimConfig
+from roadworthy.sim.extensions import code_of
 
 
 def danger_of(spec: str) -> str | None:
@@ -50,6 +52,34 @@ def require_trusted_code(folder: object, what: str, names: Iterable[str]) -> Non
             f"{folder}: run.json names code: {what} {code[0]!r}. Roadworthy does not run code named in a run folder; "
             "if you trust its source, add --trust"
         )
+
+
+def require_own_code(config: SimConfig, checkpoint: str, own: Iterable[Any]) -> None:
+    """Raise ConfigError if a reward term or an observation block is code that only a checkpoint's settings name.
+
+    Args:
+        config: The settings of a simulation.
+        checkpoint: The source of the checkpoint's settings, for the message.
+        own: Tables `env` of the user's own layers; what these name may run.
+    """
+    named: set[str] = set()
+    for env in own:
+        named.update(_within(env, "reward", "terms") or (), _within(env, "observe", "blocks") or ())
+    for name in code_of(config):
+        if name not in named:
+            what, key = ("reward term", "reward.terms") if name in config.reward.terms else ("block", "observe.blocks")
+            raise ConfigError(
+                f"{checkpoint}: it was trained with the {what} {name!r}, which is code, and code that a checkpoint "
+                f"names does not run; if you trust it, name it in env.{key} yourself, or install it as an entry point "
+                "and train with that name"
+            )
+
+
+def _within(values: Any, *keys: str) -> Any:
+    """Return the value at a dotted key of plain values that were not checked; None if it is not there."""
+    for key in keys:
+        values = values.get(key) if isinstance(values, Mapping) else None
+    return values
 
 
 def recorded_specs(header: Mapping[str, Any], coplayers: Iterable[str], checkpoint: str | None) -> list[str]:

@@ -36,7 +36,7 @@ def sweep(
 
     Args:
         factors: A .yaml or .toml file that names the factors and their ranges.
-        base: A jobs file with everything else.
+        base: A jobs file with all other settings.
         job: The name of the job to vary; needed if the file has several.
         episodes: The number of episodes; if None, that of the job. A grid has its own number.
         design: How values are chosen: "sobol" (a scrambled Sobol sequence), "random" or "grid" (all combinations).

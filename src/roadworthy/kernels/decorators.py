@@ -84,7 +84,7 @@ def entry(function: Any = None, *, parallel: bool = False) -> Any:
 
     def compiled(function: Function) -> Function:
         if parallel:
-            return _compiled(function, fastmath=RULE_ARITHMETIC, parallel=True, **_pipeline("ParallelCompiler"))
+            return _compiled(function, **_parallel())
         made: Any = _compiled(function, **_RULE, **_pipeline("EntryCompiler"))
         if load_numba().config.ENABLE_CUDASIM:
             _never_compile(made, lambda *_, **__: made.py_func)
@@ -92,6 +92,12 @@ def entry(function: Any = None, *, parallel: bool = False) -> Any:
         return cast(Function, made)
 
     return compiled(function) if function else compiled
+
+
+def parallel_entry(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile as `entry(parallel=True)` does, without a cache on disk."""
+    made: Callable[..., Any] = load_numba().njit(**_ALWAYS, **_parallel())(function)
+    return made
 
 
 @overload
@@ -182,6 +188,10 @@ def _compiled(function: Function, **options: Any) -> Function:
     numba = load_numba()
     with caching(function):
         return cast(Function, numba.njit(**_ALWAYS, **options, cache=True)(function))
+
+
+def _parallel() -> dict[str, Any]:
+    return {"fastmath": RULE_ARITHMETIC, "parallel": True, **_pipeline("ParallelCompiler")}
 
 
 def _pipeline(name: str) -> dict[str, Any]:

@@ -115,7 +115,8 @@ class Rows:
         some = copy(self)
         some.missing = self.missing if missing is None or is_whole else self.missing.where(missing)
         some.clusters = Clusters(self.clusters.codes[rows], self.clusters.count)
-        some.scenarios = Clusters(self.scenarios.codes[rows], self.scenarios.count)
+        is_shared = self.scenarios is not self.clusters
+        some.scenarios = Clusters(self.scenarios.codes[rows], self.scenarios.count) if is_shared else some.clusters
         if self._chosen is None:
             some._chosen = rows
         else:
@@ -155,12 +156,13 @@ def figure(metric: Metric, rows: Rows, *, per_scenario: bool = False) -> dict[st
     missing = rows.missing_of(values)
     values, is_missing = with_room(values, len(missing))
     clusters = extended(rows.clusters, missing.clusters)
-    scenarios: Clusters | bool = extended(rows.scenarios, missing.scenarios) if each_once else False
+    units = extended(rows.scenarios, missing.scenarios) if rows.scenarios is not rows.clusters else None
+    scenarios: Clusters | bool = (units or clusters) if each_once else False
 
     def estimate(given: Array) -> Interval:
         if metric.kind is Kind.RATE:
-            return rate(given, clusters, each_once=scenarios)
-        return mean(given, clusters, bounds=metric.bounds, each_once=scenarios)
+            return rate(given, clusters, each_once=scenarios, units=units)
+        return mean(given, clusters, bounds=metric.bounds, each_once=scenarios, units=units)
 
     found = with_missing(estimate, values, is_missing, metric.failed, metric.bounds)
     if isinstance(scenarios, Clusters):
@@ -227,7 +229,8 @@ def _ratio(metric: Metric, values: Array, rows: Rows) -> Interval:
     values, is_missing = with_room(values, len(missing))
     over = with_room(over, len(missing))[0]
     clusters = extended(rows.clusters, missing.clusters)
-    found = with_missing(lambda given: ratio(given, over, clusters), values, is_missing)
+    units = extended(rows.scenarios, missing.scenarios) if rows.scenarios is not rows.clusters else None
+    found = with_missing(lambda given: ratio(given, over, clusters, units=units), values, is_missing)
     if not metric.is_inverse:
         return replace(found, n=round(float(np.nansum(over)), 3))
     found = replace(found, n=round(float(np.nansum(values)), 3), worst_low=None, worst_high=None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -17,6 +17,7 @@ from roadworthy.statistics import Clusters
 
 Flags = NDArray[np.bool_]
 Numbers = NDArray[np.int64]
+SUMMARIZED = ("score", "passed", "closed_loop_score")  # figures of summaries over several runs, beside configured ones
 
 
 class RunRows:
@@ -32,14 +33,11 @@ class RunRows:
         self.is_completed: Flags = pc.equal(self._episodes["status"], "completed").to_numpy()
         # Numbered by sorted name, so that the order of the ledger has no influence on bootstrap draws.
         self._planned = pc.value_counts(run.ledger["scenario_id"])
-        ended = pc.unique(self._episodes["scenario_id"])
-        names = sorted({*self._planned.field("values").to_pylist(), *ended.to_pylist()})
-        self._scenario_names = pa.array(names, pa.string())
+        ended = pc.unique(self._episodes["scenario_id"]).cast(pa.string())
+        unique = pc.unique(pa.concat_arrays([self._planned.field("values").cast(pa.string()), ended]))
+        self._scenario_names = unique.take(pc.sort_indices(unique))
         self._scenarios: Numbers = self._places(self._episodes["scenario_id"])  # (episodes,)
-        shared = run.clusters
-        clusters, codes = np.unique(np.array([shared.get(name, name) for name in names], np.str_), return_inverse=True)
-        self.cluster_names: tuple[str, ...] = tuple(clusters.tolist())
-        self._clusters: Numbers = codes.reshape(-1).astype(np.int64)  # (scenarios,)
+        self.cluster_names, self._clusters = _clusters_of(self._scenario_names.to_pylist(), run.clusters)
         agents, self._agent_episodes = self._completed(run.agents(self._needed("agents")))
         trials, self._trial_episodes = self._completed(run.trials(self._needed("trials")))
         missing = self._missing_egos()
@@ -126,12 +124,18 @@ class RunRows:
         ]
 
     def by_cluster(self, per_trial: Sequence[Metric], per_agent: Sequence[Metric]) -> dict[str, Any]:
-        """Return columns with one entry per cluster: what it contributes to the deviation of each figure."""
+        """Return columns with one entry per cluster: what it contributes to the deviation of a figure.
+
+        The figures are those that summaries over several runs are made of.
+        """
+        settings = {**self._run.header.get("config", {}), **self._run.header.get("carried_out", {})}
+        figure = str((settings.get("summary") or {}).get("figure", "score"))
+        names = {*SUMMARIZED, figure.removesuffix("_per_scenario")}
         columns = {
             metric.name: np.round(contributions(metric, rows), 9).tolist()
             for metrics, rows in ((per_trial, self.trials), (per_agent, self.agents))
             for metric in metrics
-            if not metric.is_inverse
+            if metric.name in names and not metric.is_inverse
         }
         return {"cluster": list(self.cluster_names), "figures": columns}
 
@@ -197,7 +201,8 @@ class RunRows:
     def _rows(self, table: pa.Table, episodes: Numbers, missing: Numbers, trials: Numbers) -> Rows:
         codes = self._scenarios[episodes]
         scenarios = Clusters(codes, len(self._scenario_names))
-        clusters = Clusters(self._clusters[codes], len(self.cluster_names))
+        is_shared = len(self.cluster_names) < len(self._scenario_names)
+        clusters = Clusters(self._clusters[codes], len(self.cluster_names)) if is_shared else scenarios
         return Rows(table, clusters, scenarios, self._missing_rows(missing, trials))
 
     def _missing_egos(self) -> Numbers:
@@ -216,3 +221,12 @@ class RunRows:
 
     def _missing_rows(self, scenarios: Numbers, trials: Numbers) -> MissingRows:
         return MissingRows(self._clusters[scenarios], scenarios, trials.astype(np.int64))
+
+
+def _clusters_of(scenarios: Sequence[str], shared: Mapping[str, str]) -> tuple[Sequence[str], Numbers]:
+    """Return the names of clusters and the cluster of each scenario, (scenarios,); both are sorted by name."""
+    own = [shared.get(name, name) for name in scenarios]
+    if own == list(scenarios):
+        return own, np.arange(len(own))
+    names, codes = np.unique(np.array(own, np.str_), return_inverse=True)
+    return names.tolist(), codes.reshape(-1).astype(np.int64)

@@ -68,7 +68,7 @@ def zero_action(space: Space[Any]) -> Any:
         return space.start
     if isinstance(space, spaces.MultiDiscrete | spaces.MultiBinary):
         return np.zeros(space.shape, space.dtype)
-    raise UsageError(f"policy 'zero' does not know a zero of the action space {space}; choose another policy")
+    raise UsageError(f"the action space {space} has no zero, which the policy 'zero' needs; choose another policy")
 
 
 def _uniform(seeds: NDArray[np.uint64], agents: NDArray[np.int64], steps: NDArray[np.int64]) -> NDArray[np.float32]:

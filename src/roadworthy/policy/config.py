@@ -61,7 +61,7 @@ class ConditioningConfig:
                     f"{name} is the range {low} to {high}, expected numbers from 0 up, the lower one first"
                 )
         if self.gamma[1] > 1.0:
-            raise ConfigError(f"gamma goes up to {self.gamma[1]}, expected at most 1")
+            raise ConfigError(f"the range of gamma ends at {self.gamma[1]}, expected at most 1")
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -85,7 +85,7 @@ class CoplayerNetworks:
         checkpoint = self._loaded[digest]
         if checkpoint.policy.choices != env.action_choices:
             raise UsageError(
-                f"partner {checkpoint.path} chooses among {checkpoint.policy.choices}, the env among "
+                f"partner {checkpoint.path} has the action choices {checkpoint.policy.choices}, but the env has "
                 f"{env.action_choices} (None: continuous)"
             )
         return self._drivers.get(digest) or _Driver(checkpoint, env, device, self._prepared)
@@ -131,8 +131,8 @@ class _Driver:
         self._conditioning_count = len(self.policy.config.conditioning.names)
 
     def act(self, driven: Tensor, observations: Tensor, mine: Tensor, noise: Tensor, conditioning: Tensor) -> Tensor:
-        told = conditioning[:, : self._conditioning_count] if self._conditioning_count else None
-        output = self._step(self._fit(observations), mine, self.memory, told)
+        theirs = conditioning[:, : self._conditioning_count] if self._conditioning_count else None
+        output = self._step(self._fit(observations), mine, self.memory, theirs)
         actions = self.policy.head.to_env(self.policy.head.sample(output.logits, noise))
         return torch.where(mine[:, None], actions, driven)
 

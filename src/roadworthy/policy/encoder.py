@@ -12,7 +12,6 @@ from roadworthy.policy.config import PolicyConfig
 from roadworthy.policy.pointmax import linear_max
 from roadworthy.sim.layout import COUNTED, Block, ObservationLayout
 
-SELF_BLOCKS = ("ego", "goal", "conditioning", "counts")
 _HAS_TRITON = find_spec("triton") is not None  # torch for GPUs on Linux includes it
 
 
@@ -24,10 +23,12 @@ class Encoder(nn.Module):
         width, depth = config.encoder, config.encoder_layers
         self.layout = layout
         self.seen = tuple(layout[name] for name in COUNTED if layout[name].entries)
+        # Blocks of one entry, which describe the agent itself: ego, goal, conditioning, counts, and those of users.
+        self._single = tuple(block for block in layout.blocks if block.name not in COUNTED)
         counts = layout["counts"]
         # The column of each block's count, and the number of entries that a count of 1 stands for.
         self._counts = tuple((counts.column(block.name), max(block.entries, 1)) for block in self.seen)
-        own = sum(layout[name].size for name in SELF_BLOCKS) + len(config.conditioning.names)
+        own = sum(block.size for block in self._single) + len(config.conditioning.names)
         self.own = _mlp(own, width, depth)
         self.entries = nn.ModuleDict({block.name: _mlp(len(block.features), width, depth) for block in self.seen})
         self.join = nn.Linear(width * (1 + len(self.seen)), config.hidden)
@@ -39,7 +40,7 @@ class Encoder(nn.Module):
         Then nothing in them, not even NaN, reaches an output or a gradient. Masking the outputs is not enough: NaN
         times 0 is NaN in the gradients of weights.
         """
-        own = torch.cat([observations[..., self.layout[name].slice] for name in SELF_BLOCKS], -1)
+        own = torch.cat([observations[..., block.slice] for block in self._single], -1)
         own = torch.where(active[..., None], own, 0.0)
         parts = [self.own(own if conditioning is None else torch.cat([own, conditioning.to(own.dtype)], -1))]
         for block, (column, most) in zip(self.seen, self._counts, strict=True):

@@ -21,9 +21,15 @@ class Fitting:
         known_features = {name.split("[")[0] for name in names}
         wanted_names = _full_names(wanted)
         foreign = sorted({name.split("[")[0] for name in wanted_names} - known_features)
-        foreign = [name for name in foreign if given[name.split(".")[0]].entries]
+        shown_blocks = {block.name: block.entries for block in given.blocks}
+        foreign = [name for name in foreign if shown_blocks.get(name.split(".")[0], 1)]
         if foreign:
-            raise UsageError(f"the policy observes {', '.join(foreign)}, which the env does not show")
+            raise UsageError(
+                f"the policy observes {', '.join(foreign)}, which the env does not provide; name the reward terms and "
+                "observation blocks that it was trained with in env.reward.terms and env.observe.blocks"
+                if any(name.split(".")[0] not in shown_blocks for name in foreign)
+                else f"the policy observes {', '.join(foreign)}, which the env does not provide"
+            )
         _require_same_scales(given, wanted)
         # Missing entries are read from one more column, of zeros.
         self._columns = torch.tensor([names.get(name, given.size) for name in wanted_names], device=device)
@@ -54,7 +60,7 @@ def _require_same_scales(given: ObservationLayout, wanted: ObservationLayout) ->
             if feature.scale != shown[feature.name].scale:
                 raise UsageError(
                     f"the policy observes {block.name}.{feature.name} in units of {feature.scale:g} {feature.unit}, "
-                    f"which the env shows in units of {shown[feature.name].scale:g}; "
+                    f"but the env has it in units of {shown[feature.name].scale:g}; "
                     "run it with the version of Roadworthy that it was trained with"
                 )
 

@@ -52,8 +52,8 @@ class NeuralPolicy:
         env = require_drive_env(self.name, info)
         if env.action_choices != self.policy.choices:
             raise UsageError(
-                f"policy {self.name!r} chooses among {self.policy.choices}, the env among {env.action_choices} "
-                "(None: continuous); set env.model and env.actions to what it was trained with"
+                f"policy {self.name!r} has the action choices {self.policy.choices}, but the env has "
+                f"{env.action_choices} (None: continuous); set env.model and env.actions to what it was trained with"
             )
         self._fit = Fitting(env.observation_layout, self.policy.layout, self.device)
         self._rows = env.row_count
@@ -75,8 +75,8 @@ class NeuralPolicy:
         for k, rows in enumerate(self._slices()):
             if self._is_at_rest(k, is_active[rows]):
                 continue
-            told = None if conditioning is None else self._padded(conditioning[rows])
-            logits = self._step(k, self._padded(seen[rows]), self._padded(is_active[rows]), told).logits
+            given = None if conditioning is None else self._padded(conditioning[rows])
+            logits = self._step(k, self._padded(seen[rows]), self._padded(is_active[rows]), given).logits
             chosen = head.greedy(logits) if self._is_greedy else head.sample(logits, self._padded(uniform[rows]))
             actions[rows] = head.to_env(chosen)[: rows.stop - rows.start]
         return actions.numpy() if self.device.type == "cpu" else actions

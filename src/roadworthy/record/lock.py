@@ -133,7 +133,7 @@ class Lock:
 
 
 def living_owner(folder: Path) -> Owner | None:
-    """Return the process that writes to a folder, as far as a reader can tell."""
+    """Return the process that writes to a folder, as far as a reader can determine."""
     now = time.time()
     return next((owner for _, owner, age in _locks(folder, now) if owner.is_alive(age)), None)
 

@@ -39,7 +39,7 @@ class Run:
         self._tables = tables or {}
         self.folder = Path(folder).absolute()
         if not (self.folder / RUN).is_file():
-            reason = f"it holds no {RUN}" if self.folder.is_dir() else "there is no such folder"
+            reason = f"it has no {RUN}" if self.folder.is_dir() else "there is no such folder"
             raise UsageError(f"{self.folder}: is not a run folder: {reason}")
         self.header: dict[str, Any] = read_json(self.folder / RUN)  # what run.json holds
         require_readable(self.header.get("schema_version"), self.folder / RUN)

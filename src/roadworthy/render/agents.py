@@ -114,13 +114,13 @@ class AgentLayer:
         def grown(by: float) -> Polyline:
             return rounded_boxes(lengths + 2 * by, widths + 2 * by, radii + by)
 
-        windscreens, rear_windows = _windows(lengths, widths)
+        windshields, rear_windows = _windows(lengths, widths)
         return [
             layer(grown(2 * rim), every, (0, 0, 0), theme.shadow_alpha, shift=rim),
             layer(grown(max(0.75, 4.0 * meters_per_pixel)), is_marked, motion.colors, 0.28),
             layer(grown(rim), every, theme.casing, muted),
             layer(grown(0.0), every, motion.colors, 1.0),
-            layer(windscreens, is_vehicle, theme.glass, theme.glass_alpha * muted),
+            layer(windshields, is_vehicle, theme.glass, theme.glass_alpha * muted),
             layer(rear_windows, is_vehicle & (lengths < TRUCK_LENGTH_M), theme.glass, theme.glass_alpha * muted),
             layer(_noses(lengths, widths), ~is_vehicle, theme.casing, 0.95),
             layer(grown(0.0), every, theme.road, FADED_ALPHA, is_faded_only=True),

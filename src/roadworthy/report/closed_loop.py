@@ -71,7 +71,7 @@ def _parts(runs: Sequence[RunFacts]) -> Html:
 
 
 def _labels(runs: Sequence[RunFacts]) -> list[str]:
-    """Return labels that tell runs apart: evaluators, policies, or both."""
+    """Return labels that distinguish runs: evaluators, policies, or both."""
     names, policies = [facts.name for facts in runs], [facts.policy for facts in runs]
     if len(set(policies)) == 1:
         labels = names

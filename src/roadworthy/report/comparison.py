@@ -70,8 +70,8 @@ def comparison_page(found: Comparison, path: Path, data: str) -> Html:
     body.append(
         tag("footer", f"Written by Roadworthy {__version__} from run folders alone. ", HOW_TO_READ, class_="note")
     )
-    # "</" would end the element early.
-    embedded = tag("script", Html(data.replace("</", "<\\/")), type="application/json", id="data")
+    # A "<" could end the element early.
+    embedded = tag("script", Html(data.replace("<", "\\u003c")), type="application/json", id="data")
     whole = tag("html", tag("head", *head), tag("body", *body, embedded, tag("script", Html(SCRIPT))), lang="en")
     return Html(f"<!doctype html>\n{whole}\n")
 

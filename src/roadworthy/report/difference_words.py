@@ -51,10 +51,15 @@ def name(found: Difference) -> str:
     return plain_name(found.metric.name)
 
 
+def margin(found: Difference) -> str:
+    """Return the margin with its unit; of shares in percentage points."""
+    return number(found.margin, found.metric.unit, signed=True).removeprefix("+")
+
+
 def verdict(found: Difference) -> str:
     """Return the verdict in words."""
     if found.verdict is Verdict.NOT_WORSE:
-        return f"not worse by {number(found.margin, found.metric.unit)}"
+        return f"not worse by {margin(found)}"
     return found.verdict.value
 
 
@@ -101,10 +106,10 @@ def conclusion(versus: Versus) -> str:
     if main.interval.low is None:
         return f"There are not enough data to compare {name(main)} ({change(main)})."
     if main.verdict is Verdict.UNDECIDED:
-        margin = f" by less than {number(main.margin, main.metric.unit)}" if main.margin else ""
-        return f"These data do not decide whether {text[:1].lower()}{text[1:]} differs{margin}: {size}."
+        question = f"is worse by {margin(main)} or more" if main.margin and main.metric.better else "differs"
+        return f"These data do not decide whether {text[:1].lower()}{text[1:]} {question}: {size}."
     if main.verdict is Verdict.NOT_WORSE:
-        return f"{text} is not worse by {number(main.margin, main.metric.unit)} or more: {size}."
+        return f"{text} is not worse by {margin(main)} or more: {size}."
     return f"{text} is {main.verdict.value}: {size}."
 
 

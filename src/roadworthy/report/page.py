@@ -67,12 +67,12 @@ def report_page(runs: Sequence[RunFacts], pictures: Pictures) -> Html:
 
 
 HOW_TO_READ = (
-    "A dot is the estimate, the line its interval; a hollow dot has no interval, because there are not enough data for "
-    "one that holds its level. n is how many things the figure counts."
+    "A dot is an estimate, and the line is its interval. A hollow dot has no interval, because there are not enough "
+    "data for one that holds its level. n is the number of observations behind a figure."
 )
 HOW_TO_READ_DRIVING = (
-    f"{HOW_TO_READ} Intervals take account of scenarios: egos and replicates of one scenario are alike, so they count "
-    "for less than the same number from different scenarios."
+    f"{HOW_TO_READ} Intervals are clustered by scenario: egos and replicates of one scenario resemble each other, so "
+    "they count for less than the same number from different scenarios."
 )
 
 

@@ -59,7 +59,8 @@ def warnings(facts: RunFacts) -> list[str]:
     if facts.metrics and not facts.references and _expects_references(facts):
         found.append(
             "There are no reference runs (floor and ceiling) beside this run: it was evaluated without them, or copied "
-            f"without the folder {FOLDER}/{facts.name}. They show whether these episodes tell good policies from bad."
+            f"without the folder {FOLDER}/{facts.name}. They show whether these episodes separate good policies "
+            "from bad ones."
         )
     sessions = facts.header.get("sessions", ())
     commits = {(session["revision"]["commit"], session["revision"]["is_dirty"]) for session in sessions}

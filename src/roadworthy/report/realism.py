@@ -136,7 +136,7 @@ def _line(
 
 
 def _labels(runs: Sequence[RunFacts]) -> list[str]:
-    """Return labels that tell runs apart: policies if they differ, else evaluators, else numbers."""
+    """Return labels that distinguish runs: policies if they differ, else evaluators, else numbers."""
     for names in ([facts.policy for facts in runs], [facts.name.replace("_", " ") for facts in runs]):
         if len(set(names)) == len(runs):
             return names

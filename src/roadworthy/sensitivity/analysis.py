@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from roadworthy.sensitivity.agreement import Distance, distances
 from roadworthy.sensitivity.calibration import Calibration, TwinCoverage, calibrate, twin_coverage
 from roadworthy.sensitivity.design import DesignWarning, design_warnings
-from roadworthy.sensitivity.factors import Categorical
 from roadworthy.sensitivity.importance import Importance, importance, interactions
 from roadworthy.sensitivity.next_batch import as_values, suggest
 from roadworthy.sensitivity.posterior import NeuralPosterior, neural_posterior
@@ -117,7 +116,7 @@ def _factor(analysis: Analysis, number: int) -> dict[str, Any]:
     factor, curve = surface.factors[number], surface.marginal(number)
     values: dict[str, Any] = {
         "name": factor.name,
-        "type": "categorical" if isinstance(factor, Categorical) else "continuous",
+        "type": factor.kind,
         "verdict": found.verdict.value,
         "first_order": asdict(found.first_order),
         "total": asdict(found.total),

@@ -33,7 +33,7 @@ def analyze_sensitivity(
     report: str | Path | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Analysis:
-    """Analyze which factors decide an outcome, how sure that is, and which episodes to run next.
+    """Analyze which factors decide an outcome and how certain that is, and suggest episodes to run next.
 
     Args:
         run: A run, a folder of a run, of runs or of jobs, or a .jsonl or .parquet file with a row per episode.

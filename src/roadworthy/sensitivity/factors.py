@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,11 +28,35 @@ Choice = str | int | float | bool
 
 @dataclass(frozen=True)
 class Continuous:
-    """A factor that takes any value of a range."""
+    """A factor that takes any value of a range. A type with another spacing of values extends this class."""
+
+    kind: ClassVar[str] = "continuous"
+    # The type in files.
+    key: ClassVar[str] = "range"
+    # The key of its values in files.
 
     name: str
     low: float
     high: float
+
+    @classmethod
+    def parse(cls, name: str, values: Sequence[Any]) -> Self:
+        """Return the factor with these values of a file; ValueError says what is wrong with them."""
+        if len(values) == 1 and isinstance(values[0], Sequence) and not isinstance(values[0], str):
+            values = values[0]  # [[low, high]]: a one-dimensional factor in the format of other tools
+        is_range = len(values) == 2 and all(
+            isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) for value in values
+        )
+        if not is_range or values[0] >= values[1]:
+            raise ValueError(
+                f"range is {list(values)!r}, expected [low, high] with low below high; use one factor per dimension of "
+                "a vector"
+            )
+        return cls(name, float(values[0]), float(values[1]))
+
+    def table(self) -> dict[str, Any]:
+        """Return the factor as a table of a file."""
+        return {"type": self.kind, self.key: [self.low, self.high]}
 
     def unit(self, value: Any) -> float:
         """Return the position of a value in the range, 0 to 1; ValueError says why it has none."""
@@ -46,6 +70,10 @@ class Continuous:
         """Return the value at a position in the range."""
         return self.low + unit * (self.high - self.low)
 
+    def placed(self, units: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the places of units on an axis of values."""
+        return self.low + units * (self.high - self.low)
+
     @property
     def measure(self) -> float:
         """The factor that makes the density of uniform sampling 1."""
@@ -56,8 +84,24 @@ class Continuous:
 class Categorical:
     """A factor that is one of several choices."""
 
+    kind: ClassVar[str] = "categorical"
+    key: ClassVar[str] = "choices"
+
     name: str
     choices: tuple[Choice, ...]
+
+    @classmethod
+    def parse(cls, name: str, values: Sequence[Any]) -> Self:
+        """Return the factor with these values of a file; ValueError says what is wrong with them."""
+        if len(values) < 2 or not all(isinstance(value, str | int | float) for value in values):
+            raise ValueError(f"choices are {list(values)!r}, expected two or more words or numbers")
+        if len({(value, isinstance(value, bool)) for value in values}) < len(values):
+            raise ValueError(f"choices are {list(values)!r}, expected each of them once")
+        return cls(name, tuple(values))
+
+    def table(self) -> dict[str, Any]:
+        """Return the factor as a table of a file."""
+        return {"type": self.kind, self.key: list(self.choices)}
 
     def unit(self, value: Any) -> float:
         """Return the index of a choice; ValueError says why it has none."""
@@ -70,6 +114,10 @@ class Categorical:
         """Return the choice with this index."""
         return self.choices[round(unit)]
 
+    def placed(self, units: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the places of units on an axis of choices."""
+        return units
+
     @property
     def measure(self) -> float:
         """The factor that makes the probability of uniform sampling 1."""
@@ -77,6 +125,8 @@ class Categorical:
 
 
 Factor = Continuous | Categorical
+# The types of factors, by their words in files.
+TYPES: dict[str, type[Factor]] = {cls.kind: cls for cls in (Continuous, Categorical)}
 
 
 def read_factors(path: str | Path) -> tuple[Factor, ...]:
@@ -141,37 +191,16 @@ def _parsed(text: str, path: Path) -> Any:
 def _factor(name: str, entry: Any) -> Factor:
     if not isinstance(entry, Mapping):
         raise ValueError(f"is {entry!r}, expected type: continuous with a range, or type: categorical with choices")
-    kind, keys = entry.get("type"), {"continuous": "range", "categorical": "choices"}
-    if not isinstance(kind, str) or kind not in keys:
-        raise ValueError(f"type is {kind!r}, expected continuous or categorical")
-    for key in entry:
-        if key not in ("type", keys[kind]):
-            near = get_close_matches(str(key), ["type", keys[kind]], n=1)
+    kind = entry.get("type")
+    if not isinstance(kind, str) or kind not in TYPES:
+        raise ValueError(f"type is {kind!r}, expected {' or '.join(TYPES)}")
+    key = TYPES[kind].key
+    for given in entry:
+        if given not in ("type", key):
+            near = get_close_matches(str(given), ["type", key], n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise ValueError(f"key {key!r} is unknown; a {kind} factor has type and {keys[kind]}{hint}")
-    values = entry.get(keys[kind])
+            raise ValueError(f"key {given!r} is unknown; a {kind} factor has type and {key}{hint}")
+    values = entry.get(key)
     if not isinstance(values, Sequence) or isinstance(values, str):
-        raise ValueError(f"{keys[kind]} is {values!r}, expected a list")
-    return _continuous(name, values) if kind == "continuous" else _categorical(name, values)
-
-
-def _continuous(name: str, values: Sequence[Any]) -> Continuous:
-    if len(values) == 1 and isinstance(values[0], Sequence) and not isinstance(values[0], str):
-        values = values[0]  # [[low, high]]: a one-dimensional factor in the format of other tools
-    is_range = len(values) == 2 and all(
-        isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) for value in values
-    )
-    if not is_range or values[0] >= values[1]:
-        raise ValueError(
-            f"range is {list(values)!r}, expected [low, high] with low below high; use one factor per dimension of a "
-            "vector"
-        )
-    return Continuous(name, float(values[0]), float(values[1]))
-
-
-def _categorical(name: str, values: Sequence[Any]) -> Categorical:
-    if len(values) < 2 or not all(isinstance(value, str | int | float) for value in values):
-        raise ValueError(f"choices are {list(values)!r}, expected two or more words or numbers")
-    if len({(value, isinstance(value, bool)) for value in values}) < len(values):
-        raise ValueError(f"choices are {list(values)!r}, expected each of them once")
-    return Categorical(name, tuple(values))
+        raise ValueError(f"{key} is {values!r}, expected a list")
+    return TYPES[kind].parse(name, values)

@@ -103,7 +103,7 @@ def neural_panel(analysis: Analysis, number: int) -> Panel:
                 axes.plot(np.arange(len(density)) + 2.0 * shift, density, "x", color=color, ms=6, mew=1.6, label=name)
                 _axis(axes.xaxis, factor)
             else:
-                edges = np.linspace(factor.low, factor.high, len(density) + 1)
+                edges = factor.placed(np.linspace(0.0, 1.0, len(density) + 1))
                 axes.stairs(density, edges, color=color, lw=1.1, ls="--", baseline=None, label=name)
         axes.axhline(1.0, color=QUIET, lw=0.8, ls=":")
         axes.set_ylim(bottom=0.0, top=1.35 * axes.get_ylim()[1])
@@ -164,7 +164,7 @@ def lone_next_panel(analysis: Analysis) -> Panel:
     def panel(axes: Axes) -> None:
         factor, band = analysis.surface.factors[0], analysis.surface.marginal(0)
         _along(axes, factor, analysis.surface.grid(0), band, CURVE)
-        places = _placed(factor, _suggested(analysis)[:, 0])
+        places = factor.placed(_suggested(analysis)[:, 0])
         axes.plot(places, np.full(len(places), band.low.min()), "*", color=FAILURE, ms=7)
         axes.set_title(short(factor.name))
 
@@ -201,7 +201,7 @@ def _map(
     label: str,
 ) -> None:
     one, two = analysis.surface.factors[first], analysis.surface.factors[second]
-    x, y = (_placed(f, analysis.surface.grid(n, 17)) for f, n in ((one, first), (two, second)))
+    x, y = (f.placed(analysis.surface.grid(n, 17)) for f, n in ((one, first), (two, second)))
     shown = axes.pcolormesh(x, y, values.T, cmap=colors, vmin=limits[0], vmax=limits[1], shading="nearest")
     axes.figure.colorbar(shown, ax=axes, label=label)
     for axis, factor in ((axes.xaxis, one), (axes.yaxis, two)):
@@ -257,7 +257,7 @@ def _along(
     axes: Axes, factor: Factor, grid: Array, band: Band, color: str, label: str | None = None, shift: float = 0.0
 ) -> None:
     """Draw a curve with its band, or a point with its interval for every choice."""
-    x = _placed(factor, grid)
+    x = factor.placed(grid)
     if isinstance(factor, Categorical):
         axes.vlines(x + shift, band.low, band.high, color=color, lw=5, alpha=0.3)
         axes.plot(x + shift, band.mean, "o", color=color, ms=6, label=label)
@@ -280,7 +280,7 @@ def _observed(axes: Axes, analysis: Analysis, number: int) -> None:
     else:
         bins, shift = np.minimum((units * count).astype(np.intp), count - 1), 0.0
         middles = (np.arange(count) + 0.5) / count
-    for middle, number_of_bin in zip(_placed(factor, middles) + shift, range(count), strict=True):
+    for middle, number_of_bin in zip(factor.placed(middles) + shift, range(count), strict=True):
         inside = bins == number_of_bin
         if inside.sum() < 3:
             continue
@@ -300,7 +300,7 @@ def _rows_under(axes: Axes, analysis: Analysis, number: int) -> None:
     """Draw a tick per row under the curve: successes above failures."""
     rows, factor = analysis.rows, analysis.surface.factors[number]
     shown = np.random.default_rng(0).permutation(len(rows))[:MOST_TICKS]
-    x = _placed(factor, rows.units[shown, number])
+    x = factor.placed(rows.units[shown, number])
     if isinstance(factor, Categorical):
         x = x + np.random.default_rng(1).uniform(-0.3, 0.3, len(x))
     for value, color, height in ((1.0, SUCCESS, 0.075), (0.0, FAILURE, 0.03)):
@@ -317,8 +317,8 @@ def _cell_counts(analysis: Analysis, first: int, second: int) -> tuple[NDArray[n
         if isinstance(factor, Categorical):
             edges.append(np.arange(len(factor.choices) + 1) - 0.5)
         else:
-            edges.append(np.linspace(factor.low, factor.high, MAP_BINS + 1))
-        columns.append(_placed(factor, analysis.rows.units[:, number]))
+            edges.append(factor.placed(np.linspace(0.0, 1.0, MAP_BINS + 1)))
+        columns.append(factor.placed(analysis.rows.units[:, number]))
     counts: NDArray[np.intp] = np.histogram2d(columns[0], columns[1], bins=edges)[0].astype(np.intp)
     return counts, (edges[0], edges[1])
 
@@ -328,14 +328,9 @@ def _scattered(units: Array, first: int, second: int, one: Factor, two: Factor) 
     rng = np.random.default_rng(0)
     places = []
     for number, factor in ((first, one), (second, two)):
-        place = _placed(factor, units[:, number])
+        place = factor.placed(units[:, number])
         places.append(place + rng.uniform(-0.3, 0.3, len(place)) if isinstance(factor, Categorical) else place)
     return places[0], places[1]
-
-
-def _placed(factor: Factor, units: Array) -> Array:
-    """Return the positions of units on an axis: values of a range, indices of choices."""
-    return units if isinstance(factor, Categorical) else factor.low + units * (factor.high - factor.low)
 
 
 def _axis(axis: Any, factor: Factor) -> None:

@@ -26,12 +26,7 @@ def sweep_factors(tables: Mapping[str, Any]) -> tuple[Factor, ...]:
 
 def tables_of(factors: Sequence[Factor]) -> dict[str, Any]:
     """Return factors as tables of a config file."""
-    return {
-        factor.name: {"type": "categorical", "choices": list(factor.choices)}
-        if isinstance(factor, Categorical)
-        else {"type": "continuous", "range": [factor.low, factor.high]}
-        for factor in factors
-    }
+    return {factor.name: factor.table() for factor in factors}
 
 
 def densities(factors: Sequence[Factor]) -> dict[str, float]:

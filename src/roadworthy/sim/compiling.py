@@ -8,6 +8,7 @@ import numpy as np
 
 from roadworthy.kernels.compiling import ensure_compiled
 from roadworthy.sim.config import SimConfig
+from roadworthy.sim.extensions import without_extensions
 
 FUNCTIONS = 300  # about how many functions are compiled
 
@@ -19,7 +20,7 @@ def ensure_simulator_compiled(pack: Path, config: SimConfig | None = None) -> No
         pack: Some scenarios to run.
         config: A simulation that can run them.
     """
-    ensure_compiled("sim", FUNCTIONS, _drive, str(pack), config or SimConfig())
+    ensure_compiled("sim", FUNCTIONS, _drive, str(pack), without_extensions(config or SimConfig()))
 
 
 def _drive(pack: str, config: SimConfig) -> None:

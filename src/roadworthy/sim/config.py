@@ -80,9 +80,9 @@ class EpisodeConfig:
     """The length of an episode."""
 
     trials: int = 1
-    # An episode is this many attempts (trials) at the same situation, one after another, with the policy's memory kept.
+    # Number of attempts (trials) at the same situation in an episode, one after another, with the policy's memory kept.
     trial_steps: int = 80
-    # A trial lasts at most this many steps.
+    # Maximum number of steps of a trial.
 
     def __post_init__(self) -> None:
         _at_least("trials", self.trials, 1)
@@ -94,16 +94,16 @@ class ControlConfig:
     """Which agents policies drive, and what moves the others."""
 
     who: Control = Control.VEHICLES
-    # Policies drive these agents of a recording.
+    # Which agents of a recording policies drive.
     others: Others = Others.REPLAY
-    # This moves the agents that no policy drives.
+    # What moves the agents that no policy drives.
     rows: int = 32
-    # Policies drive at most this many agents of a world: the self-driving car first, then the agents nearest to it.
+    # Maximum number of agents of a world that policies drive: the self-driving car first, then the nearest agents.
     ego_share: float = 1.0
-    # This share of the driven agents are egos, at least one; the others are co-players.
+    # Share of the driven agents that are egos, at least one agent; the others are co-players.
     min_distance_m: float = 2.0
-    # A recorded vehicle that ends nearer than this to its start is parked, and no policy drives it unless it is the
-    # self-driving car.
+    # Distance below which a recorded vehicle counts as parked: if its end is nearer to its start, no policy drives it
+    # unless it is the self-driving car.
 
     def __post_init__(self) -> None:
         _parse_choices(self)
@@ -117,15 +117,15 @@ class OpenConfig:
     """Worlds whose agents start at random places on the road network."""
 
     agents: int = 32
-    # Policies drive this many agents, at most control.rows.
+    # Number of agents that policies drive, at most control.rows.
     traffic: int = 0
-    # This many more agents follow the reactive driver model.
+    # Number of additional agents that follow the reactive driver model.
     goals: int = 3
-    # Each agent has this many goals, one after another along its route.
+    # Number of goals of each agent, one after another along its route.
     goal_spacing_m: float = 40.0
-    # The first goal is this many meters along the route, and each further goal as many meters after the one before.
+    # Distance along the route from the start to the first goal, and from each goal to the next.
     spawn_gap_m: float = 6.0
-    # The boxes of agents are at least this far apart when they start.
+    # Minimum distance between the boxes of agents at their start.
 
     def __post_init__(self) -> None:
         _between("agents", self.agents, 1, 256)
@@ -140,11 +140,11 @@ class GoalConfig:
     """When a goal is reached, and what happens then."""
 
     at_goal: AtGoal = AtGoal.LEAVE
-    # This happens when an ego has reached its last goal.
+    # What happens to an ego that has reached its last goal.
     radius_m: float = 2.0
-    # A goal is reached by the first step that ends within this distance of it at no more than speed_mps.
+    # Distance within which a goal is reached, if the step ends at no more than speed_mps.
     speed_mps: float = 100.0
-    # A goal is reached only at this speed or less.
+    # Maximum speed at which a goal is reached.
 
     def __post_init__(self) -> None:
         _parse_choices(self)
@@ -157,11 +157,11 @@ class InfractionConfig:
     """What happens to an ego after each kind of infraction."""
 
     collision: OnInfraction = OnInfraction.IGNORE
-    # This happens when its box touches another box, whoever is at fault.
+    # What happens to an ego when its box touches another box, regardless of fault.
     off_road: OnInfraction = OnInfraction.IGNORE
-    # This happens when its box touches a road edge, or its center has crossed one.
+    # What happens to an ego when its box touches a road edge, or its center has crossed one.
     red_light: OnInfraction = OnInfraction.IGNORE
-    # This happens when its front crosses a stop line while the light is red.
+    # What happens to an ego when its front crosses a stop line while the light is red.
 
     def __post_init__(self) -> None:
         _parse_choices(self)
@@ -176,9 +176,9 @@ class RewardConfig:
     goal: float | Range = 1.0
     # The reward for each goal that is reached.
     collision: float | Range = -1.0
-    # The reward for each collision when the contact begins, whoever is at fault.
+    # The reward for each collision when the contact starts, regardless of fault.
     off_road: float | Range = -1.0
-    # The reward for each departure from the road when it begins.
+    # The reward for each departure from the road when it starts.
     red_light: float | Range = -0.5
     # The reward for each red light that is run.
     stop_sign: float | Range = 0.0
@@ -195,12 +195,14 @@ class RewardConfig:
     # The reward for each meter by which the distance to the goal shrinks.
     time: float | Range = 0.0
     # The reward for each step.
+    terms: dict[str, float | Range] = field(default_factory=dict, hash=False)
+    # Weights of further terms by their names: an entry point of `roadworthy.reward_terms`, `module:Name` or
+    # `file.py:Name`.
 
     def __post_init__(self) -> None:
-        for f in fields(self):
-            value = getattr(self, f.name)
+        for name, value in {**{f.name: getattr(self, f.name) for f in fields(self)}, **self.terms}.items():
             if isinstance(value, tuple):
-                _ordered(f.name, value)
+                _ordered(name, value)
 
 
 @dataclass(frozen=True)
@@ -211,7 +213,7 @@ class ScoreConfig:
     # A list of (goals, share): an agent with at least this many goals must reach at least this share of them, and the
     # last entry that applies counts.
     collisions: CollisionsScored = CollisionsScored.AT_FAULT
-    # These collisions make an attempt a failure: those for which the agent is at fault, or every contact.
+    # Which collisions make an attempt a failure: those for which the agent is at fault, or every contact.
 
     def __post_init__(self) -> None:
         _parse_choices(self)
@@ -227,17 +229,20 @@ class ObserveConfig:
     """How much an agent observes. Entries are sorted by distance, road points by that from its grid cell."""
 
     partners: int = 31
-    # An agent observes at most this many other agents.
+    # Maximum number of other agents that an agent observes.
     partner_range_m: float = 100.0
-    # An agent observes other agents up to this distance.
+    # Distance up to which an agent observes other agents.
     lanes: int = 64
-    # An agent observes at most this many lane points, up to 64.
+    # Maximum number of lane points that an agent observes, up to 64.
     edges: int = 64
-    # An agent observes at most this many road edge points, up to 64.
+    # Maximum number of road edge points that an agent observes, up to 64.
     lights: int = 4
-    # An agent observes at most this many stop lines ahead, of traffic lights and stop signs.
+    # Maximum number of stop lines ahead that an agent observes, of traffic lights and stop signs.
     final: bool = False
-    # The env keeps the last observation before an automatic reset in `final_observation`.
+    # Whether the env keeps the last observation before an automatic reset in `final_observation`.
+    blocks: tuple[str, ...] = ()
+    # Names of further blocks, which are appended: an entry point of `roadworthy.observation_blocks`, `module:Name` or
+    # `file.py:Name`.
 
     def __post_init__(self) -> None:
         _between("partners", self.partners, 0, 255)
@@ -252,21 +257,21 @@ class DisturbConfig:
     """Disturbances for training. `clean` turns all of them off."""
 
     clean: bool = False
-    # All other settings of this section have no effect.
+    # Whether all disturbances are off; then the other settings of this section have no effect.
     blind_rate: float = 0.0
-    # The probability per second that an agent stops observing partners for blind_s.
+    # Probability per second that an agent stops observing partners for blind_s.
     blind_s: float = 1.0
-    # Blindness lasts this many seconds.
+    # Duration of blindness in seconds.
     phantom_brake_rate: float = 0.0
-    # The probability per second that a car starts to brake by itself for phantom_brake_s.
+    # Probability per second that a car starts to brake by itself for phantom_brake_s.
     phantom_brake_s: float = 0.5
-    # Phantom braking lasts this many seconds.
+    # Duration of phantom braking in seconds.
     phantom_brake_mps2: float = 4.0
-    # A car brakes by itself with this deceleration.
+    # Deceleration of phantom braking.
     dropout: float = 0.0
-    # The probability that an entry of partners, lanes, edges or lights is missing from an observation.
+    # Probability that an entry of partners, lanes, edges or lights is missing from an observation.
     action_noise: float = 0.0
-    # The standard deviation of the noise on both parts of an action, as a share of their range.
+    # Standard deviation of the noise on both parts of an action, as a share of their range.
 
     def __post_init__(self) -> None:
         for f in fields(self):
@@ -280,15 +285,15 @@ class HiddenConfig:
     """Factors that are drawn for each episode, are equal in all its trials, and are never observed."""
 
     steering_gain: Range = (1.0, 1.0)
-    # The front wheels turn by the requested angle times this factor.
+    # Range of the factor by which the requested angle of the front wheels is multiplied.
     brake_gain: Range = (1.0, 1.0)
-    # A braking car decelerates by the requested amount times this factor.
+    # Range of the factor by which a requested deceleration is multiplied.
     grip: Range = (1.0, 1.0)
-    # Tires have this share of the grip of a dry road (0.9 g), for longitudinal and lateral acceleration together.
+    # Range of the grip as a share of that of a dry road (0.9 g), for longitudinal and lateral acceleration together.
     traffic_haste: Range = (1.0, 1.0)
-    # Reactive traffic drives at the speed limit times this factor and keeps gaps divided by it.
+    # Range of the factor by which reactive traffic multiplies the speed limit and divides its gaps.
     partners: int = 1
-    # One of this many partner policies drives the co-players.
+    # Number of partner policies, one of which drives the co-players of an episode.
 
     def __post_init__(self) -> None:
         for f in fields(self):
@@ -304,11 +309,11 @@ class LogConfig:
     """Figures of a running simulation."""
 
     ema_alpha: float = 0.707
-    # This share of a row's average remains when it ends another episode; the default is a half-life of about two
+    # Weight of the old value in a row's moving average when an episode ends; the default gives a half-life of about two
     # episodes.
     report_interval: int = 256
-    # The env reports figures (means over agents with equal weights) every this many steps; in training they reach the
-    # screen, progress.jsonl and sinks.
+    # Number of steps between reports of figures (means over agents with equal weights); in training they are shown on
+    # the screen, in progress.jsonl and in sinks.
 
     def __post_init__(self) -> None:
         _between("ema_alpha", self.ema_alpha, 0.0, 0.9999)
@@ -320,13 +325,13 @@ class SimConfig:
     """A simulation."""
 
     mode: Mode = Mode.REPLAY
-    # Agents start and get goals in this way.
+    # How agents start and get goals.
     init_steps: int = 10
-    # This frame of the recording is the start.
+    # Frame of the recording at which an episode starts.
     model: Model = Model.BICYCLE
-    # An action requests this from a car.
+    # What an action requests from a car.
     actions: Actions = Actions.DISCRETE
-    # An action has this form.
+    # Form of an action.
     episode: EpisodeConfig = field(default_factory=EpisodeConfig)
     control: ControlConfig = field(default_factory=ControlConfig)
     open: OpenConfig = field(default_factory=OpenConfig)

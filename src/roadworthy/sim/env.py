@@ -326,7 +326,7 @@ class DriveEnv:
             raise UsageError(f"threads is {threads}, but the device is {self.device!r}; leave it out")
         if find_spec("numba_cuda") is None:
             raise DeviceError(
-                f"device {self.device!r} was asked for, but numba-cuda is not installed; install the extra 'cuda' "
+                f"device {self.device!r} was requested, but numba-cuda is not installed; install the extra 'cuda' "
                 "(pip install 'roadworthy[cuda]'), or use the device 'cpu'"
             )
         from roadworthy.sim.backends.cuda_batch import CudaBatch  # needs torch and numba-cuda
@@ -385,7 +385,7 @@ def _device(device: str) -> str:
 
 def _at_least_one(name: str, value: int) -> int:
     if int(value) != value or value < 1:
-        raise UsageError(f"{name} is {value!r}, expected a whole number from 1 on")
+        raise UsageError(f"{name} is {value!r}, expected a whole number of at least 1")
     return int(value)
 
 
@@ -393,7 +393,7 @@ def _threads(threads: int | None) -> int:
     if threads is None:
         return MAX_THREADS
     if _at_least_one("threads", threads) > MAX_THREADS:
-        raise UsageError(f"threads is {threads}, but there are {MAX_THREADS}; NUMBA_NUM_THREADS can raise that")
+        raise UsageError(f"threads is {threads}, but there are {MAX_THREADS}; raise the limit with NUMBA_NUM_THREADS")
     return threads
 
 

@@ -1,9 +1,10 @@
-"""The observation: its blocks, their features, and where each number stands in a row.
+"""The observation: its blocks, their features, and the column of each number.
 
 BLOCKS is the only place that orders blocks; CPU and GPU take the starts of blocks from it. A block of n entries and f
 features is stored feature by feature: the n values of the first feature, then those of the second. Entries beyond a
 block's count are 0. Every number is a quantity divided by the scale of its feature, so that it is about -1 to 1, and it
-is clipped to -CLIP to CLIP. The reward weights (conditioning) are neither scaled nor clipped.
+is clipped to -CLIP to CLIP. The reward weights (conditioning, term_weights) are neither scaled nor clipped. Blocks of
+users (extensions.py) follow the built-in ones.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from roadworthy.errors import UsageError
+from roadworthy.errors import ConfigError, UsageError
 from roadworthy.sim.config import SimConfig
+from roadworthy.sim.extensions import TERM_WEIGHTS, load_blocks
 from roadworthy.sim.state import REWARD_TERMS
 
 Number = TypeVar("Number", bound=np.generic)
@@ -208,4 +210,11 @@ def layout(config: SimConfig) -> ObservationLayout:
         if name == "counts":  # divided by the number of entries
             features = tuple(replace(f, scale=max(getattr(config.observe, f.name), 1)) for f in features)
         blocks.append(Block(name, blocks[-1].stop if blocks else 0, entries, features))
+    if config.reward.terms:
+        weights = tuple(Feature(f"{term}_weight") for term in config.reward.terms)
+        blocks.append(Block(TERM_WEIGHTS, blocks[-1].stop, 1, weights))
+    for extra in load_blocks(config):
+        if extra.name in [block.name for block in blocks]:
+            raise ConfigError(f"there are two observation blocks named {extra.name!r}; rename one of them")
+        blocks.append(Block(extra.name, blocks[-1].stop, 1, extra.features))
     return ObservationLayout(tuple(blocks))

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roadworthy.sim.config import Actions, AtGoal, CollisionsScored, Mode, Model, OnInfraction, Range, SimConfig
-from roadworthy.sim.layout import layout
+from roadworthy.sim.layout import BLOCKS, layout
 from roadworthy.sim.rules.dynamics import ACTION_CHOICES
 from roadworthy.sim.state import (
     CONTINUE,
@@ -37,7 +37,7 @@ def params(config: SimConfig) -> Params:
     """Return the settings of a config as numbers."""
     disturb = config.disturb
     strength = np.float32(0.0 if disturb.clean else 1.0)
-    weights = [_range(getattr(config.reward, term)) for term in REWARD_TERMS]
+    weights = [weight_range(getattr(config.reward, term)) for term in REWARD_TERMS]
     hidden = [getattr(config.hidden, factor) for factor in HIDDEN_FACTORS]
     is_open = config.mode is Mode.OPEN
     along, across = ACTION_CHOICES[config.model]
@@ -67,7 +67,7 @@ def params(config: SimConfig) -> Params:
         lanes=np.int32(config.observe.lanes),
         edges=np.int32(config.observe.edges),
         lights=np.int32(config.observe.lights),
-        block_starts=np.array([block.start for block in layout(config).blocks], np.int64),
+        block_starts=np.array([block.start for block in layout(config).blocks[: len(BLOCKS)]], np.int64),
         keeps_final=np.int32(config.observe.final),
         blind_rate=strength * np.float32(disturb.blind_rate),
         blind_s=np.float32(disturb.blind_s),
@@ -86,7 +86,8 @@ def params(config: SimConfig) -> Params:
     )
 
 
-def _range(weight: float | Range) -> Range:
+def weight_range(weight: float | Range) -> Range:
+    """Return the lowest and the highest weight of a term."""
     return weight if isinstance(weight, tuple) else (weight, weight)
 
 

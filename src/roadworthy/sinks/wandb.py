@@ -117,4 +117,4 @@ def _is_online(config: WandbConfig) -> bool:
 def _require_key(config: WandbConfig) -> None:
     """Raise if there is no API key, because the client would wait for input forever."""
     if not wandb.login(prompt=False, timeout=config.timeout_s):
-        raise RoadworthyError('W&B knows no API key; run `wandb login`, set WANDB_API_KEY, or set mode = "offline"')
+        raise RoadworthyError('W&B has no API key; run `wandb login`, set WANDB_API_KEY, or set mode = "offline"')

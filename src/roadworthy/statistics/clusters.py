@@ -18,6 +18,9 @@ from numpy.typing import NDArray
 from roadworthy.errors import UsageError
 
 Array = NDArray[np.float64]
+# The correlation of scenarios on one map that a rate allows for before the sample shows any. Measured: standard errors
+# by map are up to 1.45 times those by scenario for rates of five scenarios per map, which is a correlation of 0.28.
+ALIKE_UNITS = 0.25
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,7 @@ class Sums:
     rows: int
     minority: Array  # (G,) for rates: the sum of the rarer outcome
     is_one_each: bool  # whether every cluster has one row
+    unit_count: float | None = None  # the effective number of units within the clusters, such as scenarios on maps
 
     @property
     def count(self) -> int:
@@ -79,6 +83,17 @@ class Sums:
         return float(self.weight.sum()) ** 2 / squares if squares > 0.0 else 0.0
 
     @property
+    def largest_effect(self) -> float:
+        """The design effect if all rows of a cluster were alike.
+
+        With units, it is that of units whose rows are all alike and that correlate by ALIKE_UNITS within a cluster.
+        """
+        if self.unit_count is None:
+            return self.rows / self.effective_count
+        each = max(self.unit_count / self.effective_count, 1.0)
+        return self.rows / self.unit_count * (1.0 + ALIKE_UNITS * (each - 1.0))
+
+    @property
     def has_equal_sizes(self) -> bool:
         """Whether all clusters have the same weight."""
         return bool(np.ptp(self.weight) <= 1e-9 * abs(float(self.weight[0]))) if self.count else True
@@ -97,28 +112,42 @@ class Sums:
         return (self.count - 1) / self.count * float((parts**2).sum())
 
 
-def sums(values: Array, clusters: Clusters, weights: Array | None = None) -> Sums:
-    """Sum values (n,) and weights (by default 1) over clusters; rows with a NaN value or weight are left out."""
+def sums(values: Array, clusters: Clusters, weights: Array | None = None, units: Clusters | None = None) -> Sums:
+    """Sum values (n,) and weights (by default 1) over clusters; rows with a NaN value or weight are left out.
+
+    units: groups of rows within the clusters, of which all rows may be alike, such as scenarios on maps.
+    """
     values = np.asarray(values, np.float64)
     if values.shape != clusters.codes.shape:
         raise UsageError(f"{values.shape} values were given for {clusters.codes.shape} rows; expected one each")
     is_missing = np.isnan(values) if weights is None else np.isnan(values) | np.isnan(weights)
     given = None if weights is None else np.asarray(weights, np.float64)
     codes, rows = clusters.codes, clusters.sizes
+    has_data = ~is_missing
     if is_missing.any():
-        has_data = ~is_missing
         codes, values, given = codes[has_data], values[has_data], None if given is None else given[has_data]
         rows = np.bincount(codes, minlength=clusters.count)
     used = rows > 0
     total: Array = np.bincount(codes, values, clusters.count)[used].astype(np.float64)
     weight: Array = (rows if given is None else np.bincount(codes, given, clusters.count))[used].astype(np.float64)
     is_mostly_yes = total.sum() > 0.5 * weight.sum()
-    return Sums(total, weight, len(values), weight - total if is_mostly_yes else total, bool((rows[used] == 1).all()))
+    minority = weight - total if is_mostly_yes else total
+    count = None if units is None else _effective_count(units, has_data, given)
+    return Sums(total, weight, len(values), minority, bool((rows[used] == 1).all()), count)
+
+
+def _effective_count(units: Clusters, has_data: NDArray[np.bool_], weights: Array | None) -> float:
+    each = np.bincount(units.codes[has_data], weights, units.count)
+    squares = float((each**2).sum())
+    return float(each.sum()) ** 2 / squares if squares > 0.0 else 0.0
 
 
 def sums_of_units(values: Array, clusters: Clusters, units: Clusters) -> Sums:
     """Sum over clusters so that each unit, such as a scenario on a map, counts once, however many rows it has."""
     values = np.asarray(values, np.float64)
     known = np.bincount(units.codes[~np.isnan(values)], minlength=units.count)
+    within = None if units.count == clusters.count else units
+    if known.max(initial=0) <= 1:
+        return sums(values, clusters, None, within)
     weights = 1.0 / np.maximum(known, 1)[units.codes]
-    return sums(values * weights, clusters, weights)
+    return sums(values * weights, clusters, weights, within)

@@ -9,17 +9,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from math import isfinite, sqrt
+from math import inf, isfinite, sqrt
 
 import numpy as np
 from scipy import special
 
 from roadworthy.statistics.bootstrap import DRAWS, MOST_CLUSTERS, SEED
 from roadworthy.statistics.clusters import Array, Clusters
-from roadworthy.statistics.intervals import FEWEST_WITH_EVENTS, LEVEL, Interval
+from roadworthy.statistics.intervals import (
+    FEWEST_FOR_MEANS,
+    FEWEST_UNEQUAL,
+    FEWEST_WITH_EVENTS,
+    FEWEST_WITH_NOTE,
+    LEVEL,
+    Interval,
+    student_quantile,
+)
 
-# The fewest clusters for intervals whose level is right within two points; measured, see docs/comparison.md.
-FEWEST_CLUSTERS = 20
+_SMALL_SAMPLE = 3.0  # the standard error grows by this over the effective number of clusters
 _AT_ONCE = 1 << 21  # counts that are held in memory at a time
 
 
@@ -32,7 +39,7 @@ class Tested:
 
 
 @dataclass(frozen=True)
-class Part:
+class _Part:
     """A sum over a sum by cluster, (G,) each."""
 
     total: Array
@@ -41,6 +48,23 @@ class Part:
     @property
     def value(self) -> float:
         return float(self.total.sum() / self.weight.sum())
+
+    @property
+    def deviations(self) -> Array:
+        """The deviation of each cluster from the value, as a share of the denominator, (G,)."""
+        found: Array = (self.total - self.value * self.weight) / self.weight.sum()
+        return found
+
+    @property
+    def effective_count(self) -> float:
+        """The number of clusters of equal size that would have the same weight."""
+        return float(self.weight.sum()) ** 2 / float((self.weight**2).sum())
+
+    @property
+    def jackknifed(self) -> Array:
+        """The deviations, larger for clusters that hold much of the weight."""
+        found: Array = self.deviations / np.maximum(1.0 - self.weight / self.weight.sum(), 1e-9)
+        return found
 
 
 def paired_difference(
@@ -68,7 +92,7 @@ def paired_difference(
         _part(values[known], ones if weights is None else weights[side][known], clusters)
         for side, values in enumerate((candidate, baseline))
     ]
-    return _tested(parts[0], parts[1], len(ones), clusters.count, level, is_paired=True, is_ratio=weights is not None)
+    return _tested(parts[0], parts[1], len(ones), level, is_paired=True, is_ratio=weights is not None)
 
 
 def unpaired_difference(
@@ -86,75 +110,98 @@ def unpaired_difference(
         count = int(known.sum())
         parts.append(_part(values[known], np.ones(count) if weights is None else weights[side][known], own))
         rows += count
-    fewest = min(len(part.total) for part in parts)
-    return _tested(parts[0], parts[1], rows, fewest, level, is_paired=False, is_ratio=weights is not None)
+    return _tested(parts[0], parts[1], rows, level, is_paired=False, is_ratio=weights is not None)
 
 
-def _part(values: Array, weights: Array, clusters: Clusters) -> Part:
+def _part(values: Array, weights: Array, clusters: Clusters) -> _Part:
     codes, count = clusters.codes, clusters.count
     total = np.bincount(codes, values, count).astype(np.float64)
-    return Part(total, np.bincount(codes, weights, count).astype(np.float64))
+    return _Part(total, np.bincount(codes, weights, count).astype(np.float64))
 
 
-def _tested(
-    first: Part, second: Part, rows: int, clusters: int, level: float, *, is_paired: bool, is_ratio: bool
-) -> Tested:
+def _tested(first: _Part, second: _Part, rows: int, level: float, *, is_paired: bool, is_ratio: bool) -> Tested:
+    """Return the interval and the p-value: not narrower than Student's, and with room for few clusters."""
+    count = min(len(first.total), len(second.total))
     if not rows or not (first.weight.sum() > 0.0 and second.weight.sum() > 0.0):
-        return Tested(Interval(None, rows, clusters, note="no data"), None)
+        return Tested(Interval(None, rows, count, note="no data"), None)
     difference = first.value - second.value
-    found = Interval(difference, rows, clusters)
-    if clusters < FEWEST_CLUSTERS:
-        note = f"not enough data: {clusters} clusters, an interval needs {FEWEST_CLUSTERS}"
+    found = Interval(difference, rows, count)
+    clusters = min(first.effective_count, second.effective_count)
+    needed = FEWEST_WITH_NOTE if clusters > count - 1e-9 else FEWEST_UNEQUAL
+    if clusters < needed - 1e-9:
+        note = f"not enough data: {clusters:.3g} clusters, an interval needs {needed}"
         return Tested(replace(found, note=note), None)
     events = min(int(np.count_nonzero(part.total)) for part in (first, second))
     if is_ratio and events < FEWEST_WITH_EVENTS:
         note = f"not enough data: it happened in {events} clusters, an interval needs {FEWEST_WITH_EVENTS}"
         return Tested(replace(found, note=note), None)
-    error = _paired_error(first, second) if is_paired else _unpaired_error(first, second)
+    error = _error(first, second, is_paired, "deviations")
     if error <= 1e-12 * max(abs(first.value), abs(second.value), 1.0):
         return Tested(replace(found, note="not enough data: all clusters are equal"), None)
-    low, high, p = _studentized(first, second, difference / error, level, is_paired)
+    wide = _error(first, second, is_paired, "jackknifed") * (1.0 + _SMALL_SAMPLE / clusters)
+    ratios = _ratios(first, second, error, is_paired)
+    low, high = (-inf, inf) if ratios is None else _quantiles(ratios, level)
+    student = student_quantile(level, clusters - 1.0)
+    few = student / student_quantile(level, count - 1)
+    low, high = (-student, student) if ratios is None else (min(low * few, -student), max(high * few, student))
     if not (isfinite(low) and isfinite(high)):
         return Tested(replace(found, note="not enough data: too few clusters differ from the others"), None)
-    method = "paired bootstrap-t" if is_paired else "two-sample bootstrap-t"
-    interval = replace(found, low=difference - high * error, high=difference - low * error, level=level, method=method)
-    return Tested(interval, p)
+    assumed = f"assumes that no rare extreme values are missing from its {count} clusters"
+    interval = replace(
+        found,
+        low=difference - high * wide,
+        high=difference - low * wide,
+        level=level,
+        method="paired bootstrap-t" if is_paired else "two-sample bootstrap-t",
+        note=assumed if count < FEWEST_FOR_MEANS else None,
+    )
+    return Tested(interval, _p_value(ratios, difference / wide, few, clusters - 1.0))
 
 
-def _paired_error(first: Part, second: Part) -> float:
-    parts = _deviations(first) - _deviations(second)
-    count = len(parts)
-    return sqrt(count / (count - 1) * float((parts**2).sum()))
+def _error(first: _Part, second: _Part, is_paired: bool, kind: str) -> float:
+    """Return the standard error of the difference from the clusters' deviations of this kind."""
+    sides: list[Array] = [getattr(part, kind) for part in (first, second)]
+    if is_paired:
+        count = len(sides[0])
+        scale = count / (count - 1) if kind == "deviations" else (count - 1) / count
+        return sqrt(scale * float(((sides[0] - sides[1]) ** 2).sum()))
+    total = 0.0
+    for side in sides:
+        count = len(side)
+        scale = count / (count - 1) if kind == "deviations" else (count - 1) / count
+        total += scale * float((side**2).sum())
+    return sqrt(total)
 
 
-def _unpaired_error(first: Part, second: Part) -> float:
-    return sqrt(sum(len(p.total) / (len(p.total) - 1) * float((_deviations(p) ** 2).sum()) for p in (first, second)))
-
-
-def _deviations(part: Part) -> Array:
-    deviations: Array = (part.total - part.value * part.weight) / part.weight.sum()
-    return deviations
-
-
-def _studentized(first: Part, second: Part, t: float, level: float, is_paired: bool) -> tuple[float, float, float]:
-    """Return the quantiles of (estimate - truth) / standard error, and the p-value of the observed ratio t."""
-    fewest = min(len(first.total), len(second.total))
-    tail = (1.0 - level) / 2.0
-    if fewest > MOST_CLUSTERS:
-        edge = float(special.stdtrit(fewest - 1, 1.0 - tail))
-        return -edge, edge, 2.0 * float(special.stdtr(fewest - 1, -abs(t)))
+def _ratios(first: _Part, second: _Part, error: float, is_paired: bool) -> Array | None:
+    """Return draws of (estimate - truth) / standard error; None with so many clusters that Student's t is as good."""
+    if min(len(first.total), len(second.total)) > MOST_CLUSTERS:
+        return None
     values, errors = _paired_draws(first, second) if is_paired else _unpaired_draws(first, second)
     difference = first.value - second.value
-    error = (difference / t) if t else (_paired_error if is_paired else _unpaired_error)(first, second)
     flat = errors <= 1e-9 * error
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratios = np.where(flat, np.copysign(np.inf, values - difference), (values - difference) / errors)
+        found: Array = np.where(flat, np.copysign(np.inf, values - difference), (values - difference) / errors)
+    return found
+
+
+def _quantiles(ratios: Array, level: float) -> tuple[float, float]:
+    tail = (1.0 - level) / 2.0
     low, high = np.quantile(ratios, [tail, 1.0 - tail], method="inverted_cdf")
+    return float(low), float(high)
+
+
+def _p_value(ratios: Array | None, t: float, few: float, freedom: float) -> float:
+    """Return the p-value of the ratio of the difference to its error: the larger of the bootstrap's and Student's."""
+    p = 2.0 * float(special.stdtr(freedom, -abs(t)))
+    if ratios is None:
+        return p
+    t /= few
     beyond = 1 + min(int((ratios >= t).sum()), int((ratios <= t).sum()))
-    return float(low), float(high), min(2.0 * beyond / (len(ratios) + 1), 1.0)
+    return min(max(2.0 * beyond / (len(ratios) + 1), p), 1.0)
 
 
-def _paired_draws(first: Part, second: Part) -> tuple[Array, Array]:
+def _paired_draws(first: _Part, second: _Part) -> tuple[Array, Array]:
     """Return differences and their standard errors, (draws,) each; clusters are drawn with both figures."""
     columns = np.stack([first.total, first.weight, second.total, second.weight], axis=1)
     count = len(columns)
@@ -171,7 +218,7 @@ def _paired_draws(first: Part, second: Part) -> tuple[Array, Array]:
     return np.concatenate(values), np.concatenate(errors)
 
 
-def _unpaired_draws(first: Part, second: Part) -> tuple[Array, Array]:
+def _unpaired_draws(first: _Part, second: _Part) -> tuple[Array, Array]:
     """Return the same with the clusters of each run drawn separately."""
     values, variances = [], []
     for number, part in enumerate((first, second)):

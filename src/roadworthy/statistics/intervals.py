@@ -31,6 +31,7 @@ FEWEST_WITH_NOTE = 10  # below, a mean without bounds has no interval
 FEWEST_UNEQUAL = 15  # the same for clusters of unequal size, as an effective number
 FEWEST_FOR_RATIOS = 3
 FEWEST_WITH_EVENTS = 10  # for ratios that do not count events: clusters with a value other than zero
+FEW_HOLDERS = 4.0  # clusters with the rarer outcome, below which its rate has the exact end toward the nearer bound
 _LEAST_DESIGN_EFFECT = 0.6  # a smaller one is due to chance, because rows of a cluster are not less alike than others
 _SMALL_SAMPLE = 3.0  # the standard error of a mean grows by this over the effective number of clusters
 
@@ -53,16 +54,29 @@ class Interval:
     worst_high: float | None = None
 
 
-def rate(values: Array, clusters: Clusters, level: float = LEVEL, *, each_once: bool | Clusters = False) -> Interval:
+def rate(
+    values: Array,
+    clusters: Clusters,
+    level: float = LEVEL,
+    *,
+    each_once: bool | Clusters = False,
+    units: Clusters | None = None,
+) -> Interval:
     """Return the rate of rows (n,) of 0, 1 and NaN (no data).
 
-    each_once: the mean of the rates of clusters, or of other units, such as scenarios on maps, that lie in clusters.
+    Args:
+        values: One value per row.
+        clusters: The cluster of each row.
+        level: The level of the interval.
+        each_once: Return the mean of the rates of clusters, or of other units that lie in clusters.
+        units: Groups of rows within the clusters whose rows may all be alike, such as scenarios on maps; by default,
+            all rows of a cluster may be. They decide how wide the interval is where failures are rare.
     """
     _require_level(level)
     finite = values[~np.isnan(values)]
     if finite.size and not ((finite == 0.0) | (finite == 1.0)).all():
         raise UsageError("a rate needs rows that are 0 or 1; use mean for other values")
-    given = _sums(values, clusters, each_once)
+    given = _sums(values, clusters, each_once, units)
     found = _estimate(given)
     p = found.value
     if p is None:
@@ -76,6 +90,9 @@ def rate(values: Array, clusters: Clusters, level: float = LEVEL, *, each_once: 
     quantile = student_quantile(level, max(given.effective_count - 1.0, 1.0))
     lows, highs = zip(*(wilson(p, size, quantile) for size in (nearer, farther)), strict=True)
     low, high = (lows[0], highs[1]) if p <= 0.5 else (lows[1], highs[0])
+    if _holders(given.minority) < FEW_HOLDERS:  # there, Wilson's end toward the nearer bound is too close
+        exact = clopper_pearson(p, nearer, level)
+        low, high = (min(low, exact[0]), high) if p <= 0.5 else (low, max(high, exact[1]))
     return replace(found, low=low, high=high, level=level, method="clustered Wilson")
 
 
@@ -87,6 +104,7 @@ def mean(
     is_share: bool = False,
     each_once: bool | Clusters = False,
     bounds: tuple[float, float] | None = None,
+    units: Clusters | None = None,
 ) -> Interval:
     """Return the mean of rows (n,), NaN for no data.
 
@@ -97,9 +115,10 @@ def mean(
         is_share: The values are from 0 to 1.
         each_once: Return the mean of the means of clusters, or of other units that lie in clusters.
         bounds: The least and the greatest possible value of a row.
+        units: Groups of rows within the clusters, as for rates; for shares that are all at a bound.
     """
     _require_level(level)
-    given = _sums(values, clusters, each_once)
+    given = _sums(values, clusters, each_once, units)
     found = _estimate(given)
     if found.value is None:
         return found
@@ -114,17 +133,26 @@ def mean(
         if bounds is None or found.value not in bounds:
             return replace(found, note="not enough data: all clusters are equal")
         # Values at the bounds vary most among values with a given mean, so their interval is wide enough for all.
-        low, high = _scaled(wilson, found.value, bounds, given.effective_count, normal_quantile(level))
+        low, high = _scaled(wilson, found.value, bounds, given.rows / given.largest_effect, normal_quantile(level))
         return replace(found, low=low, high=high, level=level, method="Wilson")
     return _bootstrapped(found, given, level, bounds)
 
 
 def ratio(
-    numerators: Array, denominators: Array, clusters: Clusters, level: float = LEVEL, least: float = 0.0
+    numerators: Array,
+    denominators: Array,
+    clusters: Clusters,
+    level: float = LEVEL,
+    least: float = 0.0,
+    *,
+    units: Clusters | None = None,
 ) -> Interval:
-    """Return the sum of numerators over the sum of denominators, (n,) each; no data if the latter is zero."""
+    """Return the sum of numerators over the sum of denominators, (n,) each; no data if the latter is zero.
+
+    units: groups of rows within the clusters, as for rates.
+    """
     _require_level(level)
-    given = sums(numerators, clusters, denominators)
+    given = sums(numerators, clusters, denominators, units)
     found = _estimate(given)
     if found.value is None:
         return found
@@ -181,15 +209,15 @@ def effective_sizes(given: Sums, row_variance: float) -> tuple[float, float]:
     with the rarer outcome. A cluster in which all rows fail together, and of which the sample has none yet, does not
     show in it. So the effect moves toward its maximum, at which all rows of a cluster are equal: by 1 / (1 + k) where
     a missing one matters little, toward the nearer bound, and by 1 / (1 + k / m) away from it, where k is the
-    effective number of clusters with the rarer outcome, and m the number of rows of a cluster: k / m is how many
+    effective number of clusters with the rarer outcome, and m the mean number of rows of a cluster: k / m is how many
     clusters the rarer outcomes would fill.
     """
-    largest = given.rows / given.effective_count
+    largest = given.largest_effect
     if row_variance > 0.0:
         effect = max(given.jackknife_variance() / (row_variance / given.rows), _LEAST_DESIGN_EFFECT)
     else:
         effect = largest
-    nearer, farther = _with_doubt(effect, largest, _holders(given.minority))
+    nearer, farther = _with_doubt(effect, largest, _holders(given.minority), _rows_each(given))
     return given.rows / nearer, given.rows / farther
 
 
@@ -203,9 +231,9 @@ def student_quantile(level: float, freedom: float) -> float:
     return float(special.stdtrit(freedom, 0.5 + level / 2.0))
 
 
-def _sums(values: Array, clusters: Clusters, each_once: bool | Clusters) -> Sums:
+def _sums(values: Array, clusters: Clusters, each_once: bool | Clusters, units: Clusters | None) -> Sums:
     if each_once is False:
-        return sums(values, clusters)
+        return sums(values, clusters, None, units)
     return sums_of_units(values, clusters, clusters if each_once is True else each_once)
 
 
@@ -220,10 +248,15 @@ def _holders(events: Array) -> float:
     return float(events.sum()) ** 2 / squares if squares > 0.0 else 0.0
 
 
-def _with_doubt(effect: float, largest: float, holders: float) -> tuple[float, float]:
+def _rows_each(given: Sums) -> float:
+    """Return the number of rows that may all be alike."""
+    return given.rows / given.count if given.unit_count is None else given.largest_effect
+
+
+def _with_doubt(effect: float, largest: float, holders: float, rows_each: float) -> tuple[float, float]:
     """Return the design effect toward the nearer bound and away from it."""
     most = max(largest, effect)
-    nearer, farther = 1.0 / (1.0 + holders), 1.0 / (1.0 + holders / max(largest, 1.0))
+    nearer, farther = 1.0 / (1.0 + holders), 1.0 / (1.0 + holders / rows_each)
     return effect + nearer * (most - effect), effect + farther * (most - effect)
 
 
@@ -260,9 +293,9 @@ def _events_interval(given: Sums, level: float) -> tuple[float, float]:
     events, over, value = float(given.total.sum()), float(given.weight.sum()), given.value
     assert value is not None
     clusters = given.effective_count
-    largest = given.rows / clusters
+    largest = given.largest_effect
     effect = max(given.jackknife_variance() / (value / over), 1.0) if events > 0.0 else largest
-    nearer, farther = _with_doubt(effect, largest, _holders(given.total))
+    nearer, farther = _with_doubt(effect, largest, _holders(given.total), _rows_each(given))
     spread = (student_quantile(level, max(clusters - 1.0, 1.0)) / normal_quantile(level)) ** 2
     nearer, farther = nearer * spread, farther * spread
     low = garwood(events / nearer, level)[0] * nearer / over

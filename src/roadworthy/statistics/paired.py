@@ -13,7 +13,7 @@ from roadworthy.statistics.intervals import (
     FEWEST_FOR_RATES,
     LEVEL,
     Interval,
-    effective_size,
+    effective_sizes,
     mean,
     normal_quantile,
     student_quantile,
@@ -23,13 +23,18 @@ from roadworthy.statistics.intervals import (
 _TINY = 1e-9
 
 
-def paired_rate(after: Array, before: Array, clusters: Clusters, level: float = LEVEL) -> Interval:
-    """Return the difference of two rates over pairs (n,) of 0, 1 and NaN with Tango's interval, clustered."""
+def paired_rate(
+    after: Array, before: Array, clusters: Clusters, level: float = LEVEL, *, units: Clusters | None = None
+) -> Interval:
+    """Return the difference of two rates over pairs (n,) of 0, 1 and NaN with Tango's interval, clustered.
+
+    units: groups of rows within the clusters whose rows may all be alike, such as scenarios on maps; see rate.
+    """
     differences = np.asarray(after, np.float64) - np.asarray(before, np.float64)
     finite = differences[~np.isnan(differences)]
     if finite.size and not np.isin(finite, (-1.0, 0.0, 1.0)).all():
         raise UsageError("paired rates need rows that are 0 or 1; use paired_mean for other values")
-    given = sums(differences, clusters)
+    given = sums(differences, clusters, None, units)
     found = Interval(given.value, given.rows, given.count, note=None if given.rows else "no data")
     if found.value is None:
         return found
@@ -42,10 +47,30 @@ def paired_rate(after: Array, before: Array, clusters: Clusters, level: float = 
         note = f"not enough data: {given.count} scenarios with several rows each, an interval needs {FEWEST_FOR_RATES}"
         return replace(found, note=note)
     else:
-        size = effective_size(given, gains + losses - found.value**2)
+        # The smaller effective number would widen the interval for no gain in coverage: see docs/comparison.md.
+        size = effective_sizes(given, gains + losses - found.value**2)[0]
         quantile, method = student_quantile(level, given.count - 1), "clustered Tango"
     low, high = tango(gains * size, losses * size, size, quantile)
     return replace(found, low=low, high=high, level=level, method=method)
+
+
+def one_pair_per_cluster(differences: Array, clusters: Clusters, level: float = LEVEL) -> Interval:
+    """Return the mean of differences (n,) from -1 to 1 with Tango's interval as if each cluster were one pair.
+
+    It is right however alike the rows of a cluster are, because differences of -1, 0 and 1 vary most among those with
+    a given mean. So it is wide, and made for few clusters, or few that differ.
+    """
+    given = sums(differences, clusters)
+    found = Interval(given.value, given.rows, given.count, note=None if given.rows else "no data")
+    if found.value is None:
+        return found
+    if given.count < 2:
+        return replace(found, note=f"not enough data: {given.count} cluster, an interval needs 2")
+    size = given.effective_count
+    weight = float(given.weight.sum())
+    gains, losses = (float(np.maximum(sign * given.total, 0.0).sum()) / weight for sign in (1.0, -1.0))
+    low, high = tango(gains * size, losses * size, size, normal_quantile(level))
+    return replace(found, low=low, high=high, level=level, method="Tango, one pair per cluster")
 
 
 def tango(gains: float, losses: float, n: float, quantile: float) -> tuple[float, float]:

@@ -34,7 +34,7 @@ def unpaired_rate(
     if first.low is None or second.low is None:
         return Tested(replace(whole, note=first.note if first.low is None else second.note), None)
     limits = [_Limits(each) for each in found]
-    low, high = _interval(limits, level)
+    low, high = mover((first.value, first.low, first.high or 0.0), (second.value, second.low, second.high or 0.0))
     is_clustered = "clustered" in f"{first.method} {second.method}"
     method = "clustered Newcombe" if is_clustered else "Newcombe"
     whole = replace(whole, low=low, high=high, level=level, method=method)
@@ -42,28 +42,33 @@ def unpaired_rate(
 
 
 class _Limits:
-    """Wilson's limits of a rate at any level, with the effective sample size of an interval that was computed."""
+    """The limits of a rate at any level, with the effective numbers of rows that its interval has at one level."""
 
     def __init__(self, found: Interval) -> None:
         assert found.value is not None
         assert found.low is not None
         assert found.high is not None
         self.value = found.value
-        self._freedom = found.clusters - 1 if found.method != "Wilson" else None
-        self._size = _size_of(found.value, found.low, found.high, self._quantile(found.level or LEVEL))
+        self._freedom = None if found.method == "Wilson" else max(found.clusters - 1, 1)
+        quantile = self._quantile(found.level or LEVEL)
+        # Toward a bound that the rate is at, there is no limit; the other one says all.
+        low = found.low if found.value > 0.0 else found.high
+        high = found.high if found.value < 1.0 else found.low
+        self._low_size, self._high_size = (_size_of(found.value, edge, quantile) for edge in (low, high))
 
     def at(self, level: float) -> tuple[float, float, float]:
         """Return value, lower and upper limit."""
-        return self.value, *wilson(self.value, self._size, self._quantile(level))
+        quantile = self._quantile(level)
+        low, high = wilson(self.value, self._low_size, quantile)[0], wilson(self.value, self._high_size, quantile)[1]
+        return self.value, low, high
 
     def _quantile(self, level: float) -> float:
         return normal_quantile(level) if self._freedom is None else student_quantile(level, self._freedom)
 
 
-def _size_of(p: float, low: float, high: float, quantile: float) -> float:
-    """Return the sample size with these limits of Wilson, which are the roots of (x - p)**2 = q**2 x (1 - x) / n."""
-    edge = high if p < 0.5 else low
-    return quantile**2 * edge * (1.0 - edge) / (edge - p) ** 2
+def _size_of(p: float, edge: float, quantile: float) -> float:
+    """Return the number of rows with this limit of Wilson: a root of (x - p)**2 = q**2 x (1 - x) / n."""
+    return max(quantile**2 * edge * (1.0 - edge) / (edge - p) ** 2, 1e-6)
 
 
 def _interval(limits: list[_Limits], level: float) -> tuple[float, float]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from roadworthy.config import resolve
 from roadworthy.errors import DeviceError, UsageError
+from roadworthy.plugins import nearest
 from roadworthy.training.config import TrainConfig
 from roadworthy.training.evaluators import Evaluators
 
@@ -125,11 +126,11 @@ def train_settings(
 
     source, updates, curve_due_s = parse_source(settings.scenarios), 0, 0.0
 
-    def after_update(told: Progress) -> None:
+    def after_update(latest: Progress) -> None:
         nonlocal updates, curve_due_s
         updates, interrupt.is_deferred = updates + 1, True  # from here on there is something to save
-        on_update(told)
-        if is_first_process() and told.update % settings.checkpoint_interval == 0 and time.monotonic() >= curve_due_s:
+        on_update(latest)
+        if is_first_process() and latest.update % settings.checkpoint_interval == 0 and time.monotonic() >= curve_due_s:
             curve_due_s = time.monotonic() + _CURVE_INTERVAL_S
             _draw_curve(folder, say)
 
@@ -177,7 +178,7 @@ def preset_path(name: str) -> Path:
     if name in known:
         return PRESETS / f"{name}.toml"
     if not Path(name).is_file():
-        raise UsageError(f"there is no config {name!r}; expected a TOML file, or one of: {', '.join(known)}")
+        raise UsageError(f"{name!r} is neither a file nor a preset; {nearest(name, known)}")
     return Path(name)
 
 

@@ -133,6 +133,7 @@ def _listen(host: str, port: int) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host.strip("[]"), port))
+        listener.listen()
     except OSError as error:
         listener.close()
         raise UsageError(f"can't listen on {host} port {port}: {error.strerror}; choose another --port") from error

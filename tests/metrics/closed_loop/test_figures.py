@@ -215,7 +215,7 @@ def test_what_a_map_lacks_is_counted() -> None:
 
 @pytest.mark.row("CL-2")
 def test_a_trial_that_outlasts_its_recording_is_graded_up_to_the_recordings_end() -> None:
-    """At half the recorded speed the progress is a half, however long the ego goes on driving after the recording."""
+    """At half the recorded speed the progress is a half, however long the ego keeps driving after the recording."""
     way = np.arange(151) * DT
     one = recorded(
         road_map([Lane([(0, 0), (400, 0)])]),

@@ -155,7 +155,7 @@ def test_edges_of_one_point_are_left_out() -> None:
 @pytest.mark.parametrize("features", [[], [edge([[0.0, 0.0]])], [lane(straight(0, 0, 9, 0))]])
 def test_a_map_without_edges_is_refused(features: list[Any]) -> None:
     scenario = replace(scenario_of([driving()], 0.0), map=map_of(features))
-    with pytest.raises(ScenarioError, match="'made': there is no road edge of at least two points"):
+    with pytest.raises(ScenarioError, match="'made': its map has no road edge of at least two points"):
         score_rollouts(*_with_its_future(scenario))
 
 

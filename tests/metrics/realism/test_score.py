@@ -139,7 +139,7 @@ def test_a_task_without_agents_is_refused() -> None:
         task_agents(replace(scenario, sdc=-1, predict=np.zeros(0, np.int32)))
     absent = np.ones((2, STEPS), np.bool_)
     absent[1, CURRENT] = False
-    with pytest.raises(ScenarioError, match="agent 3 is to be evaluated, but is not there at step 10"):
+    with pytest.raises(ScenarioError, match="agent 3 is to be evaluated, but is not valid at step 10"):
         task_agents(replace(scenario, valid=absent))
 
 

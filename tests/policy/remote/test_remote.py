@@ -120,16 +120,31 @@ def test_a_missing_answer_fails_its_episodes_and_the_job_continues(tmp_path: Pat
     assert "gave no answer within 2 s" in errors.pop()
 
 
+class Stalling:
+    """Waits in one call in the middle of episodes, so that its server can be stopped there."""
+
+    def __init__(self, policy: Any, is_reached: threading.Event) -> None:
+        self._policy, self._is_reached, self._calls = policy, is_reached, 0
+        for name in ("start", "reset"):
+            if hasattr(policy, name):
+                setattr(self, name, getattr(policy, name))
+
+    def act(self, batch: Batch) -> Any:
+        self._calls += 1
+        if self._calls > 20 and batch.steps.min() > 0 and not self._is_reached.is_set():
+            self._is_reached.set()
+            time.sleep(0.5)
+        return self._policy.act(batch)
+
+
 def restarted(make: Any, has_memory: bool, tmp_path: Path) -> JobRecord:
     """Run a job whose server is stopped and soon restarted at the same address."""
-    first = PolicyServer(make, has_memory=has_memory)
+    is_reached = threading.Event()
+    first = PolicyServer(lambda: Stalling(make(), is_reached), has_memory=has_memory)
     servers = [first]
 
     def kill_and_return() -> None:
-        journal = None
-        while journal is None or journal.stat().st_size < 2000:
-            journal = next(tmp_path.glob("j/2*/episodes.jsonl"), None)
-            time.sleep(0.005)
+        assert is_reached.wait(30.0)
         first.close()
         time.sleep(0.3)
         servers.append(PolicyServer(make, port=first.port, has_memory=has_memory))
@@ -165,7 +180,7 @@ def test_an_error_of_the_policy_fails_the_job_with_the_traceback_of_the_server(t
         record = run_job(job(server.address), tmp_path)
     assert record.status is Status.FAILED
     assert "raised RuntimeError: the policy lost its mind" in (record.error or "")
-    assert "arenas.py" in (record.error or "")
+    assert "arenas.py" in (record.traceback or "")
 
 
 def test_an_unreachable_server_is_named(tmp_path: Path) -> None:

@@ -381,7 +381,7 @@ def same_id(message: Any) -> None:
         (current_outside, "current_time_index is 91, but there are 91 time stamps"),
         (stop_time, r"time stamps are 0\.0 s apart"),
         (break_point, "points of the map contain NaN"),
-        (break_stop, "points to stop at for lights contain NaN"),
+        (break_stop, "stop points of lights contain NaN"),
         (move_point_away, r"map feature 100 has points \d+ m apart, expected 1000 m at most"),
         (two_kinds, "map feature 100 is of 2 kinds"),
         (same_id, "two lanes of the map have the same id"),

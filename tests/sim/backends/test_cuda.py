@@ -223,7 +223,7 @@ def test_an_env_without_a_gpu_says_what_is_missing(towns: Pack) -> None:
     torch = pytest.importorskip("torch")
     if torch.cuda.is_available():
         pytest.skip("there is a GPU")
-    with pytest.raises(DeviceError, match=r"device 'cuda' was asked for, but .*; or use the device 'cpu'"):
+    with pytest.raises(DeviceError, match=r"device 'cuda' was requested, but .*; or use the device 'cpu'"):
         DriveEnv(towns, 2, device="cuda")
 
 

@@ -104,7 +104,7 @@ def test_lanes_edges_and_lines_do_not_apply_to_pedestrians(
 ) -> None:
     found = figures[name]
     assert [found[figure] for figure in (*DEPARTURE_FIGURES, *LANE_FIGURES, *LINE_FIGURES)] == [None] * 8
-    assert found["score"] == found["completion_rate"] == 1.0, "leaving the carriageway is no fault of a pedestrian"
+    assert found["score"] == found["completion_rate"] == 1.0, "leaving the road is not a fault of a pedestrian"
     assert found["infractions"] == 0.0
     assert found["collision_rate"] == 0.0
     assert found["is present"] == 1.0

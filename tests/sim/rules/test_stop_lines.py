@@ -236,7 +236,7 @@ LEFT = LANE_WIDTH_M / 2
     [
         ([40, 43, 46, 49, 50.5], True),  # straight through
         ([40, 43, 46, 48, 49, 49.04, 49.3, 50.2], False),  # 0.4 m/s for one step
-        ([40, 43, 46, 48, 49, 49.06, 49.3, 50.2], True),  # 0.6 m/s is no stop
+        ([40, 43, 46, 48, 49, 49.06, 49.3, 50.2], True),  # 0.6 m/s is not a stop
         ([40, 40, 43, 46, 49, 52], True),  # a stop 10 m before the line
         ([43, 43, 46, 49, 52], False),  # one 7 m before it
         ([30, 40, 50.5], True),  # so fast that no step ends close before the line

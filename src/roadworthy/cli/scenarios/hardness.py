@@ -46,11 +46,16 @@ def hardness(
     count: Annotated[int, typer.Option("--hardest", metavar="N", min=1, help="Number of scenarios in the pack.")] = 50,
     source: Annotated[
         Path | None,
-        typer.Option("--from", metavar="PACK", help="The pack with the scenarios (the run's).", show_default=False),
+        typer.Option(
+            "--from",
+            metavar="PACK",
+            help="The pack with the scenarios; by default that of the run.",
+            show_default=False,
+        ),
     ] = None,
     json: JsonFlag = False,
 ) -> None:
-    """Score scenarios by how often a policy fails there, and write a pack of the hardest."""
+    """Score scenarios by how often a policy fails in them, and write a pack of the hardest ones."""
     from roadworthy.evaluation.hardness import hardness_of, read_hardness, write_hardest, write_hardness
     from roadworthy.record import Run
 

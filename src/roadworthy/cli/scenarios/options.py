@@ -27,6 +27,7 @@ ProcessCount = Annotated[int | None, typer.Option(metavar="N", min=1, help="Numb
 def note_compilation() -> None:
     """Say so if kernels have to be compiled first."""
     from roadworthy.kernels import cache_folder
+    from roadworthy.kernels.installed import has_numba
 
-    if not cache_folder("scenario").exists():
+    if has_numba() and not cache_folder("scenario").exists():
         note("compiling kernels (once per version, about half a minute)")

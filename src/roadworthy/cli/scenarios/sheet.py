@@ -38,7 +38,7 @@ def sheet(
     columns: Annotated[int, typer.Option(metavar="N", min=1, max=12, help="Number of tiles side by side.")] = 4,
     width: Annotated[int, typer.Option(metavar="PX", min=400, max=8000, help="Width of the picture.")] = 1600,
 ) -> None:
-    """Draw draw a picture with a tile for every behavior class of a pack."""
+    """Draw a picture with a tile for every behavior class of a pack."""
     from roadworthy.render.birdview import save_png
     from roadworthy.render.sheet import contact_sheet
     from roadworthy.scenario.pack import Pack

@@ -51,7 +51,7 @@ def show(
     view: Annotated[
         View | None,
         typer.Option(
-            help="The whole map (bev), or around the self-driving car (ego); ego by default, if there is a car.",
+            help="The whole map (bev) or the surroundings of the self-driving car (ego; default if there is a car).",
             show_default=False,
         ),
     ] = None,

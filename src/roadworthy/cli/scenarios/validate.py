@@ -33,7 +33,7 @@ def validate(
             "are notes; `source`: the profile of each scenario's source."
         ),
     ] = "source",
-    list_all: Annotated[bool, typer.Option("--all", help="List every fault, not only counts and examples.")] = False,
+    list_all: Annotated[bool, typer.Option("--all", help="List every fault instead of counts and examples.")] = False,
     json: JsonFlag = False,
     max_shown: Annotated[
         int | None, typer.Option(hidden=True, metavar="N", min=0, help="Deprecated, without effect: see --all.")

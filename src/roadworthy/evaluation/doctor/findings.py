@@ -29,7 +29,7 @@ class Finding:
     # The same as numbers, for programs.
 
 
-def look(what: str, examine: Callable[[], Finding]) -> Finding:
+def run_check(what: str, examine: Callable[[], Finding]) -> Finding:
     """Run one check; an error in it becomes the finding."""
     try:
         return examine()

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from roadworthy import __version__
-from roadworthy.evaluation.doctor.findings import Finding, State, look
+from roadworthy.evaluation.doctor.findings import Finding, State, run_check
 from roadworthy.folders import require_writable
 from roadworthy.kernels import cache_folder
 
@@ -25,11 +25,11 @@ _LITTLE_ROOM_GB = 2.0
 
 def examine_machine(out: Path) -> Iterator[Finding]:
     """Yield findings about the machine; out: the folder for run folders."""
-    yield look("libraries", _libraries)
-    yield look("kernels", _kernels)
-    yield look("gpu", _gpu)
-    yield look("videos", _videos)
-    yield look("disk", partial(_disk, out))
+    yield run_check("libraries", _libraries)
+    yield run_check("kernels", _kernels)
+    yield run_check("gpu", _gpu)
+    yield run_check("videos", _videos)
+    yield run_check("disk", partial(_disk, out))
 
 
 def _libraries() -> Finding:

@@ -11,7 +11,7 @@ from roadworthy.config import Layer
 from roadworthy.errors import ConfigError
 from roadworthy.evaluation.config import EvaluatorConfig
 from roadworthy.evaluation.doctor.estimate import estimate, kind_of
-from roadworthy.evaluation.doctor.findings import Finding, State, look
+from roadworthy.evaluation.doctor.findings import Finding, State, run_check
 from roadworthy.evaluation.files import read_file
 from roadworthy.evaluation.policy_ref import policy_ref
 from roadworthy.evaluation.sections import Section, chosen, read_sections
@@ -40,7 +40,7 @@ def examine_suite(
         kinds.setdefault(kind_of(section.config), []).append(section)
     for alike in kinds.values():
         what = f"eval.{alike[0].name}" + (f" and {len(alike) - 1} alike" if len(alike) > 1 else "")
-        yield look(what, partial(estimate, what, [section.config for section in alike], policy))
+        yield run_check(what, partial(estimate, what, [section.config for section in alike], policy))
 
 
 def _sections(sections: Sequence[Section]) -> Finding:
@@ -54,7 +54,7 @@ def _packs(configs: Sequence[EvaluatorConfig]) -> Iterator[Finding]:
     sources = {config.source: None for config in configs if config.scenarios is not None}
     for path in dict.fromkeys(source.path for source in sources):
         alike = [source for source in sources if source.path == path]
-        yield look(f"pack {path.name}", partial(_pack, path, alike))
+        yield run_check(f"pack {path.name}", partial(_pack, path, alike))
 
 
 def _pack(path: Path, sources: Sequence[ScenarioSource]) -> Finding:
@@ -82,7 +82,7 @@ def _policies(configs: Sequence[EvaluatorConfig], policy: str | None) -> Iterato
     for spec, policy_config in (*named, *partners):
         if spec is not None and (spec, policy_config) not in found:
             found.append((spec, policy_config))
-            yield look(f"policy {spec}", partial(_policy, spec, policy_config))
+            yield run_check(f"policy {spec}", partial(_policy, spec, policy_config))
 
 
 def _policy(spec: str, policy_config: Mapping[str, Any]) -> Finding:
@@ -100,7 +100,7 @@ def _sinks(layer: Layer, out: Path) -> Iterator[Finding]:
         yield Finding("sinks", State.FAULT, str(error))
         return
     for name, (sink, config) in settings.items():
-        yield look(f"sink {name}", partial(_sink, name, sink, config, out))
+        yield run_check(f"sink {name}", partial(_sink, name, sink, config, out))
 
 
 def _sink(name: str, sink: type[Sink], config: Any, out: Path) -> Finding:

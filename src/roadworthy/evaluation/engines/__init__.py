@@ -49,7 +49,7 @@ class EpisodeEngine(Protocol):
 
         Raises an error if the run as a whole can't continue.
 
-        completed: the number of episodes of the run that were completed before; it tells whether the policy works.
+        completed: the number of episodes of the run that were completed before, which shows whether the policy works.
         """
 
     def close(self) -> None:

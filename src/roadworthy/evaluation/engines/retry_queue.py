@@ -8,15 +8,15 @@ from collections.abc import Callable, Collection, Iterable
 from roadworthy.evaluation.ledger import EpisodeSpec
 from roadworthy.evaluation.runner import RunError
 
-LEAST_LOSSES = 3  # consecutive losses before a run is given up
+LEAST_LOSSES = 3  # consecutive losses before a run is stopped
 
 
 class RetryQueue:
     """The episodes of a run that are still to be handed out.
 
-    A lost process does not tell which of its episodes is to blame. So each of them is retried alone; an episode that is
+    A lost process does not show which of its episodes caused the loss. So each is retried alone; an episode that is
     lost alone more often than `retries` has failed. A policy that does not work at all must not be tried with every
-    episode: the run is given up when more episodes in a row were lost alone than were ever completed. These episodes
+    episode: the run stops when more episodes in a row were lost alone than were ever completed. These episodes
     then stay in the ledger as not run: they are recorded as failed only once the policy is known to work elsewhere.
     """
 
@@ -113,7 +113,7 @@ class RetryQueue:
                 self._suspects.append(episode)
         if self._lost_in_a_row > max(self._completed, LEAST_LOSSES - 1):
             raise RunError(
-                f"given up after {self._lost_in_a_row} losses in a row, with {self._completed} episodes completed; "
+                f"stopped after {self._lost_in_a_row} losses in a row, with {self._completed} episodes completed; "
                 f"the last: {reason.partition(chr(10))[0]}",
                 details=reason,
             )

@@ -1,4 +1,4 @@
-"""A worker as its pool sees it: a process, what it does and for how long, and why it ended."""
+"""A worker process of a pool: its task, the time that it has taken, and why it ended."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Worker:
         with contextlib.suppress(OSError):
             self._connection.send(message)
 
-    def look(self) -> bool:
+    def check(self) -> bool:
         """Return whether it is alive, and note how much memory it holds."""
         with contextlib.suppress(OSError, ValueError, IndexError):
             statm = Path(f"/proc/{self.process.pid}/statm").read_text()

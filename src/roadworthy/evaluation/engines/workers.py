@@ -53,7 +53,7 @@ class WorkersEngine:
                 faults = tuple(content)
             elif word in (DONE, RAISED):
                 worker.is_busy, worker.running = False, {}
-            elif word == GONE or (worker.look() and self._fault(worker)[0]):
+            elif word == GONE or (worker.check() and self._fault(worker)[0]):
                 self._workers.remove(worker)
                 worker.stop()
                 self._lost_probes = 1
@@ -117,7 +117,7 @@ class WorkersEngine:
         self._next_look = time.monotonic() + _TICK_S
         found = []
         for worker in list(self._workers):
-            is_alive = worker.look()
+            is_alive = worker.check()
             reason, culprits = self._fault(worker)
             if reason and is_alive:
                 self._workers.remove(worker)

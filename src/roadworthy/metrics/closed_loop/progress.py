@@ -1,4 +1,4 @@
-"""Progress along the recorded route, as a share of what the recorded car made; and whether it is enough.
+"""Progress along the recorded route, as a share of the recorded car's, and whether it is enough.
 
 The recorded route is the lanes that the recorded car drives along. Each lane of it, with those beside it in the same
 direction, is a block. A vehicle's progress at a frame is the change of its place along the center line of the block's

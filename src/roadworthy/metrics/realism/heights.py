@@ -1,4 +1,4 @@
-"""Heights for motion in the plane: an agent goes up and down with the lanes that it drives along.
+"""Heights for motion in the plane: an agent follows the heights of the lanes that it drives along.
 
 The simulator is flat, the metrics are not: speeds and displacements are in 3-D, and a road edge is near only if its
 height is about the same. So an agent keeps the height over its lane that it has at the current step.

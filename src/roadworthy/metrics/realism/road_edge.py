@@ -53,7 +53,7 @@ def distance_to_road_edge(scenario: Scenario, scene: Scene, *motions: Motion) ->
     if not len(edges):
         raise ScenarioError(
             f"scenario {scenario.id!r}: its map has no road edge of at least two points, which realism "
-            "needs to tell which agents are on the road"
+            "needs to determine which agents are on the road"
         )
     segments = edge_segments(edges)
     results = []

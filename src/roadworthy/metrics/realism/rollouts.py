@@ -88,7 +88,7 @@ class Rollouts:
             ]
             raise UsageError(
                 f"scenario {scenario_id!r}: the rollouts {' and '.join(faults)}; expected exactly the "
-                f"{len(agent_ids)} agents that are there at the current step"
+                f"{len(agent_ids)} agents that are valid at the current step"
             )
         order = np.argsort(self.agent_ids)
         places = order[np.searchsorted(self.agent_ids, agent_ids, sorter=order)]

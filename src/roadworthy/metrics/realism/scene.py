@@ -69,7 +69,7 @@ def task_agents(scenario: Scenario) -> tuple[Longs, int]:
     if not is_there[chosen].all():
         absent = scenario.agent_ids[chosen[~is_there[chosen]][0]]
         raise ScenarioError(
-            f"{where}: agent {absent} is to be evaluated, but is not there at step {scenario.current_step}"
+            f"{where}: agent {absent} is to be evaluated, but is not valid at step {scenario.current_step}"
         )
     chosen = chosen[np.argsort(scenario.agent_ids[chosen], kind="stable")]
     others = np.setdiff1d(np.flatnonzero(is_there), chosen)

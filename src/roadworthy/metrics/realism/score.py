@@ -98,7 +98,7 @@ def buckets(figures: RealismFigures, config: RealismConfig = CHALLENGE_2025) -> 
 def mean_figures(scores: Sequence[RealismFigures]) -> RealismFigures:
     """Return the figures of a data set: plain means over scenarios, NaN if one of them has none."""
     if not scores:
-        raise UsageError("no scenario was scored, so there are no figures to take the mean of")
+        raise UsageError("no scenario was scored, so there are no figures to average")
     return RealismFigures(**{name: float(np.mean([getattr(score, name) for score in scores])) for name in FIGURES})
 
 

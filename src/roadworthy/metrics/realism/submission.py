@@ -50,7 +50,7 @@ def split_submission(data: Buffer) -> list[tuple[str, Buffer]]:
         except ScenarioError:
             raise error from None
     if not parts:
-        raise ScenarioError("there are no rollouts in it; expected a SimAgentsChallengeSubmission or ScenarioRollouts")
+        raise ScenarioError("the message has no rollouts; expected a SimAgentsChallengeSubmission or ScenarioRollouts")
     found = []
     for number, part in enumerate(parts):
         try:

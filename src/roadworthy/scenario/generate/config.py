@@ -32,7 +32,7 @@ class GenerateConfig:
         if self.seed < 0:
             raise ConfigError(f"seed is {self.seed}, expected 0 or more")
         if self.steps < DEFAULT_STEPS:
-            raise ConfigError(f"steps is {self.steps}, expected at least {DEFAULT_STEPS}: behaviors take time")
+            raise ConfigError(f"steps is {self.steps}, expected at least {DEFAULT_STEPS}, the time that behaviors need")
         unknown = [name for name in self.classes if name not in BEHAVIORS]
         if unknown or not self.classes:
             raise ConfigError(

@@ -144,7 +144,7 @@ def _off_ramp(network: Network, curve: Curve, station: float, lane: int, rng: np
 def _ramp(start: Pose, end: Pose) -> Curve:
     curve = connect(start, end)
     if curve is None or curve.sharpest > 1.0 / 90.0:
-        raise GenerationError("a ramp can't be laid to the freeway")
+        raise GenerationError("a ramp can't be connected to the freeway")
     return curve
 
 

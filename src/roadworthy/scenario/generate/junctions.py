@@ -140,7 +140,7 @@ def _connector(network: Network, source: int, target: int, turn: Turn) -> int:
     a, b = network.lanes[source], network.lanes[target]
     curve = connect(a.end, b.start)
     if curve is None or curve.sharpest > SHARPEST_TURN_PER_M:
-        raise GenerationError("the arms of a junction lie so that no lane can be laid between two of them")
+        raise GenerationError("no lane can connect two of the arms of a junction")
     number = network.add_lane(curve, min(a.width, b.width), min(a.speed_limit, b.speed_limit), type=a.type)
     lane = network.lanes[number]
     lane.turn, lane.approach = turn, source

@@ -78,7 +78,7 @@ class ScenarioGenerator:
                 if found is not None:
                     return found
         raise GenerationError(
-            f"no scenario of class {self.behavior!r} came about with seed {self.seed}, index {index}, "
+            f"no scenario of class {self.behavior!r} could be generated with seed {self.seed}, index {index}, "
             f"in {PLACES_PER_SCENARIO * ATTEMPTS_PER_PLACE} attempts; try another seed"
         )
 

@@ -178,7 +178,7 @@ class _Builder:
     def _curve(self, start: Pose, end: Pose) -> Curve:
         curve = connect(start, end)
         if curve is None or curve.sharpest > SHARPEST_STREET_PER_M:
-            raise GenerationError("a street can't be laid between two junctions")
+            raise GenerationError("no street can connect two junctions")
         return curve
 
     def _lay_block(self, street: Street, a: Node, b: Node) -> None:

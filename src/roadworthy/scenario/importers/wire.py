@@ -118,7 +118,7 @@ class MessageReader:
         if 8 * starts[-1] > MAX_TABLE_BYTES:
             raise ScenarioError(
                 f"reading its {len(data)} bytes takes {8 * starts[-1] / 1e9:.1f} GB of memory, allowed: "
-                f"{MAX_TABLE_BYTES / 1e9:.1f} GB; it is made of messages with hardly anything in them"
+                f"{MAX_TABLE_BYTES / 1e9:.1f} GB; it consists of nearly empty messages"
             )
         cells = np.zeros(starts[-1], np.int64)
         self._scan(octets, counts, starts, cells)

@@ -193,7 +193,7 @@ def _lights(steps: Table, road_map: RoadMap, step_count: int, omitted: Counter[s
     points = np.zeros((len(shown), 3))
     points[has_stop] = coordinates(signals.child("stop_point"))
     if not np.isfinite(points[on_map].astype(np.float32)).all():
-        raise ScenarioError("points to stop at for lights contain NaN or infinity")
+        raise ScenarioError("stop points of lights contain NaN or infinity")
     source_stops = np.zeros((len(lanes), step_count, 3), np.float32)
     source_stops[place] = points[kept]
     # Without a point to stop at, the stop is where the lane starts.

@@ -76,7 +76,7 @@ class Header:
                 f"the pack was written by an older version of Roadworthy ({versions}); generate or import it again"
             )
         if major < 1 or header_size != HEADER_SIZE:
-            raise PackError(f"the header has an unknown form ({versions})")
+            raise PackError(f"the header has an unknown format ({versions})")
         header = cls(file_size, maps, scenarios, index_offset, index_size, index_crc, crc)
         if header.index_offset < HEADER_SIZE or header.index_offset + header.index_size != header.file_size:
             raise PackError("the header's numbers contradict each other")

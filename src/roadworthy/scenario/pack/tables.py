@@ -153,7 +153,7 @@ def read_tables(words: Ints) -> PackedTables | None:
         return None
     starts, lengths = np.empty(len(SECTIONS), np.int64), np.empty(len(SECTIONS), np.int64)
     if len(words) < len(HEADER) or not _find_sections(words, starts, lengths):
-        raise PackError("its tables are not as long as their counts say")
+        raise PackError("the lengths of its tables do not match their counts")
     counts = dict(zip(HEADER, words[: len(HEADER)].tolist(), strict=True))
     return PackedTables(words[: counts["words"]], counts, starts, lengths)
 

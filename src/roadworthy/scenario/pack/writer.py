@@ -117,7 +117,7 @@ class PackWriter:
     def _append(self, block: bytes) -> tuple[int, int, int]:
         if not block or len(block) % ALIGNMENT:
             raise UsageError(
-                f"a block of {len(block)} bytes was given; expected what encode_map or encode_scenario gave"
+                f"a block of {len(block)} bytes was given; expected a result of encode_map or encode_scenario"
             )
         entry = self._size, len(block), checksum(block)
         self._write(block)

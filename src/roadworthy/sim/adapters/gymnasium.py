@@ -70,7 +70,7 @@ class DriveGymEnv(gymnasium.Env[Floats, NDArray[Any]]):
         first_world, world_total: which world of a run this is, if several envs share the run.
         """
         if render_mode is not None:
-            raise UsageError(f"render_mode is {render_mode!r}, but this env draws nothing; leave it None")
+            raise UsageError(f"render_mode is {render_mode!r}, but this env does not render; leave it as None")
         config = config or one_ego()
         self._world = OneWorld(
             pack, config, seed=seed, scenarios=scenarios, first_world=first_world, world_total=world_total
@@ -78,7 +78,7 @@ class DriveGymEnv(gymnasium.Env[Floats, NDArray[Any]]):
         self.drive = self._world.drive
         if self.drive.row_count != 1:
             raise UsageError(
-                f"this config drives up to {self.drive.row_count} agents of a world, DriveGymEnv just one; set "
+                f"this config drives up to {self.drive.row_count} agents of a world, but DriveGymEnv only one; set "
                 "control.who = 'sdc', control.rows = 1 or (open worlds) open.agents = 1, "
                 "or use DriveVectorEnv or DriveParallelEnv"
             )
@@ -118,7 +118,8 @@ class DriveVectorEnv(gymnasium.vector.VectorEnv[Floats, NDArray[Any], NDArray[An
     A sub-env whose episode ended starts the next one in the same step; `final_obs` and `final_info` describe the end.
     If several agents share a world, an agent whose episode ended waits for the next episode of the world, and so does a
     slot without an agent: such a sub-env is inactive, with observation 0 and reward 0, and nothing ends for it.
-    Learners should leave out steps that `info["active"]` marks as inactive. `drive.roles` tells egos from co-players.
+    Learners should leave out steps that `info["active"]` marks as inactive. `drive.roles` says which agents
+    are egos and which are co-players.
     """
 
     metadata = {"render_modes": [], "autoreset_mode": AutoresetMode.SAME_STEP}  # noqa: RUF012

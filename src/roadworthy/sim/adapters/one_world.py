@@ -22,6 +22,7 @@ from roadworthy.scenario.pack import Pack
 from roadworthy.scenario.schema import Floats
 from roadworthy.sim.config import SimConfig
 from roadworthy.sim.env import DriveEnv
+from roadworthy.sim.extensions import TERM_WEIGHTS
 from roadworthy.sim.layout import CLIP
 from roadworthy.sim.state import REWARD_TERMS
 
@@ -138,12 +139,13 @@ def any_seed() -> int:
 def observation_bounds(drive: DriveEnv) -> Floats:
     """Return the largest absolute value that each number of an observation can have, (size,)."""
     bounds = np.full(drive.observation_layout.size, CLIP, np.float32)
-    block = drive.observation_layout["conditioning"]
-    for term, feature in zip(REWARD_TERMS, block.features, strict=True):
-        weight = getattr(drive.config.reward, term)
-        most = float(np.abs(weight).max()) / feature.scale
-        # Weights are drawn in float32, so rounding may exceed their range.
-        bounds[block.column(feature.name)] = max(CLIP, most * (1 + 1e-6))
+    reward = drive.config.reward
+    weights = {"conditioning": [getattr(reward, term) for term in REWARD_TERMS], TERM_WEIGHTS: [*reward.terms.values()]}
+    for block in drive.observation_layout.blocks:
+        for feature, weight in zip(block.features, weights.get(block.name, ()), strict=False):
+            most = float(np.abs(weight).max()) / feature.scale
+            # Weights are drawn in float32, so rounding may exceed their range.
+            bounds[block.column(feature.name)] = max(CLIP, most * (1 + 1e-6))
     return bounds
 
 

@@ -62,7 +62,8 @@ from roadworthy.sim.state import (
 PLAN, MOVE, JUDGE, REWARD, ADVANCE, OBSERVE = 1, 2, 4, 8, 16, 32
 ALL_STAGES = 63
 MOTION = PLAN | MOVE
-BEFORE_RESET = MOTION | JUDGE | REWARD  # after these stages, trials that ended still have their last state
+BEFORE_REWARD = MOTION | JUDGE
+BEFORE_RESET = BEFORE_REWARD | REWARD  # after these stages, trials that ended still have their last state
 STAGES = {"plan": PLAN, "move": MOVE, "judge": JUDGE, "reward": REWARD, "advance": ADVANCE, "observe": OBSERVE}
 
 _ZERO = np.float32(0.0)

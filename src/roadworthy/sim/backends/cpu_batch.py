@@ -17,6 +17,7 @@ from roadworthy.scenario.pack import Pack
 from roadworthy.scenario.schema import Floats
 from roadworthy.sim.backends import cpu
 from roadworthy.sim.backends.allocation import bytes_of, make_logs, make_rows, make_worlds, rounded_up
+from roadworthy.sim.backends.cpu_extensions import CpuExtensions
 from roadworthy.sim.config import SimConfig
 from roadworthy.sim.episodes import ATTEMPTS, EndedEpisodes, Episode, EpisodeLog, Sampler
 from roadworthy.sim.maps.scenario_store import Place, ScenarioStore
@@ -61,6 +62,7 @@ class CpuBatch:
         self.observations: Floats = self.rows.observations
         self.final_observations: Floats = self.rows.final_observations
         self.pre_reset_callback: Callable[[], None] | None = None  # see DriveEnv.set_pre_reset_callback
+        self._extensions = CpuExtensions(config, self.rows)
         self._running: list[Episode | None] = [None] * worlds
         self._waiting: list[deque[Episode]] = [deque() for _ in range(worlds)]
         self._log = EpisodeLog(_EPISODE_LOG_SIZE)
@@ -83,12 +85,22 @@ class CpuBatch:
         """Make a step of every world; worlds whose episode ended start another one."""
         self.set_actions(actions)
         stages = cpu.ALL_STAGES if observe else cpu.ALL_STAGES & ~cpu.OBSERVE
-        for callback, before in ((set_motion, cpu.MOTION), (self.pre_reset_callback, cpu.BEFORE_RESET)):
+        has_terms, has_blocks = self._extensions.has_terms, self._extensions.has_blocks
+        for callback, before in (
+            (set_motion, cpu.MOTION),
+            (self._evaluate_terms if has_terms else None, cpu.BEFORE_REWARD),
+            (self._extensions.add_rewards if has_terms else None, cpu.BEFORE_RESET),
+            (self._observe_final if has_blocks else None, cpu.BEFORE_RESET),
+            (self.pre_reset_callback, cpu.BEFORE_RESET),
+        ):
             if callback is not None:
-                self.run_stages(stages & before)
+                if stages & before:
+                    self.run_stages(stages & before)
                 callback()
                 stages &= ~before
         self.run_stages(stages)
+        if has_blocks and observe:
+            self._observe_blocks(np.arange(len(self._running)))
         if self.rows.episode_ended.any():
             self._log.add(self._ended(np.flatnonzero(self.rows.episode_ended), is_cut=False))
         ended = np.flatnonzero(self.worlds.clocks[:, EPISODE_ENDED])
@@ -210,6 +222,20 @@ class CpuBatch:
         self._grow(self.store.agent_room)
         maps, scenarios = self.store.maps, self.store.scenarios
         self._call(cpu.begin, numbers, self.worlds, self.starts, self.rows, maps, scenarios, self.settings)
+        if self._extensions.has_blocks:
+            self._observe_blocks(numbers)
+
+    def _evaluate_terms(self) -> None:
+        """Evaluate the reward terms of users."""
+        self._call(self._extensions.evaluate_terms, self.worlds, self.store.scenarios)
+
+    def _observe_blocks(self, numbers: NDArray[np.int64], is_final: bool = False) -> None:
+        """Write the observation blocks of users in these worlds."""
+        self._call(self._extensions.observe, numbers, self.worlds, self.rows, self.store.scenarios, is_final)
+
+    def _observe_final(self) -> None:
+        if self.settings[0]["keeps_final"]:
+            self._observe_blocks(np.arange(len(self._running)), is_final=True)
 
     def _next(self, world: int) -> Episode | None:
         """Return the next episode of a world, with its scenario loaded."""

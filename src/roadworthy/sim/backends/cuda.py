@@ -225,14 +225,14 @@ def finish_step(
             rows.trial_ended[row] = rows.episode_ended[row] = rows.timed_out[row] = False
         return
     is_driven = a < clock[DRIVEN_COUNT]
-    gained = _ZERO
+    step_reward = _ZERO
     if is_driven and flags[IS_DRIVING, a]:
         classify_events(worlds.agents[w], flags, a, flags[EVENTS, a], p)
-        gained = update_rewards_and_stats(worlds.agents[w], flags, a, p)
+        step_reward = update_rewards_and_stats(worlds.agents[w], flags, a, p)
     is_ego_left = cuda.syncthreads_or(np.int32(is_driven and keeps_trial_running(flags, a))) != 0
     is_over = is_trial_over(clock, is_ego_left, p)
     if a < row_count:
-        rows.rewards[row] = gained
+        rows.rewards[row] = step_reward
         write_row_results(worlds, logs, rows, w, a, row, is_over, p)
     cuda.syncthreads()
     if a == 0:

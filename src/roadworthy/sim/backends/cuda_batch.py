@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from roadworthy.errors import DeviceError, ScenarioError, UsageError
+from roadworthy.errors import ConfigError, DeviceError, ScenarioError, UsageError
 from roadworthy.kernels.cuda import IS_SIMULATED, cuda
 from roadworthy.scenario.pack import Pack
 from roadworthy.scenario.schema import Ints
@@ -69,6 +69,12 @@ class CudaBatch:
         sampler: Sampler | None,
         device: str,
     ) -> None:
+        if config.reward.terms or config.observe.blocks:
+            names = ", ".join([*config.reward.terms, *config.observe.blocks])
+            raise ConfigError(
+                f"device {device!r} runs the built-in reward terms and observation blocks only, but the config names "
+                f'{names}; use device = "cpu", or leave them out'
+            )
         self._device = ready_device(device)
         self.sampler, self._world_count = sampler, worlds
         library, choices, slot_maps, self._numbers = _load(pack, config, numbers)
@@ -90,7 +96,9 @@ class CudaBatch:
                 _make_ended(max(_EPISODE_LOG_SIZE, 2 * row_count), trials),
             ]
         except MemoryError as error:
-            raise DeviceError(f"not even the host has room for what {device} would hold ({error}); {remedy}") from error
+            raise DeviceError(
+                f"the host does not have enough memory to prepare the arrays of {device} ({error}); {remedy}"
+            ) from error
         require_memory(self._device, sum(map(bytes_of, parts)), remedy)
         # The same memory twice: as torch tensors, and as arrays for kernels.
         tensors = [upload(part, self._device) for part in parts]

@@ -26,13 +26,13 @@ def ready_device(name: str) -> torch.device:
         )
         if torch.version.cuda is None:
             missing = "this torch is built without CUDA: install a CUDA build of it and the extra 'cuda'"
-        raise DeviceError(f"device {name!r} was asked for, but {missing}; or use the device 'cpu'")
+        raise DeviceError(f"device {name!r} was requested, but {missing}; or use the device 'cpu'")
     count, number = torch.cuda.device_count(), name.partition(":")[2] or str(torch.cuda.current_device())
     if not number.isdecimal() or int(number) >= count:
-        raise DeviceError(f"device {name!r} was asked for, but there are {count}: cuda:0 to cuda:{count - 1}")
+        raise DeviceError(f"device {name!r} was requested, but there are {count}: cuda:0 to cuda:{count - 1}")
     if not cuda.is_available():
         raise DeviceError(
-            f"device {name!r} was asked for, but Numba can't use it: {cuda.cuda_error() or 'no CUDA libraries found'}; "
+            f"device {name!r} was requested, but Numba can't use it: {cuda.cuda_error() or 'no CUDA libraries found'}; "
             "install the extra 'cuda' (pip install 'roadworthy[cuda]'), or use the device 'cpu'"
         )
     cuda.select_device(int(number))

@@ -58,6 +58,7 @@ from roadworthy.sim.state import (
 SPARE_SLOTS = 4  # at least, for maps that no world uses at the moment
 KEPT_BYTES = 256 * 2**20  # unused maps stay up to this size, because reading a map again takes longer than a step
 _PADDING = 16  # lines of arrays start at multiples of 64 bytes
+_LEAST_SLOTS = 2  # arrays of fewer slots have another Numba type, for which kernels would be compiled again
 
 
 class MapRoom(NamedTuple):
@@ -110,8 +111,10 @@ class MapStore:
         self._pack, self._holders, self._kept_bytes = pack, holders, kept_bytes
         self._room = MapRoom(*[_PADDING] * len(MapRoom._fields))
         self._slots = Slots()
-        self.maps = _make_maps(0, self._room)
-        self.half_widths: Floats = np.zeros((0, self._room.lanes), np.float32)  # (M, lanes) m
+        # Kernels also run before the first map is read. Empty arrays would have another Numba type (they count as
+        # contiguous), and everything would be compiled twice.
+        self.maps = _make_maps(_LEAST_SLOTS, self._room)
+        self.half_widths: Floats = np.zeros((_LEAST_SLOTS, self._room.lanes), np.float32)  # (M, lanes) m
 
     def acquire(self, number: int) -> int:
         """Return the slot of a map of the pack, and read the map if necessary."""
@@ -126,8 +129,8 @@ class MapStore:
         packed = self._pack.packed_tables(number)
         if packed.counts["list_bytes"] != 2:
             raise ScenarioError(
-                f"{self._pack.path}: map {number} has {packed.counts['lane_points']} pieces of lanes and "
-                f"{packed.counts['edge_points']} of road edges; the simulator takes up to 65535 of each: cut the map"
+                f"{self._pack.path}: map {number} has {packed.counts['lane_points']} lane points and "
+                f"{packed.counts['edge_points']} edge points; the simulator supports up to 65535 of each: cut the map"
             )
         needed = MapRoom.of(packed)
         if not self._room.holds(needed) or not self._slots.count:
@@ -149,8 +152,8 @@ class MapStore:
         if fault >= 0:
             self._slots.give_back(slot)
             raise PackError(
-                f"{self._pack.path}: map {number}: its table {list(SECTIONS)[fault]!r} refers to what does not exist; "
-                "the pack was not written by Roadworthy, or by a faulty version: generate or import it again"
+                f"{self._pack.path}: map {number}: its table {list(SECTIONS)[fault]!r} refers to entries that do not "
+                "exist; the pack was not written by Roadworthy, or by a faulty version: generate or import it again"
             )
         return slot
 
@@ -163,8 +166,7 @@ class MapStore:
         """Replace the arrays by larger ones."""
         kept = self._kept_bytes // bytes_per_slot(_make_maps(1, room))
         slots = max(self._slots.count, min(self._pack.map_count, max(self._holders + SPARE_SLOTS, kept)))
-        # At least two: arrays of a single slot would have another Numba type and be compiled for again.
-        slots = max(slots, 2)
+        slots = max(slots, _LEAST_SLOTS)
         half_widths: Floats = np.zeros((slots, room.lanes), np.float32)
         larger = (*_make_maps(slots, room), half_widths)
         move_contents((*self.maps, self.half_widths), larger, self._slots.filled)

@@ -134,7 +134,7 @@ class ScenarioStore:
         if not self._fill(packed, selection, m, slot):
             self._map_store.release(map_number)
             self._slots.give_back(slot)
-            raise PackError(f"{self._name(number)}: its lights stand on lanes that its map does not have")
+            raise PackError(f"{self._name(number)}: its lights are on lanes that its map does not have")
         return Place(self._slots.put(number, slot), m)
 
     def _select(self, number: int, packed: PackedScenario) -> _Selection:
@@ -164,8 +164,8 @@ class ScenarioStore:
             raise ScenarioError(f"{self._name(number)}: {self._explain_no_driven(self._pack[number])}")
         if count > MOST_AGENTS:
             raise ScenarioError(
-                f"{self._name(number)}: {count} agents are there from frame {first} on, at most {MOST_AGENTS} fit into "
-                "a world; leave some out of the scenario"
+                f"{self._name(number)}: {count} agents are present from frame {first} on, but at most {MOST_AGENTS} "
+                "fit into a world; leave some out of the scenario"
             )
         return _Selection(order, ends, driven, count)
 

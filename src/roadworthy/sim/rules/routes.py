@@ -334,7 +334,7 @@ def _start_lane(maps: Maps, m: int, scenarios: Scenarios, s: int, worlds: Worlds
     """Return the lane on which agent a's recording begins, -1 for none.
 
     Among the lanes beside the agent it is the one with the lowest cost: squared distance, weighted direction, and
-    misfit of the rest of the recording, which tells apart lanes that overlap.
+    misfit of the rest of the recording, which distinguishes lanes that overlap.
     """
     agents, flags, points, motion = worlds.agents[w], worlds.agent_flags[w], maps.lane_points[m], scenarios.motion[s]
     x, y, cos, sin = agents[X, a], agents[Y, a], agents[COS, a], agents[SIN, a]

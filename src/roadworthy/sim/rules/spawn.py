@@ -202,7 +202,7 @@ def _try_place(worlds: Worlds, maps: Maps, w: int, a: int, key: int, attempt: in
     share = _TWO * draws.uniform(key, a, attempt, draws.SPAWN + 2 * draws.PURPOSES) - _ONE
     arc = points[POINT_ARC, point] + half * share
     agents[PATH_ARC, a] = arc
-    # The following lane gives the direction at the end of this one, and tells whether it is a junction. The rest of the
+    # The following lane gives the direction at the end of this one, and shows whether it is a junction. The rest of the
     # route is drawn only if these do not rule out the place.
     draw_route(maps, m, flags, a, lane, key, clock[STEP], 2)
     agents[X, a], agents[Y, a], agents[COS, a], agents[SIN, a] = route_pose(road, flags, a, 0, arc, _ZERO)

@@ -91,7 +91,7 @@ _ZERO, _ONE, _NAN = np.float32(0.0), np.float32(1.0), np.float32(np.nan)
 def update_rewards_and_stats(agents: Floats, flags: Ints, a: int, p: Params) -> float:
     """Update the statistics of a driving agent with this step's events, set its TERMINATION and return its reward."""
     events = flags[EVENTS, a]
-    gained = reward(agents, flags, a)
+    step_reward = reward(agents, flags, a)
     dx, dy = agents[X, a] - agents[PREVIOUS_X, a], agents[Y, a] - agents[PREVIOUS_Y, a]
     # Read everything before writing anything: a GPU would wait for each number in turn.
     returned, distance, driven, on_lane = agents[RETURN, a], agents[DISTANCE, a], agents[DRIVEN, a], agents[ON_LANE, a]
@@ -101,7 +101,7 @@ def update_rewards_and_stats(agents: Floats, flags: Ints, a: int, p: Params) -> 
     red_lights, stop_signs = flags[RED_LIGHTS, a], flags[STOP_SIGNS, a]
     goal, goal_count = flags[GOAL, a], flags[GOAL_COUNT, a]
 
-    agents[RETURN, a] = returned + gained
+    agents[RETURN, a] = returned + step_reward
     agents[DISTANCE, a] = distance + np.sqrt(dx * dx + dy * dy)
     agents[DRIVEN, a] = driven + _ONE
     agents[ON_LANE, a] = on_lane + _one_if(events & EVENT_ON_LANE)
@@ -131,7 +131,7 @@ def update_rewards_and_stats(agents: Floats, flags: Ints, a: int, p: Params) -> 
     if is_done and p.at_goal != CONTINUE:
         termination = max(termination, STOPPED if p.at_goal == STOP else REMOVED)
     flags[TERMINATION, a] = termination
-    return gained
+    return step_reward
 
 
 @rule(inline=True)

@@ -22,6 +22,7 @@ export class SelectionFigures {
     /** @type {Episodes | null} */
     this.sums = null;
     this.turn = 0;
+    this.isDriving = true;
     /** @type {Worker | null} */
     this.worker = null;
     /** @type {import("./statistics/clusters.js").Groups & {count: number} | null} */
@@ -30,12 +31,14 @@ export class SelectionFigures {
 
   /** Read the sums of episodes that are not here yet. @param {any} run run.json */
   async update(run) {
+    this.isDriving = run.is_driving;
     const known = new Map((run.metrics.figures ?? []).map((/** @type {any} */ figure) => [figure.name, figure]));
     const trials = this.episodes.column("trials")?.values ?? [];
     const isOneTrial = trials.every((count) => !(count > 1));
-    // A figure that another version computed would differ from what is computed here.
+    // A figure that another version computed would differ from what is computed here, and one that a sealed run lacks
+    // means nothing for it.
     this.metrics = run.sums
-      .filter((/** @type {any} */ metric) => (known.get(metric.name)?.version ?? metric.version) === metric.version)
+      .filter((/** @type {any} */ metric) => known.size === 0 || known.get(metric.name)?.version === metric.version)
       .map((/** @type {any} */ metric) => ({
         ...metric,
         per: known.get(metric.name)?.per ?? (isOneTrial && metric.per === "trial" ? "agent" : metric.per),
@@ -122,10 +125,12 @@ export class SelectionFigures {
   grouped() {
     const { episodes } = this;
     if (this.groups?.count !== episodes.count) {
-      const [scenarios, scenarioCount] = numbered(episodes, "scenario_id");
-      const [clusters, clusterCount] = episodes.columns.has("cluster")
-        ? numbered(episodes, "cluster")
-        : [scenarios, scenarioCount];
+      const ofScenarios = numbered(episodes, "scenario_id");
+      const ofClusters = episodes.columns.has("cluster") ? numbered(episodes, "cluster") : ofScenarios;
+      // Scenarios count within clusters only where egos drove several scenarios on one map.
+      const isShared = this.isDriving && ofClusters[1] < ofScenarios[1];
+      const [clusters, clusterCount] = this.isDriving && !isShared ? ofScenarios : ofClusters;
+      const [scenarios, scenarioCount] = isShared ? ofScenarios : [clusters, clusterCount];
       this.groups = { count: episodes.count, clusters, clusterCount, scenarios, scenarioCount };
     }
     return this.groups;

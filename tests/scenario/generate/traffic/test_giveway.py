@@ -47,7 +47,7 @@ def test_a_driver_stops_fully_at_a_stop_sign_even_on_an_empty_road(seed: int, tu
     front = run.ahead_of(PRIORITY.lanes[PRIORITY.approach("north")].end, 0)
     at_line = (front > -4.0) & (front < LINE_M)
     assert run.v[0, at_line].min() < 0.3
-    assert crosses_line(PRIORITY, run, "north", 0) * 0.1 < 20.0, "and then goes on"
+    assert crosses_line(PRIORITY, run, "north", 0) * 0.1 < 20.0, "and then continues"
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -175,7 +175,7 @@ def test_drivers_yield_to_a_pedestrian_on_a_crosswalk(seed: int) -> None:
     assert not (in_lane & on_crosswalk(run)).any()
     assert np.flatnonzero(in_lane)[0] < np.flatnonzero(on_crosswalk(run))[0], "and goes first"
     assert np.nanmin(run.v[0]) < 8.5, "the driver slows down"
-    assert run.x[0][run.present[0]][-1] > CROSSWALK_AT_M + 10.0, "then the car goes on"
+    assert run.x[0][run.present[0]][-1] > CROSSWALK_AT_M + 10.0, "then the car continues"
     assert run.overlaps() == []
 
 

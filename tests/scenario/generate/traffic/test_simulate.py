@@ -177,7 +177,7 @@ def test_a_car_that_brakes_by_script_stands_still_and_drives_on(seed: int) -> No
     assert stands.any()
     first = int(np.argmax(stands))
     assert stands[first : first + 30].all(), "it does not tremble"
-    assert speed[first:].max() > 2.0, "it goes on after a while"
+    assert speed[first:].max() > 2.0, "it continues after a while"
 
 
 def hard_stop(seed: int) -> Scene:

@@ -1,4 +1,4 @@
-"""Run episodes in Gymnasium environments: build them, and build others where a rebuild or a factor asks for it."""
+"""Run episodes in Gymnasium environments: build them, and build new ones where a rebuild or a factor requires it."""
 
 from __future__ import annotations
 

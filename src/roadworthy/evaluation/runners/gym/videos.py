@@ -214,8 +214,8 @@ def _cameras(config: VideoConfig, batch: EnvBatch) -> tuple[str, ...]:
     if config.cameras is None:
         if not known:
             raise UsageError(
-                "videos were asked for, but this environment neither draws (no render mode 'rgb_array') nor has "
-                "pictures among its observations; leave `videos` out"
+                "videos are set, but this environment has neither the render mode 'rgb_array' nor pictures among its "
+                "observations; leave `videos` out"
             )
         return known
     possible = (RENDER, *picture_names(batch.info.observation_space))

@@ -50,12 +50,12 @@ def populate_hard_stop(scene: Scene) -> None:
     step = 40 + int(rng.integers(0, 8)) if item.type == LaneType.FREEWAY else int(rng.integers(26, 32))
     step += 4 if scene.is_exam else 0
     strength = rng.uniform(5.6, 7.4)
-    traits = {"length": 4.7, "width": 1.85, "script": Script.BRAKE, "speed_factor": speed / item.speed_limit}
+    leader_values = {"length": 4.7, "width": 1.85, "script": Script.BRAKE, "speed_factor": speed / item.speed_limit}
     lead = s + 4.7 + speed * rng.uniform(0.9, 1.4) + 3.0
     scene.sdc = scene.put_car(
-        lane, s, speed, script_step=step + int(rng.integers(3, 7)), script_value=strength, headway=0.9, **traits
+        lane, s, speed, script_step=step + int(rng.integers(3, 7)), script_value=strength, headway=0.9, **leader_values
     )
-    scene.put_car(lane, lead, speed, script_step=step, script_value=strength, **traits)
+    scene.put_car(lane, lead, speed, script_step=step, script_value=strength, **leader_values)
     fill(scene)
 
 

@@ -48,6 +48,7 @@ export async function show(root, source, state) {
   const box = h("section", { "aria-label": "Pairs" });
   append(root, box);
   draw();
+  if (state.get("class")) requestAnimationFrame(() => box.scrollIntoView());
 
   function draw() {
     const outcome = outcomes.includes(state.get("outcome")) ? state.get("outcome") : main;

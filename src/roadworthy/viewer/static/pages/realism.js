@@ -59,15 +59,14 @@ export async function show(root, source, state) {
       parts
         .filter((part) => part.edges)
         .map((part) => {
-          const centers = part.edges
-            .slice(1)
-            .map((/** @type {number} */ edge, /** @type {number} */ k) => (edge + part.edges[k]) / 2);
+          // Both ends of each bin, so that the line has steps.
+          const ends = part.edges.flatMap((/** @type {number} */ edge) => [edge, edge]).slice(1, -1);
           return lineChart({
             title: `${plainName(part.name)}, ${shared.realismUnits[part.name] ?? ""}; weight ${part.weight}`,
             across: shared.realismUnits[part.name] ?? "",
             series: [
-              { name: "rollouts", kind: "line", x: centers, y: shares(part.simulated), color: 0 },
-              { name: "recordings", kind: "line", x: centers, y: shares(part.log), color: 2 },
+              { name: "rollouts", kind: "line", x: ends, y: shares(part.simulated), color: 0 },
+              { name: "recordings", kind: "line", x: ends, y: shares(part.log), color: 2 },
             ],
             format: (value) => number(value, "share"),
           });
@@ -76,8 +75,8 @@ export async function show(root, source, state) {
   );
 }
 
-/** @param {number[]} counts */
+/** The share of each bin, twice. @param {number[]} counts */
 function shares(counts) {
   const total = counts.reduce((sum, part) => sum + part, 0) || 1;
-  return counts.map((part) => part / total);
+  return counts.flatMap((part) => [part / total, part / total]);
 }

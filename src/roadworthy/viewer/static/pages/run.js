@@ -14,7 +14,7 @@ import { filterBar } from "../widgets/filter_bar.js";
 import { plotPanel } from "../widgets/plot_panel.js";
 import { provenance } from "../widgets/provenance.js";
 import { trialTable } from "../widgets/trial_table.js";
-import { count, many, moment, shared } from "../words.js";
+import { count, many, moment, plainName, shared } from "../words.js";
 
 /** @type {import("../main.js").Show} */
 export async function show(root, source, state) {
@@ -128,7 +128,14 @@ export async function show(root, source, state) {
       part ? h("p", { class: "selected" }, part) : null,
       figureTiles(found, whole, run.references),
     );
-    replace(list, figureList(found, whole, run.references));
+    const left = (whole ?? []).filter((one) => one.value !== null && !found.some(({ name }) => name === one.name));
+    replace(
+      list,
+      figureList(found, whole, run.references),
+      left.length
+        ? h("p", { class: "note" }, `Of all episodes only: ${left.map(({ name }) => plainName(name)).join(", ")}.`)
+        : null,
+    );
   }
 
   function drawHead() {
@@ -147,7 +154,17 @@ export async function show(root, source, state) {
           ? `${count(run.rows.count)} of ${count(run.planned_episodes)} episodes`
           : many(run.rows.count, "episode"),
         run.metrics.num_failed_episodes
-          ? h("span", { class: "bad" }, ` · ${count(run.metrics.num_failed_episodes)} failed`)
+          ? [
+              " · ",
+              h(
+                "a",
+                {
+                  class: "bad",
+                  href: address(["run", key], { f: "status~in~failed", cols: "episode_id,error,tags,seed" }),
+                },
+                `${count(run.metrics.num_failed_episodes)} failed`,
+              ),
+            ]
           : null,
         gaps ? ` · ${many(gaps, "scenario")} with fewer episodes than planned` : null,
       ),

@@ -8,6 +8,7 @@
  * @property {number} rows with data
  * @property {boolean} isOneEach whether every cluster has one row
  * @property {number} units scenarios with data, where each counts once
+ * @property {number | null} unitCount the effective number of scenarios, where several lie in a cluster, such as a map
  */
 
 /**
@@ -49,6 +50,7 @@ export function sumsOf(given, groups, selection, { fill = null, isEachOnce = fal
     if (isEachOnce) clusterOf[place] = groups.clusters[episode];
   }
   let units = 0;
+  let unitCount = null;
   if (isEachOnce) {
     const means = [totals, weights, sizes];
     [totals, weights, sizes] = [0, 1, 2].map(() => new Float64Array(groups.clusterCount));
@@ -59,6 +61,9 @@ export function sumsOf(given, groups, selection, { fill = null, isEachOnce = fal
       weights[clusterOf[unit]] += 1;
       sizes[clusterOf[unit]] += means[2][unit];
     }
+  }
+  if (groups.scenarios !== groups.clusters) {
+    unitCount = isEachOnce ? units : effective(weightOfUnits(given, groups, selection, fill));
   }
   let used = 0;
   let all = 0;
@@ -71,7 +76,29 @@ export function sumsOf(given, groups, selection, { fill = null, isEachOnce = fal
     all += sizes[cluster];
     if (sizes[cluster] !== 1) isOneEach = false;
   }
-  return { total: totals.slice(0, used), weight: weights.slice(0, used), rows: all, isOneEach, units };
+  return { total: totals.slice(0, used), weight: weights.slice(0, used), rows: all, isOneEach, units, unitCount };
+}
+
+/**
+ * The sums of the denominators of scenarios.
+ * @param {EpisodeSums} given
+ * @param {Groups} groups
+ * @param {Uint32Array} selection
+ * @param {number | null} fill
+ */
+function weightOfUnits({ weight, rows, missing }, groups, selection, fill) {
+  const weights = new Float64Array(groups.scenarioCount);
+  for (const episode of selection) {
+    const lacking = fill === null || !missing ? 0 : missing[episode];
+    if (rows[episode] + lacking > 0) weights[groups.scenarios[episode]] += weight[episode] + lacking;
+  }
+  return weights;
+}
+
+/** How many equal weights would be as many. @param {Float64Array} weights */
+function effective(weights) {
+  const squares = sum(weights.map((part) => part * part));
+  return squares > 0 ? sum(weights) ** 2 / squares : 0;
 }
 
 /** @param {ArrayLike<number>} values */
@@ -114,8 +141,16 @@ export function jackknifeVariance(sums) {
 
 /** The number of clusters of equal size that would have the same weight. @param {Sums} sums */
 export function effectiveCount(sums) {
-  const squares = sum(sums.weight.map((part) => part * part));
-  return squares > 0 ? sum(sums.weight) ** 2 / squares : 0;
+  return effective(sums.weight);
+}
+
+const ALIKE_UNITS = 0.25;
+
+/** The design effect if all rows of a cluster, or of its scenarios, were alike. @param {Sums} sums */
+export function largestEffect(sums) {
+  const clusters = effectiveCount(sums);
+  if (sums.unitCount === null) return sums.rows / clusters;
+  return (sums.rows / sums.unitCount) * (1 + ALIKE_UNITS * (Math.max(sums.unitCount / clusters, 1) - 1));
 }
 
 /** Whether all clusters have the same weight. @param {Sums} sums */

@@ -1,7 +1,16 @@
 // Intervals of rates, means and ratios from sums over clusters: the methods of statistics/intervals.py, step by step.
 
 import { studentizedQuantiles } from "./bootstrap.js";
-import { effectiveCount, hasEqualSizes, jackknifeVariance, minority, standardError, sum, valueOf } from "./clusters.js";
+import {
+  effectiveCount,
+  hasEqualSizes,
+  jackknifeVariance,
+  largestEffect,
+  minority,
+  standardError,
+  sum,
+  valueOf,
+} from "./clusters.js";
 import { betaQuantile, gammaQuantile, normalQuantile, studentQuantile } from "./distributions.js";
 
 /** @typedef {import("./clusters.js").Sums} Sums */
@@ -18,6 +27,7 @@ export const FEWEST_WITH_NOTE = 10;
 export const FEWEST_UNEQUAL = 15;
 export const FEWEST_FOR_RATIOS = 3;
 export const FEWEST_WITH_EVENTS = 10;
+const FEW_HOLDERS = 4;
 const LEAST_DESIGN_EFFECT = 0.6;
 const SMALL_SAMPLE = 3;
 
@@ -34,7 +44,12 @@ export function rate(sums, level = LEVEL) {
   const sizes = effectiveSizes(sums, p * (1 - p));
   const quantile = halfStudent(level, Math.max(effectiveCount(sums) - 1, 1));
   const [nearer, farther] = sizes.map((size) => wilson(p, size, quantile));
-  const [low, high] = p <= 0.5 ? [nearer[0], farther[1]] : [farther[0], nearer[1]];
+  let [low, high] = p <= 0.5 ? [nearer[0], farther[1]] : [farther[0], nearer[1]];
+  if (holders(minority(sums)) < FEW_HOLDERS) {
+    const exact = clopperPearson(p, sizes[0], level);
+    if (p <= 0.5) low = Math.min(low, exact[0]);
+    else high = Math.max(high, exact[1]);
+  }
   return { ...found, low, high, level, method: "clustered Wilson" };
 }
 
@@ -54,7 +69,7 @@ export function mean(sums, bounds = null, level = LEVEL) {
   }
   if (standardError(sums) <= 1e-12 * Math.max(Math.abs(found.value), 1)) {
     if (!bounds || !bounds.includes(found.value)) return { ...found, note: "not enough data: all clusters are equal" };
-    const [low, high] = scaled(wilson, found.value, bounds, effective, halfNormal(level));
+    const [low, high] = scaled(wilson, found.value, bounds, sums.rows / largestEffect(sums), halfNormal(level));
     return { ...found, low, high, level, method: "Wilson" };
   }
   return bootstrapped(found, sums, level, bounds);
@@ -121,10 +136,10 @@ export function garwood(events, level = LEVEL) {
  * @returns {Pair}
  */
 export function effectiveSizes(sums, rowVariance) {
-  const largest = sums.rows / effectiveCount(sums);
+  const largest = largestEffect(sums);
   const effect =
     rowVariance > 0 ? Math.max(jackknifeVariance(sums) / (rowVariance / sums.rows), LEAST_DESIGN_EFFECT) : largest;
-  const [nearer, farther] = withDoubt(effect, largest, holders(minority(sums)));
+  const [nearer, farther] = withDoubt(effect, largest, holders(minority(sums)), rowsEach(sums));
   return [sums.rows / nearer, sums.rows / farther];
 }
 
@@ -151,11 +166,22 @@ function holders(events) {
   return squares > 0 ? sum(events) ** 2 / squares : 0;
 }
 
-/** @param {number} effect @param {number} largest @param {number} held @returns {Pair} */
-function withDoubt(effect, largest, held) {
+/** The number of rows that may all be alike. @param {Sums} sums */
+function rowsEach(sums) {
+  return sums.unitCount === null ? sums.rows / sums.total.length : largestEffect(sums);
+}
+
+/**
+ * @param {number} effect
+ * @param {number} largest
+ * @param {number} held
+ * @param {number} each
+ * @returns {Pair}
+ */
+function withDoubt(effect, largest, held, each) {
   const most = Math.max(largest, effect);
   const nearer = 1 / (1 + held);
-  const farther = 1 / (1 + held / Math.max(largest, 1));
+  const farther = 1 / (1 + held / each);
   return [effect + nearer * (most - effect), effect + farther * (most - effect)];
 }
 
@@ -187,10 +213,12 @@ function eventsInterval(sums, level) {
   const events = sum(sums.total);
   const over = sum(sums.weight);
   const clusters = effectiveCount(sums);
-  const largest = sums.rows / clusters;
+  const largest = largestEffect(sums);
   const effect = events > 0 ? Math.max(jackknifeVariance(sums) / (events / over / over), 1) : largest;
   const spread = (halfStudent(level, Math.max(clusters - 1, 1)) / halfNormal(level)) ** 2;
-  const [nearer, farther] = withDoubt(effect, largest, holders(sums.total)).map((part) => part * spread);
+  const [nearer, farther] = withDoubt(effect, largest, holders(sums.total), rowsEach(sums)).map(
+    (part) => part * spread,
+  );
   return [(garwood(events / nearer, level)[0] * nearer) / over, (garwood(events / farther, level)[1] * farther) / over];
 }
 

@@ -1,6 +1,6 @@
 // The differences of two runs as `roadworthy compare` computes them: by figure, by class, by factor and by trial.
 
-import { h } from "../dom.js";
+import { address, h } from "../dom.js";
 import { digits, many, number, plainName, shared } from "../words.js";
 import { intervalBar } from "./interval.js";
 
@@ -21,6 +21,7 @@ export function differences(found, first, second) {
         (/** @type {Difference} */ one) => !section.headlines.includes(one.metric),
       );
       const name = plainName(section.headlines[0] ?? "");
+      const flipsOf = (/** @type {string} */ tag) => address(["compare", first.key, second.key], { class: tag });
       return h(
         "section",
         { "aria-label": "Differences" },
@@ -31,7 +32,7 @@ export function differences(found, first, second) {
         others.length
           ? h("details", null, h("summary", null, `${many(others.length, "other figure")}`), table(others, "figure"))
           : null,
-        section.by_class.length > 1 ? part(`${name} by class`, section.by_class, "class") : null,
+        section.by_class.length > 1 ? part(`${name} by class`, section.by_class, "class", false, flipsOf) : null,
         section.by_trial.length > 1 ? part(`${name} by trial`, section.by_trial, "trial") : null,
         Object.entries(section.by_factor).map(([factor, list]) =>
           part(`${name} by ${plainName(factor)}`, /** @type {any} */ (list), plainName(factor), true),
@@ -88,16 +89,26 @@ function notes(section) {
     : null;
 }
 
-/** @param {string} title @param {Difference[]} list @param {string} label @param {boolean} [isFolded] */
-function part(title, list, label, isFolded = false) {
+/**
+ * @param {string} title
+ * @param {Difference[]} list
+ * @param {string} label
+ * @param {boolean} [isFolded]
+ * @param {((part: string) => string) | undefined} [link]
+ */
+function part(title, list, label, isFolded = false, link = undefined) {
   const shown = isFolded ? list : [...list].sort((a, b) => (a.difference ?? Infinity) - (b.difference ?? Infinity));
   return isFolded
     ? h("details", null, h("summary", null, title), table(shown, label))
-    : h("div", null, h("h3", null, title), table(shown, label));
+    : h("div", null, h("h3", null, title), table(shown, label, link));
 }
 
-/** @param {Difference[]} list @param {string} label */
-function table(list, label) {
+/**
+ * @param {Difference[]} list
+ * @param {string} label
+ * @param {((part: string) => string) | undefined} [link]
+ */
+function table(list, label, link = undefined) {
   return h(
     "div",
     { class: "scroll", tabindex: 0, role: "region", "aria-label": `differences by ${label}` },
@@ -121,14 +132,18 @@ function table(list, label) {
       h(
         "tbody",
         null,
-        list.map((one) => row(one, scaleOf(list.filter((other) => other.unit === one.unit)))),
+        list.map((one) => row(one, scaleOf(list.filter((other) => other.unit === one.unit)), link)),
       ),
     ),
   );
 }
 
-/** @param {Difference} one @param {{low: number, high: number}} scale */
-function row(one, scale) {
+/**
+ * @param {Difference} one
+ * @param {{low: number, high: number}} scale
+ * @param {((part: string) => string) | undefined} [link]
+ */
+function row(one, scale, link = undefined) {
   const figure = {
     name: one.metric,
     unit: one.unit,
@@ -150,7 +165,13 @@ function row(one, scale) {
   return h(
     "tr",
     { "data-part": one.part || one.metric },
-    h("th", { scope: "row", title: shared.meanings[one.metric] }, one.part || plainName(one.metric)),
+    h(
+      "th",
+      { scope: "row", title: shared.meanings[one.metric] },
+      link
+        ? h("a", { href: link(one.part), title: "the episodes that differ" }, one.part)
+        : one.part || plainName(one.metric),
+    ),
     h("td", { class: "number" }, number(one.baseline, one.unit)),
     h("td", { class: "number" }, number(one.candidate, one.unit)),
     h(

@@ -46,6 +46,7 @@ export function episodeTable({ key, episodes, state, sort }) {
     const widths = names.map(widthOf);
     grid.style.setProperty("--columns", widths.map((width) => `minmax(${width}rem, ${width}fr)`).join(" "));
     grid.style.setProperty("--least", `${widths.reduce((sum, width) => sum + width, 0)}rem`);
+    grid.style.setProperty("--rows", String(rows.length + 1));
     grid.setAttribute("aria-rowcount", String(rows.length + 1));
     grid.setAttribute("aria-colcount", String(names.length));
     const total = rows.length === episodes.count ? "" : ` of ${count(episodes.count)}`;
@@ -111,7 +112,7 @@ export function episodeTable({ key, episodes, state, sort }) {
           "div",
           {
             role: "gridcell",
-            class: typeof value === "number" ? "number" : null,
+            class: episodes.column(name)?.kind === "number" ? "number" : null,
             title: typeof value === "string" ? value : null,
           },
           name === "episode_id" ? h("a", { href: link, tabindex: -1 }, String(value)) : cell(name, value),

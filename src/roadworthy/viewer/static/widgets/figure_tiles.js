@@ -1,7 +1,7 @@
 // Figures of a run and of a selection: tiles of the main ones, and a list of all with bars.
 
 import { h } from "../dom.js";
-import { counted, intervalOf, meaning, missingOf, plainName, shared, valueOf, whyOf } from "../words.js";
+import { counted, intervalOf, isGain, meaning, missingOf, plainName, shared, valueOf, whyOf } from "../words.js";
 import { intervalBar, sharedScale } from "./interval.js";
 
 /** @typedef {import("../words.js").Figure} Figure */
@@ -49,7 +49,7 @@ export function figureList(figures, whole, references) {
   const units = new Map();
   const empty = figures.filter((figure) => figure.value === null && figure.n === 0);
   for (const figure of figures)
-    if (!empty.includes(figure)) units.set(figure.unit, [...(units.get(figure.unit) ?? []), figure]);
+    if (!empty.includes(figure)) units.set(unitOf(figure), [...(units.get(unitOf(figure)) ?? []), figure]);
   const note = empty.length
     ? h("p", { class: "note" }, `No data: ${empty.map(({ name }) => plainName(name)).join(", ")}.`)
     : null;
@@ -83,7 +83,7 @@ export function figureList(figures, whole, references) {
                 intervalBar(
                   figure,
                   scale,
-                  150,
+                  130,
                   20,
                   marks(figure, references).map((mark) => mark.figure),
                 ),
@@ -102,6 +102,11 @@ export function figureList(figures, whole, references) {
       );
     })
     .concat(/** @type {any} */ (note ?? []));
+}
+
+/** Figures of one unit share a scale; gains have one around zero. @param {Figure} figure */
+function unitOf(figure) {
+  return isGain(figure) ? `gain in ${figure.unit}` : figure.unit;
 }
 
 /** The same figure of the best floor and the best ceiling. @param {Figure} figure @param {Reference[]} references */

@@ -1,7 +1,7 @@
 // Figures with their intervals, as text and as a dot on a line, as in reports.
 
 import { h, s } from "../dom.js";
-import { intervalOf, missingOf, plainName, valueOf, whyOf } from "../words.js";
+import { intervalOf, isGain, missingOf, plainName, valueOf, whyOf } from "../words.js";
 
 /** @typedef {import("../words.js").Figure} Figure */
 
@@ -14,7 +14,9 @@ export function intervalCell(figure) {
     h("div", null, valueOf(figure)),
     h("div", { class: "note" }, intervalOf(figure)),
     figure.missing ? h("div", { class: "note middling" }, missingOf(figure)) : null,
-    figure.unit === "share" || figure.unit === "likelihood" ? intervalBar(figure, { low: 0, high: 1 }, 90, 12) : null,
+    figure.unit === "share" || figure.unit === "likelihood"
+      ? intervalBar(figure, { low: isGain(figure) ? -1 : 0, high: 1 }, 90, 12)
+      : null,
   );
 }
 

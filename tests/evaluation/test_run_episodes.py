@@ -117,8 +117,8 @@ def test_a_trace_holds_an_event_in_the_step_in_which_it_happened_and_in_no_other
 
 def test_a_world_draws_its_own_factors_and_an_episode_that_asks_for_others_fails(streets: Pack) -> None:
     results = Results()
-    (owed,) = plan_ledger(streets, [0], 1, seed=2)
-    asked = replace(owed, factors={"grip": 0.5})
+    (planned,) = plan_ledger(streets, [0], 1, seed=2)
+    asked = replace(planned, factors={"grip": 0.5})
     spec = spec_of(streets, Wander, worlds=1)
     run_episodes(spec, spec.make_env(threads=1), one_by_one([asked]), results.append)
     (result,) = results

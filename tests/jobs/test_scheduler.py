@@ -53,7 +53,7 @@ def test_a_finished_job_is_not_run_again_and_a_changed_one_is(tmp_path: Path) ->
     assert names_run(jobs, tmp_path, only=("a",)) == ["a"]
     assert [entry.status.value for entry in read_entries(tmp_path)] == ["completed", "pending", "pending"]
     assert names_run(jobs, tmp_path) == ["b", "c"]
-    assert names_run(jobs, tmp_path) == ["c"]  # it failed, so it begins anew
+    assert names_run(jobs, tmp_path) == ["c"]  # it failed, so it starts again
     assert len(list((tmp_path / "c").iterdir())) == 2
     jobs[0] = job("a", seed=5)
     assert names_run(jobs, tmp_path, only=("a", "b")) == ["a"]
@@ -97,12 +97,12 @@ def test_an_env_that_always_kills_its_process_fails_its_job(tmp_path: Path) -> N
     always = job("b", arguments={"breaks_at": "process", "chance": 0.0})
     (entry,) = run_jobs([always], tmp_path, Settings(chunk_size=3))
     assert entry.status is Status.FAILED
-    assert "given up after 3 losses in a row" in (entry.error or "")
+    assert "stopped after 3 losses in a row" in (entry.error or "")
     assert "SIGKILL" in (entry.error or "")
 
 
 @pytest.mark.row("REC-3")
-def test_a_job_that_was_killed_goes_on_and_repeats_nothing(tmp_path: Path) -> None:
+def test_a_job_that_was_killed_resumes_and_repeats_nothing(tmp_path: Path) -> None:
     slow = Job(name="slow", environment=CORRIDOR, policy="random", episodes=300)
     code = (
         "from roadworthy.evaluation.runners.gym.job import Job; from roadworthy.jobs.scheduler import run_jobs; "
@@ -153,7 +153,7 @@ def test_what_was_running_when_its_process_ended_is_interrupted(tmp_path: Path) 
     assert [entry.status for entry in read_entries(tmp_path)] == [Status.INTERRUPTED]
 
 
-def test_ctrl_c_leaves_an_interrupted_job_that_goes_on(tmp_path: Path) -> None:
+def test_ctrl_c_leaves_an_interrupted_job_that_resumes(tmp_path: Path) -> None:
     class Impatient(Listener):
         def progress(self, job: Job, done: int, total: int) -> None:
             if done == 3:
