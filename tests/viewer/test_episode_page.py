@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from base64 import b64decode
 from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
@@ -276,9 +277,7 @@ def test_following_keeps_the_ego_in_the_middle_and_dragging_leaves_it(page: Any,
 def picture(page: Any) -> np.ndarray[Any, np.dtype[np.uint8]]:
     """Return the pixels of the canvas, without what is above it."""
     code = page.evaluate("document.querySelector('canvas.playback-canvas').toDataURL().split(',')[1]")
-    import base64
-
-    return np.asarray(Image.open(BytesIO(base64.b64decode(code))).convert("RGB"))
+    return np.asarray(Image.open(BytesIO(b64decode(code))).convert("RGB"))
 
 
 @pytest.mark.row("UI-2")
@@ -422,7 +421,9 @@ def test_the_page_is_readable_narrow_and_dark_and_every_control_has_a_name(page:
         assert contrast >= CLEAR, (scheme, contrast, text)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         if PICTURES and width == 1280 and scheme == "light":
-            save(Image.open(BytesIO(page.screenshot())).convert("RGB"), Path(PICTURES) / "viewer-episode.png")
+            save(
+                Image.open(BytesIO(page.screenshot())).convert("RGB"), Path(PICTURES) / "viewer-episode.png", colors=200
+            )
     unnamed = page.evaluate(
         """() => [...document.querySelectorAll("button, a, input, select, [tabindex='0']")].filter((element) =>
           !(element.textContent.trim() || element.getAttribute("aria-label") || element.labels?.length || element.title)

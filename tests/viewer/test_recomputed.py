@@ -115,7 +115,15 @@ def test_figures_of_all_episodes_are_those_of_metrics(
     run = write_run(tmp_path, rows, maps=maps)
     page.goto(served(tmp_path))
     found = {figure["name"]: figure for figure in page.evaluate(FIGURES, [run.header["run_id"], []])}
-    assert {"score", "closed_loop_score", "drivable_area", "goal_rate", "distance_m", "infractions_per_km", "distance_per_infraction_m"} <= set(found)
+    assert {
+        "score",
+        "closed_loop_score",
+        "drivable_area",
+        "goal_rate",
+        "distance_m",
+        "infractions_per_km",
+        "distance_per_infraction_m",
+    } <= set(found)
     wanted = {figure["name"]: figure for figure in run.metrics["figures"]}
     for name, figure in found.items():
         for part in COMPARED:

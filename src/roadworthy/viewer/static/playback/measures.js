@@ -4,8 +4,8 @@ import { trialOf } from "./axis.js";
 
 /** @typedef {import("../trace.js").Trace} Trace */
 /**
- * A plot: `digits` of its values, `floor` the least top of its axis.
- * @typedef {{name: string, title: string, unit: string, values: (trace: Trace, agent: number) => Float32Array | null, zero?: boolean}} Measure
+ * A plot: `zero` says whether its axis begins at 0, `isOfMain` whether only the first of two runs has values.
+ * @typedef {{name: string, title: string, unit: string, values: (trace: Trace, agent: number) => Float32Array | null, zero?: boolean, isOfMain?: boolean}} Measure
  */
 
 const MOST_TTC_S = 10;

@@ -26,7 +26,7 @@ export class Picture {
     this.view = "follow";
     this.followed = scene.egos[0] ?? 0;
     this.showsOtherTrials = false;
-    this.observed = /** @type {null | ((context: CanvasRenderingContext2D, camera: Camera, colors: any, poses: Poses) => void)} */ (null);
+    this.showsObserved = false;
     this.canvas = h("canvas", { class: "playback-canvas", tabindex: 0, role: "img" });
     this.box = h("div", { class: "playback-picture" }, this.canvas);
     this.colors = paletteOf(document.documentElement);
@@ -129,7 +129,7 @@ export class Picture {
       this.ghosts.drawGhosts(context, camera, colors, poses);
     }
     if (isThere) {
-      this.observed?.(context, camera, colors, poses);
+      if (this.showsObserved) scene.policy?.draw(context, camera, colors, poses, this.followed);
       this.agents.drawNumbers(context, camera, colors);
       this.agents.drawEvents(context, camera, colors);
     }

@@ -53,6 +53,10 @@ export function playback(scene, state) {
     picture.showsOtherTrials = event.target.checked;
     viewChanged();
   } }), "all trials over each other") : null;
+  const observed = scene.policy ? h("label", { class: "check" }, h("input", { type: "checkbox", checked: state.get("observed") === "1", onchange: (/** @type {any} */ event) => {
+    picture.showsObserved = event.target.checked;
+    viewChanged();
+  } }), "what the policy observes") : null;
   const agents = h("div");
   const list = h("div");
   const button = (/** @type {keyof typeof ICONS} */ icon, /** @type {string} */ name, /** @type {() => void} */ action) =>
@@ -62,7 +66,7 @@ export function playback(scene, state) {
     h("section", { class: "playback-stage", "aria-label": "Playback" }, picture.box, strip.box,
       h("div", { class: "playback-controls", role: "toolbar", "aria-label": "Playback controls" },
         h("span", { class: "button-group" }, button("start", "Start", () => ends(false)), button("back", "One frame back", () => player.step(-1)), play,
-          button("forward", "One frame forward", () => player.step(1)), button("end", "End", () => ends(true))), speed, time, trials, views, ego, others),
+          button("forward", "One frame forward", () => player.step(1)), button("end", "End", () => ends(true))), speed, time, trials, views, ego, others, observed),
       legend(scene), keyList()),
     h("section", { class: "playback-events", "aria-label": "Events" }, h("h2", null, "Events"), list),
     h("section", { class: "playback-plots", "aria-label": "Agent over time" }, h("h2", { class: "plots-title" }), charts.box),
@@ -88,6 +92,7 @@ export function playback(scene, state) {
     if (SPEEDS.includes(number("speed"))) player.speed = number("speed");
     if (Number.isFinite(number("zoom"))) picture.camera.zoom = Math.round(Math.min(Math.max(number("zoom"), -12), 28));
     picture.showsOtherTrials = state.get("trials") === "all";
+    picture.showsObserved = state.get("observed") === "1";
     const [x, y] = state.get("at").split(",").map(Number);
     if (state.get("view") === "map") picture.view = "map";
     else if (state.get("at") && Number.isFinite(x) && Number.isFinite(y)) {
@@ -228,7 +233,7 @@ export function playback(scene, state) {
     const { camera, view } = picture;
     state.set({ frame: String(Math.round(player.position)), ego: String(picture.followed), speed: player.speed === 1 ? "" : String(player.speed),
       zoom: view === "map" ? "" : String(Math.round(camera.zoom)), view: view === "map" ? "map" : "", at: view === "free" ? `${camera.x.toFixed(2)},${camera.y.toFixed(2)}` : "",
-      trials: picture.showsOtherTrials ? "all" : "" });
+      trials: picture.showsOtherTrials ? "all" : "", observed: picture.showsObserved ? "1" : "" });
   }
 
   function end() {

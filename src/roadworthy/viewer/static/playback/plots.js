@@ -19,9 +19,8 @@ const MOST_POINTS = 1200;
 
 /**
  * @param {Scene} scene @param {(position: number) => void} seek
- * @param {(agent: number) => import("./measures.js").Measure[]} [more] further quantities, where they are recorded
  */
-export function plots(scene, seek, more = () => []) {
+export function plots(scene, seek) {
   const { axis } = scene;
   const box = h("div", { class: "step-plots" });
   const x = new Scale(0, Math.max(axis.count - 1, 1), LEFT, WIDTH - RIGHT);
@@ -37,9 +36,9 @@ export function plots(scene, seek, more = () => []) {
   function make(agent) {
     drawn = [];
     shownAt = -1;
-    const figures = [...MEASURES, ...more(agent)].map((measure) => {
+    const figures = [...MEASURES, ...(scene.policy?.measures(agent) ?? [])].map((measure) => {
       const versions = /** @type {Version[]} */ ([scene.main, scene.ghost].filter(Boolean));
-      const series = versions.map(({ trace }) => onAxis(trace, measure.values(trace, agent)));
+      const series = versions.map(({ trace }) => (trace !== scene.main.trace && measure.isOfMain ? null : onAxis(trace, measure.values(trace, agent))));
       if (!series.some((values) => values?.some((value) => value === value))) return null;
       return figure(measure, series);
     });

@@ -4,6 +4,7 @@ import { Axis } from "./axis.js";
 import { divergence } from "./divergence.js";
 import { egosOf, eventsOf } from "./events.js";
 import { Lights } from "./lights.js";
+import { PolicyRecord } from "./policy_record.js";
 
 /** @typedef {import("../source.js").Source} Source */
 /** @typedef {import("../episodes.js").Episodes} Episodes */
@@ -16,7 +17,7 @@ import { Lights } from "./lights.js";
 
 /**
  * `ghost` is the other run's version, `parting` the place from which it differs.
- * @typedef {{main: Version, ghost: Version | null, axis: Axis, egos: number[], lights: Lights | null,
+ * @typedef {{main: Version, ghost: Version | null, axis: Axis, egos: number[], policy: import("./policy_record.js").PolicyRecord | null, lights: Lights | null,
  *   map: import("../columns.js").Table | null, parting: import("./divergence.js").Divergence | null, notes: string[]}} Scene
  */
 
@@ -56,13 +57,14 @@ export async function findSame(source, key, like) {
 export async function loadScene(source, found, other) {
   /** @type {string[]} */
   const notes = [];
-  const [main, ghost, place] = await Promise.all([version(source, found), other ? version(source, other) : null, situation(source, found, notes)]);
+  const [main, ghost, place, policy] = await Promise.all([version(source, found), other ? version(source, other) : null,
+    situation(source, found, notes), policyRecord(source, found, notes)]);
   const axis = new Axis(ghost ? [main.trace, ghost.trace] : [main.trace]);
   const env = found.run.header.config?.env ?? {};
   const seed = BigInt(found.episodes.get(found.row, "seed") ?? 0);
   const lights = place?.scenario?.header.lights
     ? new Lights(place.scenario, { isOpen: env.mode === "open", start: env.init_steps ?? place.scenario.header.current_step, seed, dt: main.trace.dt }) : null;
-  return { main, ghost, axis, egos: egosOf(main.trace), lights, map: place?.map ?? null, notes,
+  return { main, ghost, axis, egos: egosOf(main.trace), policy, lights, map: place?.map ?? null, notes,
     parting: ghost ? divergence(axis, main.trace, ghost.trace) : null };
 }
 
@@ -70,6 +72,19 @@ export async function loadScene(source, found, other) {
 async function version(source, found) {
   const trace = await source.trace(found.key, found.number);
   return { ...found, trace, events: eventsOf(trace) };
+}
+
+/** @param {Source} source @param {{key: string, number: number, row: number, episodes: Episodes}} found @param {string[]} notes */
+async function policyRecord(source, { key, number, row, episodes }, notes) {
+  if (!episodes.get(row, "artifacts")?.policy) return null;
+  try {
+    const record = new PolicyRecord(await source.table(`data/run/${key}/policy/${number}.cols`));
+    if (record.difference) notes.push(`What the policy did was recorded in a repetition that differs from the motion shown: ${record.difference}`);
+    return record;
+  } catch (error) {
+    notes.push(`What the policy did can't be read: ${/** @type {Error} */ (error).message}`);
+    return null;
+  }
 }
 
 /**

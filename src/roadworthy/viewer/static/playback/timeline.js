@@ -19,7 +19,7 @@ export function timeline(scene, seek) {
   const head = s("line", { class: "play-head", y1: 0, y2: HEIGHT });
   const marks = s("g", { class: "event-marks" });
   const trials = Array.from({ length: axis.trials }, (_, k) => s("g", null,
-    s("rect", { class: k % 2 ? "trial-band odd" : "trial-band", x: at(axis.starts[k]), y: 0, width: Math.max(at(axis.starts[k + 1] - 1) - at(axis.starts[k]), 1), height: HEIGHT }),
+    s("rect", { class: k % 2 ? "trial-band odd" : "trial-band", x: at(axis.starts[k]), y: 0, width: Math.max(at(Math.min(axis.starts[k + 1], last)) - at(axis.starts[k]), 1), height: HEIGHT }),
     k ? s("line", { class: "trial-boundary", x1: at(axis.starts[k]), x2: at(axis.starts[k]), y1: 0, y2: HEIGHT }) : null));
   const { parting } = scene;
   const svg = s("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", "aria-hidden": "true" }, trials, marks,
