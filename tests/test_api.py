@@ -28,7 +28,7 @@ SIGNATURES = {
         "run factors outcome *at_least *at_most *model *neural *next_episodes *seed *report *progress"
     ),
     "compare": "a b more *metrics *margin *reference *paired *level",
-    "evaluate": "source policy *out *evaluators *set *workers *step *epoch *new *progress *on_outcome",
+    "evaluate": "source policy *out *evaluators *set *workers *step *epoch *new *record *progress *on_outcome",
     "generate": "out *count *seed *steps *classes *processes *progress",
     "import_scenarios": "files out *format *skip_damaged *processes *progress",
     "load_policy": "spec policy_config *is_greedy *device *conditioning",

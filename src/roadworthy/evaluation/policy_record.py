@@ -69,8 +69,8 @@ def record_policy(
     spec = run.header.get("checkpoint")
     if not spec:
         raise UsageError(
-            f"the policy {run.header.get('policy')!r} is not a checkpoint, so it has no values and probabilities to record; "
-            "leave out --record, or evaluate a checkpoint"
+            f"the policy {run.header.get('policy')!r} is not a checkpoint, so it has no values and probabilities to "
+            "record; leave out --record, or evaluate a checkpoint"
         )
     recorded = open_run(run, trust=trust)
     recorded.spec(worlds=1)  # checks that the policy is that of the run, and that it may be run
@@ -89,6 +89,16 @@ def record_policy(
         written.append(path)
     progress(len(ids), len(ids))
     return written
+
+
+def parse_record(text: str) -> int:
+    """Return the number of episodes to record from "policy" or "policy:N"."""
+    what, _, count = text.partition(":")
+    if what != ARTIFACT or (":" in text and not (count.isdecimal() and int(count) > 0)):
+        raise UsageError(
+            f"--record {text!r} is unknown; write policy for the {WORST} worst episodes, or policy:N for N"
+        )
+    return int(count) if count else WORST
 
 
 def worst_episodes(run: Run, count: int) -> list[str]:
