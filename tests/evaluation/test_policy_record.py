@@ -18,18 +18,14 @@ from roadworthy.evaluation.recorded import open_run
 from roadworthy.record import Run
 from roadworthy.render.resimulate import Resimulation
 from roadworthy.scenario.pack import Pack
-from tests.viewer.drives import SECTION
+from tests.viewer.drives import SECTION, recorded_policy
 
 MORE = 'references = []\nenv.goal.at_goal = "leave"\n'
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    folder = tmp_path_factory.mktemp("recorded")
-    (folder / "suite.toml").write_text(SECTION + MORE)
-    runs = rw.evaluate(folder / "suite.toml", policy="baseline:town", out=folder / "runs", record="policy:1")
-    assert not runs.errors
-    return runs["town"]
+    return recorded_policy(tmp_path_factory.getbasetemp())
 
 
 def recorded(run: Run) -> tuple[str, dict[str, Any], dict[str, np.ndarray[Any, Any]]]:

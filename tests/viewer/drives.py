@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+import roadworthy as rw
 from roadworthy.evaluation.evaluate import evaluate_sections
 from roadworthy.evaluation.sections import read_sections
 from roadworthy.record import Run
@@ -35,6 +36,7 @@ env.infraction.off_road = "ignore"
 env.infraction.red_light = "ignore"
 """
 _MADE: dict[Path, tuple[Run, Run]] = {}
+_RECORDED: dict[Path, Run] = {}
 
 
 def two_policies(base: Path) -> tuple[Run, Run]:
@@ -50,6 +52,18 @@ def two_policies(base: Path) -> tuple[Run, Run]:
             found.append(outcome.run)
         _MADE[base] = found[0], found[1]
     return _MADE[base]
+
+
+def recorded_policy(base: Path) -> Run:
+    """Return the run of a network whose worst episode is recorded with what the network did."""
+    if base not in _RECORDED:
+        folder = base / "recorded"
+        folder.mkdir()
+        (folder / "suite.toml").write_text(f'{SECTION}references = []\nenv.goal.at_goal = "leave"\n')
+        runs = rw.evaluate(folder / "suite.toml", policy="baseline:town", out=folder / "runs", record="policy:1")
+        assert not runs.errors
+        _RECORDED[base] = runs["town"]
+    return _RECORDED[base]
 
 
 def altered(run: Run, name: str, change: Callable[[Trace], Trace]) -> Run:

@@ -21,7 +21,7 @@ from roadworthy.render.resimulate import Resimulation
 from roadworthy.render.video import Mp4Writer
 from roadworthy.sim.config import SimConfig
 from tests.record.made_up import trace as made_up_trace
-from tests.viewer.drives import two_policies
+from tests.viewer.drives import recorded_policy, two_policies
 from tests.viewer.made_up import HOSTILE, ledger_of, results
 from tests.viewer.test_pictures import CLEAR, CONTRAST, PICTURES, save
 
@@ -389,6 +389,46 @@ def test_trials_are_drawn_over_each_other_on_request(page: Any, place: Place) ->
     page.wait_for_timeout(600)
     assert "trials=all" in page.url
     assert not np.array_equal(picture(page), before)
+
+
+@pytest.mark.row("UI-2")
+def test_what_the_policy_did_is_plotted_and_drawn_where_it_is_recorded(
+    page: Any, served: Any, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    run = recorded_policy(tmp_path_factory.getbasetemp())
+    (artifact,) = [artifact for artifact in run.artifacts if artifact.name == "policy"]
+    number = run.ledger["episode_id"].to_pylist().index(artifact.episode_id)
+    trace = run.trace(str(artifact.episode_id))
+    address, key = served(run.folder.parents[1]), run.folder.name.rpartition("-")[2]
+    page.goto(f"{address}#/episode/{key}/{number}?frame=20&ego=1&zoom=14")
+    page.locator("[data-measure=value]").wait_for()
+    assert page.locator("[data-measure=reward], [data-measure=entropy], [data-measure=probability0]").count() == 3
+    before = picture(page)
+    page.get_by_label("what the policy observes").check()
+    page.wait_for_timeout(100)
+    assert (picture(page) != before).any(axis=2).sum() > 200
+    partners = page.evaluate(
+        """async ([key, number]) => {
+          const { Source } = await import("/app/source.js");
+          const { PolicyRecord } = await import("/app/playback/policy_record.js");
+          const record = new PolicyRecord(await new Source("/").table(`data/run/${key}/policy/${number}.cols`));
+          return record.entries(20, 1, "partners").map(({ x, y }) => [x, y]);
+        }""",
+        [key, number],
+    )
+    turn = float(trace.heading[20, 1])
+    rotation = np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
+    places = np.array(partners) @ rotation.T + np.array([trace.x[20, 1], trace.y[20, 1]])
+    others = [a for a in range(trace.agent_count) if a != 1 and trace.present[20, a]]
+    motion = np.stack([trace.x[20, others], trace.y[20, others]], axis=1)
+    apart = np.hypot(*(places[:, None] - motion[None]).transpose(2, 0, 1)).min(axis=1)
+    assert len(apart)
+    assert apart.max() < 0.1, "what is observed is where the other agents are"
+    other = 1 - number
+    page.goto(f"{address}#/episode/{key}/{other}")
+    page.wait_for_selector(f"html[data-ready=episode] h1:has-text('{run.ledger['episode_id'][other].as_py()}')")
+    page.locator("[data-measure=speed]").wait_for()
+    assert page.locator("[data-measure=value]").count() == 0
 
 
 @pytest.mark.row("UI-2")
