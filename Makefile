@@ -27,7 +27,7 @@ demo: $(READY) ## evaluate the shipped policy in twelve classes of situations an
 	  --set eval.behaviors.episodes=4 --set eval.town.episodes=24 --out $(DEMO)/runs
 	@echo
 	@echo "Open $(DEMO)/runs/demo.html in a browser, or look at the runs and their episodes:"
-	@echo "  $(PIP) -e '.[view]' && $(BIN)/roadworthy view $(DEMO)/runs"
+	@echo "  $(BIN)/roadworthy view $(DEMO)/runs"
 
 demo-scenarios: $(READY) ## generate towns with moving traffic, check them and draw them
 	@mkdir -p $(DEMO)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +52,30 @@ class KnownSurface:
         success = (rng.random(len(units)) < self.chance(units)).astype(np.float64)
         return Rows.of_arrays(self.factors, units, success, density)
 
+    def replicate(
+        self, scenarios: int, replicates: int, likeness: float, rng: np.random.Generator, within: tuple[int, ...] = ()
+    ) -> Rows:
+        """Run every scenario several times; its rows are alike beyond their factors.
+
+        Args:
+            scenarios: The number of scenarios.
+            replicates: The number of rows of each scenario.
+            likeness: The correlation of rows of a scenario, of a latent Normal variable that decides success. The true
+                probability of success at given factors stays that of the surface.
+            rng: The source of random draws.
+            within: The columns of factors that vary within scenarios; the others have one value for each scenario.
+        """
+        number = np.repeat(np.arange(scenarios), replicates)
+        points = rng.random((scenarios, len(self.factors)))[number]
+        for column in within:
+            points[:, column] = rng.random(len(number))
+        units = spread_units(self.factors, points)
+        latent = np.sqrt(likeness) * rng.standard_normal(scenarios)[number]
+        latent = latent + np.sqrt(1.0 - likeness) * rng.standard_normal(len(number))
+        success = (norm.cdf(latent) < self.chance(units)).astype(np.float64)
+        rows = Rows.of_arrays(self.factors, units, success, np.ones(len(number)))
+        return replace(rows, scenarios=tuple(f"s{name}" for name in number))
+
     def marginal(self, factor: int, units: Array) -> Array:
         """Return the true probability at units of one factor, averaged over the others."""
         others = spread_units(self.factors, qmc.Sobol(len(self.factors), rng=5).random(4096))
@@ -70,6 +94,26 @@ def _smooth(units: Array) -> Array:
 def _cliff(units: Array) -> Array:
     light, friction = units.T[:2]
     return np.where((light > 0.45) & (friction < 0.7), 0.92, 0.08)
+
+
+def _threshold(units: Array) -> Array:
+    light, friction = units.T[:2]
+    return np.where(light > 0.6, 0.25, 0.8) + 0.15 * (friction - 0.5)
+
+
+def _line(units: Array) -> Array:
+    """The third factor moves the probability by 0.24, and explains 24% of the variation."""
+    return 0.5 + 0.433 * (units[:, 0] - 0.5) + 0.243 * (units[:, 2] - 0.5)
+
+
+def _of_two(units: Array) -> Array:
+    light, friction = units.T[:2]
+    return norm.cdf(1.3 * np.sin(3.9 * light) - 1.2 * friction**2)
+
+
+def _dimmed(units: Array) -> Array:
+    chance = _smooth(units)
+    return chance * (1.0 - 0.75 * np.exp(-((units[:, 0] / 0.35) ** 2)))
 
 
 def _ridge(units: Array) -> Array:
@@ -97,4 +141,8 @@ KNOWN_SURFACES = (
     KnownSurface("uneven sampling", (LIGHT, FRICTION, OBJECT), _with_object, is_uneven=True),
     KnownSurface("2% successes", (LIGHT, FRICTION, HEIGHT), _rare, is_smooth=False),
     KnownSurface("cliff", (LIGHT, FRICTION, HEIGHT), _cliff, is_smooth=False),
+    KnownSurface("threshold", (LIGHT, FRICTION, HEIGHT), _threshold, is_smooth=False),
 )
+NO_EFFECT = KnownSurface("no effect", (LIGHT, FRICTION, DUMMY), _of_two)  # of the dummy
+SMALL_EFFECT = KnownSurface("small effect", (LIGHT, FRICTION, DUMMY), _line)  # of the dummy: a total index of 0.24
+DIMMED = KnownSurface("worse in the dark", (LIGHT, FRICTION, HEIGHT), _dimmed)  # than the smooth one

@@ -9,12 +9,13 @@ from numpy.typing import NDArray
 
 from benchmarks.known_surfaces import KNOWN_SURFACES, KnownSurface
 from benchmarks.runner import Measurements, Sizes
+from roadworthy.sensitivity.averages import grid_units, reference_units
 from roadworthy.sensitivity.factors import Categorical, spread_units
 from roadworthy.sensitivity.importance import Verdict, importance
 from roadworthy.sensitivity.next_batch import suggest
 from roadworthy.sensitivity.posterior import neural_posterior
 from roadworthy.sensitivity.rows import Rows
-from roadworthy.sensitivity.surface import Surface, SurfaceConfig, fit, grid_units, normalized, reference_units
+from roadworthy.sensitivity.surface import Surface, SurfaceConfig, fit, normalized
 
 Array = NDArray[np.float64]
 
@@ -22,7 +23,6 @@ ROWS = 644  # the size of a published experiment with a neural posterior
 FIRST_SEED = 300_000  # lower seeds were used to choose priors and the rule of suggestions
 PLACES = 200
 START_ROWS, BATCH_ROWS = 150, 50
-SHUFFLES = 39
 
 
 def surface(found: Measurements, sizes: Sizes) -> None:
@@ -51,7 +51,7 @@ def _truth(found: Measurements, repeats: int, config: SurfaceConfig, cases: tupl
     for case in cases:
         places = spread_units(case.factors, np.random.default_rng(9).random((PLACES, len(case.factors))))
         true_places, true_curves = case.chance(places), [_true_curve(case, j) for j in range(len(case.factors))]
-        curves, points, given, variation = [], [], [], []
+        curves, points, given, variation, whole, alone = [], [], [], [], [], []
         for repeat in range(repeats):
             rows = case.sample(ROWS, np.random.default_rng(FIRST_SEED + repeat))
             with found.stage(f"{case.name}: fit"):
@@ -61,6 +61,9 @@ def _truth(found: Measurements, repeats: int, config: SurfaceConfig, cases: tupl
             for factor, true_curve in enumerate(true_curves):
                 band = fitted.marginal(factor)
                 curves.append(_held(band.low, true_curve, band.high))
+                alone.append(curves[-1] == 1.0)
+                band = fitted.simultaneous(factor)
+                whole.append(_held(band.low, true_curve, band.high) == 1.0)
                 band, true_density = fitted.given(factor, True), normalized(true_curve, case.factors[factor])
                 given.append(_held(band.low, true_density, band.high))
                 variation.append(0.5 * np.abs(band.mean - true_density).mean())
@@ -68,6 +71,8 @@ def _truth(found: Measurements, repeats: int, config: SurfaceConfig, cases: tupl
         found.figures |= {
             f"{case.name}: curves covered": _round(np.mean(curves)),
             f"{case.name}: curves covered, standard error": _standard_error(by_repeat),
+            f"{case.name}: whole curves in simultaneous bands": _round(np.mean(whole)),
+            f"{case.name}: whole curves in pointwise bands": _round(np.mean(alone)),
             f"{case.name}: surface covered": _round(np.mean(points)),
             f"{case.name}: given success covered": _round(np.mean(given)),
             f"{case.name}: total variation": _round(np.mean(variation)),
@@ -82,7 +87,7 @@ def verdicts(found: Measurements, sizes: Sizes) -> None:
         rows = case.sample(ROWS, np.random.default_rng(FIRST_SEED + repeat))
         fitted = fit(rows)
         with found.stage("importance"):
-            for part in importance(rows, fitted, SHUFFLES):
+            for part in importance(rows, fitted):
                 counts[part.factor, part.verdict] += 1
     for (factor, verdict), count in counts.items():
         found.figures[f"{factor} {verdict.value}"] = _round(count / sizes["repeats"])

@@ -25,11 +25,16 @@ from tests.scenario.importers.encoder import frame, womd_message
 
 SIGNATURES = {
     "analyze_sensitivity": (
-        "run factors outcome *at_least *at_most *model *neural *next_episodes *seed *report *progress"
+        "run factors outcome *against *at_least *at_most *model *neural *next_episodes *seed *report *progress"
     ),
     "compare": "a b more *metrics *margin *reference *paired *level",
     "evaluate": "source policy *out *evaluators *set *workers *step *epoch *new *record *progress *on_outcome",
+    "gate": (
+        "candidate baseline metric margin *suite *evaluator *set *budget *block *out *seed *workers *bounds *better"
+        " *error *trust *progress *on_look"
+    ),
     "generate": "out *count *seed *steps *classes *processes *progress",
+    "import_results": "file format out *columns *evaluator *policy *skip_damaged *new *progress",
     "import_scenarios": "files out *format *skip_damaged *processes *progress",
     "load_policy": "spec policy_config *is_greedy *device *conditioning",
     "load_run": "path",
@@ -176,6 +181,11 @@ def with_runs(folder: Path) -> None:
     make_run(folder / "runs", [drive(k, [[1.0]]) for k in range(3)])
 
 
+def with_log(folder: Path) -> None:
+    """Write a table of results."""
+    (folder / "results.csv").write_text("seed,success,steps\n0,true,41\n1,false,90\n2,true,38\n3,true,55\n")
+
+
 def with_two_runs(folder: Path) -> None:
     """Write two runs of the same 40 episodes, of which the second fails every fourth."""
     for name, fails in (("before", ()), ("after", range(0, 40, 4))):
@@ -185,9 +195,11 @@ def with_two_runs(folder: Path) -> None:
 PREPARE = {
     "view": with_runs,
     "compare": with_two_runs,
+    "import_results": with_log,
     "run_jobs": with_jobs,
     "sweep": with_jobs,
     "import_scenarios": with_recording,
     "score_realism": with_rollouts,
     "load_run": with_run,
+    "gate": with_run,
 }

@@ -21,7 +21,7 @@ LAYERS = (
     ("record",),
     ("metrics",),
     ("comparison",),
-    ("sensitivity",),
+    ("results", "sensitivity"),
     ("sim",),
     ("render",),
     ("report", "sinks"),
@@ -35,7 +35,7 @@ LAYERS = (
 )
 LEVELS = {package: level for level, packages in enumerate(LAYERS) for package in packages}
 # Packages that read runs: importing them, and what they import in turn, loads none of these.
-READERS = ("record", "metrics", "comparison", "statistics", "sensitivity", "report", "viewer")
+READERS = ("record", "metrics", "comparison", "statistics", "sensitivity", "report", "results", "viewer")
 NOT_FOR_READERS = {"roadworthy.sim", "numba", "torch", "llvmlite", "shapely", "av", "safetensors"}
 
 

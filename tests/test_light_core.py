@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from tests.report.made_up import drive, make_run
+from tests.results import made_up_logs
 
 ROOT = Path(__file__).parents[1]
 # Runs the words after it as a command in an interpreter that has no library of the extra `drive`.
@@ -66,8 +67,11 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def require_readers_work(call: Sequence[str], run_folder: Path, rows: Path, folder: Path) -> None:
     """Run the verbs that need no extra; call: the words before the arguments of `roadworthy`."""
     page, chart = folder / "page.html", folder / "chart.png"
+    log, runs = made_up_logs.arena(folder), folder / "runs"
     for words in (
         ["--help"],
+        ["results", "import", str(log), "--out", str(runs)],
+        ["results", "check", str(log)],
         ["report", str(run_folder), "-o", str(page)],
         ["sensitivity", str(rows), "-o", str(chart)],
         ["compare", str(run_folder), str(run_folder), "-o", str(folder / "comparison.html")],
@@ -78,6 +82,15 @@ def require_readers_work(call: Sequence[str], run_folder: Path, rows: Path, fold
         assert "No module named" not in result.stderr
     assert "street-000-r0" in page.read_text()
     assert chart.stat().st_size > 1000
+    (imported,) = runs.glob("pick/*")
+    for words in (
+        ["results", "check", str(imported)],
+        ["report", str(imported), "-o", str(folder / "imported.html")],
+        ["compare", str(imported), str(imported)],
+    ):
+        result = subprocess.run([*call, *words], capture_output=True, text=True, check=False)
+        assert result.returncode == 0, result.stderr
+        assert "internal error" not in result.stderr
     assert "is equal in every pair" in (folder / "comparison.html").read_text()
 
 
@@ -115,6 +128,17 @@ def test_a_verb_that_needs_the_simulator_names_the_extra_and_writes_nothing(
 
 
 @pytest.mark.row("UI-7")
+@pytest.mark.row("STAT-3")
+def test_a_gate_decides_from_two_runs_without_the_simulator(run_folder: Path, tmp_path: Path) -> None:
+    page = tmp_path / "gate.html"
+    done = without_drive(
+        COMMAND, "gate", "--candidate", run_folder, "--baseline", run_folder, "--margin", "0.5", "-o", page
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("pass: ")
+    assert "PASS" in page.read_text(encoding="utf-8")
+
+
 def test_a_function_that_needs_the_simulator_names_the_extra() -> None:
     result = without_drive("import roadworthy as rw\nrw.evaluate")
     assert "MissingExtraError: evaluate needs " in result.stderr

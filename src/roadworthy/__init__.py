@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from roadworthy.comparison.compare import compare as compare
     from roadworthy.evaluation.evaluate import evaluate as evaluate
+    from roadworthy.evaluation.gate import gate as gate
     from roadworthy.jobs.run_jobs import run_jobs as run_jobs
     from roadworthy.jobs.sweep import sweep as sweep
     from roadworthy.metrics.realism.score_realism import score_realism as score_realism
     from roadworthy.policy.load import load_policy as load_policy
     from roadworthy.record.run import load_run as load_run
+    from roadworthy.results.import_results import import_results as import_results
     from roadworthy.scenario.generate import generate as generate
     from roadworthy.scenario.importers import import_scenarios as import_scenarios
     from roadworthy.sensitivity.analyze import analyze_sensitivity as analyze_sensitivity
@@ -30,7 +32,9 @@ _MODULES = {
     "analyze_sensitivity": "roadworthy.sensitivity.analyze",
     "compare": "roadworthy.comparison.compare",
     "evaluate": "roadworthy.evaluation.evaluate",
+    "gate": "roadworthy.evaluation.gate",
     "generate": "roadworthy.scenario.generate",
+    "import_results": "roadworthy.results.import_results",
     "import_scenarios": "roadworthy.scenario.importers",
     "load_policy": "roadworthy.policy.load",
     "load_run": "roadworthy.record.run",

@@ -17,7 +17,7 @@ from roadworthy import __version__, errors
 from roadworthy.cli import main as command
 from roadworthy.cli.main import app, canonical_name, main
 
-EXIT_CODES = {0, 1, 2, 3, 4, 5, 130}
+EXIT_CODES = {0, 1, 2, 3, 4, 5, 10, 11, 130}
 
 
 def verbs(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:

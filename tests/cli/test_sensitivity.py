@@ -27,7 +27,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         lines.append(json.dumps({"episode_id": f"e{number}", "factors": factors, "outcomes": outcomes}))
     (tmp_path / "episodes.jsonl").write_text("\n".join(lines) + "\n")
     (tmp_path / "factors.yaml").write_text(FACTORS)
-    quick = analysis.AnalysisConfig(SurfaceConfig(draws=30), shuffles=19, twins=1, next_episodes=4)
+    quick = analysis.AnalysisConfig(SurfaceConfig(draws=30), flips=199, twins=1, next_episodes=4)
     monkeypatch.setattr(analysis, "AnalysisConfig", lambda *_, **__: quick)
     return tmp_path
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 import typer
 
@@ -223,7 +224,29 @@ def test_a_metric_of_another_version_is_told_as_such(
     changed = {change.name: change for change in result.changes}
     assert changed["score"].is_other_version
     assert command(rescore_verb, run.folder) == 1
-    assert "by version 3 of the metric" in capsys.readouterr().out
+    assert "by version 4 of the metric" in capsys.readouterr().out
+
+
+def test_a_run_from_before_clusters_agrees_although_its_intervals_had_other_methods(
+    make_run: Callable[[str], Run], tmp_path: Path
+) -> None:
+    """The old run has a ledger without clusters, and figures of before missing data and maps."""
+    run = make_run("recorded")
+    folder = tmp_path / run.folder.name
+    shutil.copytree(run.folder, folder)
+    metrics = json.loads((folder / "metrics.json").read_text())
+    del metrics["by_cluster"], metrics["num_clusters"]
+    for figure in metrics["figures"]:
+        figure |= {"low": None, "high": None, "level": None, "method": None, "clusters": 12, "note": "not enough data"}
+        for key in ("missing", "worst_low", "worst_high"):
+            del figure[key]
+    (folder / "metrics.json").write_text(json.dumps(metrics))
+    pq.write_table(run.ledger.drop_columns(["cluster"]), folder / "ledger.parquet")
+    old = Run(folder)
+    assert old.clusters == run.clusters
+    result = rescore(open_run(old))
+    assert result.agrees
+    assert result.metrics["figures"] == (run.metrics or {})["figures"]
 
 
 @pytest.mark.row("CL-2")

@@ -272,7 +272,7 @@ def test_a_newer_major_version_is_refused_and_never_resumed(tmp_path: Path) -> N
 
 
 def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"is not a run folder: it holds no run\.json"):
+    with pytest.raises(UsageError, match=r"is not a run folder: it has no run\.json"):
         Run(tmp_path)
     with pytest.raises(UsageError, match="is not a run folder: there is no such folder"):
         Run(tmp_path / "none")

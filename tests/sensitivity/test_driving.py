@@ -87,7 +87,7 @@ def test_hidden_factors_class_density_limit_and_settings_are_found(runs: Path) -
 def test_a_driving_run_becomes_a_report(runs: Path) -> None:
     rows = read_rows(runs, factors("steering_gain", "grip", "class", "agents_at_start"), "distance_m")
     assert not rows.rejected
-    found = analyze(rows, AnalysisConfig(SurfaceConfig(draws=30), shuffles=19, twins=1, next_episodes=4))
+    found = analyze(rows, AnalysisConfig(SurfaceConfig(draws=30), flips=199, twins=1, next_episodes=4))
     assert {line.split()[0] for line in findings(found)} == {"steering_gain", "grip", "class", "agents_at_start"}
     assert "54 rows come from 9 scenarios" in html(found, {})
 

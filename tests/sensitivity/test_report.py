@@ -19,7 +19,7 @@ from roadworthy.sensitivity.report import beside, findings, html, write_report
 from roadworthy.sensitivity.rows import Rejected, Rows
 from roadworthy.sensitivity.surface import SurfaceConfig
 
-QUICK = AnalysisConfig(SurfaceConfig(draws=40), shuffles=19, twins=1, next_episodes=5)
+QUICK = AnalysisConfig(SurfaceConfig(draws=40), flips=199, twins=1, next_episodes=5)
 PNG = b"\x89PNG\r\n\x1a\n"
 
 

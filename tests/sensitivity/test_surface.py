@@ -10,9 +10,10 @@ import pytest
 
 from benchmarks.known_surfaces import KNOWN_SURFACES, KnownSurface
 from roadworthy.errors import UsageError
+from roadworthy.sensitivity.averages import reference_units
 from roadworthy.sensitivity.factors import Categorical, Continuous
 from roadworthy.sensitivity.rows import Rows
-from roadworthy.sensitivity.surface import SurfaceConfig, fit, normalized, reference_units
+from roadworthy.sensitivity.surface import SurfaceConfig, fit, normalized
 
 BY_NAME = {case.name: case for case in KNOWN_SURFACES}
 SMOOTH = [case for case in KNOWN_SURFACES if case.is_smooth]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 from base64 import b64decode
 from dataclasses import dataclass, replace
 from io import BytesIO
@@ -16,6 +17,7 @@ from PIL import Image
 
 from roadworthy.config import Layer, resolve
 from roadworthy.record import Run, RunWriter
+from roadworthy.record.run import trace_path
 from roadworthy.record.traces import Trace, TraceEvent
 from roadworthy.render.resimulate import Resimulation
 from roadworthy.render.video import Mp4Writer
@@ -429,6 +431,22 @@ def test_what_the_policy_did_is_plotted_and_drawn_where_it_is_recorded(
     page.wait_for_selector(f"html[data-ready=episode] h1:has-text('{run.ledger['episode_id'][other].as_py()}')")
     page.locator("[data-measure=speed]").wait_for()
     assert page.locator("[data-measure=value]").count() == 0
+
+
+@pytest.mark.row("UI-2")
+def test_an_episode_without_readable_motion_still_shows_its_outcomes(
+    page: Any, place: Place, bundled: Any, served: Any, tmp_path: Path
+) -> None:
+    page.goto(f"{bundled(place.run.folder, is_light=True)}#/episode/{place.key}/0")
+    page.locator("text=this bundle was written without it").wait_for()
+    assert page.locator("tr[data-column='outcomes.score']").count() == 1
+    copy = tmp_path / place.run.folder.name
+    shutil.copytree(place.run.folder, copy)
+    (copy / trace_path(place.trace.episode_id)).write_bytes(b"nothing")
+    page.goto(f"{served(tmp_path)}#/episode/{place.key}/0")
+    page.locator("text=this is not a trace").wait_for()
+    assert page.locator("tr[data-column='outcomes.score']").count() == 1
+    page.problems[:] = [text for text in page.problems if "404" not in text]  # the browser reports every such answer
 
 
 @pytest.mark.row("UI-2")

@@ -151,15 +151,17 @@ def test_figures_of_a_selection_are_those_of_a_run_of_its_episodes(page: Any, se
 
 
 @pytest.mark.row("UI-2")
-@pytest.mark.parametrize("failed", [0, 5])
-def test_outcomes_of_other_environments_are_recomputed_too(page: Any, served: Any, tmp_path: Path, failed: int) -> None:
+@pytest.mark.parametrize(("kind", "failed"), [("job", 0), ("job", 5), ("import", 0)])
+def test_outcomes_of_other_environments_and_of_imported_logs_are_recomputed_too(
+    page: Any, served: Any, tmp_path: Path, kind: str, failed: int
+) -> None:
     rng = np.random.default_rng(5)
     rows = []
     for k in range(60):
         outcomes = {"success": float(rng.random() < 0.6), "time_s": float(rng.normal(9.0, 2.0))}
         changes = {"status": "failed", "error": "crashed", "outcomes": {}} if k < failed else {"outcomes": outcomes}
         rows.append(episode(f"env-{k // 2}", [], k % 2, factors={"light": float(rng.random())}, **changes))
-    with RunWriter.start(tmp_path, "pick", "arm", {**HEADER, "job": {"name": "pick"}}, ledger_of(rows)) as writer:
+    with RunWriter.start(tmp_path, "pick", "arm", {**HEADER, kind: {"name": "pick"}}, ledger_of(rows)) as writer:
         for row in rows:
             writer.append(row)
         writer.seal(outcome_metrics)

@@ -25,6 +25,7 @@ from roadworthy.cli import (
     config,
     doctor,
     evaluate,
+    gate,
     inspect,
     jobs,
     realism,
@@ -32,6 +33,7 @@ from roadworthy.cli import (
     replay,
     report,
     rescore,
+    results,
     scenarios,
     sensitivity,
     sweep,
@@ -46,7 +48,8 @@ RESUMABLE = ("evaluate", "jobs", "sweep")  # after Ctrl-C; `train` says so itsel
 TERMINATED = 143
 ABOUT = "Train driving policies in a simulator, and measure how good they really are."
 EXIT_CODES = (
-    "Exit codes: 0 done, 1 failed, 2 usage, 3 bad data, 4 nothing found, 5 device or library missing, 130 Ctrl-C"
+    "Exit codes: 0 done, 1 failed, 2 usage, 3 bad data, 4 nothing found, 5 device or library missing, "
+    "130 Ctrl-C; gate: 0 pass, 10 regression, 11 undecided"
 )
 
 # Verbs in groups, in the order of a user's work, each with a few words about it.
@@ -57,10 +60,12 @@ GROUPS: dict[str, dict[ModuleType, str]] = {
         evaluate: "evaluate a policy: runs with figures and a report",
         jobs: "run policies in any Gymnasium environment",
         sweep: "run a job with factors that vary between episodes",
+        gate: "decide whether a policy may replace another one",
     },
     "Read runs": {
         view: "look at runs, figures and episodes in a browser",
         compare: "compare runs in pairs: is B better than A?",
+        results: "import logs of other tools as runs; check results for bias",
         report: "write the report of one or several runs",
         render: "make videos of the episodes of a run",
         sensitivity: "analyze which factors decide an outcome",

@@ -25,6 +25,7 @@ EXAMPLES = examples(
     "roadworthy sensitivity runs/town/20261116-best --factors factors.yaml -o report.html",
     "roadworthy sensitivity episode_summary.jsonl --factors factors.yaml --outcome success --neural -o report.html",
     "roadworthy sensitivity RUN --factors factors.toml --outcome time_s --at-most 30 -o report.html --json",
+    "roadworthy sensitivity runs/town/before --against runs/town/after -o report.html",
     "roadworthy sensitivity episode_results.jsonl -o report.png",
 )
 
@@ -78,6 +79,15 @@ def sensitivity(
         ),
     ] = None,
     outcome: Annotated[str, typer.Option("--outcome", help="The outcome to explain.")] = "success",
+    against: Annotated[
+        Path | None,
+        typer.Option(
+            "--against",
+            metavar="RUN",
+            help="Another run: also show where it is worse or better than the first, in pairs of equal episodes.",
+            show_default=False,
+        ),
+    ] = None,
     at_least: Annotated[
         float | None,
         typer.Option(
@@ -109,6 +119,7 @@ def sensitivity(
             run or rows_file,  # type: ignore[arg-type]  # one of them is a path
             factors,
             outcome,
+            against=against,
             at_least=at_least,
             at_most=at_most,
             model=model.value,
@@ -118,6 +129,7 @@ def sensitivity(
             progress=update,
         )
     from roadworthy.sensitivity.analyze import write_files
+    from roadworthy.sensitivity.difference_report import difference_words
     from roadworthy.sensitivity.report import beside, findings, trust
 
     if factors is None:
@@ -133,7 +145,8 @@ def sensitivity(
     if json:
         tell_json(_short(analysis, files))
     else:
-        words = [*findings(analysis), beside(analysis), trust(analysis)]
+        compared = [] if analysis.difference is None else difference_words(analysis.difference)
+        words = [*compared, *findings(analysis), beside(analysis), trust(analysis)]
         tell(_table(analysis), *filter(None, words), *files[:2])
 
 
@@ -149,10 +162,15 @@ def _short(analysis: Analysis, files: list[str]) -> dict[str, object]:
     from roadworthy.sensitivity.analysis import as_json
 
     result = as_json(analysis)
-    long = {"at", "curve", "given_success", "given_failure"}
+    long = {"at", "curve", "simultaneous", "given_success", "given_failure"}
     if result["neural"] is not None:
         del result["neural"]["distributions"]
     result["factors"] = [{key: part[key] for key in part if key not in long} for part in result["factors"]]
+    if result["difference"] is not None:
+        del result["difference"]["maps"]
+        result["difference"]["factors"] = [
+            {key: part[key] for key in part if key not in long} for part in result["difference"]["factors"]
+        ]
     return {**result, "files": files}
 
 
@@ -160,7 +178,7 @@ def _table(analysis: Analysis) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    from roadworthy.sensitivity.panels import short
+    from roadworthy.sensitivity.curves import short
 
     rows = analysis.rows
     heading = f"what decides {rows.outcome_name}: {len(rows)} rows, {len(rows.rejected)} left out"

@@ -114,7 +114,9 @@ class Planned:
 
     def _ledger(self, columns: list[str]) -> pa.Table:
         path = self.run.folder / LEDGER
-        return read_table(path, columns) if path.exists() else self.run.ledger.select(columns)
+        if self.run.decided is not None or not path.exists():
+            return self.run.ledger.select(columns)
+        return read_table(path, columns)
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -39,6 +40,12 @@ class EvalRequest:
     # Called with the run folder as soon as it exists.
     role: str | None = None
     # What a reference run is to the run that it belongs to: its floor or its ceiling.
+    pack: Path | None = None
+    # The scenarios of another run, if its episodes are run again; by default, the config names them.
+    arrange: Callable[[Ledger], Ledger] = lambda ledger: ledger
+    # Reorders the planned episodes before they are written, or replaces them by those of another run.
+    gate: Mapping[str, Any] | None = None
+    # What a gate decides with the run.
 
     def header(self) -> dict[str, Any]:
         """Return what run.json records: settings that decide results as `config`, the others as `carried_out`."""
@@ -50,7 +57,21 @@ class EvalRequest:
             "coplayers": coplayer_files(self.config),
             **self.policy.header(),
             **({} if self.role is None else {"role": self.role}),
+            **({} if self.gate is None else {"gate": dict(self.gate)}),
         }
+
+
+@dataclass(frozen=True)
+class StartedRun:
+    """A run folder whose episodes can be run. Whoever started it closes the writer."""
+
+    spec: RunnerSpec
+    ledger: Ledger
+    writer: RunWriter
+    metrics: Callable[[Run], Mapping[str, Any]]
+    # All figures of a run whose episodes have ended.
+    order: Callable[[EpisodeSpec], Any] = lambda episode: 0
+    # The key by which episodes that run together are sorted.
 
 
 class Evaluator(Protocol):
@@ -62,6 +83,23 @@ class Evaluator(Protocol):
         """Answer a request: start a run, or resume an interrupted one. Raise an error if the run can't be completed."""
 
 
+class BlockEvaluator(Evaluator, Protocol):
+    """An evaluator whose runs can be run in blocks, with looks in between."""
+
+    def start(self, request: EvalRequest) -> StartedRun:
+        """Write the ledger of a run, or resume an interrupted one, before any episode runs."""
+
+
+@contextmanager
+def ended_on_error(writer: RunWriter) -> Iterator[None]:
+    """Mark a run as failed or interrupted if the body of the with statement fails; else leave it open."""
+    try:
+        yield
+    except BaseException as error:
+        writer.__exit__(type(error), error, error.__traceback__)
+        raise
+
+
 def run_ledger(
     spec: RunnerSpec,
     ledger: Ledger,
@@ -70,12 +108,13 @@ def run_ledger(
     progress: Progress,
     order: Callable[[EpisodeSpec], Any] = lambda episode: 0,
 ) -> None:
-    """Run the episodes of a ledger that are not in the run folder yet, and append their results to it.
+    """Run the episodes of a ledger, or of a part of it, that have not ended, and append their results to the run.
 
     order: a key by which episodes are sorted; without it they start in the order of the ledger.
     """
-    left = sorted((episode for episode in ledger if episode.episode_id not in writer.done), key=order)
-    done = completed = len(ledger) - len(left)
+    ended = writer.done
+    left = sorted((episode for episode in ledger if episode.episode_id not in ended), key=order)
+    done = len(ledger) - len(left)
     progress(done, len(ledger))
 
     def keep(result: EpisodeResult) -> None:
@@ -85,4 +124,4 @@ def run_ledger(
         progress(done, len(ledger))
 
     if left:
-        engine.run(spec, left, keep, completed=completed)
+        engine.run(spec, left, keep, completed=len(ended))

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from roadworthy.metrics.driving import eval_seconds
 from roadworthy.metrics.metric import Array, Flags, Kind, Metric, as_figure, with_room
 from roadworthy.record import Run
 from roadworthy.statistics import Clusters, Interval, mean, rate, with_missing
+
+Numbers = NDArray[np.int64]
 
 VERSION = 1
 UNITS = {"_m": "m", "_s": "s", "_mps": "m/s", "_rad": "rad"}  # by the suffix of the name
@@ -28,36 +32,47 @@ def outcome_metric(name: str, is_rate: bool, per: str = "episode") -> Metric:
 
 def outcome_metrics(run: Run) -> dict[str, Any]:
     """Return the content of metrics.json. Episodes that crashed or never ran count as failed in success rates."""
-    table = run.episodes()
-    rows = table.to_pylist()
-    ended = [row for row in rows if row["status"] == "completed"]
-    names = sorted(name.removeprefix("outcomes.") for name in table.column_names if name.startswith("outcomes."))
-    planned = Counter(run.ledger["scenario_id"].to_pylist())
-    completed, failed = (
-        Counter(row["scenario_id"] for row in ended),
-        Counter(row["scenario_id"] for row in rows if row["status"] == "failed"),
+    names = sorted(
+        name.removeprefix("outcomes.") for name in run.column_names("episodes") if name.startswith("outcomes.")
     )
-    # One row for each completed episode, then one for each that crashed or never ran.
-    lacking = [name for name, count in sorted(planned.items()) for _ in range(count - completed[name])]
-    shared = run.clusters
-    scenarios = [row["scenario_id"] for row in ended] + lacking
-    clusters = Clusters.of(np.array([shared.get(name, name) for name in scenarios], np.str_))
-    values = {name: np.array([row[f"outcomes.{name}"] for row in ended], np.float64) for name in names}
+    table = run.episodes(["scenario_id", "status", "trials"])
+    encoded = run.ledger["scenario_id"].combine_chunks().dictionary_encode()
+    scenarios, rows = encoded.dictionary, encoded.indices.to_numpy()
+    planned = np.bincount(rows, minlength=len(scenarios))
+    is_ended: Flags = pc.equal(table["status"], "completed").to_numpy()
+    is_failed: Flags = pc.equal(table["status"], "failed").to_numpy()
+    codes: Numbers = pc.index_in(table["scenario_id"], scenarios).to_numpy().astype(np.int64)
+    trials: Numbers = table["trials"].to_numpy()
+    del table
+    completed = np.bincount(codes[is_ended], minlength=len(scenarios))
+    failed = np.bincount(codes[is_failed], minlength=len(scenarios))
+    # One row for each completed episode, then one for each that crashed or never ran, by name.
+    by_name = pc.sort_indices(scenarios).to_numpy().astype(np.int64)
+    lacking = np.repeat(by_name, np.maximum(planned - completed, 0)[by_name])
+    shared = _clusters(run, scenarios, rows)
+    clusters = Clusters.of(shared[np.concatenate([codes[is_ended], lacking])])
     # If a run is counted in steps, the unit is an env: its episodes are attempts in one stretch of steps.
-    is_stretch = any(row["trials"] != 1 for row in ended) or "outcomes.episodes" in table.column_names
+    is_stretch = bool((trials[is_ended] != 1).any()) or "episodes" in names
     per = "scenario" if is_stretch else "episode"
-    found = [_figure(outcome_metric(name, _is_rate(values[name]), per), values[name], clusters) for name in names]
+    found = []
+    for name in names:  # one after the other, because all outcomes of a long run could fill the memory
+        values = run.episodes([f"outcomes.{name}"])[f"outcomes.{name}"].to_numpy()[is_ended]
+        found.append(_figure(outcome_metric(name, _is_rate(values), per), values, clusters))
     gaps = [
-        {"scenario_id": name, "owed": count, "completed": completed[name], "failed": failed[name]}
-        for name, count in planned.items()
-        if completed[name] < count
+        {
+            "scenario_id": scenarios[place].as_py(),
+            "owed": int(planned[place]),
+            "completed": int(completed[place]),
+            "failed": int(failed[place]),
+        }
+        for place in np.flatnonzero(completed < planned).tolist()
     ]
     return {
-        "num_episodes": len(rows),
-        "num_failed_episodes": len(rows) - len(ended),
-        "num_scenarios": len(completed),
-        "num_clusters": len({shared.get(name, name) for name in completed}),
-        "num_agents_evaluated": sum(max(1, row["trials"]) for row in ended),
+        "num_episodes": len(is_ended),
+        "num_failed_episodes": int(np.count_nonzero(~is_ended)),
+        "num_scenarios": int(np.count_nonzero(completed)),
+        "num_clusters": len(np.unique(shared[completed > 0])),
+        "num_agents_evaluated": int(np.maximum(trials[is_ended], 1).sum()),
         "num_failed_spawns": None,
         "num_free_successes": None,
         "eval_seconds": eval_seconds(run),
@@ -68,6 +83,22 @@ def outcome_metrics(run: Run) -> dict[str, Any]:
         "by_scenario": {"scenario_id": [], "episodes": [], "failed": [], "agents": [], "figures": {}},
         "by_cluster": {"cluster": [], "figures": {}},
     }
+
+
+def _clusters(run: Run, scenarios: pa.Array, rows: Numbers) -> Numbers:
+    """Return the cluster of each scenario, numbered by sorted name; rows: the scenario of each row of the ledger."""
+    if "cluster" not in run.ledger.column_names:  # runs of older versions
+        names = pa.array([run.clusters.get(name, name) for name in scenarios.to_pylist()], pa.string())
+    elif run.ledger["cluster"].null_count == len(rows):
+        names = scenarios
+    else:
+        first = np.unique(rows, return_index=True)[1]
+        names = pc.coalesce(run.ledger["cluster"].combine_chunks().take(pa.array(first)), scenarios)
+    encoded = None if names is scenarios else names.dictionary_encode()  # scenarios are different already
+    different = names if encoded is None else encoded.dictionary
+    ranks = np.empty(len(different), np.int64)
+    ranks[pc.sort_indices(different).to_numpy()] = np.arange(len(ranks))
+    return ranks if encoded is None else ranks[encoded.indices.to_numpy()]
 
 
 def _is_rate(values: Array) -> bool:

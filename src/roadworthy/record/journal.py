@@ -59,6 +59,10 @@ class Journal:
         """The ids of the episodes that have ended."""
         return frozenset(self._places)
 
+    def ids_in_order(self) -> tuple[str, ...]:
+        """Return the ids of the episodes in the order in which they ended."""
+        return tuple(self._places)
+
     def lines(self, order: Iterable[str] | None = None) -> Iterator[dict[str, Any]]:
         """Yield the values of all lines; the episodes that `order` names come first, in that order."""
         first = [id for id in order if id in self._places] if order is not None else []

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from roadworthy.errors import RecordError, RoadworthyError, UsageError
 from roadworthy.record.artifacts import Artifact, add_artifact, read_artifacts
@@ -62,8 +63,22 @@ class Run:
 
     @cached_property
     def ledger(self) -> pa.Table:
-        """The planned episodes."""
+        """The planned episodes, without those that a decision made unnecessary: they are not missing."""
+        if self.decided is None or "ledger" in self._tables:
+            return self.whole_ledger
+        ended = self.episodes(["episode_id"])["episode_id"].combine_chunks()
+        return self.whole_ledger.filter(pc.is_in(self.whole_ledger["episode_id"], ended))
+
+    @cached_property
+    def whole_ledger(self) -> pa.Table:
+        """The planned episodes, as they were fixed before the first step."""
         return self._tables["ledger"] if "ledger" in self._tables else read_table(self.folder / LEDGER)
+
+    @property
+    def decided(self) -> dict[str, Any] | None:
+        """The decision of a gate that ended the run before all planned episodes had run; None for other runs."""
+        decided: dict[str, Any] | None = self.header.get("decided")
+        return decided
 
     @cached_property
     def clusters(self) -> Mapping[str, str]:
@@ -181,7 +196,7 @@ class Run:
 
     @cached_property
     def _order(self) -> list[str]:
-        ids: list[str] = self.ledger["episode_id"].to_pylist()
+        ids: list[str] = self.whole_ledger["episode_id"].to_pylist()
         return ids
 
     def _table(self, table: str, columns: list[str] | None) -> pa.Table:

@@ -35,7 +35,8 @@ _logger = logging.getLogger(__name__)
 
 # The keys that must be equal for a run to be resumed.
 _IDENTITY = ("evaluator", "policy", "config_hash", "checkpoint_hash", "ledger_hash")
-_OWN_KEYS = (*_IDENTITY, "schema_version", "run_id", "status", "created", "ended", "owed", "sessions", "errors")
+_STATE = ("schema_version", "run_id", "status", "created", "ended", "owed", "decided", "sessions", "errors")
+_OWN_KEYS = (*_IDENTITY, *_STATE)
 _TEMPORARY = ".beginning-"
 
 
@@ -173,19 +174,33 @@ class RunWriter:
         """List a file of an episode, or of the run (None), or the reason why it is missing."""
         add_artifact(self.folder, episode_id, name, path, error)
 
-    def seal(self, metrics: Mapping[str, Any] | Callable[[Run], Mapping[str, Any]]) -> None:
-        """Write the tables and metrics.json and mark the run as completed; a function gets the run with its tables."""
+    def seal(
+        self,
+        metrics: Mapping[str, Any] | Callable[[Run], Mapping[str, Any]],
+        decided: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Write the tables and metrics.json and mark the run as completed.
+
+        Args:
+            metrics: The figures, or a function that gets the run with its tables.
+            decided: The decision that made the episodes that have not run unnecessary; by default, all must have ended.
+        """
         self._require_open()
         self._lock.require_held()
-        missing = sorted(self._planned - self.done)
-        if missing:
+        done = self.done
+        missing = sorted(self._planned - done)
+        if missing and decided is None:
             raise UsageError(
                 f"{self.folder}: {len(missing)} of {len(self._planned)} planned episodes have not ended, such as "
                 f"{missing[0]!r}; run them, or call fail() or interrupt()"
             )
         order = self._ledger["episode_id"].to_pylist()
         tables = write_tables(self.folder, self._journal.lines(order), self._journal.names)
-        values = metrics(Run(self.folder, {"ledger": self._ledger, **tables})) if callable(metrics) else metrics
+        needed = self._ledger
+        if missing:
+            self._header["decided"] = {**(decided or {}), "not_needed": len(missing)}
+            needed = needed.filter(pa.array([id in done for id in order]))
+        values = metrics(Run(self.folder, {"ledger": needed, **tables})) if callable(metrics) else metrics
         write_json(self.folder / METRICS, {"schema_version": VERSION, **values})
         self._journal.close()
         sync(*(self.folder / f"{table}.parquet" for table in TABLES), self.folder)

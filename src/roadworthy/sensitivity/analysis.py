@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from roadworthy.sensitivity.agreement import Distance, distances
 from roadworthy.sensitivity.calibration import Calibration, TwinCoverage, calibrate, twin_coverage
 from roadworthy.sensitivity.design import DesignWarning, design_warnings
+from roadworthy.sensitivity.difference import Difference
+from roadworthy.sensitivity.difference_report import difference_as_json
 from roadworthy.sensitivity.importance import Importance, importance, interactions
 from roadworthy.sensitivity.next_batch import as_values, suggest
 from roadworthy.sensitivity.posterior import NeuralPosterior, neural_posterior
@@ -19,7 +21,7 @@ from roadworthy.sensitivity.rows import Rows
 from roadworthy.sensitivity.steep import steep_warnings
 from roadworthy.sensitivity.surface import Surface, SurfaceConfig, fit
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 Report = Callable[[int, int], None]  # called with the number of fits done, and of all
 
@@ -30,8 +32,8 @@ class AnalysisConfig:
 
     surface: SurfaceConfig = field(default_factory=SurfaceConfig)
     """The settings of the surface."""
-    shuffles: int = 99
-    """The number of shuffles of each factor, which show the effect of chance alone."""
+    flips: int = 999
+    """The number of random signs of the residuals, which show what chance alone explains."""
     twins: int = 20
     """The number of simulated experiments with a known truth, which test the bands."""
     next_episodes: int = 16
@@ -55,6 +57,7 @@ class Analysis:
     suggestions: tuple[dict[str, Any], ...]
     neural: NeuralPosterior | None
     neural_distances: tuple[Distance, ...] = ()  # between the neural posterior and the surface
+    difference: Difference | None = None  # from another run, if one was given
 
     @property
     def ranking(self) -> list[int]:
@@ -65,10 +68,10 @@ class Analysis:
 def analyze(rows: Rows, config: AnalysisConfig | None = None, report: Report | None = None) -> Analysis:
     """Fit the surface and compute all results."""
     config = config or AnalysisConfig()
-    shuffles = config.shuffles * len(rows.factors)
+    tests = len(rows.factors)
 
     def after(earlier: int) -> Report | None:
-        return None if report is None else lambda done, _: report(earlier + done, shuffles + config.twins)
+        return None if report is None else lambda done, _: report(earlier + done, tests + config.twins)
 
     surface = fit(rows, config.surface)
     neural = neural_posterior(rows, seed=config.surface.seed) if config.has_neural_posterior else None
@@ -76,10 +79,10 @@ def analyze(rows: Rows, config: AnalysisConfig | None = None, report: Report | N
         rows=rows,
         config=config,
         surface=surface,
-        importance=tuple(importance(rows, surface, config.shuffles, after(0))),
+        importance=tuple(importance(rows, surface, config.flips, after(0))),
         interactions=interactions(surface),
         calibration=calibrate(rows, surface),
-        twins=twin_coverage(rows, surface, config.twins, after(shuffles)),
+        twins=twin_coverage(rows, surface, config.twins, after(tests)),
         warnings=(*design_warnings(rows), *steep_warnings(surface)),
         suggestions=tuple(as_values(surface, suggest(surface, config.next_episodes, config.surface.seed))),
         neural=neural,
@@ -108,12 +111,13 @@ def as_json(analysis: Analysis) -> dict[str, Any]:
         "warnings": [asdict(warning) for warning in analysis.warnings],
         "next_episodes": list(analysis.suggestions),
         "neural": _neural(analysis),
+        "difference": None if analysis.difference is None else difference_as_json(analysis.difference),
     }
 
 
 def _factor(analysis: Analysis, number: int) -> dict[str, Any]:
     surface, found = analysis.surface, analysis.importance[number]
-    factor, curve = surface.factors[number], surface.marginal(number)
+    factor, curve, whole = surface.factors[number], surface.marginal(number), surface.simultaneous(number)
     values: dict[str, Any] = {
         "name": factor.name,
         "type": factor.kind,
@@ -122,10 +126,9 @@ def _factor(analysis: Analysis, number: int) -> dict[str, Any]:
         "total": asdict(found.total),
         "swing": asdict(found.swing),
         "p_value": found.p_value,
-        "null_total": found.null_total,
-        "best_total": found.best_total,
         "at": [factor.value(unit) for unit in surface.grid(number)],
         "curve": _lists(curve.mean, curve.low, curve.high),
+        "simultaneous": {"low": whole.low.tolist(), "high": whole.high.tolist()},
     }
     if surface.is_binary:
         for name, is_success in (("given_success", True), ("given_failure", False)):

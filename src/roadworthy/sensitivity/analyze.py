@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -11,6 +12,7 @@ from roadworthy.plots import FIGURE_SUFFIXES
 from roadworthy.record import Run
 from roadworthy.sensitivity import analysis
 from roadworthy.sensitivity.analysis import Analysis
+from roadworthy.sensitivity.difference import difference
 from roadworthy.sensitivity.discover import discovered
 from roadworthy.sensitivity.factors import read_factors
 from roadworthy.sensitivity.report import write_main_figure, write_report
@@ -24,6 +26,7 @@ def analyze_sensitivity(
     factors: str | Path | None = None,
     outcome: str = "success",
     *,
+    against: Run | str | Path | None = None,
     at_least: float | None = None,
     at_most: float | None = None,
     model: Literal["splines", "process"] = "splines",
@@ -40,6 +43,8 @@ def analyze_sensitivity(
         factors: A .yaml or .toml file that names the factors and their ranges. If None, every factor that differs
             between the rows is analyzed, over the range that the rows have.
         outcome: The outcome to explain.
+        against: Another run, in the same forms. The result then also says where in the space of the factors this other
+            run is worse or better: in pairs where its episodes have the same scenario, seed, replicate and factors.
         at_least: Count an episode as success if its outcome is at least this value.
         at_most: Count an episode as success if its outcome is at most this value.
         model: The form of the response surface: additive splines, or a Gaussian process.
@@ -66,15 +71,33 @@ def analyze_sensitivity(
     if report is not None and Path(report).suffix.lower() not in suffixes:
         raise UsageError(f"report is {str(report)!r}, expected a file that ends in {' or '.join(suffixes)}")
     source = run.folder if isinstance(run, Run) else Path(run)
-    known = read_factors(factors) if factors is not None else discovered(load_rows(source))
+    other = None if against is None else against.folder if isinstance(against, Run) else Path(against)
+    sources = [source] if other is None else [source, other]
+    if factors is not None:
+        known = read_factors(factors)
+    else:
+        known = discovered([row for path in sources for row in load_rows(path)])
     rows = read_rows(source, known, outcome, at_least, at_most)
     settings = analysis.AnalysisConfig(
         SurfaceConfig(model=model, seed=seed), next_episodes=next_episodes, has_neural_posterior=neural
     )
     found = analysis.analyze(rows, settings, progress)
+    if other is not None:
+        rows_against = read_rows(other, known, outcome, at_least, at_most)
+        found = replace(found, difference=difference(rows, rows_against, names(source, other), seed))
     if report is not None:
         write_files(found, Path(report))
     return found
+
+
+def names(first: Path, second: Path) -> tuple[str, str]:
+    """Return short names that tell two runs apart: the shortest ends of their paths that differ."""
+    one, two = first.resolve().parts, second.resolve().parts
+    for count in range(1, max(len(one), len(two)) + 1):
+        ends = "/".join(one[-count:]), "/".join(two[-count:])
+        if ends[0] != ends[1]:
+            return ends
+    raise UsageError(f"both runs are {str(first)!r}; name two different runs")
 
 
 def write_files(found: Analysis, path: Path) -> list[Path]:

@@ -94,7 +94,7 @@ class SplineBasis:
             values = main_functions(factor, units[:, number])
             out[:, column : column + values.shape[1]] = values
             column += values.shape[1]
-            partial.append(values[:, : _width(factor, self.order)] * _pair_strengths(factor, self.order))
+            partial.append(_for_products(factor, values, self.order))
         for first, second in self.pairs:
             product = partial[first][:, :, None] * partial[second][:, None, :]
             width = product.shape[1] * product.shape[2]
@@ -110,6 +110,15 @@ def main_functions(factor: Factor, units: Array) -> Array:
     splines = _splines()
     line = np.sqrt(12.0) * (units - 0.5)
     return np.column_stack([line, splines.curves(units) * splines.strengths])
+
+
+def partial_functions(factor: Factor, units: Array, order: int) -> Array:
+    """Return the functions of one factor that occur in products, (n, functions)."""
+    return _for_products(factor, main_functions(factor, units), order)
+
+
+def _for_products(factor: Factor, values: Array, order: int) -> Array:
+    return values[:, : _width(factor, order)] * _pair_strengths(factor, order)
 
 
 @lru_cache

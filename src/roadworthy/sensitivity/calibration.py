@@ -12,10 +12,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr
 from scipy.stats import t
 
+from roadworthy.sensitivity.averages import reference_units
 from roadworthy.sensitivity.rows import Rows
-from roadworthy.sensitivity.surface import Surface, reference_units, refit
+from roadworthy.sensitivity.surface import Surface, refit
 from roadworthy.statistics.intervals import normal_quantile, wilson
 
 Array = NDArray[np.float64]
@@ -57,6 +59,7 @@ class TwinCoverage:
     twins: int
     points: float | None  # share of covered points of the surface; None if no twin had outcomes that differ
     curves: float | None  # share of covered points of the averaged curves
+    whole_curves: float | None  # share of averaged curves that the simultaneous band covers everywhere
     promised: float
 
 
@@ -89,12 +92,13 @@ def twin_coverage(rows: Rows, surface: Surface, twins: int = 20, report: Report 
     chosen = rng.choice(len(surface.weights), twins, replace=twins > len(surface.weights))
     at_rows, at_places = surface.sample(rows.units), surface.sample(places)
     curves = [surface.marginal_draws(number) for number in range(len(rows.factors))]
-    points_held, curves_held = [], []
+    points_held, curves_held, whole_held = [], [], []
     for number, truth in enumerate(chosen):
         if rows.is_binary:
-            outcome = (_row_draws(rows, rng) < at_rows[truth]).astype(np.float64)
+            outcome = (_row_draws(rows, surface.mode.correlation, rng) < at_rows[truth]).astype(np.float64)
         else:
-            outcome = at_rows[truth] + surface.spread * surface.mode.noise * rng.standard_normal(len(rows))
+            noise = _alike(rows, surface.mode.correlation, rng)
+            outcome = at_rows[truth] + surface.spread * surface.mode.noise * noise
         if np.ptp(outcome) == 0.0:
             continue  # all outcomes are equal, so there is nothing to analyze
         twin = refit(replace(rows, outcome=outcome), replace(surface.config, draws=150), surface.basis)
@@ -103,9 +107,13 @@ def twin_coverage(rows: Rows, surface: Surface, twins: int = 20, report: Report 
         for factor, curve in enumerate(curves):
             band = twin.marginal(factor)
             curves_held.append(np.mean((band.low <= curve[truth]) & (curve[truth] <= band.high)))
+            band = twin.simultaneous(factor)
+            whole_held.append(np.mean(((band.low <= curve[truth]) & (curve[truth] <= band.high)).all()))
         if report:
             report(number + 1, twins)
-    return TwinCoverage(len(points_held), _mean(points_held), _mean(curves_held), surface.config.band)
+    return TwinCoverage(
+        len(points_held), _mean(points_held), _mean(curves_held), _mean(whole_held), surface.config.band
+    )
 
 
 def observed_interval(rate: float, count: float) -> tuple[float, float]:
@@ -113,19 +121,32 @@ def observed_interval(rate: float, count: float) -> tuple[float, float]:
     return wilson(rate, count, normal_quantile(0.9))
 
 
-def _row_draws(rows: Rows, rng: np.random.Generator) -> Array:
-    """Return uniform numbers, (n,), which rows of one seed share."""
+def _alike(rows: Rows, correlation: float, rng: np.random.Generator) -> Array:
+    """Return standard Normal numbers, (n,), correlated within clusters."""
+    own = rng.standard_normal(len(rows))
+    if rows.groups is None:
+        return own
+    common: Array = rng.standard_normal(int(rows.groups.max()) + 1)[rows.groups]
+    return np.sqrt(correlation) * common + np.sqrt(1.0 - correlation) * own
+
+
+def _row_draws(rows: Rows, correlation: float, rng: np.random.Generator) -> Array:
+    """Return uniform numbers, (n,), which rows of one seed share, and that are alike within clusters."""
+    if rows.groups is not None:
+        # The correlation of events with a probability of 1/2, from that of Normal variables (Sheppard 1899).
+        draws: Array = ndtr(_alike(rows, float(np.sin(0.5 * np.pi * correlation)), rng))
+        return draws
     if rows.seeds is None:
         return rng.random(len(rows))
     _, number = np.unique(np.array(rows.seeds), return_inverse=True)
-    draws: Array = rng.random(int(number.max()) + 1)[number]
-    return draws
+    shared: Array = rng.random(int(number.max()) + 1)[number]
+    return shared
 
 
 def _folds(rows: Rows, rng: np.random.Generator) -> NDArray[np.intp]:
     """Return the fold of each row, (n,), stratified by the outcome if rows are independent."""
     repeats_seeds = rows.seeds is not None and (rows.scenarios is None or len(set(rows.scenarios)) == len(rows))
-    shared = rows.seeds if repeats_seeds else rows.scenarios
+    shared = rows.clusters or (rows.seeds if repeats_seeds else rows.scenarios)
     if shared is not None:
         names, number = np.unique(np.array(shared), return_inverse=True)
         if len(names) >= FOLDS:

@@ -151,8 +151,9 @@ def _repeated(rows: Rows) -> Iterator[DesignWarning]:
             yield DesignWarning(
                 "repeated",
                 (),
-                f"{len(rows)} rows come from {count} scenarios. Bands treat rows as independent: they are too narrow "
-                "if scenarios differ in ways that no factor captures. Held-out rows keep scenarios together.",
+                f"{len(rows)} rows come from {count} scenarios. Rows of one scenario, or of scenarios with one map, "
+                "count as far as they are independent, which is estimated from the rows. The neural posterior and the "
+                "dots beside curves treat rows as independent.",
             )
 
 

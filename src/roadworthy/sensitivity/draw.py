@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from roadworthy.plots import figure_file
 from roadworthy.sensitivity.analysis import Analysis
+from roadworthy.sensitivity.difference_report import difference_panels
 from roadworthy.sensitivity.panels import (
     Panel,
     calibration_panel,
@@ -35,6 +36,8 @@ def pictures(analysis: Analysis) -> dict[str, bytes]:
     maps = {pair: analysis.surface.pairwise(*pair) for pair in pairs[:MOST_PANELS]}
     bars_height = 1.05 + 0.42 * len(analysis.importance)
     drawn = {"importance": _drawn(1, 1, [importance_panel(analysis)], size=(7.4, bars_height))}
+    if analysis.difference is not None:
+        drawn |= {name: _panels(panels) for name, panels in difference_panels(analysis.difference).items()}
     drawn["curves"] = _panels([curve_panel(analysis, number) for number in ranking])
     if analysis.surface.is_binary:
         drawn["given"] = _panels([given_panel(analysis, number) for number in ranking])
@@ -50,7 +53,9 @@ def pictures(analysis: Analysis) -> dict[str, bytes]:
 
 
 def main_figure(analysis: Analysis, suffix: str) -> bytes:
-    """Draw the outcome along each factor, with its verdict, as a file with this ending: .png, .pdf or .svg."""
+    """Draw the outcome along each factor, or the difference from another run, as a .png, .pdf or .svg file."""
+    if analysis.difference is not None:
+        return _panels(difference_panels(analysis.difference)["difference"], suffix)
     return _panels([curve_panel(analysis, number) for number in analysis.ranking[:MOST_PANELS]], suffix)
 
 

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
 from scipy.optimize import minimize
 
+from roadworthy.sensitivity.averages import reference_units
 from roadworthy.sensitivity.basis import Block
 from roadworthy.sensitivity.factors import Categorical, Factor
 from roadworthy.sensitivity.hierarchy import Regression, find_mode, log_evidence
 from roadworthy.sensitivity.rows import Rows
-from roadworthy.sensitivity.surface import reference_units
 
 Array = NDArray[np.float64]
 

@@ -10,7 +10,7 @@ so the draws are from the exact posterior. Bands with fixed scales, or from the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -20,6 +20,7 @@ from scipy.special import expit
 from threadpoolctl import ThreadpoolController
 
 from roadworthy.sensitivity.basis import Basis, Block
+from roadworthy.sensitivity.correlation import Quadratic, shares
 from roadworthy.sensitivity.rows import Rows
 
 Array = NDArray[np.float64]
@@ -28,6 +29,9 @@ CONSTANT_SPREAD = 5.0  # of the logit of the overall probability: allows 1 in 10
 FREEDOM = 1.0  # of the half-t: heavy tails allow one strong factor among many without effect
 SMALLEST_SCALE, LARGEST_SCALE = 1e-3, 20.0
 SMALLEST_AT_MODE = 0.02  # the fixed-point iteration would converge slowly to 0 for blocks without effect
+FIRST_CORRELATION = 0.1  # with which the search begins
+CORRELATION_ROUNDS = 3  # how often the mode and the correlation are found in turn
+LEAST_CHANCE = 1e-4  # bounds the leverage of a row with an unexpected outcome on the correlation
 _SCALES = np.geomspace(SMALLEST_SCALE, LARGEST_SCALE, 160)
 
 
@@ -40,6 +44,7 @@ class Mode:
     noise: float  # of a Normal outcome
     curvature: Array  # (columns, columns) negative second derivative of the log-likelihood
     slope: Array  # (columns,) such that the parabola is slope·w - w·curvature·w / 2
+    correlation: float = 0.0  # of rows of one cluster, beyond what the factors explain
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,7 @@ class Regression:
     is_binary: bool
     blocks: tuple[Block, ...]
     shares: Array | None = None  # (n,) the weight of each row; None: 1
+    clusters: NDArray[np.intp] | None = None  # (n,) the number of each row's cluster; None: rows are independent
 
     @classmethod
     def of(cls, rows: Rows, basis: Basis, units: Array | None = None) -> Regression:
@@ -58,7 +64,7 @@ class Regression:
         center, spread = rows.location
         # Column-major order makes products with vectors, most of the sampler's work, 25% faster.
         features = np.asfortranarray(basis.features(rows.units if units is None else units))
-        return cls(features, (rows.outcome - center) / spread, rows.is_binary, basis.blocks, rows.seed_shares)
+        return cls(features, (rows.outcome - center) / spread, rows.is_binary, basis.blocks, rows.shares, rows.groups)
 
     def prior_precision(self, scales: Array) -> Array:
         """Return the prior precision of each column, (columns,), given the scale of each block."""
@@ -92,6 +98,19 @@ class Regression:
         half = self.features * np.sqrt(spread)[:, None]
         return half.T @ half, self.features.T @ pull
 
+    def quadratic(self, weights: Array) -> Quadratic:
+        """Return the parabola at these weights for any correlation of rows of one cluster, with a noise of 1."""
+        assert self.clusters is not None
+        counted = np.ones(len(self.outcome)) if self.shares is None else self.shares
+        if not self.is_binary:
+            root = np.sqrt(counted)
+            return Quadratic.of(self.features * root[:, None], self.outcome * root, self.clusters)
+        predictor = self.features @ weights
+        chance = np.clip(expit(predictor), LEAST_CHANCE, 1.0 - LEAST_CHANCE)
+        root = np.sqrt(counted * chance * (1.0 - chance))
+        target = root * predictor + counted * (self.outcome - chance) / root
+        return Quadratic.of(self.features * root[:, None], target, self.clusters)
+
     @property
     def products(self) -> tuple[Array, Array]:
         """The Gram matrix of the features, and their product with a Normal outcome."""
@@ -118,7 +137,25 @@ def _threads() -> ThreadpoolController:
 def find_mode(data: Regression, rounds: int = 12, start: Mode | None = None) -> Mode:
     """Alternate Newton steps for the weights with fixed-point steps for the scales (MacKay 1992)."""
     with _threads().limit(limits=1, user_api="blas"):
-        return _find_mode(data, rounds, start)
+        if data.clusters is None:
+            return _find_mode(data, rounds, start)
+        return _find_clustered_mode(data, rounds, start)
+
+
+def _find_clustered_mode(data: Regression, rounds: int, start: Mode | None) -> Mode:
+    """Find the mode with each row counted as far as it is independent of its cluster, and the correlation there."""
+    assert data.clusters is not None
+    sizes = np.bincount(data.clusters)[data.clusters]
+    alone = np.ones(len(sizes)) if data.shares is None else data.shares
+    correlation = start.correlation if start else FIRST_CORRELATION
+    for _ in range(CORRELATION_ROUNDS):
+        counted = replace(data, clusters=None, shares=alone * shares(sizes, correlation))
+        start = mode = _find_mode(counted, -(-rounds // CORRELATION_ROUNDS), start)
+        quadratic = data.quadratic(mode.weights)
+        correlation = quadratic.likeliest(mode.weights, 1.0 if data.is_binary else mode.noise)
+    curvature, slope = quadratic.parabola(correlation)
+    scale = 1.0 if data.is_binary else mode.noise**-2.0
+    return replace(mode, curvature=scale * curvature, slope=scale * slope, correlation=correlation)
 
 
 def _find_mode(data: Regression, rounds: int, start: Mode | None) -> Mode:
@@ -197,7 +234,13 @@ class _Sampler:
         self.spreads = self.typical.copy()
         self.sizes = np.array([block.columns.stop - block.columns.start for block in data.blocks])
         self.starts = np.array([block.columns.start for block in data.blocks])
-        self.gram = None if data.is_binary else data.products
+        self.gram = None if data.is_binary or data.clusters is not None else data.products
+        self.correlation, self.share = mode.correlation, 1.0
+        self.quadratic = None if data.clusters is None else data.quadratic(mode.weights)
+        self.plain = self.curvature, self.slope  # the parabola of independent rows
+        if self.quadratic is not None:
+            self.share = self.quadratic.share(self.correlation)
+            self.plain = self.quadratic.gram, self.quadratic.product
 
     def step(self) -> None:
         """Run one round: weights, scales given weights, scales given standardized weights, noise."""
@@ -208,6 +251,8 @@ class _Sampler:
             self._draw_spreads()
         if self.gram is not None:
             self._draw_noise(*self.gram)
+        if self.quadratic is not None:
+            self._draw_correlation(self.quadratic)
 
     def _draw_weights(self) -> None:
         precision = self.data.prior_precision(self.scales)
@@ -224,9 +269,11 @@ class _Sampler:
         offset = self.weights - center
         middle, step = data.features @ center, data.features @ direction
         shift = self.predictor - middle
-        # Evaluate the parabola along the ellipse from a few dot products.
-        bent_offset, bent_direction = self.curvature @ offset, self.curvature @ direction
-        pull = self.slope - self.curvature @ center
+        # Evaluate the parabola along the ellipse from a few dot products. In clusters, the likelihood departs from its
+        # parabola as that of independent rows does, but counts less.
+        curvature, slope = self.plain
+        bent_offset, bent_direction = curvature @ offset, curvature @ direction
+        pull = slope - curvature @ center
         terms = (
             pull @ offset,
             pull @ direction,
@@ -238,7 +285,8 @@ class _Sampler:
         def excess(cosine: float, sine: float) -> float:
             parabola = cosine * terms[0] + sine * terms[1]
             parabola -= 0.5 * (cosine**2 * terms[2] + 2.0 * cosine * sine * terms[3] + sine**2 * terms[4])
-            return data.log_likelihood(middle + cosine * shift + sine * step, self.noise) - float(parabola)
+            height = data.log_likelihood(middle + cosine * shift + sine * step, self.noise)
+            return self.share * (height - float(parabola))
 
         level = excess(1.0, 0.0) + np.log(self.rng.random())
         angle = self.rng.uniform(0.0, 2.0 * np.pi)
@@ -289,6 +337,17 @@ class _Sampler:
         precision = self.rng.gamma(1.0 + 0.5 * self.data.count, 1.0 / (1e-3 + 0.5 * left))
         self.noise = float(precision**-0.5)
         self.curvature, self.slope = gram * precision, product * precision
+
+    def _draw_correlation(self, quadratic: Quadratic) -> None:
+        """Draw the noise of a Normal outcome and the correlation of rows of one cluster. Update the parabola."""
+        if not self.data.is_binary:
+            left = quadratic.squared_error(self.weights, self.correlation)
+            self.noise = float(self.rng.gamma(1.0 + 0.5 * quadratic.count, 1.0 / (1e-3 + 0.5 * left)) ** -0.5)
+        scale = 1.0 if self.data.is_binary else self.noise
+        self.correlation = quadratic.draw(self.weights, scale, self.rng)
+        self.share = quadratic.share(self.correlation)
+        curvature, slope = quadratic.parabola(self.correlation)
+        self.curvature, self.slope = curvature / scale**2, slope / scale**2
 
 
 def _gaussian(precision: Array, slope: Array, rng: np.random.Generator) -> tuple[Array, Array]:

@@ -1,9 +1,11 @@
-"""Importance of factors: Sobol indices with intervals, compared with shuffled data.
+"""Importance of factors: Sobol indices with intervals, and a test that accounts for the other factors.
 
 The first-order index of a factor is the share of the surface's variance that its own curve explains; the total index
 includes its interactions. Even a factor without effect has indices above 0, because a fitted surface is never exactly
-flat. So the values of each factor are also shuffled among the rows many times, and the surface is fitted again: a
-factor matters if its real effect exceeds nearly all shuffled effects.
+flat. So a surface is also fitted without the factor, and a score test asks whether the factor explains what is left:
+does it predict the residuals better than if the residuals of every cluster had random signs? Where a factor is
+correlated with another one, only the part counts that the other one does not explain. Where rows of a scenario are
+alike, their residuals change sign together.
 """
 
 from __future__ import annotations
@@ -16,17 +18,17 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from roadworthy.sensitivity.averages import quantile_band, reference_units
 from roadworthy.sensitivity.factors import Categorical
-from roadworthy.sensitivity.hierarchy import Regression, find_mode
 from roadworthy.sensitivity.rows import Rows
-from roadworthy.sensitivity.surface import Surface, quantile_band, reference_units
+from roadworthy.sensitivity.score_test import LEVEL, p_value
+from roadworthy.sensitivity.surface import Surface
 
 Array = NDArray[np.float64]
 
 INDEX_POINTS = 512
-TEST_ROUNDS = 10
-LEVEL = 0.05  # the false positive rate
-SMALL_SHARE = 0.10  # of the variance: a factor is irrelevant only if shuffled effects stay below it
+SMALL_SHARE = 0.10  # of the variance: an irrelevant factor explains less
+SMALL_SWING = 0.15  # of a probability, or of four standard deviations of another outcome
 
 Report = Callable[[int, int], None]
 
@@ -56,40 +58,41 @@ class Importance:
     first_order: Interval
     total: Interval
     swing: Interval  # the range of the averaged curve
-    p_value: float  # the probability that shuffled values show as large an effect
-    null_total: float  # the (1 - LEVEL) quantile of the total index of shuffled values
-    best_total: float  # the total index of the real values by the same measure: for the best fit, not for draws
+    p_value: float  # the probability that a factor without effect, given the others, explains as much
+    large_swing: float = SMALL_SWING  # the range of the averaged curve that is worth knowing
 
     @property
     def verdict(self) -> Verdict:
-        """The verdict; irrelevant requires that a large effect would have been detected."""
+        """The verdict; irrelevant requires that even the upper ends of the intervals are small."""
         if self.p_value <= LEVEL:
             return Verdict.MATTERS
-        return Verdict.IRRELEVANT if self.null_total <= SMALL_SHARE else Verdict.UNDECIDED
+        is_small = self.total.high < SMALL_SHARE and self.swing.high < self.large_swing
+        return Verdict.IRRELEVANT if is_small else Verdict.UNDECIDED
 
 
-def importance(rows: Rows, surface: Surface, shuffles: int = 99, report: Report | None = None) -> list[Importance]:
+def importance(rows: Rows, surface: Surface, flips: int = 999, report: Report | None = None) -> list[Importance]:
     """Return the indices of every factor, in the order of the factors."""
     first, second = _index_units(surface)
     base = surface.sample(first)
     variance = np.maximum(base.var(axis=1), 1e-12)
+    large_swing = SMALL_SWING * (1.0 if surface.is_binary else 4.0 * surface.spread)
     found = []
     for number, factor in enumerate(surface.factors):
         curve = surface.marginal_draws(number)
         swapped = _swapped(first, second, number)
         total = 0.5 * np.square(base - surface.sample(swapped)).mean(axis=1) / variance
-        effect, null = _test(rows, surface, number, shuffles, (first, swapped), report)
         found.append(
             Importance(
                 factor=factor.name,
                 first_order=_interval(surface, np.minimum(_variance_along(surface, number, curve) / variance, 1.0)),
                 total=_interval(surface, np.minimum(total, 1.0)),
                 swing=_interval(surface, curve.max(axis=1) - curve.min(axis=1)),
-                p_value=float((1 + (null >= effect).sum()) / (1 + shuffles)),
-                null_total=float(min(np.quantile(null, 1.0 - LEVEL) / variance.mean(), 1.0)),
-                best_total=float(min(effect / variance.mean(), 1.0)),
+                p_value=p_value(rows, number, flips, surface.config.seed),
+                large_swing=large_swing,
             )
         )
+        if report:
+            report(number + 1, len(surface.factors))
     return found
 
 
@@ -112,46 +115,6 @@ def interactions(surface: Surface) -> Array:
     for one, two in combinations(range(count), 2):
         shares[one, two] = shares[two, one] = max((closed((one, two)) - alone[one] - alone[two]).mean(), 0.0)
     return shares
-
-
-def _test(
-    rows: Rows, surface: Surface, factor: int, shuffles: int, units: tuple[Array, Array], report: Report | None
-) -> tuple[float, Array]:
-    """Return the total effect of the factor, and its effects after shuffles, (shuffles,).
-
-    Real and shuffled rows are fitted in the same way from the same start, so that only the order differs.
-    """
-    rng = np.random.default_rng((surface.config.seed, factor))
-    one, other = (surface.basis.features(part) for part in units)
-    effects = np.empty(1 + shuffles)
-    dealt = rows.units.copy()
-    for number in range(1 + shuffles):
-        if number:
-            dealt[:, factor] = _shuffled(rows, factor, rng)
-        weights = find_mode(Regression.of(rows, surface.basis, dealt), TEST_ROUNDS).weights
-        effects[number] = _effect(surface.outcome(one @ weights), surface.outcome(other @ weights))
-        if report and number:
-            report(factor * shuffles + number, len(surface.factors) * shuffles)
-    return float(effects[0]), effects[1:]
-
-
-def _shuffled(rows: Rows, factor: int, rng: np.random.Generator) -> Array:
-    """Return the factor's values in random order, (n,); factors of scenarios, such as the class, by scenario.
-
-    Rows of a scenario are alike beyond their factors. Shuffling such a factor by row would destroy that too, and the
-    factor would always seem to matter.
-    """
-    values = rows.units[:, factor]
-    if rows.scenarios is not None:
-        names, first, number = np.unique(np.array(rows.scenarios), return_index=True, return_inverse=True)
-        if len(names) < len(values) and (values == values[first][number]).all():
-            return rng.permutation(values[first])[number]
-    return rng.permutation(values)
-
-
-def _effect(base: Array, swapped: Array) -> float:
-    """Return the variance that remains when all other factors are known (Jansen 1999)."""
-    return float(0.5 * np.square(base - swapped).mean())
 
 
 def _index_units(surface: Surface) -> tuple[Array, Array]:

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roadworthy.errors import UsageError
-from roadworthy.sensitivity.surface import Surface, reference_units
+from roadworthy.sensitivity.averages import reference_units
+from roadworthy.sensitivity.surface import Surface
 
 Array = NDArray[np.float64]
 

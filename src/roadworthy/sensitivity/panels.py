@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from roadworthy.plots import BLUE, GREEN, INK, OCHRE, QUIET, RED
 from roadworthy.sensitivity.analysis import Analysis
+from roadworthy.sensitivity.averages import Band
 from roadworthy.sensitivity.calibration import observed_interval
+from roadworthy.sensitivity.curves import along, around, name_axis, short
 from roadworthy.sensitivity.factors import Categorical, Factor
-from roadworthy.sensitivity.importance import Verdict
-from roadworthy.sensitivity.surface import Band
+from roadworthy.sensitivity.importance import SMALL_SHARE, Verdict
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,18 +30,14 @@ MAP_BINS = 6
 MOST_TICKS = 400  # rows drawn as ticks under a curve
 
 
-def short(name: str, most: int = 28) -> str:
-    """Shorten a name to this many characters from the left, because the end of a dotted name is most specific."""
-    return name if len(name) <= most else f"…{name[1 - most :]}"
-
-
 def curve_panel(analysis: Analysis, number: int) -> Panel:
     """Return a panel of the outcome along one factor, with its band, observed means and rows."""
 
     def panel(axes: Axes) -> None:
         surface = analysis.surface
         factor, band, grid = surface.factors[number], surface.marginal(number), surface.grid(number)
-        _along(axes, factor, grid, band, CURVE)
+        around(axes, factor, grid, surface.simultaneous(number), CURVE)
+        along(axes, factor, grid, band, CURVE)
         _observed(axes, analysis, number)
         axes.set_title(f"{short(factor.name)}: {analysis.importance[number].verdict.value}")
         axes.set_ylabel(_outcome_label(analysis))
@@ -76,7 +73,7 @@ def given_panel(analysis: Analysis, number: int) -> Panel:
         factor, grid = surface.factors[number], surface.grid(number)
         for is_success, color, word in ((True, SUCCESS, "given success"), (False, FAILURE, "given failure")):
             shift = 0.12 if is_success else -0.12
-            _along(axes, factor, grid, surface.given(number, is_success), color, word, shift)
+            along(axes, factor, grid, surface.given(number, is_success), color, word, shift)
         axes.axhline(1.0, color=QUIET, lw=0.8, ls=":")
         axes.set_ylim(bottom=0.0, top=1.25 * axes.get_ylim()[1])
         axes.set_title(short(factor.name))
@@ -96,12 +93,12 @@ def neural_panel(analysis: Analysis, number: int) -> Panel:
         words = ("failure", "success") if surface.is_binary else tuple(f"{value:.3g}" for value in neural.outcomes)
         for outcome, word, color, shift in zip(neural.outcomes, words, (FAILURE, SUCCESS), (-0.12, 0.12), strict=True):
             if surface.is_binary:
-                _along(axes, factor, grid, surface.given(number, outcome == 1.0), color, f"given {word}", shift)
+                along(axes, factor, grid, surface.given(number, outcome == 1.0), color, f"given {word}", shift)
             density = neural.distribution(number, outcome)
             name = f"{neural.method} given {word}"
             if isinstance(factor, Categorical):
                 axes.plot(np.arange(len(density)) + 2.0 * shift, density, "x", color=color, ms=6, mew=1.6, label=name)
-                _axis(axes.xaxis, factor)
+                name_axis(axes.xaxis, factor)
             else:
                 edges = factor.placed(np.linspace(0.0, 1.0, len(density) + 1))
                 axes.stairs(density, edges, color=color, lw=1.1, ls="--", baseline=None, label=name)
@@ -139,16 +136,16 @@ def pair_panel(analysis: Analysis, first: int, second: int, band: Band) -> Panel
     return panel
 
 
-def _curve_per_choice(analysis: Analysis, along: int, split: int, band: Band) -> Panel:
+def _curve_per_choice(analysis: Analysis, number: int, split: int, band: Band) -> Panel:
     """Return a panel of the outcome along a range, for each choice of another factor."""
 
     def panel(axes: Axes) -> None:
-        factor, other = analysis.surface.factors[along], analysis.surface.factors[split]
+        factor, other = analysis.surface.factors[number], analysis.surface.factors[split]
         assert isinstance(other, Categorical)
-        grid = analysis.surface.grid(along, len(band.mean))
-        for number, choice in enumerate(other.choices):
-            part = Band(band.mean[:, number], band.low[:, number], band.high[:, number])
-            _along(axes, factor, grid, part, f"C{number}", str(choice))
+        grid = analysis.surface.grid(number, len(band.mean))
+        for k, choice in enumerate(other.choices):
+            part = Band(band.mean[:, k], band.low[:, k], band.high[:, k])
+            along(axes, factor, grid, part, f"C{k}", str(choice))
         axes.set_title(f"{short(factor.name, 18)} × {short(other.name, 18)}")
         axes.set(xlabel=short(factor.name, 40), ylabel=_outcome_label(analysis))
         if analysis.surface.is_binary and band.high.max() > 0.2:
@@ -163,7 +160,7 @@ def lone_next_panel(analysis: Analysis) -> Panel:
 
     def panel(axes: Axes) -> None:
         factor, band = analysis.surface.factors[0], analysis.surface.marginal(0)
-        _along(axes, factor, analysis.surface.grid(0), band, CURVE)
+        along(axes, factor, analysis.surface.grid(0), band, CURVE)
         places = factor.placed(_suggested(analysis)[:, 0])
         axes.plot(places, np.full(len(places), band.low.min()), "*", color=FAILURE, ms=7)
         axes.set_title(short(factor.name))
@@ -205,13 +202,13 @@ def _map(
     shown = axes.pcolormesh(x, y, values.T, cmap=colors, vmin=limits[0], vmax=limits[1], shading="nearest")
     axes.figure.colorbar(shown, ax=axes, label=label)
     for axis, factor in ((axes.xaxis, one), (axes.yaxis, two)):
-        _axis(axis, factor)
+        name_axis(axis, factor)
         axis.set_label_text(short(factor.name, 40))
     axes.set_title(f"{short(one.name, 18)} × {short(two.name, 18)}")
 
 
 def importance_panel(analysis: Analysis) -> Panel:
-    """Return a panel with bars of total and first-order indices with intervals, and the level of shuffled values."""
+    """Return a panel with bars of total and first-order indices with intervals, and the largest irrelevant share."""
 
     def panel(axes: Axes) -> None:
         ranking = analysis.ranking
@@ -221,16 +218,15 @@ def importance_panel(analysis: Analysis) -> Panel:
             axes.barh(place, found.total.mean, height=0.62, color=color, alpha=0.35)
             axes.barh(place, found.first_order.mean, height=0.62, color=color, alpha=0.75)
             axes.plot([found.total.low, found.total.high], [place, place], color=INK, lw=1.4)
-            axes.plot([found.null_total] * 2, [place - 0.4, place + 0.4], color=FAILURE, lw=1.2)
-            axes.plot(found.best_total, place, "D", color=FAILURE, ms=4, mec="white", mew=0.6, clip_on=False, zorder=3)
-            text = f"{found.verdict.value}   p = {found.p_value:.2f}"
-            axes.text(max(found.total.high, found.null_total) + 0.015, place, text, va="center", fontsize=8, color=INK)
+            text = f"{found.verdict.value}   p = {found.p_value:.3f}"
+            axes.text(max(found.total.high, SMALL_SHARE) + 0.015, place, text, va="center", fontsize=8, color=INK)
+        axes.axvline(SMALL_SHARE, color=INK, lw=0.8, ls=":")
         axes.set_yticks(range(len(ranking)), [short(analysis.importance[n].factor) for n in reversed(ranking)])
         axes.set_xlim(0.0, 1.25)
         axes.set_xticks([0.0, 0.25, 0.5, 0.75, 1.0])
         axes.set_xlabel(
             "share of the surface's variance: dark alone, light with interactions\n"
-            "red: share in the best fit (diamond), and the upper limit of chance alone (mark)"
+            "line: interval; irrelevant only if it ends left of the dots, and the swing is small"
         )
 
     return panel
@@ -251,22 +247,6 @@ def calibration_panel(analysis: Analysis) -> Panel:
         axes.set_title("held-out rows")
 
     return panel
-
-
-def _along(
-    axes: Axes, factor: Factor, grid: Array, band: Band, color: str, label: str | None = None, shift: float = 0.0
-) -> None:
-    """Draw a curve with its band, or a point with its interval for every choice."""
-    x = factor.placed(grid)
-    if isinstance(factor, Categorical):
-        axes.vlines(x + shift, band.low, band.high, color=color, lw=5, alpha=0.3)
-        axes.plot(x + shift, band.mean, "o", color=color, ms=6, label=label)
-        axes.set_xlim(-0.5, len(x) - 0.5)
-    else:
-        axes.fill_between(x, band.low, band.high, color=color, alpha=0.22, lw=0)
-        axes.plot(x, band.mean, color=color, lw=1.8, label=label)
-        axes.set_xlim(factor.low, factor.high)
-    _axis(axes.xaxis, factor)
 
 
 def _observed(axes: Axes, analysis: Analysis, number: int) -> None:
@@ -331,11 +311,6 @@ def _scattered(units: Array, first: int, second: int, one: Factor, two: Factor) 
         place = factor.placed(units[:, number])
         places.append(place + rng.uniform(-0.3, 0.3, len(place)) if isinstance(factor, Categorical) else place)
     return places[0], places[1]
-
-
-def _axis(axis: Any, factor: Factor) -> None:
-    if isinstance(factor, Categorical):
-        axis.set_ticks(range(len(factor.choices)), [str(choice) for choice in factor.choices])
 
 
 def _outcome_label(analysis: Analysis) -> str:

@@ -10,6 +10,8 @@ from typing import Any
 
 from roadworthy.sensitivity.agreement import USUAL_ERROR
 from roadworthy.sensitivity.analysis import Analysis, as_json
+from roadworthy.sensitivity.difference_report import CAPTIONS as DIFFERENCE_CAPTIONS
+from roadworthy.sensitivity.difference_report import difference_words
 from roadworthy.sensitivity.draw import main_figure, pictures
 from roadworthy.sensitivity.factors import Categorical
 from roadworthy.sensitivity.importance import Importance, Verdict
@@ -34,18 +36,21 @@ th { border-bottom: 1px solid #999; } td:first-child, th:first-child { text-alig
 """
 
 CAPTIONS = {
+    **DIFFERENCE_CAPTIONS,
     "importance": (
         "Importance of factors",
         "Dark: the share of all variation that the factor explains alone; light: with its interactions; the line is "
-        "the interval. A factor matters if its red diamond, the share in the best fit, exceeds the red mark, the 95% "
-        "quantile of the best fits to shuffled values.",
+        "the interval. A factor matters if it explains what the other factors leave unexplained better than chance (p "
+        "at most 0.05). It is irrelevant only if its whole interval is small, left of the dotted line, and that of its "
+        "swing too. Otherwise these episodes can't tell.",
     ),
     "curves": (
         "Along each factor",
-        "The curve is averaged over all other factors, with a band. Dots are binned rows, with intervals; they differ "
-        "from the curve where other factors were sampled unevenly. Ticks at the bottom are episodes, successes (green) "
-        "above failures (red). The dotted line is the average. Near a step, the band spans the values on both sides, "
-        "because the fit can't locate the step exactly.",
+        "The curve is averaged over all other factors. The dark band is pointwise: it holds the truth at nine of ten "
+        "points. The light one is simultaneous: it holds the whole curve nine times in ten. Dots are binned rows, with "
+        "intervals; they differ from the curve where other factors were sampled unevenly. Ticks at the bottom are "
+        "episodes, successes (green) above failures (red). The dotted line is the average. Near a step, the band spans "
+        "the values on both sides, because the fit can't locate the step exactly.",
     ),
     "given": (
         "Successes and failures by value",
@@ -59,9 +64,9 @@ CAPTIONS = {
     ),
     "pairs": (
         "Two factors together",
-        "Averaged over all other factors, strongest interactions first. Curves have bands. On maps, dots are episodes; "
-        "cells without episodes are crossed out, and their color is an extrapolation. Near a step, bands have less "
-        "than their nominal coverage.",
+        "Averaged over all other factors, strongest interactions first. Curves have pointwise bands. On maps, dots are "
+        "episodes; cells without episodes are crossed out, and their color is an extrapolation. Near a step, bands "
+        "have less than their nominal coverage.",
     ),
     "calibration": (
         "Can this be trusted?",
@@ -102,7 +107,12 @@ def html(analysis: Analysis, drawn: dict[str, bytes]) -> str:
     """Return the report as one page with its pictures."""
     name = escape(analysis.rows.outcome_name)
     body = [f"<h1>What decides {name}</h1>", f"<p>{escape(_first_words(analysis))}</p>"]
-    body.append("<ul>" + "".join(f"<li>{escape(line)}</li>" for line in findings(analysis)) + "</ul>")
+    if analysis.difference is not None:
+        first, second = map(escape, analysis.difference.names)
+        body.append(f"<h2>{second} compared with {first}</h2>")
+        body.append(_list(difference_words(analysis.difference)))
+        body.append(f"<h2>What decides {name} in {first}</h2>")
+    body.append(_list(findings(analysis)))
     if analysis.warnings or analysis.rows.rejected:
         body.append(_warnings(analysis))
     for key, (title, caption) in CAPTIONS.items():
@@ -130,6 +140,10 @@ def html(analysis: Analysis, drawn: dict[str, bytes]) -> str:
     )
 
 
+def _list(lines: list[str]) -> str:
+    return "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in lines) + "</ul>"
+
+
 def findings(analysis: Analysis) -> list[str]:
     """Return a sentence per factor, most important first."""
     return [_finding(analysis, number) for number in analysis.ranking]
@@ -150,8 +164,9 @@ def trust(analysis: Analysis) -> str:
     if twins.curves is None or twins.points is None:
         return f"{words} In experiments like this one, outcomes hardly ever differ, so bands could not be tested."
     return (
-        f"{words} In {twins.twins} simulated experiments with a known truth, {twins.promised:.0%} bands covered "
-        f"{twins.curves:.0%} of the curves and {twins.points:.0%} of the surface."
+        f"{words} In {twins.twins} simulated experiments with a known truth, pointwise {twins.promised:.0%} bands "
+        f"covered {twins.curves:.0%} of the curves and {twins.points:.0%} of the surface, and simultaneous bands "
+        f"{twins.whole_curves:.0%} of whole curves."
     )
 
 
@@ -188,13 +203,13 @@ def _finding(analysis: Analysis, number: int) -> str:
     factor, curve, grid = surface.factors[number], surface.marginal(number), surface.grid(number)
     if found.verdict is Verdict.IRRELEVANT:
         return (
-            f"{factor.name} is irrelevant: shuffled values give the same effect (p = {found.p_value:.2f}); its share "
-            f"of the variation is at most {found.total.high:.0%}."
+            f"{factor.name} is irrelevant: {_most(analysis, found)}, and given the other factors chance explains as "
+            f"much (p = {found.p_value:.2f})."
         )
     if found.verdict is Verdict.UNDECIDED:
         return (
-            f"{factor.name} is undecided: shuffled values give the same effect (p = {found.p_value:.2f}), but these "
-            f"rows allow a share of up to {found.total.high:.0%} of the variation."
+            f"{factor.name} is undecided: given the other factors chance explains as much (p = {found.p_value:.2f}), "
+            f"but there is not enough data to call it irrelevant: {_most(analysis, found)}."
         )
     lowest, highest = int(curve.mean.argmin()), int(curve.mean.argmax())
     name = analysis.rows.outcome_name
@@ -212,6 +227,19 @@ def _finding(analysis: Analysis, number: int) -> str:
         f"{found.total.mean:.0%} ({found.total.low:.0%} to {found.total.high:.0%}): {found.first_order.mean:.0%} "
         f"alone{together}."
     )
+
+
+def _most(analysis: Analysis, found: Importance) -> str:
+    """Return the upper ends of a factor's intervals in words."""
+    what = "the probability" if analysis.surface.is_binary else f"mean {analysis.rows.outcome_name}"
+    return (
+        f"it changes {what} by at most {found.swing.high:.2g}, and its share of the variation is at most "
+        f"{found.total.high:.0%}"
+    )
+
+
+def _p(value: float) -> str:
+    return f"{value:.3f}" if value < 0.01 else f"{value:.2f}"
 
 
 def _first_words(analysis: Analysis) -> str:
@@ -240,7 +268,7 @@ def _warnings(analysis: Analysis) -> str:
 
 
 def _importance_table(analysis: Analysis) -> str:
-    head = "".join(f"<th>{word}</th>" for word in ("factor", "verdict", "total", "alone", "swing", "chance alone", "p"))
+    head = "".join(f"<th>{word}</th>" for word in ("factor", "verdict", "total", "alone", "swing", "p"))
     rows = "".join(_importance_row(analysis.importance[number]) for number in analysis.ranking)
     return f"<table><tr>{head}</tr>{rows}</table>"
 
@@ -251,7 +279,7 @@ def _importance_row(found: Importance) -> str:
         f'<td class="{found.verdict.value}">{found.verdict.value}</td>',
         *(f"<td>{part.mean:.2f} ({part.low:.2f}–{part.high:.2f})</td>" for part in (found.total, found.first_order)),
         f"<td>{found.swing.mean:.2f} ({found.swing.low:.2f}–{found.swing.high:.2f})</td>",
-        f"<td>{found.null_total:.2f}</td><td>{found.p_value:.2f}</td>",
+        f"<td>{_p(found.p_value)}</td>",
     ]
     return f"<tr>{''.join(cells)}</tr>"
 
@@ -286,7 +314,8 @@ def _method(analysis: Analysis) -> str:
     }[config.model]
     return (
         f"Surface: {form}; {config.draws} posterior draws, seed {config.seed}. Averages are over uniform ranges and "
-        f"equally frequent choices. Null: {analysis.config.shuffles} shuffles of each factor."
+        f"equally frequent choices. Each factor is tested given the others, against {analysis.config.flips} random "
+        "signs of the residuals of each cluster."
     )
 
 

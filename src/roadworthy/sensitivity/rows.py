@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,9 @@ class Rows:
     scenarios: tuple[str, ...] | None = None  # (n,) None if not recorded; rows of one scenario are alike
     rejected: tuple[Rejected, ...] = ()
     seeds: tuple[str, ...] | None = None  # (n,) None if none repeat; rows of one seed share their random draws
+    clusters: tuple[str, ...] | None = None  # (n,) what scenarios share, such as a map; None if not recorded
+    keys: tuple[str, ...] | None = None  # (n,) of episodes, the same in every run of one ledger
+    precision: Array | None = None  # (n,) inverse variance of each outcome, with mean 1; None: all are equal
 
     def __len__(self) -> int:
         return len(self.outcome)
@@ -66,19 +70,39 @@ class Rows:
             None if self.density is None else self.density[numbers],
             None if self.scenarios is None else tuple(self.scenarios[number] for number in numbers),
             seeds=None if self.seeds is None else tuple(self.seeds[number] for number in numbers),
+            clusters=None if self.clusters is None else tuple(self.clusters[number] for number in numbers),
+            keys=None if self.keys is None else tuple(self.keys[number] for number in numbers),
+            precision=None if self.precision is None else self.precision[numbers],
         )
+
+    @cached_property
+    def groups(self) -> NDArray[np.intp] | None:
+        """The number of each row's cluster, (n,), or of its scenario; None if every row is alone, or seeds decide."""
+        names = self.clusters or self.scenarios
+        if names is None or (self.seeds is not None and not _are_nested(self.seeds, names)):
+            return None
+        codes = np.unique(np.array(names), return_inverse=True)[1]
+        return codes if len(codes) and codes.max() + 1 < len(codes) else None
 
     @property
     def seed_shares(self) -> Array | None:
         """The weight of each row, (n,), such that all rows of a seed count as one; None if no seeds repeat.
 
         Episodes of one seed share their random draws. Treating them as independent makes bands far too narrow; treating
-        them as one may make bands too wide, but they keep their nominal coverage.
+        them as one may make bands too wide, but they keep their nominal coverage. Where every seed occurs in one
+        cluster only, the correlation within clusters has the same part.
         """
-        if self.seeds is None:
+        if self.seeds is None or self.groups is not None:
             return None
         _, number, count = np.unique(np.array(self.seeds), return_inverse=True, return_counts=True)
         return 1.0 / count[number]
+
+    @property
+    def shares(self) -> Array | None:
+        """The weight of each row in the likelihood, (n,); None if all are 1."""
+        if self.precision is None or self.seed_shares is None:
+            return self.precision if self.seed_shares is None else self.seed_shares
+        return self.precision * self.seed_shares
 
     @property
     def location(self) -> tuple[float, float]:
@@ -115,7 +139,7 @@ def make_rows(
     source: str = "rows",
 ) -> Rows:
     """Turn dicts into arrays; rows without a factor or the outcome are listed in `rejected`."""
-    units, values, densities, scenarios, seeds = [], [], [], [], []
+    units, values, densities, scenarios, clusters, seeds, keys = [], [], [], [], [], [], []
     rejected: list[Rejected] = []
     rows = list(rows)
     for number, (row, seed) in enumerate(zip(rows, seed_keys(rows), strict=True)):
@@ -129,7 +153,9 @@ def make_rows(
         values.append(value)
         densities.append(density)
         scenarios.append(row.get("scenario_id"))
+        clusters.append(row.get("cluster"))
         seeds.append(seed)
+        keys.append(_episode_key(row, place))
     if not values:
         reasons = Counter(row.reason for row in rejected).most_common(1)
         why = f"; {reasons[0][1]} of them because {reasons[0][0]}" if reasons else ""
@@ -149,7 +175,14 @@ def make_rows(
         scenarios=tuple(map(str, scenarios)) if None not in scenarios else None,
         rejected=tuple(rejected),
         seeds=tuple(seeds) if len(set(seeds)) < len(seeds) else None,
+        clusters=tuple(map(str, clusters)) if None not in clusters else None,
+        keys=tuple(keys),
     )
+
+
+def _are_nested(seeds: Sequence[str], clusters: Sequence[str]) -> bool:
+    """Return whether every seed occurs in one cluster only."""
+    return len(set(zip(seeds, clusters, strict=True))) == len(set(seeds))
 
 
 def seed_keys(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -174,6 +207,12 @@ def seed_keys(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         else:
             keys.append(f"seed {seed}")
     return keys
+
+
+def _episode_key(row: Mapping[str, Any], units: Sequence[float]) -> str:
+    """Return what names an episode in every run of one ledger: scenario, job, seed, replicate and factors."""
+    names = ("scenario_id", "job_name", "episode_idx", "seed", "replicate")
+    return repr((*(row.get(name) for name in names), *units))
 
 
 def _units(row: Mapping[str, Any], factors: Sequence[Factor]) -> list[float]:

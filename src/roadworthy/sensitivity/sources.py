@@ -13,13 +13,14 @@ from typing import Any
 
 from roadworthy.errors import UsageError
 from roadworthy.plugins import known
+from roadworthy.record import Run
 from roadworthy.record.files import file_inside, read_json
 from roadworthy.record.readers import GROUP, find_reader, load_reader
 from roadworthy.record.readers.row_files import read_row_file
 from roadworthy.sensitivity.factors import Factor
 from roadworthy.sensitivity.names import find
 
-RUN, JOBS = "run.json", "jobs.json"
+RUN, JOBS, LEDGER = "run.json", "jobs.json", "ledger.parquet"
 FOLDER_FILES = ("episodes.parquet", "episodes.jsonl", "episode_summary.jsonl")
 
 
@@ -75,6 +76,7 @@ def _completed(run: Path, rows: list[dict[str, Any]], factors: Sequence[Factor])
     """
     if (run / RUN).is_file() and "job" in read_json(run / RUN):
         rows = [{key: value for key, value in row.items() if key != "scenario_id"} for row in rows]
+    rows = _with_clusters(run, rows)
     tables = [table_of(row, "factors") for row in rows]
     missing = [factor for factor in factors if any(_is_missing(factor.name, table) for table in tables)]
     if not missing or not (run / RUN).is_file():
@@ -86,6 +88,14 @@ def _completed(run: Path, rows: list[dict[str, Any]], factors: Sequence[Factor])
         {**row, "factors": {**{name: value for name, value in more.items() if value is not None}, **table}}
         for row, table, more in zip(rows, tables, found, strict=True)
     ]
+
+
+def _with_clusters(run: Path, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rows of a run with what their scenarios share, such as a map."""
+    if not (run / RUN).is_file() or not (run / LEDGER).is_file() or any("scenario_id" not in row for row in rows):
+        return rows
+    names = Run(run).clusters
+    return [{"cluster": names.get(row["scenario_id"], row["scenario_id"]), **row} for row in rows]
 
 
 def _is_missing(name: str, table: Mapping[str, Any]) -> bool:

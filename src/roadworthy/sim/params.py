@@ -67,7 +67,7 @@ def params(config: SimConfig) -> Params:
         lanes=np.int32(config.observe.lanes),
         edges=np.int32(config.observe.edges),
         lights=np.int32(config.observe.lights),
-        block_starts=np.array([block.start for block in layout(config).blocks[: len(BLOCKS)]], np.int64),
+        block_starts=np.array([block.start for block in layout(config).blocks[: len(BLOCKS)]], np.uint32),
         keeps_final=np.int32(config.observe.final),
         blind_rate=strength * np.float32(disturb.blind_rate),
         blind_s=np.float32(disturb.blind_s),

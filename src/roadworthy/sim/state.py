@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from roadworthy.scenario.schema import Bytes, Floats, Ints, Longs
+from roadworthy.scenario.schema import Bytes, Floats, Ints
 
 # A float32, and an integer of any width, of Python or of NumPy: no type of either accepts both.
 Real = Any
@@ -273,7 +273,9 @@ class Params(NamedTuple):
     lanes: np.int32
     edges: np.int32
     lights: np.int32
-    block_starts: Longs  #              (len(BLOCKS),) where each block of layout.BLOCKS starts in a row
+    # (len(BLOCKS),) where each block of layout.BLOCKS starts in a row. Unsigned, so that no index is checked for being
+    # negative, which would double the time of writing partners.
+    block_starts: NDArray[np.uint32]
     keeps_final: np.int32
     blind_rate: np.float32  #           DisturbConfig; all 0 when clean
     blind_s: np.float32

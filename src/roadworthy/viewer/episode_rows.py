@@ -87,13 +87,18 @@ class JournalIndex:
         return [value for value in values if value is not None]
 
 
+def drives(run: Run) -> bool:
+    """Return whether egos drove; in runs of other environments and of imported logs, outcomes are the figures."""
+    return "job" not in run.header and "import" not in run.header
+
+
 class EpisodeRows:
     """The episodes of a run that have ended."""
 
     def __init__(self, run: Run, journal: JournalIndex | None = None) -> None:
         """Open the rows of a run; a run that is not sealed needs the index of its journal."""
         self.run = run
-        self.is_driving = "job" not in run.header
+        self.is_driving = drives(run)
         self._journal = journal or JournalIndex(run.folder / JOURNAL)
         self._whole: pa.Table | None = None
         if run.is_sealed:

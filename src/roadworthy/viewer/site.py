@@ -112,18 +112,17 @@ class Site:
             raise NotThere(f"{path!r}: there is no such file")
         if parts[0] != "data":
             return self._app_file(path)
-        with self._lock:
-            match parts[1:]:
-                case ["site.json"]:
-                    return self._json(self._about())
-                case ["runs.json"]:
-                    return self._json(self._runs())
-                case ["run", key, *rest]:
-                    return self._of_run(path, self._place(key), rest)
-                case ["compare", first, last] if last.endswith(".json"):
-                    return self._compared(first, last.removesuffix(".json"))
-                case ["training", key, *rest]:
-                    return self._of_training(path, key, rest)
+        match parts[1:]:
+            case ["site.json"]:
+                return self._json(self._about())
+            case ["runs.json"]:
+                return self._json(self._runs())
+            case ["run", key, *rest]:
+                return self._of_run(path, self._place(key), rest)
+            case ["compare", first, last] if last.endswith(".json"):
+                return self._compared(first, last.removesuffix(".json"))
+            case ["training", key, *rest]:
+                return self._of_training(path, key, rest)
         raise NotThere(f"{path!r}: there is no such file")
 
     def paths(self) -> Iterator[str]:
@@ -157,11 +156,12 @@ class Site:
         return about | {"records": {key: Path(place).as_posix() for key, place in places.items()}}
 
     def _runs(self) -> dict[str, Any]:
-        trainings = [
-            training_data.summary(place, self._training_rows(key).update(), self.catalog)
-            for key, place in self.catalog.trainings.items()
-        ]
-        return {"runs": [self._summary(place) for place in self.catalog.runs.values()], "trainings": trainings}
+        with self._lock:
+            trainings = [
+                training_data.summary(place, self._training_rows(key).update(), self.catalog)
+                for key, place in self.catalog.trainings.items()
+            ]
+            return {"runs": [self._summary(place) for place in self.catalog.runs.values()], "trainings": trainings}
 
     def _summary(self, place: Place) -> dict[str, Any]:
         try:
@@ -238,8 +238,9 @@ class Site:
         place = self.catalog.trainings.get(key)
         self._require(path, place is not None)
         assert place is not None
-        rows = self._training_rows(key)
-        count = rows.update()
+        with self._lock:
+            rows = self._training_rows(key)
+            count = rows.update()
         match rest:
             case ["training.json"]:
                 return self._json(training_data.page(place, count, self.catalog))
@@ -275,19 +276,20 @@ class Site:
         return place
 
     def _open(self, place: Place) -> _Opened:
-        signature = _signature(place.folder)
-        found = self._opened.get(place.key)
-        if found is None or found.signature != signature:
-            _require_small(place.folder)
-            run = Run(place.folder)
-            try:
-                found = _Opened(signature, run, EpisodeRows(run, self._journal(place)))
-            except RoadworthyError:
-                raise
-            except Exception as error:  # a field is missing or has another type
-                raise RecordError(f"{place.folder}: is damaged ({type(error).__name__}: {error})") from error
-            self._opened[place.key] = found
-        return found
+        with self._lock:
+            signature = _signature(place.folder)
+            found = self._opened.get(place.key)
+            if found is None or found.signature != signature:
+                _require_small(place.folder)
+                run = Run(place.folder)
+                try:
+                    found = _Opened(signature, run, EpisodeRows(run, self._journal(place)))
+                except RoadworthyError:
+                    raise
+                except Exception as error:  # a field is missing or has another type
+                    raise RecordError(f"{place.folder}: is damaged ({type(error).__name__}: {error})") from error
+                self._opened[place.key] = found
+            return found
 
     def _journal(self, place: Place) -> JournalIndex:
         return self._journals.setdefault(place.key, JournalIndex(place.folder / JOURNAL))
@@ -303,9 +305,10 @@ class Site:
             raise NotThere(f"{run.folder}: the run has no scenarios")
         found = path.stat()
         mark = found.st_size, found.st_mtime_ns
-        if path not in self._packs or self._packs[path][0] != mark:
-            self._packs[path] = mark, Pack(path)
-        return self._packs[path][1]
+        with self._lock:
+            if path not in self._packs or self._packs[path][0] != mark:
+                self._packs[path] = mark, Pack(path)
+            return self._packs[path][1]
 
     def _range(self, path: str, name: str, count: int) -> tuple[int, int]:
         found = _RANGE.fullmatch(name)
@@ -345,14 +348,18 @@ class Site:
         return self._bytes(self._cached(key, make), BINARY)
 
     def _cached(self, key: tuple[object, ...], make: Callable[[], bytes]) -> bytes:
-        body = self._cache.get(key)
-        if body is not None:
-            self._cache.move_to_end(key)
-            return body
-        body = self._cache[key] = make()
-        self._cached_bytes += len(body)
-        while self._cached_bytes > _MOST_CACHED_BYTES and len(self._cache) > 1:
-            self._cached_bytes -= len(self._cache.popitem(last=False)[1])
+        with self._lock:
+            body = self._cache.get(key)
+            if body is not None:
+                self._cache.move_to_end(key)
+                return body
+        body = make()  # several threads make files at the same time
+        with self._lock:
+            if key not in self._cache:
+                self._cache[key] = body
+                self._cached_bytes += len(body)
+            while self._cached_bytes > _MOST_CACHED_BYTES and len(self._cache) > 1:
+                self._cached_bytes -= len(self._cache.popitem(last=False)[1])
         return body
 
 

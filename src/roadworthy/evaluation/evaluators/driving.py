@@ -11,7 +11,7 @@ import numpy as np
 
 from roadworthy.errors import RoadworthyError, UsageError
 from roadworthy.evaluation.config import EvaluatorConfig, Memory
-from roadworthy.evaluation.evaluator import EvalRequest, run_ledger
+from roadworthy.evaluation.evaluator import EvalRequest, StartedRun, ended_on_error, run_ledger
 from roadworthy.evaluation.ledger import episode_seed, plan_ledger
 from roadworthy.evaluation.policy_ref import PolicyRef, coplayer_files, policy_maker
 from roadworthy.evaluation.runners.driving.spec import DrivingSpec
@@ -54,13 +54,28 @@ class DrivingEvaluator:
     def evaluate(self, request: EvalRequest) -> Run:
         """Write the ledger, run its episodes, and seal the run."""
         config = request.config
+        started = self.start(request)
+        with started.writer as writer:
+            run_ledger(started.spec, started.ledger, writer, request.engine, request.progress)
+            writer.seal(started.metrics)
+        run = Run(writer.folder)
+        if config.render is not None:
+            record_videos(run, config.render, config.env, request.policy.epoch, request.policy.step)
+        return run
+
+    def start(self, request: EvalRequest) -> StartedRun:
+        """Write the ledger of a run, or resume an interrupted one, before any episode runs."""
+        config = request.config
         named_metrics(config.metrics)  # an unknown name is an error before anything is written
-        path = config.source.fetch(request.progress)
+        path = request.pack or config.source.fetch(request.progress)
         with Pack(path) as pack:
-            scenarios = self.choose(pack, request.ledger_name or request.name, config)
-            ledger = plan_ledger(pack, scenarios, config.replicates, config.seed)
+            if request.pack is None:
+                scenarios = self.choose(pack, request.ledger_name or request.name, config)
+            else:
+                scenarios = list(range(len(pack)))
+            ledger = request.arrange(plan_ledger(pack, scenarios, config.replicates, config.seed))
         ensure_simulator_compiled(path, config.env)  # before the run starts, whose seconds are recorded
-        with RunWriter.start(
+        writer = RunWriter.start(
             request.out,
             request.name,
             request.policy.name,
@@ -69,18 +84,14 @@ class DrivingEvaluator:
             pack=path,
             scenarios=scenarios,
             new=request.is_new,
-        ) as writer:
+        )
+        with ended_on_error(writer):
             request.on_started(writer.folder)
             _require_same_coplayers(request, Run(writer.folder))
             spec = self.spec(request.name, writer.pack, request.policy, config)
             if len(writer.done) < len(ledger):
                 _require_no_faults(request, spec)
-            run_ledger(spec, ledger, writer, request.engine, request.progress)
-            writer.seal(self.metrics)
-        run = Run(writer.folder)
-        if config.render is not None:
-            record_videos(run, config.render, config.env, request.policy.epoch, request.policy.step)
-        return run
+        return StartedRun(spec, ledger, writer, self.metrics)
 
     def trace_figures(self, config: EvaluatorConfig) -> tuple[TraceFigures, ...]:
         """Return the functions that compute figures from traces, when episodes end and when runs are re-scored.

@@ -11,7 +11,7 @@ from roadworthy.errors import ConfigError, RoadworthyError
 from roadworthy.evaluation.config import EvaluatorConfig
 from roadworthy.evaluation.engines import EpisodeEngine
 from roadworthy.evaluation.engines.inline import InlineEngine
-from roadworthy.evaluation.evaluator import EvalRequest, Progress, run_ledger
+from roadworthy.evaluation.evaluator import EvalRequest, Progress, StartedRun, ended_on_error, run_ledger
 from roadworthy.evaluation.ledger import EpisodeSpec, Ledger
 from roadworthy.evaluation.runners.gym.job import Job, SweepConfig, VideoConfig
 from roadworthy.evaluation.runners.gym.outcomes import METRIC, load_metrics
@@ -88,28 +88,38 @@ class Gym:
     def evaluate(self, request: EvalRequest) -> Run:
         """Write the ledger, run its episodes, and seal the run."""
         assert isinstance(request.config, GymConfig)
-        job = request.config.job(request.name, request.policy.spec)
-        ledger = plan(job)
-        header = {**request.header(), "job": plain(job)}
-        with RunWriter.start(
-            request.out, request.name, request.policy.name, header, ledger.table(), new=request.is_new
-        ) as writer:
+        job, ledger, writer = self._open(request)
+        with writer:
             request.on_started(writer.folder)
             fault = run_job_episodes(job, ledger, writer, request.engine, request.progress)
         if fault is not None:
             raise RoadworthyError(fault)
         return Run(writer.folder)
 
+    def start(self, request: EvalRequest) -> StartedRun:
+        """Write the ledger of a run, or resume an interrupted one, before any episode runs."""
+        job, ledger, writer = self._open(request)
+        with ended_on_error(writer):
+            request.on_started(writer.folder)
+            spec = _spec(job, ledger, writer, request.engine)
+        return StartedRun(spec, ledger, writer, outcome_metrics, _same_factors_together(ledger))
+
+    def _open(self, request: EvalRequest) -> tuple[Job, Ledger, RunWriter]:
+        assert isinstance(request.config, GymConfig)
+        job = request.config.job(request.name, request.policy.spec)
+        ledger = request.arrange(plan(job))
+        header = {**request.header(), "job": plain(job)}
+        writer = RunWriter.start(
+            request.out, request.name, request.policy.name, header, ledger.table(), new=request.is_new
+        )
+        return job, ledger, writer
+
 
 def run_job_episodes(
     job: Job, ledger: Ledger, writer: RunWriter, engine: EpisodeEngine, progress: Progress
 ) -> str | None:
     """Run the episodes of a job and seal its run. Return the errors of its metrics: without them it has failed."""
-    load_metrics(job.metrics)  # an unknown name is an error before the first episode
-    remove_partial(writer.folder)
-    # In another process, a renderer that dies is noticed; in this one it has to be tried beforehand.
-    fault = render_fault(job) if isinstance(engine, InlineEngine) else None
-    spec = GymSpec(job, writer.folder, chosen_episodes(job, ledger.episodes), fault)
+    spec = _spec(job, ledger, writer, engine)
     run_ledger(spec, ledger, writer, engine, progress, order=_same_factors_together(ledger))
     writer.seal(outcome_metrics)
     run = Run(writer.folder)
@@ -122,6 +132,15 @@ def run_job_episodes(
         if name.startswith(METRIC)
     }
     return "; ".join(f"{name} raised {error}" for name, error in errors.items()) or None
+
+
+def _spec(job: Job, ledger: Ledger, writer: RunWriter, engine: EpisodeEngine) -> GymSpec:
+    """Return what a process needs to run the episodes of a job."""
+    load_metrics(job.metrics)  # an unknown name is an error before the first episode
+    remove_partial(writer.folder)
+    # In another process, a renderer that dies is noticed; in this one it has to be tried beforehand.
+    fault = render_fault(job) if isinstance(engine, InlineEngine) else None
+    return GymSpec(job, writer.folder, chosen_episodes(job, ledger.episodes), fault)
 
 
 def _same_factors_together(ledger: Ledger) -> Callable[[EpisodeSpec], Any]:

@@ -9,15 +9,34 @@ One line is one episode: `variations` holds its factors, the top level its resul
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from roadworthy.errors import RecordError
+from roadworthy.record.readers.log import Log, Record, Role
 from roadworthy.record.readers.row_files import first_row, read_jsonl
+from roadworthy.record.readers.row_streams import Skip, json_lines
 
 _FILES = re.compile(r"episode_results(_rebuild\d+)?(_rank\d+)?\.jsonl")
 _NOT_OUTCOMES = ("env_id", "episode_in_env", "seed")  # numbers that identify the episode
+EPISODE = "episode"  # a column that the reader adds: the environment and the number of the episode in it
 _NAME = {"job_name": "", "env_id": "env ", "episode_in_env": "episode "}
+
+
+_ROLES = {
+    "job_name": Role.JOB,
+    "env_id": Role.ENVIRONMENT,
+    "episode_in_env": Role.IGNORE,
+    EPISODE: Role.SCENARIO,
+    "seed": Role.SEED,
+    "success": Role.SUCCESS,
+    "episode_length": Role.LENGTH,
+    "timestamp": Role.ORDER,
+    "variations.*": Role.FACTOR,
+    "variations": Role.IGNORE,
+    "progress.*": Role.OUTCOME,
+}
 
 
 class ArenaReader:
@@ -33,6 +52,35 @@ class ArenaReader:
         """Return the rows; lines of another form stay as they are."""
         rows = [row for file in (_files(path) if path.is_dir() else [path]) for row in read_jsonl(file)]
         return [episode_row(row) if is_result(row) else row for row in rows]
+
+    def open(self, path: Path, skip: Skip | None = None) -> Log:
+        """Return the log; the scenario is the environment with the number of the episode in it."""
+
+        def records() -> Iterator[Record]:
+            is_folder = path.is_dir()
+            for file in _files(path) if is_folder else [path]:
+                build = _FILES.fullmatch(file.name)
+                prefix = "".join(_build(part) for part in (build.groups() if build else ()) if part)
+                for record in json_lines(file, skip):
+                    lacking = [name for name in ("env_id", "success") if name not in record.values]
+                    if lacking:
+                        raise RecordError(
+                            f"{file}, {record.place}: lacks {' and '.join(lacking)}, so it is not an episode result of "
+                            "Isaac Lab Arena; are two formats in one file?"
+                        )
+                    values = record.values
+                    if "episode_in_env" in values:
+                        name = f"{prefix}env-{values['env_id']}-episode-{values['episode_in_env']}"
+                        values = {**values, EPISODE: name}
+                    yield Record(f"{file.name}, {record.place}" if is_folder else record.place, values)
+
+        return Log(path, "arena", records, _ROLES)
+
+
+def _build(part: str) -> str:
+    """Return the words for a rebuild or rank in the name of a file; the first rebuild needs none."""
+    word = part.strip("_")
+    return "" if word == "rebuild0" else f"{word}-"
 
 
 def _files(folder: Path) -> list[Path]:

@@ -59,6 +59,6 @@ def first_row(path: Path) -> Mapping[str, Any]:
     try:
         with path.open(encoding="utf-8") as file:
             row = json.loads(next((line for line in file if line.strip()), "{}"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return row if isinstance(row, dict) else {}

@@ -53,7 +53,7 @@ export class LongColumn {
     if (this.kind === "number") {
       this.kind = "word";
       this.codes = grown(this.codes, end, Uint32Array);
-      this.codes.fill(this.place(null), 0, start);
+      if (start) this.codes.fill(this.place(null), 0, start);
     }
     this.codes = grown(this.codes, end, Uint32Array);
     if (part?.kind === "word") {

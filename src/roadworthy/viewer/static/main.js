@@ -117,6 +117,10 @@ addEventListener("keydown", (event) => {
 });
 
 try {
+  const first = new State(location.hash);
+  // Modules and data of the first page travel at the same time.
+  PAGES[Object.hasOwn(PAGES, first.page) ? first.page : "runs"]().catch(() => undefined);
+  if (first.page === "run" && first.path[1]) source.json(`data/run/${first.path[1]}/run.json`).catch(() => undefined);
   await Promise.all([source.open(), loadWords(source)]);
   await navigate();
 } catch (error) {

@@ -22,13 +22,20 @@ export async function show(root, source, state) {
   const hasTrace = episodes.get(row, "has_trace") === 1;
   const otherHasTrace = other?.episodes.get(other.row, "has_trace") === 1;
   const stage = h("div", { class: "stage" });
-  const shown = hasTrace ? await opened(source, found, other && otherHasTrace ? other : null, state) : null;
+  /** @type {unknown} */
+  let problem = null;
+  const shown = hasTrace ? await opened(source, found, other && otherHasTrace ? other : null, state).catch((error) => {
+    problem = error; // what else is known of the episode is shown
+    return null;
+  }) : null;
   const film = videos(source, key, episodes.get(row, "artifacts"), episodes.get(row, "artifact_errors"), { steps: episodes.get(row, "steps"), isDriving: run.is_driving });
   append(root, heading(found, other, id, state, shown), stage,
     film, outcomeTable(other ? [found, other] : [found]));
   if (shown) append(stage, partingNote(shown.scene, found, other), shown.scene.notes.map((note) => h("p", { class: "note" }, note)), shown.play.box);
+  else if (problem) append(stage, h("p", { class: "warnings", role: "alert" }, `The motion can't be shown: ${/** @type {any} */ (problem).status === 404 && !source.isLive
+    ? "this bundle was written without it" : problem instanceof Error ? problem.message : problem}`));
   else if (run.is_driving) append(stage, h("p", { class: "muted" }, "No trace of this episode was recorded, so its motion can't be shown."));
-  if (other && !shown?.scene.ghost) append(stage, h("p", { class: "warnings" }, "The other run has no trace of this episode, so it can't be played in lockstep."));
+  if (other && shown && !shown.scene.ghost) append(stage, h("p", { class: "warnings" }, "The other run has no trace of this episode, so it can't be played in lockstep."));
   const lockstep = lockstepChooser(source, found, otherKey, state);
   root.querySelector(".episode-actions")?.append(lockstep.box);
   void lockstep.fill();

@@ -76,9 +76,11 @@ async function version(source, found) {
 
 /** @param {Source} source @param {{key: string, number: number, row: number, episodes: Episodes}} found @param {string[]} notes */
 async function policyRecord(source, { key, number, row, episodes }, notes) {
-  if (!episodes.get(row, "artifacts")?.policy) return null;
+  const path = episodes.get(row, "artifacts")?.policy;
+  if (!path) return null;
+  const folder = source.about.records?.[key];
   try {
-    const record = new PolicyRecord(await source.table(`data/run/${key}/policy/${number}.cols`));
+    const record = new PolicyRecord(await source.table(folder === undefined ? `data/run/${key}/policy/${number}.cols` : `${folder}/${path}`));
     if (record.difference) notes.push(`What the policy did was recorded in a repetition that differs from the motion shown: ${record.difference}`);
     return record;
   } catch (error) {

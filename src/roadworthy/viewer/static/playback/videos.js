@@ -17,7 +17,7 @@ export function videos(source, key, artifacts, errors, { steps, isDriving }) {
   const pictures = entries.filter(([, path]) => PICTURE.test(path));
   const failed = Object.entries(errors ?? {});
   if (!films.length && !pictures.length && !failed.length) return null;
-  const url = (/** @type {string} */ path) => source.url(`data/run/${key}/file/${path}`);
+  const url = (/** @type {string} */ path) => source.fileUrl(key, path);
   /** @type {HTMLVideoElement[]} */
   const players = [];
   const boxes = films.map(([name, path]) => {

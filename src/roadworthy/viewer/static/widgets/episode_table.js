@@ -155,7 +155,7 @@ export function episodeTable({ key, episodes, state, sort }) {
     if (name === "episode_id") return 15;
     if (name === "status") return 8;
     if (name === "tags" || name === "scenario_id" || name === "error") return 9;
-    return Math.max(5.5, 0.48 * columnName(name).length + 2.6);
+    return Math.max(5.5, 0.5 * columnName(name).length + 3.2);
   }
 }
 

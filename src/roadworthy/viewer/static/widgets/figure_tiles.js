@@ -48,7 +48,9 @@ export function figureTiles(figures, whole, references) {
 export function figureList(figures, whole, references) {
   const units = new Map();
   const empty = figures.filter((figure) => figure.value === null && figure.n === 0);
-  for (const figure of figures)
+  const rank = (/** @type {Figure} */ { name }) =>
+    shared.headlines.includes(name) ? shared.headlines.indexOf(name) : 99;
+  for (const figure of [...figures].sort((a, b) => rank(a) - rank(b)))
     if (!empty.includes(figure)) units.set(unitOf(figure), [...(units.get(unitOf(figure)) ?? []), figure]);
   const note = empty.length
     ? h("p", { class: "note" }, `No data: ${empty.map(({ name }) => plainName(name)).join(", ")}.`)
@@ -109,16 +111,22 @@ function unitOf(figure) {
   return isGain(figure) ? `gain in ${figure.unit}` : figure.unit;
 }
 
-/** The same figure of the best floor and the best ceiling. @param {Figure} figure @param {Reference[]} references */
+/**
+ * The same figure of the best floor and the best ceiling: those with the highest main figure.
+ * @param {Figure} figure
+ * @param {Reference[]} references
+ */
 function marks(figure, references) {
   return ["floor", "ceiling"].flatMap((role) => {
-    const found = references
+    const [best] = references
       .filter((reference) => reference.role === role)
-      .flatMap((reference) => {
-        const same = reference.figures.find(({ name, value }) => name === figure.name && value !== null);
-        return same ? [{ label: `${role} (${reference.policy})`, figure: same }] : [];
-      })
-      .sort((a, b) => Number(b.figure.value) - Number(a.figure.value));
-    return found.slice(0, 1);
+      .sort((a, b) => mainValue(b) - mainValue(a));
+    const same = best?.figures.find(({ name, value }) => name === figure.name && value !== null);
+    return same ? [{ label: `${role} (${best.policy})`, figure: same }] : [];
   });
+}
+
+/** @param {Reference} reference */
+function mainValue({ figures }) {
+  return mainFigures(figures)[0]?.value ?? -Infinity;
 }

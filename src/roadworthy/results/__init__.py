@@ -1,0 +1,1 @@
+"""Results of other tools: import them as run folders, and check logs and runs for order and stopping bias."""
