@@ -39,10 +39,7 @@ export async function show(root, source, state) {
   const lockstep = lockstepChooser(source, found, otherKey, state);
   root.querySelector(".episode-actions")?.append(lockstep.box);
   void lockstep.fill();
-  if (shown) {
-    shown.play.picture.resize();
-    shown.play.player.redraw();
-  }
+  shown?.play.player.redraw();
   return () => shown?.play.end();
 }
 

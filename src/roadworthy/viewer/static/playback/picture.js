@@ -48,6 +48,11 @@ export class Picture {
     this.listen();
   }
 
+  /** Whether the picture has a place on the page. */
+  get isSized() {
+    return this.camera.width > 1;
+  }
+
   end() {
     for (const end of this.endings) end();
   }

@@ -118,6 +118,8 @@ export function playback(scene, state) {
 
   /** @param {number} position */
   function draw(position) {
+    if (!picture.isSized) picture.resize();
+    if (!picture.isSized) return; // it is not on the page yet; it draws when it is
     picture.draw(position);
     if (!picture.canvas.dataset.painted) {
       picture.canvas.dataset.painted = "true";
