@@ -25,7 +25,7 @@ from roadworthy.sim.config import SimConfig
 from tests.record.made_up import trace as made_up_trace
 from tests.viewer.drives import recorded_policy, two_policies
 from tests.viewer.made_up import HOSTILE, ledger_of, results
-from tests.viewer.test_pictures import CLEAR, CONTRAST, PICTURES, save
+from tests.viewer.test_pictures import CLEAR, CONTRAST, PICTURES
 
 KINDS = {
     "fault": (TraceEvent.AT_FAULT, 0),
@@ -479,8 +479,9 @@ def test_the_page_is_readable_narrow_and_dark_and_every_control_has_a_name(page:
         assert contrast >= CLEAR, (scheme, contrast, text)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         if PICTURES and width == 1280 and scheme == "light":
-            save(
-                Image.open(BytesIO(page.screenshot())).convert("RGB"), Path(PICTURES) / "viewer-episode.png", colors=200
+            shown = Image.open(BytesIO(page.screenshot())).convert("RGB")
+            shown.quantize(256, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE).save(
+                Path(PICTURES) / "viewer-episode.png", optimize=True
             )
     unnamed = page.evaluate(
         """() => [...document.querySelectorAll("button, a, input, select, [tabindex='0']")].filter((element) =>

@@ -89,6 +89,6 @@ def test_pages_are_readable_and_fill_the_screen(page: Any, site: dict[str, str],
             save(picture, Path(PICTURES) / f"viewer-{name}{suffix}.png")
 
 
-def save(picture: Image.Image, path: Path, colors: int = 64) -> None:
+def save(picture: Image.Image, path: Path) -> None:
     """Write a picture with few colors, which makes its file small."""
-    picture.quantize(colors, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE).save(path, optimize=True)
+    picture.quantize(64, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE).save(path, optimize=True)
