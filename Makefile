@@ -7,7 +7,7 @@ TESTS ?= tests
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
-# What is installed: the extra `drive`, what the robot demo adds, or everything for tests and development.
+# What is installed: the extras `drive` and `view`, what the robot demo adds, or everything for tests and development.
 READY := $(VENV)/.ready
 READY_ROBOT := $(VENV)/.ready-robot
 READY_DEV := $(VENV)/.ready-dev
@@ -74,7 +74,7 @@ $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(v < (3, 11) and "Roadworthy needs Python 3.11 or later, but $(PYTHON) is %d.%d; choose another one, as in PYTHON=python3.12 make test" % v[:2])'
 	$(PYTHON) -m venv --clear $(VENV)
 	$(PIP) torch
-	$(PIP) -e '.[drive]'
+	$(PIP) -e '.[drive,view]'
 	@touch $@
 
 $(READY_ROBOT): $(READY)

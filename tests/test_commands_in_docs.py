@@ -1,4 +1,4 @@
-"""Every command in the README and the docs parses."""
+"""Every command in the README and the docs parses, and the README's Python runs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -51,3 +52,12 @@ def test_every_command_of_a_page_parses(page: Path) -> None:
         parser = command.make_parser(context)
         _, unknown, _ = parser.parse_args(args=list(rest))
         assert unknown == [], f"{page.name}: roadworthy {' '.join(words)}"
+
+
+@pytest.mark.row("UI-4")
+def test_the_python_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (code,) = [text for language, text in blocks(ROOT / "README.md") if language == "python"]
+    names: dict[str, Any] = {}
+    exec(code, names)
+    assert names["runs"]["town"].status == "completed"

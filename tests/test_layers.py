@@ -14,7 +14,7 @@ ROOT = SOURCE / "roadworthy"
 # Packages and modules from the lowest layer to the highest; those of one layer do not import from each other.
 LAYERS = (
     ("errors", "at_fault", "plots", "revision", "spelling"),
-    ("boxes", "config", "plugins", "folders", "progress"),
+    ("boxes", "checks", "config", "plugins", "folders", "progress"),
     ("kernels", "statistics"),
     ("scenario",),
     ("sources",),

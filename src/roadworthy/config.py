@@ -60,11 +60,6 @@ def parse(mapping: Mapping[str, Any], cls: type[Config], source: str = "config",
     return resolve(cls, [Layer(source, mapping, is_record)]).config
 
 
-def with_current_names(values: Any, cls: type) -> Any:
-    """Return recorded plain values of a dataclass with the current names of keys and words, without warnings."""
-    return _with_new_names(cls, values, "", "", is_record=True)
-
-
 def read(path: str | Path, section: str | None = None) -> Layer:
     """Read a TOML file, or one section of it, without checking its values."""
     path = Path(path)

@@ -111,3 +111,8 @@ def missing_extra(error: ModuleNotFoundError, user: str) -> MissingExtraError | 
     if module not in EXTRAS:
         return None
     return MissingExtraError(f"{user} needs {module}, which is not installed", EXTRAS[module])
+
+
+def summary_of(error: BaseException) -> str:
+    """Return an error in one line: the message of ours, the type and message of others."""
+    return str(error) if isinstance(error, RoadworthyError) else f"{type(error).__name__}: {error}"

@@ -5,15 +5,22 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any
 
 Report = Callable[[int, int], None]  # of (done, total)
+# Shows the progress of a phase: called with its name; the context gives a function of (done, total).
+Showing = Callable[[str], AbstractContextManager[Report]]
 
 FIRST_LINE_S = 1.0
 LINE_INTERVAL_S = 5.0
 
 _bars: list[Any] = []  # the display in use, if any
+
+
+def show_nothing(phase: str) -> AbstractContextManager[Report]:
+    """Show no progress."""
+    return nullcontext(lambda done, total: None)
 
 
 @contextmanager

@@ -42,5 +42,5 @@ def test_several_runs_go_where_one_says(tmp_path: Path, capsys: pytest.CaptureFi
 
 
 def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"is not a run folder: it holds no run\.json"):
+    with pytest.raises(UsageError, match=r"is not a run folder: it has no run\.json"):
         command(tmp_path)

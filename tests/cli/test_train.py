@@ -16,8 +16,8 @@ import pytest
 from roadworthy.cli.learning import figures, line, run_facts, table
 from roadworthy.cli.main import main
 from roadworthy.cli.output import console
-from roadworthy.policy.checkpoint import WEIGHTS, load_checkpoint
-from roadworthy.policy.checkpoint_files import newest
+from roadworthy.policy.checkpoint import load_checkpoint
+from roadworthy.policy.checkpoint_files import WEIGHTS, newest
 from roadworthy.scenario.pack import Pack
 from roadworthy.training.config import TrainConfig
 from roadworthy.training.progress import Progress
@@ -58,7 +58,7 @@ def test_a_file_is_trained_with_lines_of_progress_and_a_checkpoint_at_the_end(
     assert (out / "curve.png").read_bytes().startswith(b"\x89PNG")
     assert checkpoint.step >= 300
     assert checkpoint.about["train"]["seed"] == 5
-    for word in ("of 300 agent-steps", "left", "entropy", "explained_variance", "score", "n "):
+    for word in ("of 300 agent-steps", "left", "entropy", "explained variance", "score", "n "):
         assert word in told.err
     # The same command has nothing left to do, and says the same.
     assert main(["train", str(file), "--out", str(out), "--set", "seed=5", "--json"]) == 0

@@ -11,7 +11,7 @@ import pytest
 from roadworthy.evaluation import schedule as schedules
 from roadworthy.evaluation.schedule import Schedule
 from roadworthy.evaluation.sections import read_sections
-from roadworthy.policy.checkpoint import ABOUT, WEIGHTS
+from roadworthy.policy.checkpoint_files import ABOUT, WEIGHTS
 from roadworthy.sinks import Sinks
 from tests.evaluation.built_in import declare
 

@@ -21,7 +21,7 @@ LIGHT = (
     "roadworthy.scenario.schema",
     "roadworthy.scenario.lanes.network",
     "roadworthy.metrics.closed_loop.figures",
-    "roadworthy.metrics.realism.score_files",
+    "roadworthy.metrics.realism.score_realism",
     "roadworthy.record",
     "roadworthy.report",
     "roadworthy.sensitivity",

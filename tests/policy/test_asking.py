@@ -17,7 +17,7 @@ from roadworthy.evaluation.evaluate import evaluate_sections
 from roadworthy.evaluation.policy_ref import policy_maker, policy_ref
 from roadworthy.evaluation.sections import chosen, read_sections
 from roadworthy.evaluation.training import training_of
-from roadworthy.policy import noise, protocol
+from roadworthy.policy import draws, protocol
 from roadworthy.policy.checkpoint import load_checkpoint, save_policy
 from roadworthy.policy.config import ConditioningConfig
 from roadworthy.policy.load import load_policy
@@ -140,7 +140,7 @@ def test_an_evaluator_s_section_can_fix_a_trait(tmp_path: Path) -> None:
         (section,) = read_sections(file)
         driver = policy_maker(ref, section.config)()
         assert isinstance(driver, NeuralPolicy)
-        places = driver._told(noise.keys_of(5, torch.arange(4)))
+        places = driver._told(draws.keys_of(5, torch.arange(4)))
         assert places is not None
         return places.tolist()
 

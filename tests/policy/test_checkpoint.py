@@ -15,8 +15,8 @@ import torch
 from safetensors.torch import load_file
 
 from roadworthy.errors import CheckpointError
-from roadworthy.policy.checkpoint import ABOUT, WEIGHTS, load_checkpoint, put_weights, save_policy
-from roadworthy.policy.checkpoint_files import newest, remove_partial_checkpoints, resolve_checkpoint
+from roadworthy.policy.checkpoint import load_checkpoint, put_weights, save_policy
+from roadworthy.policy.checkpoint_files import ABOUT, WEIGHTS, newest, remove_partial_checkpoints, resolve_checkpoint
 from roadworthy.policy.config import ActionDistribution, ConditioningConfig
 from roadworthy.policy.network import PolicyNetwork
 from roadworthy.sim.config import ObserveConfig

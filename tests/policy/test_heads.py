@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.distributions import Categorical, Normal
 
-from roadworthy.policy import noise
+from roadworthy.policy import draws
 from roadworthy.policy.config import ActionDistribution
 from roadworthy.policy.heads import ContinuousHead, JointHead, MultiDiscreteHead, make_head
 
@@ -54,7 +54,7 @@ def test_choices_are_drawn_as_often_as_they_are_likely(kind: ActionDistribution)
 def test_choices_are_drawn_independently() -> None:
     head, count = MultiDiscreteHead(8, CHOICES), 40_000
     logits = scores_of(head, 1)[0]
-    drawn = head.sample(logits.expand(count, -1), noise.uniform(noise.keys_of(7, torch.arange(count)), 0, noise.ACTION))
+    drawn = head.sample(logits.expand(count, -1), draws.uniform(draws.keys_of(7, torch.arange(count)), 0, draws.ACTION))
     along, across = (distribution.probs for distribution in distributions(head, logits))
     pairs = torch.bincount(drawn[:, 0] * CHOICES[1] + drawn[:, 1], minlength=15).double() / count
     expected = torch.outer(along, across).flatten().double()

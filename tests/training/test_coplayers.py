@@ -13,7 +13,8 @@ from torch import Tensor
 
 from roadworthy.errors import CheckpointError, ConfigError, UsageError
 from roadworthy.policy import noise
-from roadworthy.policy.checkpoint import WEIGHTS, load_checkpoint, save_policy
+from roadworthy.policy.checkpoint import load_checkpoint, save_policy
+from roadworthy.policy.checkpoint_files import WEIGHTS
 from roadworthy.policy.config import ConditioningConfig
 from roadworthy.policy.coplayer_networks import CoplayerNetworks
 from roadworthy.policy.fit import Fitting

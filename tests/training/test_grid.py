@@ -11,7 +11,7 @@ import pytest
 
 from roadworthy.config import Layer, plain
 from roadworthy.errors import CheckpointError, ConfigError
-from roadworthy.policy.checkpoint import WEIGHTS
+from roadworthy.policy.checkpoint_files import WEIGHTS
 from roadworthy.scenario.pack import Pack
 from roadworthy.training.grid import Point, Status, outcomes_of, over_seeds, read_grid, run_grid, write_table
 from roadworthy.training.run import run_training

@@ -19,8 +19,8 @@ import pytest
 import torch
 
 from roadworthy.errors import CheckpointError, ConfigError, RoadworthyError, UsageError
-from roadworthy.policy.checkpoint import ABOUT, WEIGHTS, load_checkpoint, save_policy
-from roadworthy.policy.checkpoint_files import resolve_checkpoint
+from roadworthy.policy.checkpoint import load_checkpoint, save_policy
+from roadworthy.policy.checkpoint_files import ABOUT, WEIGHTS, resolve_checkpoint
 from roadworthy.policy.config import ConditioningConfig
 from roadworthy.record.lock import is_abandoned
 from roadworthy.scenario.pack import Pack

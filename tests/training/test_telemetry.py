@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import pytest
 
 from roadworthy.config import plain
-from roadworthy.policy.checkpoint import WEIGHTS
+from roadworthy.policy.checkpoint_files import WEIGHTS
 from roadworthy.scenario.pack import Pack
 from roadworthy.sim.config import AtGoal, EpisodeConfig, GoalConfig, InfractionConfig, LogConfig
 from roadworthy.sim.env import DriveEnv

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from roadworthy.cli.options import MovedPolicy, RunPath, Trust
-from roadworthy.cli.output import JsonFlag, examples, tell, tell_json
+from roadworthy.cli.output import JsonFlag, examples, new_table, tell, tell_json
 from roadworthy.progress import progress
 
 if TYPE_CHECKING:
@@ -43,12 +43,7 @@ def audit(
 
     with progress("auditing") as report:
         audited = run_again(
-            open_run(Run(run), trust=trust),
-            episodes,
-            seed=seed,
-            workers=workers,
-            checkpoint=policy,
-            progress=report,
+            open_run(Run(run), trust=trust), episodes, seed=seed, workers=workers, checkpoint=policy, progress=report
         )
     flips = sum(len(way.flips) for way in audited)
     if json:
@@ -59,13 +54,7 @@ def audit(
 
 
 def _table(audited: list[Audited]) -> Table:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column("run in")
-    for name in ("episodes", "flips", "other rows", "other motion"):
-        table.add_column(name, justify="right")
+    table = new_table("run in", right=("episodes", "flips", "other rows", "other motion"))
     for way in audited:
         counts = (way.episodes, len(way.flips), len(way.other_rows), len(way.other_motion))
         table.add_row(way.way, *map(str, counts))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from enum import Enum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -26,13 +25,6 @@ EXAMPLES = examples(
 )
 
 
-class Worlds(Enum):
-    """The mode of the worlds."""
-
-    OPEN = "open"
-    REPLAY = "replay"
-
-
 @app.callback()
 def _group() -> None:
     """Measure the speed of this machine."""
@@ -45,7 +37,9 @@ def sim(
     worlds: Annotated[int, typer.Option(min=1, help="The number of worlds that are stepped together.")] = 64,
     agents: Annotated[int, typer.Option(min=1, max=256, help="The number of agents with a policy in each world.")] = 32,
     traffic: Annotated[int, typer.Option(min=0, max=255, help="The number of reactive agents in each open world.")] = 0,
-    mode: Annotated[Worlds, typer.Option(help="Open driving, or replay of recorded scenarios.")] = Worlds.OPEN,
+    mode: Annotated[
+        Literal["open", "replay"], typer.Option(help="Open driving, or replay of recorded scenarios.")
+    ] = "open",
     steps: Annotated[int, typer.Option(min=10, help="The number of steps to measure.")] = 200,
     json: JsonFlag = False,
 ) -> None:
@@ -55,9 +49,7 @@ def sim(
     from roadworthy.sim.speed import measure
 
     config = SimConfig(
-        mode=Mode(mode.value),
-        control=ControlConfig(rows=agents),
-        open=OpenConfig(agents=agents, traffic=traffic),
+        mode=Mode(mode), control=ControlConfig(rows=agents), open=OpenConfig(agents=agents, traffic=traffic)
     )
     env = DriveEnv(pack, worlds, config, device=device)
     with progress("stepping") as report:

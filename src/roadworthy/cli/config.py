@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from roadworthy.cli.options import PolicyOption, SetOption
-from roadworthy.cli.output import JsonFlag, examples, tell, tell_json
+from roadworthy.cli.output import JsonFlag, examples, new_table, tell, tell_json
 from roadworthy.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -37,12 +37,7 @@ _WIDEST = 60  # longer settings push their comment to the right
 app = typer.Typer(no_args_is_help=True, help="Check and explain the evaluators of a config file.")
 
 File = Annotated[
-    str,
-    typer.Argument(
-        metavar="FILE",
-        help="A .toml or .ini file, or a shipped suite, such as behaviors or town.",
-        show_default=False,
-    ),
+    str, typer.Argument(metavar="FILE", help="A .toml or .ini file, or a shipped suite, such as behaviors or town.")
 ]
 
 
@@ -64,7 +59,7 @@ def check(file: File, policy: PolicyOption = None, overrides: SetOption = None, 
 
 @app.command(epilog=EXPLAIN_EXAMPLES)
 def explain(
-    name: Annotated[str, typer.Argument(metavar="eval.NAME", help="The section.", show_default=False)],
+    name: Annotated[str, typer.Argument(metavar="eval.NAME", help="The section.")],
     file: File,
     policy: PolicyOption = None,
     overrides: SetOption = None,
@@ -124,14 +119,10 @@ def _short(section: Section) -> dict[str, Any]:
 
 
 def _overview(sections: tuple[Section, ...]) -> Table:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
     from rich.text import Text
 
     styles = {"fault": "red", "template": "dim", "runs": "green", "disabled": "dim"}
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for column in ("section", "state", "type", "inherits"):
-        table.add_column(column)
+    table = new_table("section", "state", "type", "inherits")
     for section in sections:
         state = _state(section)
         ancestors = " -> ".join(reversed(section.chain[:-1]))

@@ -27,13 +27,10 @@ EXAMPLES = examples(
 
 def doctor(
     config: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="CONFIG", help="A file with sections \\[eval.NAME], or the name of a suite.", show_default=False
-        ),
+        str | None, typer.Argument(metavar="CONFIG", help="A file with sections \\[eval.NAME], or the name of a suite.")
     ] = None,
     policy: PolicyOption = None,
-    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="The folder for run folders.")] = Path("runs"),
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="The folder for run folders.")] = Path("runs"),
     overrides: SetOption = None,
     json: JsonFlag = False,
 ) -> None:

@@ -31,28 +31,21 @@ def evaluate(
     source: Annotated[
         str,
         typer.Argument(
-            metavar="FILE",
-            help="A .toml or .ini file with sections \\[eval.NAME], or the name of a suite.",
-            show_default=False,
+            metavar="FILE", help="A .toml or .ini file with sections \\[eval.NAME], or the name of a suite."
         ),
     ],
     evaluators: Annotated[
-        list[str] | None,
-        typer.Option("--evaluator", "-e", metavar="NAME", help="Run only this section; repeatable."),
+        list[str] | None, typer.Option("--evaluator", "-e", metavar="NAME", help="Run only this section; repeatable.")
     ] = None,
     policy: PolicyOption = None,
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="The folder for run folders.")] = Path("runs"),
     overrides: SetOption = None,
-    workers: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Run the episodes in N processes.", show_default=False)
-    ] = None,
+    workers: Annotated[int | None, typer.Option(metavar="N", min=1, help="Run the episodes in N processes.")] = None,
     step: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=0, help="The training step, if the checkpoint does not record it."),
+        int | None, typer.Option(metavar="N", min=0, help="The training step, if the checkpoint does not record it.")
     ] = None,
     epoch: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=0, help="The training update, if the checkpoint does not record it."),
+        int | None, typer.Option(metavar="N", min=0, help="The training update, if the checkpoint does not record it.")
     ] = None,
     new: Annotated[bool, typer.Option("--new", help="Start new runs, even if there are interrupted ones.")] = False,
     record: Annotated[

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from roadworthy.cli.output import new_table
 from roadworthy.metrics.headlines import GAIN, HEADLINES, headline, later_trial, main_columns
 from roadworthy.record.references import ROLES, best
 
@@ -188,14 +189,6 @@ def _chosen(metrics: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _table(title: str) -> Table:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    return Table(
-        title=title,
-        title_justify="left",
-        caption_justify="left",
-        box=SIMPLE_HEAD,
-        pad_edge=False,
-        collapse_padding=True,
-    )
+    table = new_table(title=title)
+    table.caption_justify, table.collapse_padding = "left", True
+    return table

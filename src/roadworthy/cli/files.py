@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from roadworthy.scenario.pack import Pack
     from roadworthy.scenario.schema import Scenario
 
-PackPath = Annotated[Path, typer.Argument(metavar="PACK", help="A pack file.", show_default=False)]
+PackPath = Annotated[Path, typer.Argument(metavar="PACK", help="A pack file.")]
 
 
 def chosen_scenario(pack: Pack, name: str) -> Scenario:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from roadworthy.cli.output import new_table
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -17,7 +19,8 @@ def grid_table(outcomes: Sequence[Outcome]) -> list[Table | str]:
     """Return a table with a line per run, and the errors of failed runs."""
     figures = _figures(outcomes)
     keys = list(outcomes[0].point.values)
-    table = _table("figures of the last episodes in training; grid.csv has all figures")
+    table = new_table(title="figures of the last episodes in training; grid.csv has all figures")
+    table.collapse_padding = True
     for heading in ("run", *keys):
         table.add_column(heading, no_wrap=heading == "run")
     table.add_column("status", no_wrap=True)
@@ -40,7 +43,8 @@ def seeds_table(outcomes: Sequence[Outcome]) -> list[Table]:
     most = max((len(values) for found in groups.values() for values in found.values()), default=0)
     if "seed" not in outcomes[0].point.values or most < 2:
         return []
-    table = _table("means over seeds, and the lowest and the highest")
+    table = new_table(title="means over seeds, and the lowest and the highest")
+    table.collapse_padding = True
     for key in outcomes[0].point.values:
         if key != "seed":
             table.add_column(key)
@@ -72,10 +76,3 @@ def _spread(values: Sequence[float]) -> str:
     if not values:
         return "–"
     return f"{sum(values) / len(values):.3f} ({min(values):.3f}–{max(values):.3f})"
-
-
-def _table(title: str) -> Table:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    return Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)

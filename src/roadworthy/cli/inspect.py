@@ -26,12 +26,9 @@ EXAMPLES = examples(
 
 def inspect(
     checkpoint: Annotated[
-        str,
-        typer.Argument(
-            metavar="CHECKPOINT", help="A checkpoint, a training folder, or baseline:NAME.", show_default=False
-        ),
+        str, typer.Argument(metavar="CHECKPOINT", help="A checkpoint, a training folder, or baseline:NAME.")
     ],
-    pack: Annotated[Path, typer.Option("--pack", metavar="PACK", help="A pack file.", show_default=False)],
+    pack: Annotated[Path, typer.Option(metavar="PACK", help="A pack file.")],
     out: Annotated[
         Path,
         typer.Option(
@@ -43,22 +40,13 @@ def inspect(
         str, typer.Option(metavar="KINDS", help="Kinds of worlds, comma-separated: ego, replay, coplayers.")
     ] = "ego",
     agents: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NUMBERS", help="Egos to record, such as 0,3; by default the first one.", show_default=False
-        ),
+        str | None, typer.Option(metavar="NUMBERS", help="Egos to record, such as 0,3; by default the first one.")
     ] = None,
-    steps: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="Steps to record; by default all.", show_default=False),
-    ] = None,
+    steps: Annotated[int | None, typer.Option(metavar="N", min=1, help="Steps to record; by default all.")] = None,
     coplayers: Annotated[
         list[str] | None,
         typer.Option(
-            "--coplayer",
-            metavar="POLICY",
-            help="A policy that drives co-players; repeatable; by default CHECKPOINT.",
-            show_default=False,
+            "--coplayer", metavar="POLICY", help="A policy that drives co-players; repeatable; by default CHECKPOINT."
         ),
     ] = None,
     overrides: Annotated[

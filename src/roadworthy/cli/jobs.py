@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import roadworthy
-from roadworthy.cli.output import JsonFlag, examples, note, tell, tell_json
+from roadworthy.cli.output import JsonFlag, examples, new_table, note, tell, tell_json
 from roadworthy.progress import progress
 
 if TYPE_CHECKING:
@@ -23,34 +23,26 @@ SOME_FAILED = 1
 
 app = typer.Typer(no_args_is_help=True, help="Run policies in any Gymnasium environment.")
 
-JobsPath = Annotated[
-    Path, typer.Argument(metavar="FILE", help="A jobs file: .toml, .json or .yaml.", show_default=False)
-]
+JobsPath = Annotated[Path, typer.Argument(metavar="FILE", help="A jobs file: .toml, .json or .yaml.")]
 Out = Annotated[Path | None, typer.Option("--out", metavar="FOLDER", help="The folder for results (runs/FILE).")]
 New = Annotated[bool, typer.Option("--new", help="Run all jobs again, including finished ones.")]
 ChunkSize = Annotated[
-    int | None,
-    typer.Option(
-        "--chunk-size", metavar="N", help="Start a fresh process after every N jobs.", min=1, show_default=False
-    ),
+    int | None, typer.Option("--chunk-size", metavar="N", help="Start a fresh process after every N jobs.", min=1)
 ]
 OnError = Annotated[
     bool, typer.Option("--continue-on-error/--stop-on-error", help="Whether the other jobs run after a job has failed.")
 ]
 Summary = Annotated[
-    Path | None,
-    typer.Option("--episode-summary", metavar="JSONL", help="Append every episode to this file.", show_default=False),
+    Path | None, typer.Option("--episode-summary", metavar="JSONL", help="Append every episode to this file.")
 ]
 CameraVideo = Annotated[
     bool,
     typer.Option(
-        "--camera-video",
-        help="Record all cameras in every episode of jobs without video settings of their own.",
+        "--camera-video", help="Record all cameras in every episode of jobs without video settings of their own."
     ),
 ]
 MetricsFile = Annotated[
-    Path | None,
-    typer.Option("--metrics", metavar="JSON", help="Write the figures of the jobs to this file.", show_default=False),
+    Path | None, typer.Option("--metrics", metavar="JSON", help="Write the figures of the jobs to this file.")
 ]
 
 
@@ -65,9 +57,7 @@ MetricsFile = Annotated[
 def run(
     file: JobsPath,
     out: Out = None,
-    only: Annotated[
-        list[str] | None, typer.Option("--only", metavar="NAME", help="Run only this job; repeatable.")
-    ] = None,
+    only: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Run only this job; repeatable.")] = None,
     new: New = False,
     chunk_size: ChunkSize = None,
     camera_video: CameraVideo = False,
@@ -95,8 +85,7 @@ def run(
 
 @app.command(epilog=examples("roadworthy jobs status runs/jobs"))
 def status(
-    out: Annotated[Path, typer.Argument(metavar="FOLDER", help="The output folder of jobs.", show_default=False)],
-    json: JsonFlag = False,
+    out: Annotated[Path, typer.Argument(metavar="FOLDER", help="The output folder of jobs.")], json: JsonFlag = False
 ) -> None:
     """Show the status of the jobs of an output folder."""
     from roadworthy.errors import UsageError
@@ -116,15 +105,11 @@ def status(
     )
 )
 def serve(
-    policy: Annotated[
-        str, typer.Argument(metavar="POLICY", help="The policy, named as in a jobs file.", show_default=False)
-    ],
-    host: Annotated[
-        str, typer.Option("--host", help="The address to listen on; 0.0.0.0 for all addresses.")
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", help="The port; 0 selects a free one.", min=0, max=65535)] = 8765,
+    policy: Annotated[str, typer.Argument(metavar="POLICY", help="The policy, named as in a jobs file.")],
+    host: Annotated[str, typer.Option(help="The address to listen on; 0.0.0.0 for all addresses.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="The port; 0 selects a free one.", min=0, max=65535)] = 8765,
     config: Annotated[
-        list[str] | None, typer.Option("--config", metavar="KEY=VALUE", help="A setting of the policy; repeatable.")
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="A setting of the policy; repeatable.")
     ] = None,
     forgetful: Annotated[
         bool,
@@ -191,14 +176,7 @@ def report(jobs: JobRuns, metrics: Path | None, json: bool) -> None:
 
 
 def _table(jobs: JobRuns) -> Table:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for name in ("job", "status"):
-        table.add_column(name)
-    for name in ("ended", "failed", "success", "95%", "return", "seconds"):
-        table.add_column(name, justify="right")
+    table = new_table("job", "status", right=("ended", "failed", "success", "95%", "return", "seconds"))
     for entry in jobs:
         found = jobs.metrics(entry.name) or {}
         by_name = {figure["name"]: figure for figure in found.get("figures", [])}

@@ -120,10 +120,7 @@ app = typer.Typer(
     cls=Verbs,
     add_completion=False,
     pretty_exceptions_enable=False,
-    context_settings={
-        "help_option_names": ["-h", "--help"],
-        "token_normalize_func": canonical_name,
-    },
+    context_settings={"help_option_names": ["-h", "--help"], "token_normalize_func": canonical_name},
 )
 for verb in VERBS:
     if hasattr(verb, "app"):

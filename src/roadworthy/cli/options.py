@@ -13,24 +13,19 @@ PolicyOption = Annotated[
         "--policy",
         metavar="POLICY",
         help="A checkpoint, baseline:NAME, expert:NAME, random, module:Class or file.py:Class.",
-        show_default=False,
     ),
 ]
 SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Set a key, or eval.NAME.KEY of one section; repeatable."),
 ]
-RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.", show_default=False)]
+RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
 MovedPolicy = Annotated[
-    str | None,
-    typer.Option(
-        "--policy", metavar="POLICY", help="The new path of the run's policy, if it has moved.", show_default=False
-    ),
+    str | None, typer.Option("--policy", metavar="POLICY", help="The new path of the run's policy, if it has moved.")
 ]
 Trust = Annotated[
     bool,
     typer.Option(
-        "--trust",
-        help="Run a policy that is code (module:Class) or an address (ws://), as the run folder names it.",
+        "--trust", help="Run a policy that is code (module:Class) or an address (ws://), as the run folder names it."
     ),
 ]

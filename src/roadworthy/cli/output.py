@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+    from rich.table import Table
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 
@@ -24,6 +26,17 @@ def console(is_stderr: bool = False) -> Console:
     from rich.console import Console
 
     return Console(stderr=is_stderr, highlight=False, markup=False)
+
+
+def new_table(*columns: str, right: Sequence[str] = (), title: str | None = None) -> Table:
+    """Return a table without rows: columns aligned to the left, then columns aligned to the right."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(*columns, title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    for name in right:
+        table.add_column(name, justify="right")
+    return table
 
 
 def tell(*parts: RenderableType) -> None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 import roadworthy
 from roadworthy.cli.files import PackPath, require_suffix
-from roadworthy.cli.output import JsonFlag, examples, note, tell, tell_json
+from roadworthy.cli.output import JsonFlag, examples, new_table, note, tell, tell_json
 from roadworthy.progress import progress
 
 if TYPE_CHECKING:
@@ -28,14 +27,6 @@ EXAMPLES = examples(
 )
 
 
-class Challenge(Enum):
-    """A version of the metrics of the challenge."""
-
-    Y2025 = "2025"
-    Y2024 = "2024"
-    SCENARIO_GENERATION = "2025_scenario_gen"
-
-
 @app.callback()
 def _group() -> None:
     """Measure how much simulated agents drive like recorded ones."""
@@ -49,23 +40,20 @@ def score(
         typer.Argument(
             metavar="ROLLOUTS...",
             help="ID.npz of a scenario, a submission of the challenge (one file, shards, .tar.gz), or folders of them.",
-            show_default=False,
         ),
     ],
-    challenge: Annotated[Challenge, typer.Option(help="The version of the metrics.")] = Challenge.Y2025,
+    challenge: Annotated[
+        Literal["2025", "2024", "2025_scenario_gen"], typer.Option(help="The version of the metrics.")
+    ] = "2025",
     scenarios: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
             help="Write the figures of each scenario to this .csv or .json file.",
             callback=require_suffix(".csv", ".json"),
-            show_default=False,
         ),
     ] = None,
-    only: Annotated[
-        list[str] | None,
-        typer.Option(metavar="ID", help="Score only this scenario; repeatable.", show_default=False),
-    ] = None,
+    only: Annotated[list[str] | None, typer.Option(metavar="ID", help="Score only this scenario; repeatable.")] = None,
     skip_unknown: Annotated[
         bool, typer.Option("--skip-unknown", help="Ignore rollouts of scenarios that are not in the pack.")
     ] = False,
@@ -83,7 +71,7 @@ def score(
         scores = roadworthy.score_realism(
             pack,
             rollouts,
-            challenge=challenge.value,
+            challenge=challenge,
             only=only or (),
             skip_unknown=skip_unknown,
             processes=processes,
@@ -95,7 +83,7 @@ def score(
     if scores.missing:
         note(f"{scores.missing} of the pack's {scores.missing + count} scenarios have no rollouts, or were not chosen")
     if json:
-        result: dict[str, Any] = {"pack": str(pack), "challenge": challenge.value, "scenarios": count}
+        result: dict[str, Any] = {"pack": str(pack), "challenge": challenge, "scenarios": count}
         result |= {"scenarios_without_rollouts": scores.missing, "figures": scores.figures.plain()}
         tell_json({**result, "buckets": scores.buckets(), **({"scenarios_file": str(scenarios)} if scenarios else {})})
     else:
@@ -105,17 +93,11 @@ def score(
 
 
 def _table(title: str, scores: RealismScores) -> Table:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
     from roadworthy.metrics.realism.config import BUCKETS
     from roadworthy.metrics.realism.score_realism import BUCKETS as BUCKET_NAMES
 
     figures, config, groups = scores.figures, scores.config, scores.buckets()
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column("feature")
-    for name in ("weight", "likelihood", "rate"):
-        table.add_column(name, justify="right")
+    table = new_table("feature", right=("weight", "likelihood", "rate"), title=title)
     rates = {
         "collision_indication": figures.simulated_collision_rate,
         "offroad_indication": figures.simulated_offroad_rate,

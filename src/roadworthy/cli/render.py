@@ -29,7 +29,7 @@ EXAMPLES = examples(
 
 
 def render(
-    folder: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.", show_default=False)],
+    folder: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")],
     failed: Annotated[
         bool, typer.Option("--failed", help=f"Make videos of the {SOME} worst episodes in which an ego failed.")
     ] = False,
@@ -43,9 +43,7 @@ def render(
     episode: Annotated[
         list[str] | None, typer.Option(metavar="ID", help="Make videos of this episode; repeatable.")
     ] = None,
-    number: Annotated[
-        int, typer.Option("--number", metavar="N", min=1, help="The number of episodes with --failed.")
-    ] = SOME,
+    number: Annotated[int, typer.Option(metavar="N", min=1, help="The number of episodes with --failed.")] = SOME,
     view: Annotated[str, typer.Option(metavar="VIEWS", help="Comma-separated views: bev, ego, obs.")] = "ego",
     out: Annotated[Path | None, typer.Option(metavar="FOLDER", help="The folder for videos (RUN/videos).")] = None,
     size: Annotated[str, typer.Option(metavar="WxH", help="The size in pixels, even numbers.")] = "1280x720",

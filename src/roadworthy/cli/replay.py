@@ -23,7 +23,7 @@ DIFFERS = 1
 
 def replay(
     run: RunPath,
-    episode: Annotated[str, typer.Argument(metavar="EPISODE", help="The id of an episode.", show_default=False)],
+    episode: Annotated[str, typer.Argument(metavar="EPISODE", help="The id of an episode.")],
     verify: Annotated[bool, typer.Option("--verify", help="Compare the motion with the recorded one.")] = False,
     policy: MovedPolicy = None,
     trust: Trust = False,

@@ -24,7 +24,7 @@ VIDEO_MB = 8.0
 
 
 def report(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Run folders.", show_default=False)],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Run folders.")],
     out: Annotated[
         Path | None,
         typer.Option(

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 import roadworthy
 from roadworthy.cli.files import require_suffix
-from roadworthy.cli.output import JsonFlag, examples, note, tell, tell_json
+from roadworthy.cli.output import JsonFlag, examples, new_table, note, tell, tell_json
 from roadworthy.errors import UsageError
 from roadworthy.plots import FIGURE_SUFFIXES
 from roadworthy.progress import progress
@@ -32,13 +31,6 @@ EXAMPLES = examples(
 FEW = 5  # the number of rejected rows that are named on the console
 
 
-class Model(Enum):
-    """The form of the response surface."""
-
-    SPLINES = "splines"
-    PROCESS = "process"
-
-
 def sensitivity(
     output: Annotated[
         Path,
@@ -47,17 +39,12 @@ def sensitivity(
             "-o",
             metavar="FILE",
             help="The report (.html), or its main figure alone (.png, .pdf, .svg); all figures (.json) go beside it.",
-            show_default=False,
             callback=require_suffix(".html", *FIGURE_SUFFIXES),
         ),
     ],
     run: Annotated[
         Path | None,
-        typer.Argument(
-            metavar="RUN",
-            help="A folder of a run, of runs or of jobs, or a .jsonl or .parquet file.",
-            show_default=False,
-        ),
+        typer.Argument(metavar="RUN", help="A folder of a run, of runs or of jobs, or a .jsonl or .parquet file."),
     ] = None,
     rows_file: Annotated[
         Path | None,
@@ -72,13 +59,10 @@ def sensitivity(
     factors: Annotated[
         Path | None,
         typer.Option(
-            "--factors",
-            metavar="FILE",
-            help="The factors: .yaml or .toml. By default, every factor that differs between rows.",
-            show_default=False,
+            metavar="FILE", help="The factors: .yaml or .toml. By default, every factor that differs between rows."
         ),
     ] = None,
-    outcome: Annotated[str, typer.Option("--outcome", help="The outcome to explain.")] = "success",
+    outcome: Annotated[str, typer.Option(help="The outcome to explain.")] = "success",
     against: Annotated[
         Path | None,
         typer.Option(
@@ -89,25 +73,19 @@ def sensitivity(
         ),
     ] = None,
     at_least: Annotated[
-        float | None,
-        typer.Option(
-            "--at-least", help="Count an episode as success if its outcome is at least this value.", show_default=False
-        ),
+        float | None, typer.Option(help="Count an episode as success if its outcome is at least this value.")
     ] = None,
     at_most: Annotated[
-        float | None,
-        typer.Option(
-            "--at-most", help="Count an episode as success if its outcome is at most this value.", show_default=False
-        ),
+        float | None, typer.Option(help="Count an episode as success if its outcome is at most this value.")
     ] = None,
-    model: Annotated[Model, typer.Option("--model", help="The form of the response surface.")] = Model.SPLINES,
+    model: Annotated[Literal["splines", "process"], typer.Option(help="The form of the response surface.")] = "splines",
     neural: Annotated[
         bool, typer.Option("--neural", help="Also fit a neural posterior (NPE or MNPE); needs sbi.")
     ] = False,
     next_episodes: Annotated[
         int, typer.Option("--next", help="The number of episodes to suggest.", min=1, max=1024)
     ] = 16,
-    seed: Annotated[int, typer.Option("--seed", help="The seed of all random draws.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="The seed of all random draws.", min=0)] = 0,
     json: JsonFlag = False,
 ) -> None:
     """Analyze which factors decide an outcome and how certain that is, and suggest episodes to run next."""
@@ -122,7 +100,7 @@ def sensitivity(
             against=against,
             at_least=at_least,
             at_most=at_most,
-            model=model.value,
+            model=model,
             neural=neural,
             next_episodes=next_episodes,
             seed=seed,
@@ -175,18 +153,11 @@ def _short(analysis: Analysis, files: list[str]) -> dict[str, object]:
 
 
 def _table(analysis: Analysis) -> Table:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
     from roadworthy.sensitivity.curves import short
 
     rows = analysis.rows
     heading = f"what decides {rows.outcome_name}: {len(rows)} rows, {len(rows.rejected)} left out"
-    table = Table(title=heading, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column("factor")
-    table.add_column("verdict")
-    for name in ("of the variation", "alone", "swing", "p"):
-        table.add_column(name, justify="right")
+    table = new_table("factor", "verdict", right=("of the variation", "alone", "swing", "p"), title=heading)
     for number in analysis.ranking:
         found = analysis.importance[number]
         total = f"{found.total.mean:.2f} ({found.total.low:.2f}–{found.total.high:.2f})"

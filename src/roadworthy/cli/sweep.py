@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -19,37 +18,18 @@ EXAMPLES = examples(
 )
 
 
-class Design(Enum):
-    """How the values of factors are chosen."""
-
-    SOBOL = "sobol"
-    RANDOM = "random"
-    GRID = "grid"
-
-
 def sweep(
-    factors: Annotated[
-        Path, typer.Argument(metavar="FACTORS", help="A file with the factors: .yaml or .toml.", show_default=False)
-    ],
-    base: Annotated[
-        Path, typer.Option("--base", metavar="FILE", help="A jobs file with all other settings.", show_default=False)
-    ],
-    job: Annotated[
-        str | None, typer.Option("--job", metavar="NAME", help="The job to vary, if the file has several.")
-    ] = None,
+    factors: Annotated[Path, typer.Argument(metavar="FACTORS", help="A file with the factors: .yaml or .toml.")],
+    base: Annotated[Path, typer.Option(metavar="FILE", help="A jobs file with all other settings.")],
+    job: Annotated[str | None, typer.Option(metavar="NAME", help="The job to vary, if the file has several.")] = None,
     episodes: Annotated[
-        int | None,
-        typer.Option(
-            "--episodes", help="The number of episodes; a grid has its own number.", min=1, show_default=False
-        ),
+        int | None, typer.Option(help="The number of episodes; a grid has its own number.", min=1)
     ] = None,
-    design: Annotated[Design, typer.Option("--design", help="How the values of factors are chosen.")] = Design.SOBOL,
-    levels: Annotated[
-        int, typer.Option("--levels", help="The number of values of a continuous factor on a grid.", min=2)
-    ] = 5,
-    seed: Annotated[
-        int | None, typer.Option("--seed", help="The seed of all draws; by default that of the job.", min=0)
-    ] = None,
+    design: Annotated[
+        Literal["sobol", "random", "grid"], typer.Option(help="How the values of factors are chosen.")
+    ] = "sobol",
+    levels: Annotated[int, typer.Option(help="The number of values of a continuous factor on a grid.", min=2)] = 5,
+    seed: Annotated[int | None, typer.Option(help="The seed of all draws; by default that of the job.", min=0)] = None,
     out: Out = None,
     new: New = False,
     chunk_size: ChunkSize = None,
@@ -64,7 +44,7 @@ def sweep(
         base,
         job=job,
         episodes=episodes,
-        design=design.value,
+        design=design,
         levels=levels,
         seed=seed,
         out=out,

@@ -47,8 +47,7 @@ def train(
         ),
     ] = None,
     sink: Annotated[
-        list[str] | None,
-        typer.Option("--sink", metavar="NAME", help="Also show the curves in tensorboard or wandb; repeatable."),
+        list[str] | None, typer.Option(metavar="NAME", help="Also show the curves in tensorboard or wandb; repeatable.")
     ] = None,
     new: Annotated[bool, typer.Option("--new", help="Start again, even if the folder has a run to resume.")] = False,
     trace: Annotated[
@@ -57,9 +56,7 @@ def train(
     ] = None,
     grid: Annotated[
         list[str] | None,
-        typer.Option(
-            "--grid", metavar="KEY=V,V,...", help="Train with each of these values; repeatable, for every combination."
-        ),
+        typer.Option(metavar="KEY=V,V,...", help="Train with each of these values; repeatable, for every combination."),
     ] = None,
     grid_index: Annotated[
         int | None, typer.Option(metavar="N", min=0, help="Train only run N of the grid, counted from 0; for clusters.")

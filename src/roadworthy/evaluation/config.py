@@ -11,6 +11,7 @@ from functools import reduce
 from operator import getitem
 from typing import Any, ClassVar
 
+from roadworthy.checks import above, at_least
 from roadworthy.config import plain
 from roadworthy.errors import ConfigError
 from roadworthy.render.config import RenderConfig
@@ -51,11 +52,8 @@ class SummaryConfig:
     # Name of the figure of the section that enters `eval_summary`.
 
     def __post_init__(self) -> None:
-        if self.weight is not None and not self.weight >= 0.0:
-            raise ConfigError(f"weight is {self.weight}, expected at least 0")
+        at_least(self, 0, "weight")
 
-
-_LEAST = {"interval": 0, "episodes": 1, "replicates": 1, "seed": 0, "worlds": 1, "workers": 1, "retries": 0}
 
 # Keys that decide when and where episodes run and how they are shown, but not what happens in them.
 EXECUTION_KEYS = frozenset(
@@ -154,14 +152,9 @@ class EvaluatorConfig:
     # Part of the section in `eval_summary`.
 
     def __post_init__(self) -> None:
-        for name, least in _LEAST.items():
-            value = getattr(self, name)
-            if value is not None and value < least:
-                raise ConfigError(f"{name} is {value}, expected at least {least}")
-        for name in ("time_limit_s", "memory_limit_gb"):
-            value = getattr(self, name)
-            if value is not None and not value > 0.0:
-                raise ConfigError(f"{name} is {value}, expected above 0")
+        at_least(self, 1, "episodes", "replicates", "worlds", "workers")
+        at_least(self, 0, "interval", "seed", "retries")
+        above(self, 0, "time_limit_s", "memory_limit_gb")
         self._check_scenarios()
         if self.policy is not None:
             object.__setattr__(self, "policy", expanded(self.policy, "policy"))

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from roadworthy.errors import ConfigError, RoadworthyError, UsageError
 from roadworthy.evaluation.config import EvaluatorConfig
 from roadworthy.evaluation.engines import EpisodeEngine, Limits, engine_class
-from roadworthy.evaluation.evaluator import EvalRequest, Progress
+from roadworthy.evaluation.evaluator import EvalRequest
 from roadworthy.evaluation.files import read_file
 from roadworthy.evaluation.finish import add_policy_records, finish, publish, report_of_all
 from roadworthy.evaluation.ledger import Ledger
@@ -20,15 +19,9 @@ from roadworthy.evaluation.references import make_references
 from roadworthy.evaluation.runs import Outcome, Runs
 from roadworthy.evaluation.sections import Section, chosen, evaluator_class, read_sections
 from roadworthy.evaluation.training import training_of
+from roadworthy.progress import Showing, show_nothing
 from roadworthy.record import Run, RunWriter
 from roadworthy.sinks import Sinks, read_sinks
-
-# Shows the progress of one phase, such as a section: called with its name, entered while it runs.
-Showing = Callable[[str], AbstractContextManager[Progress]]
-
-
-def _show_nothing(name: str) -> AbstractContextManager[Progress]:
-    return nullcontext(lambda done, total: None)
 
 
 def evaluate(
@@ -43,7 +36,7 @@ def evaluate(
     epoch: int | None = None,
     new: bool = False,
     record: str | None = None,
-    progress: Showing = _show_nothing,
+    progress: Showing = show_nothing,
     on_outcome: Callable[[Outcome], None] = lambda outcome: None,
 ) -> Runs:
     """Evaluate a policy: one run folder per section of a config file, with a report.
@@ -178,9 +171,7 @@ class Engines:
     def __enter__(self) -> Engines:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for engine in self._engines.values():
             engine.close()
 
@@ -196,7 +187,7 @@ def evaluate_sections(
     engines: Engines | None = None,
     sinks: Sinks | None = None,
     has_references: bool = False,
-    showing: Showing = _show_nothing,
+    showing: Showing = show_nothing,
     on_outcome: Callable[[Outcome], None] = lambda outcome: None,
 ) -> list[Outcome]:
     """Make one run of each section. An error in a section ends in its failed run, and the other sections still run.

@@ -13,9 +13,8 @@ from roadworthy.evaluation.engines import EpisodeEngine
 from roadworthy.evaluation.ledger import EpisodeSpec, Ledger
 from roadworthy.evaluation.policy_ref import PolicyRef, coplayer_files
 from roadworthy.evaluation.runner import RunnerSpec
+from roadworthy.progress import Report
 from roadworthy.record import EpisodeResult, Run, RunWriter
-
-Progress = Callable[[int, int], None]  # called with the number of episodes that have ended, and of all
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ class EvalRequest:
     # The section by whose name scenarios are drawn, if it is another: a control runs the episodes of another section.
     is_new: bool = False
     # Whether to start a new run even if there is an unfinished one.
-    progress: Progress = lambda done, total: None
+    progress: Report = lambda done, total: None
     on_started: Callable[[Path], None] = lambda folder: None
     # Called with the run folder as soon as it exists.
     role: str | None = None
@@ -105,7 +104,7 @@ def run_ledger(
     ledger: Ledger,
     writer: RunWriter,
     engine: EpisodeEngine,
-    progress: Progress,
+    progress: Report,
     order: Callable[[EpisodeSpec], Any] = lambda episode: 0,
 ) -> None:
     """Run the episodes of a ledger, or of a part of it, that have not ended, and append their results to the run.

@@ -10,7 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
-from roadworthy.errors import RoadworthyError
+from roadworthy.errors import RoadworthyError, summary_of
+from roadworthy.progress import Report
 from roadworthy.record import Run
 from roadworthy.record.files import safe_name, write_whole
 from roadworthy.report import FILE, FOLDER, worst_first, write_report
@@ -18,7 +19,6 @@ from roadworthy.report.pictures import FILMSTRIP
 from roadworthy.sinks import Publication, Sinks, figures_of
 
 Made = TypeVar("Made")
-Progress = Callable[[int, int], None]  # called with the number done and the total
 
 VIDEO = "video_"  # the prefix of names of video artifacts; their view follows
 REPORT = "report"  # the artifact's name
@@ -26,7 +26,7 @@ STRIPS = 12  # the number of worst episodes that get a filmstrip
 
 
 def finish(
-    run: Run, sinks: Sinks | None = None, *, strips: int = STRIPS, progress: Progress = lambda done, total: None
+    run: Run, sinks: Sinks | None = None, *, strips: int = STRIPS, progress: Report = lambda done, total: None
 ) -> Path | None:
     """Draw the filmstrips and write the report of a run, also of a failed one. Return None if the report failed.
 
@@ -43,7 +43,7 @@ def finish(
     return _listing_error(run, REPORT, lambda: add_report(run))
 
 
-def draw_filmstrips(run: Run, count: int = STRIPS, progress: Progress = lambda done, total: None) -> list[Path]:
+def draw_filmstrips(run: Run, count: int = STRIPS, progress: Report = lambda done, total: None) -> list[Path]:
     """Draw filmstrips of the worst episodes that have none yet, as PNG files in the report folder of the run."""
     has_strip = {a.episode_id for a in run.artifacts if a.name == FILMSTRIP and a.path is not None}
     wanted = [id for id in worst_first(run)[:count] if id not in has_strip]
@@ -66,12 +66,12 @@ def draw_filmstrips(run: Run, count: int = STRIPS, progress: Progress = lambda d
             drawn.append(path)
             run.add_artifact(id, FILMSTRIP, path)
         except Exception as error:
-            run.add_artifact(id, FILMSTRIP, error=_words(error))
+            run.add_artifact(id, FILMSTRIP, error=summary_of(error))
     progress(len(wanted), len(wanted))
     return drawn
 
 
-def add_policy_records(run: Run, count: int, progress: Progress = lambda done, total: None) -> None:
+def add_policy_records(run: Run, count: int, progress: Report = lambda done, total: None) -> None:
     """Record what the policy did in the worst episodes of a run."""
     from roadworthy.evaluation.policy_record import ARTIFACT, record_policy
 
@@ -119,9 +119,5 @@ def _listing_error(run: Run, name: str, make: Callable[[], Made]) -> Made | None
         return make()
     except Exception as error:  # no picture and no page may end an evaluation
         with suppress(OSError, RoadworthyError):  # the disk may be full
-            run.add_artifact(None, name, error=_words(error))
+            run.add_artifact(None, name, error=summary_of(error))
         return None
-
-
-def _words(error: Exception) -> str:
-    return str(error) if isinstance(error, RoadworthyError) else f"{type(error).__name__}: {error}"

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from roadworthy.comparison.gate import BLOCK, GateDecision, decide
 from roadworthy.errors import UsageError
 from roadworthy.metrics.metric import Better
+from roadworthy.progress import Showing, show_nothing
 from roadworthy.record import Run
 from roadworthy.record.run import RUN
 from roadworthy.statistics.sequential import ERROR, Verdict
-
-if TYPE_CHECKING:
-    from roadworthy.evaluation.evaluator import Progress
-
-Showing = Callable[[str], AbstractContextManager["Progress"]]
 
 
 @dataclass(frozen=True)
@@ -70,10 +65,6 @@ class GateRule:
         )
 
 
-def _show_nothing(name: str) -> AbstractContextManager[Progress]:
-    return nullcontext(lambda done, total: None)
-
-
 def gate(
     candidate: str | Path | Run,
     baseline: str | Path | Run,
@@ -92,7 +83,7 @@ def gate(
     better: Better = "",
     error: float = ERROR,
     trust: bool = False,
-    progress: Showing = _show_nothing,
+    progress: Showing = show_nothing,
     on_look: Callable[[GateDecision], None] = lambda decision: None,
 ) -> GateResult:
     """Decide whether a candidate is worse than a baseline by more than a margin, however often one looks.

@@ -21,9 +21,9 @@ from roadworthy.config import parse
 from roadworthy.errors import UsageError
 from roadworthy.evaluation.config import EvaluatorConfig
 from roadworthy.evaluation.evaluate import Engines
-from roadworthy.evaluation.evaluator import EvalRequest, Progress, StartedRun, run_ledger
+from roadworthy.evaluation.evaluator import EvalRequest, StartedRun, run_ledger
 from roadworthy.evaluation.finish import finish
-from roadworthy.evaluation.gate import GateResult, GateRule, Showing
+from roadworthy.evaluation.gate import GateResult, GateRule
 from roadworthy.evaluation.ledger import EpisodeSpec, Ledger
 from roadworthy.evaluation.policy_ref import PolicyRef, policy_ref
 from roadworthy.evaluation.sections import Section, chosen, evaluator_class, read_sections
@@ -31,6 +31,7 @@ from roadworthy.evaluation.training import training_of
 from roadworthy.evaluation.trust import require_trust, require_trusted_code
 from roadworthy.metrics.driving import AGENT_METRICS, RATIO_METRICS, TRACE_METRICS, TRIAL_METRICS
 from roadworthy.policy.spec import Kind, kind_of
+from roadworthy.progress import Report, Showing
 from roadworthy.record import Run
 from roadworthy.statistics.sequential import Verdict
 
@@ -125,7 +126,7 @@ def _play(
     reference: Run | None,
     rule: GateRule,
     ends: Sequence[int],
-    progress: Progress,
+    progress: Report,
     on_look: Callable[[GateDecision], None],
 ) -> GateDecision:
     """Run blocks, and look after each; reference: the baseline, if it is a run."""
@@ -188,7 +189,7 @@ def _request(
     engines: Engines,
     arrange: Callable[[Ledger], Ledger],
     pack: Path | None,
-    progress: Progress,
+    progress: Report,
 ) -> EvalRequest:
     source = side.config.source if side.config.scenarios is not None and pack is None else None
     if source is not None and source.recipe is not None and not source.is_there:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,6 +20,7 @@ from roadworthy.policy.coplayers import CoplayerPolicy
 from roadworthy.policy.inspect import Inspection, RecordingPolicy, WorldKind, world_layer, write_inspection
 from roadworthy.policy.inspect.pictures import pictures
 from roadworthy.policy.load import load_policy
+from roadworthy.progress import Showing
 from roadworthy.record import EpisodeResult
 from roadworthy.render.episode_video import write_videos
 from roadworthy.render.resimulate import Resimulation, light_states
@@ -30,7 +30,6 @@ from roadworthy.sim.config import Mode, SimConfig
 
 _ALL_STEPS = 1_000_000
 # Shows the progress of one phase: called with its name, entered while it runs.
-Showing = Callable[[str], AbstractContextManager[Callable[[int, int], None]]]
 
 
 @dataclass(frozen=True)

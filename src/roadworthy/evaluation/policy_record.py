@@ -14,7 +14,7 @@ NaN where there is none: the last frame of a trial has no decision, the first on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -36,6 +36,7 @@ from roadworthy.policy.inspect import RecordingPolicy
 from roadworthy.policy.load import load_policy
 from roadworthy.policy.network import PolicyNetwork
 from roadworthy.policy.protocol import Array, Batch
+from roadworthy.progress import Report
 from roadworthy.record import EpisodeResult, Run, Trace
 from roadworthy.record.files import write_whole
 from roadworthy.record.worst import sorted_worst_first
@@ -44,7 +45,6 @@ from roadworthy.viewer.site import policy_path
 
 ARTIFACT = "policy"
 WORST = 3  # the number of episodes that are recorded if none are named
-Progress = Callable[[int, int], None]
 Floats = NDArray[np.float32]
 
 
@@ -53,7 +53,7 @@ def record_policy(
     episodes: Sequence[str] | int = WORST,
     *,
     trust: bool = False,
-    progress: Progress = lambda done, total: None,
+    progress: Report = lambda done, total: None,
 ) -> list[Path]:
     """Write what the network of a run did in some of its episodes; return the files.
 

@@ -51,10 +51,7 @@ class PolicyRef:
 
 
 def policy_ref(
-    spec: str,
-    policy_config: Mapping[str, Any] | None = None,
-    step: int | None = None,
-    epoch: int | None = None,
+    spec: str, policy_config: Mapping[str, Any] | None = None, step: int | None = None, epoch: int | None = None
 ) -> PolicyRef:
     """Return the policy that a spec names, after checking that it can be loaded.
 

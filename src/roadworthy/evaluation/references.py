@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from roadworthy.errors import RoadworthyError
 from roadworthy.evaluation.config import EvaluatorConfig
-from roadworthy.evaluation.evaluator import EvalRequest, Evaluator, Progress
+from roadworthy.evaluation.evaluator import EvalRequest, Evaluator
 from roadworthy.evaluation.policy_ref import policy_ref
+from roadworthy.progress import Showing
 from roadworthy.record import Run
 from roadworthy.record.origin import origin
 from roadworthy.record.references import CEILING, FLOOR, FOLDER, reference_runs
@@ -33,12 +34,7 @@ def reference_policies(config: EvaluatorConfig) -> Iterator[tuple[str, str]]:
         yield from ((CEILING, policy) for policy in CEILINGS if is_recorded or policy != "expert:log")
 
 
-def make_references(
-    run: Run,
-    evaluator: Evaluator,
-    request: EvalRequest,
-    showing: Callable[[str], AbstractContextManager[Progress]],
-) -> list[Run]:
+def make_references(run: Run, evaluator: Evaluator, request: EvalRequest, showing: Showing) -> list[Run]:
     """Return the reference runs of a complete run. Runs that this version of the code has made are reused.
 
     A reference that fails is listed among the artifacts of the run, and the others still run.

@@ -106,11 +106,6 @@ def failed_result(
     )
 
 
-def summary_of(error: BaseException) -> str:
-    """Return an error in one line: the message of ours, the type and message of others."""
-    return str(error) if isinstance(error, RoadworthyError) else f"{type(error).__name__}: {error}"
-
-
 def traceback_of(error: BaseException) -> str:
     """Return the traceback of an error."""
     if isinstance(error, RunError) and error.details:

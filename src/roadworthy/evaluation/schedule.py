@@ -22,7 +22,7 @@ from roadworthy.evaluation.evaluate import Engines, evaluate_sections
 from roadworthy.evaluation.finish import finish
 from roadworthy.evaluation.runs import Outcome
 from roadworthy.evaluation.sections import Section
-from roadworthy.policy.checkpoint import ABOUT, WEIGHTS
+from roadworthy.policy.checkpoint_files import ABOUT, WEIGHTS
 from roadworthy.record.run import Run
 from roadworthy.sinks import Sinks
 

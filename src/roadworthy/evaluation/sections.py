@@ -107,10 +107,6 @@ def chosen(sections: Sequence[Section], names: Sequence[str] = ()) -> tuple[Sect
     return tuple(picked)
 
 
-def _template_error(name: str) -> ConfigError:
-    return ConfigError(f"eval.{name} has no type: it is a template for other sections; choose a section with a type")
-
-
 def _with_included(source: str | Path, above: tuple[str, ...]) -> Iterator[Layer]:
     """Yield a file after the files that it includes, so that its own values override theirs."""
     if str(source) in above:

@@ -61,13 +61,7 @@ class JobRecord:
 
     @classmethod
     def of(
-        cls,
-        job: Job,
-        folder: Path,
-        status: Status,
-        error: str | None,
-        details: str | None,
-        wall_s: float,
+        cls, job: Job, folder: Path, status: Status, error: str | None, details: str | None, wall_s: float
     ) -> JobRecord:
         """Return the record of a job from its run folder."""
         run, metadata = Run(folder), described(folder)

@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from roadworthy.config import plain
+from roadworthy.errors import summary_of
 from roadworthy.evaluation.engines import EpisodeEngine
-from roadworthy.evaluation.evaluator import Progress
 from roadworthy.evaluation.evaluators.gym import run_job_episodes
-from roadworthy.evaluation.runner import summary_of, traceback_of
+from roadworthy.evaluation.runner import traceback_of
 from roadworthy.evaluation.runners.gym.job import Job
 from roadworthy.evaluation.runners.gym.plan import plan
 from roadworthy.jobs.record import JobRecord, Status, write_record
 from roadworthy.policy.spec import BASELINE, Kind, checkpoint_folder, kind_of
+from roadworthy.progress import Report
 from roadworthy.record import RunWriter
 
 
@@ -25,7 +26,7 @@ def run_job(
     engine: EpisodeEngine,
     *,
     new: bool = False,
-    progress: Progress = lambda done, total: None,
+    progress: Report = lambda done, total: None,
     on_started: Callable[[Path], None] = lambda folder: None,
 ) -> JobRecord:
     """Run a job, or resume an interrupted one. An error ends up in its record; Ctrl-C marks it as interrupted.

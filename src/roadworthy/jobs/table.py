@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from roadworthy.evaluation.runners.gym.job import Job
@@ -43,9 +42,7 @@ class JobTable:
         self.entries = {entry.name: entry for entry in read_entries(self.out)}
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         running = [entry for entry in self.entries.values() if entry.status is Status.RUNNING]
         for entry in running:
             self.set(replace(entry, status=Status.INTERRUPTED))

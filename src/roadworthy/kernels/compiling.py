@@ -12,8 +12,7 @@ import pickle
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,25 +21,9 @@ from roadworthy.kernels.installed import load_numba
 from roadworthy.progress import Report, progress
 
 PHASE = "compiling kernels (once per version)"
-Showing = Callable[[str], AbstractContextManager[Report]]
 
 _TICK_S = 0.5
 _CHILD = "ROADWORTHY_COMPILES"  # set in a process that compiles
-_shows: list[Showing] = [progress]  # the last one counts
-
-
-@contextmanager
-def compiling(showing: Showing) -> Iterator[None]:
-    """Show the compilation of kernels in this context by `showing` instead of on stderr.
-
-    Args:
-        showing: Called with the name of the phase; returns a context manager of a function of (done, total).
-    """
-    _shows.append(showing)
-    try:
-        yield
-    finally:
-        _shows.pop()
 
 
 def is_compiled(part: str) -> bool:
@@ -67,7 +50,7 @@ def ensure_compiled(part: str, total: int, run: Callable[..., None], *arguments:
     with open(marker.with_suffix(".lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not marker.exists():
-            with _shows[-1](PHASE) as report:
+            with progress(PHASE) as report:
                 if _compile_elsewhere(report, total, pickle.dumps((run, arguments))):
                     marker.touch()  # otherwise kernels compile at their first call, which shows what is wrong
                 report(total, total)

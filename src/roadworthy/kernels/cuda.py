@@ -192,17 +192,3 @@ def _load_one_by_one(table: Any, number: Any) -> Any:
 load_eight = _load_one_by_one if IS_SIMULATED else _make_load_eight()
 store_four = _store_one_by_one if IS_SIMULATED else cuda.jit(device=True)(_make_store_four())
 natural = _natural if IS_SIMULATED else cuda.jit(device=True)(_natural)
-
-__all__ = [
-    "IS_SIMULATED",
-    "compile_kernel",
-    "compile_to_ptx",
-    "cuda",
-    "float32",
-    "int32",
-    "int64",
-    "load_eight",
-    "natural",
-    "rule_semantics",
-    "store_four",
-]

@@ -30,7 +30,7 @@ def whole_number(value: int) -> ir.Constant:
     return ir.Constant(ir.IntType(32), value)
 
 
-def eight_of(value: float) -> ir.Constant:
+def eight_of(value: Any) -> ir.Constant:
     return ir.Constant(FLOATS, [float(np.float32(value))] * EIGHT)
 
 
@@ -88,6 +88,11 @@ def spread(builder: ir.IRBuilder, value: Any) -> Any:
     kind = ir.VectorType(value.type, EIGHT)
     first = builder.insert_element(ir.Constant(kind, ir.Undefined), value, whole_number(0))
     return shuffled(builder, first, first, [0] * EIGHT)
+
+
+def spread_each(builder: ir.IRBuilder, *groups: Any) -> list[Any]:
+    """A vector of each number of some tuples."""
+    return [spread(builder, builder.extract_value(group, i)) for group in groups for i in range(group.type.count)]
 
 
 def bits_of(builder: ir.IRBuilder, flags: Any) -> Any:

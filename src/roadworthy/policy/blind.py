@@ -75,8 +75,8 @@ def _uniform(seeds: NDArray[np.uint64], agents: NDArray[np.int64], steps: NDArra
     """Return (rows, 2) draws in [0, 1)."""
     import torch  # takes seconds to import
 
-    from roadworthy.policy import noise
+    from roadworthy.policy import draws
 
-    keys = noise.keys_of(torch.from_numpy(np.ascontiguousarray(seeds).view(np.int64)), torch.from_numpy(agents))
-    drawn: NDArray[np.float32] = noise.uniform(keys, torch.as_tensor(steps), noise.ACTION).numpy()
+    keys = draws.keys_of(torch.from_numpy(np.ascontiguousarray(seeds).view(np.int64)), torch.from_numpy(agents))
+    drawn: NDArray[np.float32] = draws.uniform(keys, torch.as_tensor(steps), draws.ACTION).numpy()
     return drawn

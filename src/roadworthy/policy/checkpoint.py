@@ -25,35 +25,12 @@ from roadworthy import __version__
 from roadworthy.config import parse, plain
 from roadworthy.errors import CheckpointError, UsageError
 from roadworthy.plugins import is_code
-from roadworthy.policy.checkpoint_files import (
-    ABOUT,
-    SCHEMA_VERSION,
-    WEIGHTS,
-    DamagedCheckpoint,
-    by_steps,
-    is_complete,
-    read_about,
-    read_bytes,
-    recorded_step,
-    resolve_checkpoint,
-    write_folder,
-)
+from roadworthy.policy import checkpoint_files
+from roadworthy.policy.checkpoint_files import ABOUT, WEIGHTS, DamagedCheckpoint, resolve_checkpoint
 from roadworthy.policy.config import CORES, PolicyConfig
 from roadworthy.policy.network import PolicyNetwork
 from roadworthy.revision import revision
 from roadworthy.sim.layout import Block, Feature, ObservationLayout
-
-__all__ = [
-    "ABOUT",
-    "WEIGHTS",
-    "Checkpoint",
-    "copy_into",
-    "load_checkpoint",
-    "put_weights",
-    "resolve_checkpoint",
-    "save_policy",
-    "tensors_of",
-]
 
 
 @dataclass(frozen=True)
@@ -95,7 +72,7 @@ def save_policy(
     """
     weights = write_weights({name: tensor.detach().cpu().contiguous() for name, tensor in policy.state_dict().items()})
     about = {
-        "schema_version": SCHEMA_VERSION,
+        "schema_version": checkpoint_files.SCHEMA_VERSION,
         "roadworthy": __version__,
         "revision": revision(),
         "weights_sha256": hashlib.sha256(weights).hexdigest(),
@@ -107,7 +84,7 @@ def save_policy(
         **(more or {}),
     }
     contents = {WEIGHTS: weights, ABOUT: (json.dumps(about, indent=1) + "\n").encode(), **(files or {})}
-    return write_folder(Path(folder), contents)
+    return checkpoint_files.write_folder(Path(folder), contents)
 
 
 def load_checkpoint(path: str | Path, *, trusts_code: bool = False) -> Checkpoint:
@@ -124,7 +101,7 @@ def load_checkpoint(path: str | Path, *, trusts_code: bool = False) -> Checkpoin
 
 
 def _load(folder: Path, trusts_code: bool) -> Checkpoint:
-    about, weights = read_about(folder), read_bytes(folder / WEIGHTS)
+    about, weights = checkpoint_files.read_about(folder), checkpoint_files.read_bytes(folder / WEIGHTS)
     if hashlib.sha256(weights).hexdigest() != about.get("weights_sha256"):
         raise DamagedCheckpoint(f"{folder / WEIGHTS} is damaged: its checksum is not the one in {ABOUT}")
     core = about["policy"].get("core") if isinstance(about.get("policy"), dict) else None
@@ -164,13 +141,13 @@ def put_weights(policy: PolicyNetwork, tensors: Mapping[str, Tensor], source: st
 def _offer(folder: Path) -> str:
     """Return the end of an error, which names the last complete checkpoint before a damaged one."""
     try:
-        step, found = recorded_step(folder), by_steps(folder.parent)
+        step, found = checkpoint_files.recorded_step(folder), checkpoint_files.by_steps(folder.parent)
     except CheckpointError:  # another one has a newer version
         return ""
     others = [(other, path) for other, path in found if path.name != folder.name]
     if step is not None:
         others = [(other, path) for other, path in others if other <= step]
-    complete = next((path for _, path in others if is_complete(path)), None)
+    complete = next((path for _, path in others if checkpoint_files.is_complete(path)), None)
     if complete is None:
         return ""
     return (

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, ClassVar
 
+from roadworthy.checks import at_least
 from roadworthy.errors import ConfigError, DeprecatedNameWarning, UsageError
 from roadworthy.plugins import is_code, known, nearest
 
@@ -34,9 +35,7 @@ class TransformerConfig:
     # Number of steps that the transformer attends to, including the current one; older steps are forgotten.
 
     def __post_init__(self) -> None:
-        for name in ("layers", "heads", "context"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} is {getattr(self, name)}, expected at least 1")
+        at_least(self, 1, "layers", "heads", "context")
 
 
 @dataclass(frozen=True)
@@ -111,9 +110,7 @@ class PolicyConfig:
     def __post_init__(self) -> None:
         if not is_code(self.core) and self.core not in (cores := known(CORES)):
             raise ConfigError(f"unknown core {self.core!r}; {nearest(self.core, cores)}; or give module:Name")
-        for name in ("encoder", "encoder_layers", "hidden"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} is {getattr(self, name)}, expected at least 1")
+        at_least(self, 1, "encoder", "encoder_layers", "hidden")
         if self.core == "transformer" and self.hidden % (2 * self.transformer.heads):
             raise ConfigError(
                 f"hidden is {self.hidden}, which {self.transformer.heads} heads cannot share equally; "

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from roadworthy.errors import RoadworthyError, UsageError
-from roadworthy.policy.checkpoint import ABOUT, WEIGHTS, Checkpoint, load_checkpoint
+from roadworthy.policy.checkpoint import Checkpoint, load_checkpoint
+from roadworthy.policy.checkpoint_files import ABOUT, WEIGHTS
 from roadworthy.policy.cores import Memory
 from roadworthy.policy.fit import Fitting
 from roadworthy.policy.spec import require_checkpoint

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from roadworthy.errors import UsageError
-from roadworthy.policy import noise
+from roadworthy.policy import draws
 from roadworthy.policy.fit import Fitting
 from roadworthy.policy.network import Output, PolicyNetwork
 from roadworthy.policy.per_world import require_drive_env
@@ -67,8 +67,8 @@ class NeuralPolicy:
         is_active = torch.as_tensor(batch.active, device=self.device).bool()
         seeds = torch.from_numpy(np.ascontiguousarray(batch.seeds).view(np.int64)).to(self.device)
         steps = torch.as_tensor(batch.steps, device=self.device)
-        keys = noise.keys_of(seeds, self._agents)
-        uniform = noise.uniform(keys, steps, noise.ACTION)
+        keys = draws.keys_of(seeds, self._agents)
+        uniform = draws.uniform(keys, steps, draws.ACTION)
         conditioning = self._told(keys)
         actions = torch.zeros(self._rows, 2, device=self.device)
         head = self.policy.head
@@ -112,7 +112,7 @@ class NeuralPolicy:
         """(rows, conditioning) places in the ranges, drawn once for each agent and episode."""
         if not self._conditioning:
             return None
-        drawn = noise.uniform(keys, 0, noise.CONDITIONING, len(self._conditioning))
+        drawn = draws.uniform(keys, 0, draws.CONDITIONING, len(self._conditioning))
         given = [float("nan") if place is None else place for place in self._conditioning]
         fixed = torch.tensor(given, device=keys.device)
         return torch.where(fixed.isnan(), drawn, fixed)

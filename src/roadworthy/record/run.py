@@ -24,7 +24,6 @@ from roadworthy.record.traces import Trace, read_trace
 
 RUN, LEDGER, JOURNAL, METRICS, PACK = "run.json", "ledger.parquet", "episodes.jsonl", "metrics.json", "scenarios.pack"
 TRACES = "traces"
-STATUSES = ("running", "completed", "failed", "interrupted")
 
 
 class Run:

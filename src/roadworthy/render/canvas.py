@@ -70,11 +70,7 @@ class Canvas:
         for left, top, tile in ground.tiles(camera):
             _copy_pixels(tile.image, left, top, self._image, touched)
             _copy_planes(
-                (tile.luma, tile.blue, tile.red),
-                left,
-                top,
-                (planes.luma, planes.blue, planes.red),
-                self._was_touched,
+                (tile.luma, tile.blue, tile.red), left, top, (planes.luma, planes.blue, planes.red), self._was_touched
             )
         self._paint_items()
         _convert_squares(self._image, touched, planes.luma, planes.blue, planes.red)

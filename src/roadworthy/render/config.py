@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from roadworthy.checks import at_least
 from roadworthy.errors import ConfigError
 
 View = Literal["bev", "ego", "obs"]
@@ -40,8 +41,7 @@ class RenderConfig:
     # The seed of the random sample of episodes.
 
     def __post_init__(self) -> None:
-        if self.max_steps < 1:
-            raise ConfigError(f"max_steps is {self.max_steps}, expected at least 1")
+        at_least(self, 1, "max_steps")
         self._check_number()
         if not self.views or len(set(self.views)) < len(self.views) or not set(self.views) <= set(VIEWS):
             raise ConfigError(f"views is {list(self.views)}, expected some of {', '.join(VIEWS)}, each once")

@@ -8,15 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from roadworthy.sim.state import (
-    EGO,
-    EVENT_AT_FAULT,
-    EVENT_COLLISION,
-    EVENT_GOAL,
-    EVENT_OFF_ROAD,
-    EVENT_RED_LIGHT,
-    EVENT_STOP_SIGN,
-)
+from roadworthy.sim import state
 
 if TYPE_CHECKING:
     from roadworthy.record.traces import Trace
@@ -43,15 +35,19 @@ class Infraction:
 
 
 _RULES = (
-    Infraction("off road", EVENT_OFF_ROAD),
-    Infraction("red light", EVENT_RED_LIGHT),
-    Infraction("stop sign", EVENT_STOP_SIGN),
+    Infraction("off road", state.EVENT_OFF_ROAD),
+    Infraction("red light", state.EVENT_RED_LIGHT),
+    Infraction("stop sign", state.EVENT_STOP_SIGN),
 )
 # Contacts without fault, or with an agent that was touched before, are shown apart from contacts at fault.
-_JUDGED = (Infraction("at fault", EVENT_AT_FAULT), Infraction("contact", EVENT_COLLISION, EVENT_AT_FAULT), *_RULES)
-_UNJUDGED = (Infraction("collision", EVENT_COLLISION), *_RULES)
+_JUDGED = (
+    Infraction("at fault", state.EVENT_AT_FAULT),
+    Infraction("contact", state.EVENT_COLLISION, state.EVENT_AT_FAULT),
+    *_RULES,
+)
+_UNJUDGED = (Infraction("collision", state.EVENT_COLLISION), *_RULES)
 # The events that mark the first infraction of an ego.
-COUNTED_BITS = EVENT_COLLISION | EVENT_AT_FAULT | EVENT_OFF_ROAD | EVENT_RED_LIGHT
+COUNTED_BITS = state.EVENT_COLLISION | state.EVENT_AT_FAULT | state.EVENT_OFF_ROAD | state.EVENT_RED_LIGHT
 LONG_AGO = 1 << 30
 NEVER = 1 << 30
 _NO_SCORE = 2.0  # more than any score
@@ -78,7 +74,7 @@ def count_events(trace: Trace, agents: NDArray[np.int64]) -> Counts:
     """Count the events of these agents together."""
     events, kinds = trace.events[:, agents], infractions_of(trace)
     begun = np.stack([kind.happened(events).sum(axis=1) for kind in kinds], axis=1)
-    reached = ((events & EVENT_GOAL) != 0).sum(axis=1)
+    reached = ((events & state.EVENT_GOAL) != 0).sum(axis=1)
     steps = np.hypot(np.diff(trace.x[:, agents], axis=0), np.diff(trace.y[:, agents], axis=0)).astype(np.float64)
     meters = np.concatenate([[0.0], np.where(trace.active[1:, agents], steps, 0.0).sum(axis=1)])
     parts: list[tuple[NDArray[np.int64], ...]] = []
@@ -98,7 +94,7 @@ def count_events(trace: Trace, agents: NDArray[np.int64]) -> Counts:
 
 def egos(trace: Trace) -> NDArray[np.int64]:
     """Return the agents that the evaluated policy drives."""
-    return np.flatnonzero(trace.roles == EGO)
+    return np.flatnonzero(trace.roles == state.EGO)
 
 
 def agent_to_follow(trace: Trace, scores: dict[int, float] | None = None) -> int:

@@ -67,11 +67,7 @@ class MapLayer:
     """A map at one scale. A moving camera reuses most tiles; a rotating camera needs new ones."""
 
     def __init__(
-        self,
-        road_map: RoadMap,
-        meters_per_pixel: float,
-        theme: Theme = LIGHT,
-        paint: RoadPaint = US_PAINT,
+        self, road_map: RoadMap, meters_per_pixel: float, theme: Theme = LIGHT, paint: RoadPaint = US_PAINT
     ) -> None:
         self.meters_per_pixel = meters_per_pixel
         self.theme = theme

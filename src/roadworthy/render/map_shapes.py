@@ -6,17 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
+from roadworthy.render import strokes
 from roadworthy.render.shapes import FillRule, Shapes, Sketch
-from roadworthy.render.strokes import (
-    Polyline,
-    arrow,
-    disc,
-    distances_along,
-    parallel,
-    placed,
-    pose_along,
-    without_repeats,
-)
+from roadworthy.render.strokes import Polyline
 from roadworthy.render.style import RoadPaint, Theme
 from roadworthy.scenario.schema import EdgeType, FeatureKind, LaneType, LineType, RoadMap
 
@@ -48,9 +40,9 @@ def map_shapes(road_map: RoadMap, meters_per_pixel: float, theme: Theme, paint: 
     _draw_ground(sketch, road_map, theme, paint, thinnest)
     _draw_lane_arrows(sketch, road_map, theme, paint, meters_per_pixel)
     for feature in road_map.features(FeatureKind.SPEED_BUMP):
-        _draw_speed_bump(sketch, without_repeats(road_map.polyline(feature), True), theme)
+        _draw_speed_bump(sketch, strokes.without_repeats(road_map.polyline(feature), True), theme)
     for feature in road_map.features(FeatureKind.CROSSWALK):
-        _draw_zebra(sketch, without_repeats(road_map.polyline(feature), True), theme, paint)
+        _draw_zebra(sketch, strokes.without_repeats(road_map.polyline(feature), True), theme, paint)
     for feature in road_map.features(FeatureKind.ROAD_LINE):
         _draw_line(sketch, road_map.polyline(feature), int(road_map.types[feature]), theme, paint, meters_per_pixel)
     for ends in road_map.stop_lines:
@@ -73,10 +65,10 @@ def _signed_area(ring: Polyline) -> float:
 def _draw_ground(sketch: Sketch, road_map: RoadMap, theme: Theme, paint: RoadPaint, thinnest: float) -> None:
     edges = road_map.features(FeatureKind.ROAD_EDGE)
     lines = [(road_map.polyline(edge), EdgeType(int(road_map.types[edge]))) for edge in edges]
-    loops = [without_repeats(line, True) for line, _ in lines if is_closed(line)]
-    driveways = [without_repeats(road_map.polyline(f), True) for f in road_map.features(FeatureKind.DRIVEWAY)]
+    loops = [strokes.without_repeats(line, True) for line, _ in lines if is_closed(line)]
+    driveways = [strokes.without_repeats(road_map.polyline(f), True) for f in road_map.features(FeatureKind.DRIVEWAY)]
     for loop in loops:
-        if abs(_signed_area(loop)) < paint.sidewalk_width * distances_along(loop)[-1]:
+        if abs(_signed_area(loop)) < paint.sidewalk_width * strokes.distances_along(loop)[-1]:
             sketch.polygon([loop], theme.sidewalk)  # an island too narrow for a band along its edge
         else:
             sketch.stroke(loop, 2.0 * paint.sidewalk_width, theme.sidewalk, is_closed=True)
@@ -101,20 +93,20 @@ def _draw_lane_arrows(
 ) -> None:
     if meters_per_pixel > 0.3:
         return  # too small to be read
-    lines = [without_repeats(road_map.polyline(lane)) for lane in road_map.features(FeatureKind.LANE)]
+    lines = [strokes.without_repeats(road_map.polyline(lane)) for lane in road_map.features(FeatureKind.LANE)]
     poses: list[tuple[Polyline, float]] = []
     for line in lines:
         if len(line) < 2:
             continue
-        along = distances_along(line)
+        along = strokes.distances_along(line)
         count = int(along[-1] // paint.arrow_every)
         first = 0.5 * (along[-1] - (count - 1) * paint.arrow_every)
-        poses.extend(pose_along(line, along, first + number * paint.arrow_every) for number in range(count))
+        poses.extend(strokes.pose_along(line, along, first + number * paint.arrow_every) for number in range(count))
     if not poses:
         return
     positions, headings = np.array([pose[0] for pose in poses]), np.array([pose[1] for pose in poses])
     clear = ~_is_crossed(positions, headings, [line for line in lines if len(line) > 1])
-    arrows = placed(arrow(2.6, 0.28, 0.75), positions[clear], headings[clear])
+    arrows = strokes.placed(strokes.arrow(2.6, 0.28, 0.75), positions[clear], headings[clear])
     sketch.polygons(arrows, theme.lane_arrow, theme.lane_arrow_alpha)
 
 
@@ -141,7 +133,7 @@ def _draw_line(
         width *= 1.4
     for number, is_broken in enumerate(brokenness):
         offset = (0.5 * (len(brokenness) - 1) - number) * paint.double_gap
-        beside = parallel(line, offset) if offset else line.astype(np.float64)
+        beside = strokes.parallel(line, offset) if offset else line.astype(np.float64)
         sketch.stroke(beside, width, color, dashes=paint.dash if is_broken else None)
 
 
@@ -192,7 +184,9 @@ def _draw_speed_bump(sketch: Sketch, outline: Polyline, theme: Theme) -> None:
 
 def _draw_stop_sign(sketch: Sketch, position: Polyline, theme: Theme, meters_per_pixel: float) -> None:
     radius = max(0.95, 4.0 * meters_per_pixel)
-    octagon = disc(1.0, 8) @ np.array([[np.cos(np.pi / 8), -np.sin(np.pi / 8)], [np.sin(np.pi / 8), np.cos(np.pi / 8)]])
+    octagon = strokes.disc(1.0, 8) @ np.array(
+        [[np.cos(np.pi / 8), -np.sin(np.pi / 8)], [np.sin(np.pi / 8), np.cos(np.pi / 8)]]
+    )
     sketch.polygon([position + octagon * radius], theme.white_paint)
     sketch.polygon([position + octagon * 0.84 * radius], theme.sign)
     bar = np.array([(-0.5, -0.13), (0.5, -0.13), (0.5, 0.13), (-0.5, 0.13)])

@@ -16,25 +16,13 @@ from roadworthy.errors import RoadworthyError
 from roadworthy.record.traces import Trace
 from roadworthy.scenario.pack import Pack
 from roadworthy.scenario.schema import LightState, Scenario
+from roadworthy.sim import state
 from roadworthy.sim.config import Mode, SimConfig
 from roadworthy.sim.env import DriveEnv
 from roadworthy.sim.layout import ObservationLayout
-from roadworthy.sim.state import (
-    ACCELERATION,
-    AGENT_COUNT,
-    COS,
-    HEADING,
-    JERK,
-    LATERAL,
-    SIN,
-    SPEED,
-    STEERING,
-    X,
-    Y,
-)
 
 APART_M = 0.5  # a larger distance from the trace after one step is not rounding: the world differs from the trace's
-_EXTRA = {"acceleration": ACCELERATION, "lateral": LATERAL, "jerk": JERK, "steering": STEERING}
+_EXTRA = {"acceleration": state.ACCELERATION, "lateral": state.LATERAL, "jerk": state.JERK, "steering": state.STEERING}
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +55,7 @@ class Resimulation:
         """Yield the observations in each frame of the trace, in order."""
         env = self._env
         env.assign(0, scenario, seed, now=True)
-        agents = int(env.clocks[0, AGENT_COUNT])
+        agents = int(env.clocks[0, state.AGENT_COUNT])
         if agents != trace.agent_count:
             raise RoadworthyError(
                 f"episode {trace.episode_id!r} can't be simulated again: its trace has {trace.agent_count} agents, its "
@@ -94,18 +82,23 @@ class Resimulation:
         """Replace the simulator's motion by the trace's where they differ."""
         world = self._env.agents[0][:, : trace.agent_count]
         there, driven = trace.present[frame], trace.active[frame]
-        apart = np.hypot(world[X] - trace.x[frame], world[Y] - trace.y[frame])
+        apart = np.hypot(world[state.X] - trace.x[frame], world[state.Y] - trace.y[frame])
         lost = np.flatnonzero(driven & ~(apart < APART_M))
         if len(lost):
             raise RoadworthyError(
                 f"episode {trace.episode_id!r} can't be simulated again: in frame {frame}, agent {lost[0]} is "
                 f"{apart[lost[0]]:.2f} m from its trace; were the pack, the config or the simulator changed?"
             )
-        turned = there & (world[HEADING] != trace.heading[frame])
-        for line, values in ((X, trace.x), (Y, trace.y), (HEADING, trace.heading), (SPEED, trace.speed)):
+        turned = there & (world[state.HEADING] != trace.heading[frame])
+        for line, values in (
+            (state.X, trace.x),
+            (state.Y, trace.y),
+            (state.HEADING, trace.heading),
+            (state.SPEED, trace.speed),
+        ):
             world[line] = np.where(there, values[frame], world[line])
-        world[COS] = np.where(turned, np.cos(world[HEADING]), world[COS])
-        world[SIN] = np.where(turned, np.sin(world[HEADING]), world[SIN])
+        world[state.COS] = np.where(turned, np.cos(world[state.HEADING]), world[state.COS])
+        world[state.SIN] = np.where(turned, np.sin(world[state.HEADING]), world[state.SIN])
         for name, line in _EXTRA.items():
             if name in trace.extra:
                 world[line] = np.where(driven, trace.extra[name][frame], world[line])

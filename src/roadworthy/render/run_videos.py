@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
-from roadworthy.errors import RoadworthyError, UsageError
+from roadworthy.errors import RoadworthyError, UsageError, summary_of
+from roadworthy.progress import Report
 from roadworthy.record import EpisodeResult, Run
 from roadworthy.record.files import safe_name
 from roadworthy.record.traces import Trace
@@ -24,8 +24,6 @@ from roadworthy.scenario.pack import Pack
 from roadworthy.sim.config import Mode, SimConfig
 
 FOLDER = "videos"
-
-Progress = Callable[[int, int], None]  # called with the number of episodes done, and of all
 
 
 class VideoRecorder:
@@ -78,7 +76,7 @@ def record_videos(
     epoch: int | None = None,
     step: int | None = None,
     folder: Path | None = None,
-    progress: Progress = lambda done, total: None,
+    progress: Report = lambda done, total: None,
 ) -> list[Video]:
     """Record videos of the episodes that `config` chooses; errors are in the returned videos.
 
@@ -98,14 +96,14 @@ def record_videos(
         recorder = VideoRecorder(run, env)
         chosen = choose_episodes(recorder.results.values(), config, epoch)
     except Exception as error:
-        return _listed(run, [Video(None, None, None, _error_text(error))], folder)
+        return _listed(run, [Video(None, None, None, summary_of(error))], folder)
     for done, episode_id in enumerate(chosen):
         progress(done, len(chosen))
         stem = f"{safe_name(episode_id)}_epoch{epoch}_step{step}"
         try:
             made = recorder.record(episode_id, config, folder or run.place(FOLDER), stem)
         except Exception as error:
-            made = [Video(episode_id, view, None, _error_text(error)) for view in config.views]
+            made = [Video(episode_id, view, None, summary_of(error)) for view in config.views]
         videos += _listed(run, made, folder)
     progress(len(chosen), len(chosen))
     return videos
@@ -121,10 +119,6 @@ def _listed(run: Run, videos: list[Video], folder: Path | None) -> list[Video]:
 
 def _number(given: int | None, recorded: object) -> int:
     return given if given is not None else recorded if isinstance(recorded, int) else 0
-
-
-def _error_text(error: Exception) -> str:
-    return str(error) if isinstance(error, RoadworthyError) else f"{type(error).__name__}: {error}"
 
 
 def _agent_scores(result: EpisodeResult) -> dict[int, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 Color = tuple[int, int, int]
 
@@ -55,68 +56,47 @@ class Theme:
     sign: Color = (200, 49, 43)
 
 
-LIGHT = Theme(
-    land=rgb("#e9ece4"),
-    sidewalk=rgb("#f6f4ef"),
-    road=rgb("#b4bac3"),
-    driveway=rgb("#c5cad1"),
-    curb=rgb("#8b929d"),
-    median=rgb("#98a08f"),
-    white_paint=rgb("#ffffff"),
-    yellow_paint=rgb("#f4c542"),
-    bump_paint=rgb("#e8b93c"),
-    lane_arrow=rgb("#ffffff"),
-    lane_arrow_alpha=0.38,
-    sdc=rgb("#d9480f"),
-    coplayer=rgb("#c98a00"),
-    vehicle=rgb("#1f6fb5"),
-    reactive=rgb("#3f9fd8"),
-    parked=rgb("#7c8794"),
-    cyclist=rgb("#00876a"),
-    pedestrian=rgb("#b0488c"),
-    other=rgb("#5d6470"),
-    casing=rgb("#ffffff"),
-    glass=rgb("#0f1a2a"),
-    glass_alpha=0.62,
-    shadow_alpha=0.16,
-    ink=rgb("#20262e"),
-    faint_ink=rgb("#68717d"),
-    panel=rgb("#ffffff"),
-    panel_alpha=0.86,
-    housing=rgb("#262c35"),
-)
+# Light and dark.
+_PARTS: dict[str, tuple[Any, Any]] = {
+    "land": ("#e9ece4", "#171b20"),
+    "sidewalk": ("#f6f4ef", "#20262d"),
+    "road": ("#b4bac3", "#343b45"),
+    "driveway": ("#c5cad1", "#3b434e"),
+    "curb": ("#8b929d", "#5b6572"),
+    "median": ("#98a08f", "#4b5a48"),
+    "white_paint": ("#ffffff", "#c9d0d8"),
+    "yellow_paint": ("#f4c542", "#c9a13a"),
+    "bump_paint": ("#e8b93c", "#b08d33"),
+    "lane_arrow": ("#ffffff", "#aab4c0"),
+    "sdc": ("#d9480f", "#ff7a3d"),
+    "coplayer": ("#c98a00", "#f0b429"),
+    "vehicle": ("#1f6fb5", "#4ba3ee"),
+    "reactive": ("#3f9fd8", "#8fd0ff"),
+    "parked": ("#7c8794", "#6f7a88"),
+    "cyclist": ("#00876a", "#2fc29b"),
+    "pedestrian": ("#b0488c", "#e386bd"),
+    "other": ("#5d6470", "#98a2ae"),
+    "casing": ("#ffffff", "#0c0f13"),
+    "glass": ("#0f1a2a", "#070b12"),
+    "ink": ("#20262e", "#e6eaef"),
+    "faint_ink": ("#68717d", "#98a3b0"),
+    "panel": ("#ffffff", "#0e1216"),
+    "housing": ("#262c35", "#050709"),
+    "lane_arrow_alpha": (0.38, 0.22),
+    "glass_alpha": (0.62, 0.66),
+    "shadow_alpha": (0.16, 0.35),
+    "panel_alpha": (0.86, 0.82),
+}
 
-DARK = Theme(
-    land=rgb("#171b20"),
-    sidewalk=rgb("#20262d"),
-    road=rgb("#343b45"),
-    driveway=rgb("#3b434e"),
-    curb=rgb("#5b6572"),
-    median=rgb("#4b5a48"),
-    white_paint=rgb("#c9d0d8"),
-    yellow_paint=rgb("#c9a13a"),
-    bump_paint=rgb("#b08d33"),
-    lane_arrow=rgb("#aab4c0"),
-    lane_arrow_alpha=0.22,
-    sdc=rgb("#ff7a3d"),
-    coplayer=rgb("#f0b429"),
-    vehicle=rgb("#4ba3ee"),
-    reactive=rgb("#8fd0ff"),
-    parked=rgb("#6f7a88"),
-    cyclist=rgb("#2fc29b"),
-    pedestrian=rgb("#e386bd"),
-    other=rgb("#98a2ae"),
-    casing=rgb("#0c0f13"),
-    glass=rgb("#070b12"),
-    glass_alpha=0.66,
-    shadow_alpha=0.35,
-    ink=rgb("#e6eaef"),
-    faint_ink=rgb("#98a3b0"),
-    panel=rgb("#0e1216"),
-    panel_alpha=0.82,
-    housing=rgb("#050709"),
-)
 
+def _theme(column: int) -> Theme:
+    parts: dict[str, Any] = {}
+    for name, pair in _PARTS.items():
+        parts[name] = rgb(pair[column]) if isinstance(pair[column], str) else pair[column]
+    return Theme(**parts)
+
+
+LIGHT, DARK = _theme(0), _theme(1)
 THEMES = {"light": LIGHT, "dark": DARK}
 
 

@@ -11,26 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roadworthy.errors import UsageError
+from roadworthy.robot import scene
 from roadworthy.robot.factors import Factors
 from roadworthy.robot.graphics import import_mujoco, renderer
-from roadworthy.robot.scene import (
-    CAMERAS,
-    DIFFUSE_NOMINAL,
-    FILL_SHARE,
-    FLOOR_Z_M,
-    HOME_M,
-    LAMP_NOMINAL,
-    OPENING_M,
-    PARKED_M,
-    PHYSICS_STEP_S,
-    REACH_HIGH_M,
-    REACH_LOW_M,
-    REACH_YAW_RAD,
-    THINGS,
-    TRAY_AT_M,
-    TRAY_HALF_M,
-    mjcf,
-)
 
 try:
     import gymnasium
@@ -96,9 +79,9 @@ class TableTopEnv(gymnasium.Env[Observation, NDArray[np.float32]]):
         render_size: Pixels per side of the pictures that `render` returns.
         factors: Values of Factors for all episodes; `reset` can replace them for one episode.
         """
-        unknown = [name for name in cameras if name not in CAMERAS]
+        unknown = [name for name in cameras if name not in scene.CAMERAS]
         if unknown:
-            raise UsageError(f"camera {unknown[0]!r} is unknown; known: {', '.join(CAMERAS)}")
+            raise UsageError(f"camera {unknown[0]!r} is unknown; known: {', '.join(scene.CAMERAS)}")
         if render_mode not in (None, "rgb_array"):
             raise UsageError(f"render_mode is {render_mode!r}, expected 'rgb_array' or None")
         self.factors = Factors().changed(factors)
@@ -107,7 +90,7 @@ class TableTopEnv(gymnasium.Env[Observation, NDArray[np.float32]]):
         self.cameras = tuple(cameras) or (("front", "wrist") if enable_cameras else ())
         self.metadata = {**self.metadata, "cameras": self.cameras}
         self._picture_size, self._render_size = picture_size, render_size
-        self._xml = mjcf(max(picture_size, render_size))
+        self._xml = scene.mjcf(max(picture_size, render_size))
         self._model = mujoco.MjModel.from_xml_string(self._xml)
         self._data = mujoco.MjData(self._model)
         self._nominal_camera = self._model.camera("front").pos.copy(), self._model.camera("front").quat.copy()
@@ -119,8 +102,8 @@ class TableTopEnv(gymnasium.Env[Observation, NDArray[np.float32]]):
         }
         self.observation_space = spaces.Dict(observed)  # type: ignore[assignment]  # Gymnasium declares Space
         self.action_space = spaces.Box(-1.0, 1.0, (5,), np.float32)
-        self._low = np.array([*REACH_LOW_M, -REACH_YAW_RAD, OPENING_M[0]])
-        self._high = np.array([*REACH_HIGH_M, REACH_YAW_RAD, OPENING_M[1]])
+        self._low = np.array([*scene.REACH_LOW_M, -scene.REACH_YAW_RAD, scene.OPENING_M[0]])
+        self._high = np.array([*scene.REACH_HIGH_M, scene.REACH_YAW_RAD, scene.OPENING_M[1]])
         self._fingers = {self._model.geom(name).id for name in ("left", "right")}
         self._episode = self.factors
 
@@ -135,7 +118,7 @@ class TableTopEnv(gymnasium.Env[Observation, NDArray[np.float32]]):
         self._is_touched = self._is_lifted = self._has_moved = False
         mujoco.mj_resetData(self._model, self._data)
         self._place_everything()
-        self._target = np.array([*HOME_M, 0.0, OPENING_M[1]])
+        self._target = np.array([*scene.HOME_M, 0.0, scene.OPENING_M[1]])
         self._data.qpos[:6] = self._data.ctrl[:] = self._joints(self._target)
         mujoco.mj_forward(self._model, self._data)
         for _ in range(40):  # until the object rests
@@ -153,7 +136,7 @@ class TableTopEnv(gymnasium.Env[Observation, NDArray[np.float32]]):
         goal = self._low + (np.clip(requested, -1.0, 1.0) + 1.0) / 2.0 * (self._high - self._low)
         self._target += np.clip(goal - self._target, -SPEED_LIMITS, SPEED_LIMITS)
         self._data.ctrl[:] = self._joints(self._target)
-        mujoco.mj_step(self._model, self._data, round(STEP_S / PHYSICS_STEP_S))
+        mujoco.mj_step(self._model, self._data, round(STEP_S / scene.PHYSICS_STEP_S))
         self._step_count += 1
         position = self._object_position()
         is_held = self._is_held()
@@ -172,7 +155,7 @@ class TableTopEnv(gymnasium.Env[Observation, NDArray[np.float32]]):
                 "moved": self._has_moved,
                 "lifted": self._is_lifted,
                 "fell": has_fallen,
-                "distance_m": float(np.linalg.norm(position[:2] - TRAY_AT_M)),
+                "distance_m": float(np.linalg.norm(position[:2] - scene.TRAY_AT_M)),
                 "time_s": self._step_count * STEP_S,
             }
         return self._observe(), float(is_solved), terminated, truncated, info
@@ -184,21 +167,21 @@ class TableTopEnv(gymnasium.Env[Observation, NDArray[np.float32]]):
     @property
     def instruction(self) -> str:
         """The task of this episode in words."""
-        return f"pick up {THINGS[self._episode.object].words} and put it in the tray"
+        return f"pick up {scene.THINGS[self._episode.object].words} and put it in the tray"
 
     def _place_everything(self) -> None:
         model, data, episode = self._model, self._data, self._episode
-        for name, parked in zip(THINGS, PARKED_M, strict=True):
-            thing = THINGS[name]
+        for name, parked in zip(scene.THINGS, scene.PARKED_M, strict=True):
+            thing = scene.THINGS[name]
             is_used = name == episode.object
             x, y = (episode.object_x, episode.object_y) if is_used else parked
             yaw = episode.object_yaw if is_used and episode.object_yaw is not None else 0.0
-            z = thing.height + (0.001 if is_used else FLOOR_Z_M)
+            z = thing.height + (0.001 if is_used else scene.FLOOR_Z_M)
             data.joint(name).qpos[:] = (x, y, z, math.cos(yaw / 2.0), 0.0, 0.0, math.sin(yaw / 2.0))
         model.geom(episode.object).friction[0] = episode.friction
-        light = episode.light_intensity / LAMP_NOMINAL * DIFFUSE_NOMINAL
+        light = episode.light_intensity / scene.LAMP_NOMINAL * scene.DIFFUSE_NOMINAL
         model.light("lamp").diffuse[:] = light
-        model.light("fill").diffuse[:] = light * FILL_SHARE
+        model.light("fill").diffuse[:] = light * scene.FILL_SHARE
         model.light("lamp").specular[:] = 0.3 * light
         position, quaternion = self._nominal_camera
         tilt = math.radians(episode.camera_tilt) / 2.0
@@ -239,6 +222,6 @@ class TableTopEnv(gymnasium.Env[Observation, NDArray[np.float32]]):
         )
 
     def _lies_in_tray(self, position: NDArray[np.float64]) -> bool:
-        is_inside = bool((np.abs(position[:2] - TRAY_AT_M) < TRAY_HALF_M).all())
+        is_inside = bool((np.abs(position[:2] - scene.TRAY_AT_M) < scene.TRAY_HALF_M).all())
         speed = np.linalg.norm(self._data.joint(self._episode.object).qvel[:3])
         return is_inside and position[2] < 0.06 and bool(speed < RESTING_MPS)

@@ -15,16 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roadworthy.policy.protocol import Batch
+from roadworthy.robot import scene
 from roadworthy.robot.perception import Sighting, find, object_named
-from roadworthy.robot.scene import (
-    HOME_M,
-    OPENING_M,
-    REACH_HIGH_M,
-    REACH_LOW_M,
-    REACH_YAW_RAD,
-    THINGS,
-    TRAY_AT_M,
-)
 
 ABOVE_M, CARRY_M, RELEASE_M = 0.13, 0.16, 0.035
 NEAR_M, NEAR_RAD = 0.008, 0.08
@@ -67,7 +59,7 @@ class ScriptedPicker:
     def _act(self, env: int, at: NDArray[Any]) -> Action:
         stages = self._plans[env]
         if not stages:
-            return action((*HOME_M, 0.0), OPENING_M[1])
+            return action((*scene.HOME_M, 0.0), scene.OPENING_M[1])
         stage = stages[0]
         self._waited[env] += 1
         away = np.abs(at[:4] - stage.place)
@@ -81,9 +73,9 @@ class ScriptedPicker:
 def plan(name: str, seen: Sighting) -> list[Stage]:
     """Return the stages from above the object to the tray and away from it."""
     x, y = seen.x, seen.y
-    yaw, shut, wide = seen.yaw, OPENING_M[0], OPENING_M[1]
-    grasp_z = max(REACH_LOW_M[2], THINGS[name].height - 0.012)
-    tray_x, tray_y = TRAY_AT_M
+    yaw, shut, wide = seen.yaw, scene.OPENING_M[0], scene.OPENING_M[1]
+    grasp_z = max(scene.REACH_LOW_M[2], scene.THINGS[name].height - 0.012)
+    tray_x, tray_y = scene.TRAY_AT_M
     return [
         Stage((x, y, ABOVE_M, yaw), wide),
         Stage((x, y, grasp_z, yaw), wide),
@@ -98,7 +90,7 @@ def plan(name: str, seen: Sighting) -> list[Stage]:
 
 def action(place: Sequence[float], opening: float) -> Action:
     """Return a position and an opening as an action, clipped to the reach of the gripper."""
-    low = np.array([*REACH_LOW_M, -REACH_YAW_RAD, OPENING_M[0]])
-    high = np.array([*REACH_HIGH_M, REACH_YAW_RAD, OPENING_M[1]])
+    low = np.array([*scene.REACH_LOW_M, -scene.REACH_YAW_RAD, scene.OPENING_M[0]])
+    high = np.array([*scene.REACH_HIGH_M, scene.REACH_YAW_RAD, scene.OPENING_M[1]])
     scaled = 2.0 * (np.array([*place, opening]) - low) / (high - low) - 1.0
     return np.clip(scaled, -1.0, 1.0).astype(np.float32)

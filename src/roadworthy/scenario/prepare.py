@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from roadworthy.errors import ScenarioError
 from roadworthy.scenario.grid import CELL_M, Grid, list_segments, mark_near, nearest_marked, nearest_points
+from roadworthy.scenario.lanes.network import by_lane
 from roadworthy.scenario.schema import Bytes, FeatureKind, Floats, Ints, RoadMap
 
 # The version of the tables. Packs with tables of another version get new ones when they are read.
@@ -159,8 +160,8 @@ def prepare(road_map: RoadMap) -> MapTables:
 
     lane_cos, lane_sin = lane_pieces.directions()
     edge_cos, edge_sin = edge_pieces.directions()
-    successor_starts, successors = _group(road_map.successors, road_map.lane_count)
-    predecessor_starts, predecessors = _group(road_map.predecessors, road_map.lane_count)
+    successor_starts, successors = by_lane(road_map.successors, road_map.lane_count)
+    predecessor_starts, predecessors = by_lane(road_map.predecessors, road_map.lane_count)
     lane_starts = road_map.starts[: road_map.lane_count + 1].astype(np.int32)
     lane_arcs = _arcs(road_map.points[: lane_starts[-1]], lane_starts)
     return MapTables(
@@ -289,12 +290,6 @@ def _nearest_lists(cells: NDArray[np.int64], x: Floats, y: Floats, grid: Grid, l
 def _starts(counts: NDArray[Any]) -> Ints:
     """Return (n + 1,) where the entries of each owner start, given their counts."""
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
-
-
-def _group(pairs: Ints, lanes: int) -> tuple[Ints, Ints]:
-    """Return pairs of (lane, other) as starts per lane and others, in the order given."""
-    order = np.argsort(pairs[:, 0], kind="stable")
-    return _starts(np.bincount(pairs[:, 0], minlength=lanes)), pairs[order, 1].astype(np.int32)
 
 
 def _first_of_each(pairs: Ints, lanes: int) -> Ints:

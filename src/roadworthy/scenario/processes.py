@@ -61,7 +61,7 @@ def map_in_order(
     waiting: deque[Future[Result]] = deque()
     try:
         for item in items:
-            with _interrupts_blocked():
+            with interrupts_blocked():
                 waiting.append(pool.submit(function, item))
             if len(waiting) > WAITING_PER_PROCESS * processes:
                 yield waiting[0].result()
@@ -81,7 +81,7 @@ def map_in_order(
 
 
 @contextmanager
-def _interrupts_blocked() -> Iterator[None]:
+def interrupts_blocked() -> Iterator[None]:
     """Block SIGINT while processes start: they inherit the mask, so that only the parent reacts to Ctrl-C."""
     if not hasattr(signal, "pthread_sigmask"):
         yield

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from enum import Enum
 from typing import Any, ClassVar, get_type_hints
 
+from roadworthy.checks import above, at_least, between
 from roadworthy.errors import ConfigError
 
 Range = tuple[float, float]
@@ -85,8 +86,7 @@ class EpisodeConfig:
     # Maximum number of steps of a trial.
 
     def __post_init__(self) -> None:
-        _at_least("trials", self.trials, 1)
-        _at_least("trial_steps", self.trial_steps, 1)
+        at_least(self, 1, "trials", "trial_steps")
 
 
 @dataclass(frozen=True)
@@ -107,9 +107,9 @@ class ControlConfig:
 
     def __post_init__(self) -> None:
         _parse_choices(self)
-        _between("rows", self.rows, 1, 256)
-        _between("ego_share", self.ego_share, 0.0, 1.0)
-        _at_least("min_distance_m", self.min_distance_m, 0.0)
+        between(self, 1, 256, "rows")
+        between(self, 0.0, 1.0, "ego_share")
+        at_least(self, 0.0, "min_distance_m")
 
 
 @dataclass(frozen=True)
@@ -128,11 +128,11 @@ class OpenConfig:
     # Minimum distance between the boxes of agents at their start.
 
     def __post_init__(self) -> None:
-        _between("agents", self.agents, 1, 256)
-        _between("traffic", self.traffic, 0, 255)
-        _between("goals", self.goals, 1, 16)
-        _at_least("goal_spacing_m", self.goal_spacing_m, 1.0)
-        _at_least("spawn_gap_m", self.spawn_gap_m, 0.0)
+        between(self, 1, 256, "agents")
+        between(self, 0, 255, "traffic")
+        between(self, 1, 16, "goals")
+        at_least(self, 1.0, "goal_spacing_m")
+        at_least(self, 0.0, "spawn_gap_m")
 
 
 @dataclass(frozen=True)
@@ -148,8 +148,8 @@ class GoalConfig:
 
     def __post_init__(self) -> None:
         _parse_choices(self)
-        _above("radius_m", self.radius_m, 0.0)
-        _at_least("speed_mps", self.speed_mps, 0.0)
+        above(self, 0.0, "radius_m")
+        at_least(self, 0.0, "speed_mps")
 
 
 @dataclass(frozen=True)
@@ -221,7 +221,8 @@ class ScoreConfig:
         if not counts or counts[0] != 1 or counts != sorted(set(counts)):
             raise ConfigError(f"goal_shares start at {counts}, expected ascending goal counts that start at 1")
         for _, share in self.goal_shares:
-            _between("goal_shares", share, 0.0, 1.0)
+            if not 0.0 <= share <= 1.0:
+                raise ConfigError(f"goal_shares is {share}, expected 0.0 to 1.0")
 
 
 @dataclass(frozen=True)
@@ -245,11 +246,10 @@ class ObserveConfig:
     # `file.py:Name`.
 
     def __post_init__(self) -> None:
-        _between("partners", self.partners, 0, 255)
-        _between("partner_range_m", self.partner_range_m, 1.0, 1000.0)
-        _between("lanes", self.lanes, 0, 64)
-        _between("edges", self.edges, 0, 64)
-        _between("lights", self.lights, 0, 16)
+        between(self, 0, 255, "partners")
+        between(self, 1.0, 1000.0, "partner_range_m")
+        between(self, 0, 64, "lanes", "edges")
+        between(self, 0, 16, "lights")
 
 
 @dataclass(frozen=True)
@@ -274,10 +274,8 @@ class DisturbConfig:
     # Standard deviation of the noise on both parts of an action, as a share of their range.
 
     def __post_init__(self) -> None:
-        for f in fields(self):
-            if f.name != "clean":
-                _at_least(f.name, getattr(self, f.name), 0.0)
-        _between("dropout", self.dropout, 0.0, 1.0)
+        at_least(self, 0.0, *(f.name for f in fields(self) if f.name != "clean"))
+        between(self, 0.0, 1.0, "dropout")
 
 
 @dataclass(frozen=True)
@@ -300,8 +298,9 @@ class HiddenConfig:
             value = getattr(self, f.name)
             if isinstance(value, tuple):
                 _ordered(f.name, value)
-                _above(f.name, value[0], 0.0)
-        _at_least("partners", self.partners, 1)
+                if not value[0] > 0.0:
+                    raise ConfigError(f"{f.name} is {value[0]}, expected above 0.0")
+        at_least(self, 1, "partners")
 
 
 @dataclass(frozen=True)
@@ -316,8 +315,8 @@ class LogConfig:
     # the screen, in progress.jsonl and in sinks.
 
     def __post_init__(self) -> None:
-        _between("ema_alpha", self.ema_alpha, 0.0, 0.9999)
-        _at_least("report_interval", self.report_interval, 1)
+        between(self, 0.0, 0.9999, "ema_alpha")
+        at_least(self, 1, "report_interval")
 
 
 @dataclass(frozen=True)
@@ -346,7 +345,7 @@ class SimConfig:
 
     def __post_init__(self) -> None:
         _parse_choices(self)
-        _at_least("init_steps", self.init_steps, 0)
+        at_least(self, 0, "init_steps")
         if self.episode.trials > 1 and self.goal.at_goal is AtGoal.RESPAWN:
             raise ConfigError(
                 f"goal.at_goal is 'respawn' with episode.trials = {self.episode.trials}: an agent cannot start again "
@@ -361,21 +360,6 @@ class SimConfig:
             raise ConfigError(
                 f"open.agents and open.traffic are {self.open.agents + self.open.traffic} together, at most 256 fit"
             )
-
-
-def _at_least(name: str, value: float, low: float) -> None:
-    if not value >= low:
-        raise ConfigError(f"{name} is {value}, expected at least {low}")
-
-
-def _above(name: str, value: float, low: float) -> None:
-    if not value > low:
-        raise ConfigError(f"{name} is {value}, expected above {low}")
-
-
-def _between(name: str, value: float, low: float, high: float) -> None:
-    if not low <= value <= high:
-        raise ConfigError(f"{name} is {value}, expected {low} to {high}")
 
 
 def _ordered(name: str, value: Any) -> None:

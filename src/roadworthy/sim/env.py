@@ -254,8 +254,8 @@ class DriveEnv:
         Return nothing before the first episode has ended. A figure without data is None.
         """
         has_data = self._is_used() & (self._host("agent_flags")[:, ROLE, : self.rows_per_world] == EGO)
-        has_data &= _on_host(self.batch.logs.episode_counts) > 0
-        averages = _on_host(self.batch.logs.averages)[has_data].astype(np.float64)
+        has_data &= on_host(self.batch.logs.episode_counts) > 0
+        averages = on_host(self.batch.logs.averages)[has_data].astype(np.float64)
         if not len(averages):
             return {}
         sums, counts = np.nansum(averages, axis=0), np.count_nonzero(~np.isnan(averages), axis=0)
@@ -335,7 +335,7 @@ class DriveEnv:
 
     def _host(self, name: str) -> NDArray[Any]:
         """Return an array of state.Worlds on the host, for reading."""
-        return _on_host(getattr(self.batch.worlds, name))
+        return on_host(getattr(self.batch.worlds, name))
 
     def _is_used(self) -> NDArray[np.bool_]:
         """Return which slots have an agent, (worlds, slots)."""
@@ -373,7 +373,8 @@ class DriveEnv:
             raise UsageError("call reset() before the first step")
 
 
-def _on_host(array: Array) -> NDArray[Any]:
+def on_host(array: Array) -> NDArray[Any]:
+    """Return an array of an env where NumPy can read it."""
     return array if isinstance(array, np.ndarray) else array.cpu().numpy()
 
 

@@ -5,40 +5,23 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from roadworthy.sim import state
 from roadworthy.sim.config import Actions, AtGoal, CollisionsScored, Mode, Model, OnInfraction, Range, SimConfig
 from roadworthy.sim.layout import BLOCKS, layout
 from roadworthy.sim.rules.dynamics import ACTION_CHOICES
-from roadworthy.sim.state import (
-    CONTINUE,
-    HALT,
-    HIDDEN_FACTORS,
-    IGNORE,
-    LEAVE,
-    NEW_GOAL,
-    REMOVE,
-    RESPAWN,
-    REWARD_TERMS,
-    STOP,
-    Params,
-)
+from roadworthy.sim.state import Params
 
 MOST_GOALS = 16
-_AT_GOAL = {
-    AtGoal.LEAVE: LEAVE,
-    AtGoal.STOP: STOP,
-    AtGoal.NEW_GOAL: NEW_GOAL,
-    AtGoal.RESPAWN: RESPAWN,
-    AtGoal.CONTINUE: CONTINUE,
-}
-_ON_INFRACTION = {OnInfraction.IGNORE: IGNORE, OnInfraction.STOP: HALT, OnInfraction.REMOVE: REMOVE}
+_AT_GOAL = {at_goal: getattr(state, at_goal.name) for at_goal in AtGoal}
+_ON_INFRACTION = {OnInfraction.IGNORE: state.IGNORE, OnInfraction.STOP: state.HALT, OnInfraction.REMOVE: state.REMOVE}
 
 
 def params(config: SimConfig) -> Params:
     """Return the settings of a config as numbers."""
     disturb = config.disturb
     strength = np.float32(0.0 if disturb.clean else 1.0)
-    weights = [weight_range(getattr(config.reward, term)) for term in REWARD_TERMS]
-    hidden = [getattr(config.hidden, factor) for factor in HIDDEN_FACTORS]
+    weights = [weight_range(getattr(config.reward, term)) for term in state.REWARD_TERMS]
+    hidden = [getattr(config.hidden, factor) for factor in state.HIDDEN_FACTORS]
     is_open = config.mode is Mode.OPEN
     along, across = ACTION_CHOICES[config.model]
     return Params(

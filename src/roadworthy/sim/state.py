@@ -18,6 +18,7 @@ from roadworthy.scenario.schema import Bytes, Floats, Ints
 # A float32, and an integer of any width, of Python or of NumPy: no type of either accepts both.
 Real = Any
 Whole = Any
+Pose = tuple[Real, Real, Real, Real]  # x and y (m), and the cosine and sine of the heading
 
 # Lines of `agents`, float32.
 (
@@ -238,9 +239,7 @@ class Scenarios(NamedTuple):
     valid: Bytes  #           (S, frames, A)               1: the agent is there
     lights: Floats  #         (S, STOP_LINE_LINES, lights) stop lines
     light_lanes: Ints  #      (S, lights)                  the lane that the light controls
-    light_phases: (
-        Ints  #     (S, lights)                  0 or 1: the phase of an open world's program that is its green
-    )
+    light_phases: Ints  #     (S, lights)                  0 or 1: its green is in this phase of an open world's program
     light_junctions: Ints  #  (S, lights)                  lights of one junction share a program
     light_states: Bytes  #    (S, frames, lights)          LightState as recorded
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import ClassVar
 
+from roadworthy.checks import above, at_least, between
 from roadworthy.errors import ConfigError
 from roadworthy.policy.config import PolicyConfig
 from roadworthy.sim.config import SimConfig
@@ -89,18 +90,12 @@ class PpoConfig:
     # Whether torch.compile compiles the networks; auto does so on a GPU.
 
     def __post_init__(self) -> None:
-        for name in ("horizon", "num_minibatches", "shards", "update_epochs"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} is {getattr(self, name)}, expected at least 1")
-        for name in ("gamma", "gae_lambda"):
-            if not 0.0 <= getattr(self, name) <= 1.0:
-                raise ConfigError(f"{name} is {getattr(self, name)}, expected 0 to 1")
-        for name in ("learning_rate", "clip_coef", "vf_clip_coef", "max_grad_norm", "vtrace_rho_clip", "vtrace_c_clip"):
-            if not getattr(self, name) > 0.0:
-                raise ConfigError(f"{name} is {getattr(self, name)}, expected above 0")
-        for name in ("final_learning_rate", "vf_coef", "ent_coef", "prio_alpha"):
-            if not getattr(self, name) >= 0.0:
-                raise ConfigError(f"{name} is {getattr(self, name)}, expected at least 0")
+        at_least(self, 1, "horizon", "num_minibatches", "shards", "update_epochs")
+        between(self, 0, 1, "gamma", "gae_lambda")
+        above(
+            self, 0, "learning_rate", "clip_coef", "vf_clip_coef", "max_grad_norm", "vtrace_rho_clip", "vtrace_c_clip"
+        )
+        at_least(self, 0, "final_learning_rate", "vf_coef", "ent_coef", "prio_alpha")
 
 
 @dataclass(frozen=True)
@@ -114,8 +109,7 @@ class CoplayerConfig:
     # Number of updates after which checkpoints whose files were replaced are read again.
 
     def __post_init__(self) -> None:
-        if self.reread_interval < 1:
-            raise ConfigError(f"reread_interval is {self.reread_interval}, expected at least 1")
+        at_least(self, 1, "reread_interval")
         places = tuple(expanded(str(place), "coplayers.checkpoints") for place in self.checkpoints)
         object.__setattr__(self, "checkpoints", places)
 
@@ -130,8 +124,7 @@ class TrialsStage:
     def __post_init__(self) -> None:
         if not 0.0 <= self.start < 1.0:
             raise ConfigError(f"start is {self.start}, expected a share of the training: at least 0 and below 1")
-        if self.trials < 1:
-            raise ConfigError(f"trials is {self.trials}, expected at least 1")
+        at_least(self, 1, "trials")
 
 
 @dataclass(frozen=True)
@@ -162,9 +155,7 @@ class TrainConfig:
     coplayers: CoplayerConfig = field(default_factory=CoplayerConfig)
 
     def __post_init__(self) -> None:
-        for name in ("worlds", "steps", "checkpoint_interval", "keep"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} is {getattr(self, name)}, expected at least 1")
+        at_least(self, 1, "worlds", "steps", "checkpoint_interval", "keep")
         if self.threads < 0:
             raise ConfigError(f"threads is {self.threads}, expected at least 0, which uses all cores")
         starts = [stage.start for stage in self.trials]

@@ -23,13 +23,14 @@ from typing import Any
 from roadworthy.config import Layer, parse_overrides, plain, resolve
 from roadworthy.errors import ConfigError, UsageError
 from roadworthy.policy.checkpoint_files import ABOUT, CHECKPOINTS, newest
+from roadworthy.progress import Showing, show_nothing
 from roadworthy.record.files import write_whole
 from roadworthy.training.config import TrainConfig
 from roadworthy.training.evaluators import Evaluators
 from roadworthy.training.processes import is_first_process
 from roadworthy.training.progress import Progress, last_progress
 from roadworthy.training.resume import recorded_config
-from roadworthy.training.train import Showing, preset_path, show_nothing, train_settings
+from roadworthy.training.train import preset_path, train_settings
 
 TABLE, ERROR = "grid.csv", "error.txt"
 _LONGEST_NAME = 40  # characters of a value in the name of a folder

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from roadworthy.policy import noise
+from roadworthy.policy import draws
 from roadworthy.policy.config import ActionDistribution
 from roadworthy.policy.coplayer_networks import CoplayerNetworks
 from roadworthy.policy.network import PolicyNetwork
@@ -39,7 +39,7 @@ class Collector:
         self.memory, self._memory_before = (policy.memory(env.row_count, self._dtype) for _ in range(2))
         self._first_row = first_row
         rows = torch.arange(first_row, first_row + env.row_count, device=self.device)
-        self._keys = noise.keys_of(seed, rows)
+        self._keys = draws.keys_of(seed, rows)
         self.clock = torch.zeros(1, dtype=torch.int64, device=self.device)  # steps of this env
         self.begun = torch.zeros_like(self.clock)  # the clock when the env's first episodes started
         self.episode_counts = torch.zeros(env.row_count, dtype=torch.int64, device=self.device)
@@ -133,7 +133,7 @@ class Collector:
         is_ego = self._flags()[ROLE] == EGO
         with self._autocast():
             output = self.act(observations, active, self.memory, conditioning)
-        uniform = noise.uniform(self._keys, self.clock, noise.ACTION)
+        uniform = draws.uniform(self._keys, self.clock, draws.ACTION)
         actions = head.sample(output.logits, uniform)
         self._record(
             observations=observations,
@@ -147,7 +147,7 @@ class Collector:
         env_actions = head.to_env(actions)
         if self.coplayers:
             partner = self._clocks()[:, COPLAYER_POLICY].repeat_interleave(env.rows_per_world)
-            theirs = noise.uniform(self._keys, self.episode_counts, noise.CONDITIONING)
+            theirs = draws.uniform(self._keys, self.episode_counts, draws.CONDITIONING)
             with self._autocast():
                 env_actions = self.coplayers.act(env_actions, observations, active & ~is_ego, partner, uniform, theirs)
         env.step(env_actions.numpy() if self.device.type == "cpu" else env_actions)
@@ -197,7 +197,7 @@ class Collector:
         count = len(self.policy.config.conditioning.names)
         if not count:
             return None
-        return noise.uniform(self._keys, self.episode_counts, noise.CONDITIONING, count)
+        return draws.uniform(self._keys, self.episode_counts, draws.CONDITIONING, count)
 
     def _flags(self) -> Tensor:
         """Return (lines, R) the flags of each row's agent; see `state.Worlds`."""

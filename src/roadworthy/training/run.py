@@ -72,11 +72,7 @@ def run_training(
         is_first = trainer.processes.is_first
         telemetry = Telemetry(sinks if sinks is not None and is_first else Sinks({}, folder), folder, say)
         telemetry.start(config, logged_step)
-        with (
-            closing(trainer.processes),
-            closing(telemetry),
-            (folder / PROGRESS).open("a", encoding="utf-8") as log,
-        ):
+        with closing(trainer.processes), closing(telemetry), (folder / PROGRESS).open("a", encoding="utf-8") as log:
 
             def publish(progress: Progress) -> None:
                 if is_first:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from roadworthy.config import resolve
 from roadworthy.errors import DeviceError, UsageError
 from roadworthy.plugins import nearest
+from roadworthy.progress import Showing, show_nothing
 from roadworthy.training.config import TrainConfig
 from roadworthy.training.evaluators import Evaluators
 
@@ -20,14 +20,6 @@ if TYPE_CHECKING:
 
 PRESETS = Path(__file__).parent / "presets"
 _CURVE_INTERVAL_S = 60.0
-
-# Shows the progress of a phase: called with its name; the context gives a function of (done, total).
-Showing = Callable[[str], AbstractContextManager[Callable[[int, int], None]]]
-
-
-def show_nothing(name: str) -> AbstractContextManager[Callable[[int, int], None]]:
-    """Show no progress."""
-    return nullcontext(lambda done, total: None)
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,7 @@ OTHER_AGENT = scenario_rollouts("a", Rollouts.of([30, 7, 8], *np.ones((4, 1, 3, 
     [
         (b"", "the file is empty"),
         (b"not protobuf at all", "byte "),
-        (submission(), "there are no rollouts in it"),
+        (submission(), "the message has no rollouts"),
         (submission(scenario_rollouts("a", ROLLOUTS, ORDERS))[:-40], "byte "),
         (submission(chunk(1, b"a")), "its joint scenes have no trajectories"),
         (submission(scenario_rollouts("a", ROLLOUTS, ORDERS) + SHORT_SCENE), "have 4 to 5 values of center_x"),

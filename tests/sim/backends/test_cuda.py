@@ -274,11 +274,11 @@ from roadworthy.sim.config import Mode, ObserveConfig, OpenConfig, SimConfig
 from roadworthy.sim.backends import cuda_batch, cuda_memory
 import torch
 cuda_memory.cuda.is_available = lambda: True
-cuda_batch.ready_device = lambda name: torch.device("cpu")
-cuda_batch.require_memory = lambda *_: None
-cuda_batch.processor_count = lambda device: 1
-cuda_batch.kernel_views = lambda tensors, like: like
-cuda_batch.kernel_view = lambda tensor, dtype: tensor.numpy().view(dtype)
+cuda_memory.ready_device = lambda name: torch.device("cpu")
+cuda_memory.require_memory = lambda *_: None
+cuda_memory.processor_count = lambda device: 1
+cuda_memory.kernel_views = lambda tensors, like: like
+cuda_memory.kernel_view = lambda tensor, dtype: tensor.numpy().view(dtype)
 cuda_batch.cuda = type("Cuda", (), {"to_device": staticmethod(lambda array: array)})
 from roadworthy.sim.env import DriveEnv
 config = SimConfig(mode=Mode.OPEN, open=OpenConfig(agents=4, traffic=2), observe=ObserveConfig(final=True))

@@ -24,7 +24,7 @@ def pairs_touch(a, b, touches_out):
     for k in range(len(a)):
         ax, ay, acos, asin, alength, awidth = a[k, 0], a[k, 1], a[k, 2], a[k, 3], a[k, 4], a[k, 5]
         bx, by, bcos, bsin, blength, bwidth = b[k, 0], b[k, 1], b[k, 2], b[k, 3], b[k, 4], b[k, 5]
-        touches_out[k] = boxes_touch(ax, ay, acos, asin, alength, awidth, bx, by, bcos, bsin, blength, bwidth)
+        touches_out[k] = boxes_touch((ax, ay, acos, asin, alength, awidth), (bx, by, bcos, bsin, blength, bwidth))
 
 
 @entry

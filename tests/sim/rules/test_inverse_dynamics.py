@@ -24,8 +24,8 @@ def follow(agents, flags, motion, frames, reach, dt, hidden, p, off_out, actions
         for frame in range(frames[a] - 1):
             steps = min(reach, frames[a] - 1 - frame)
             aim = frame + steps
-            x, y, heading, speed = motion[0, aim, a], motion[1, aim, a], motion[2, aim, a], motion[3, aim, a]
-            first, second = infer_action(agents, flags, a, x, y, heading, speed, np.float32(steps) * dt, dt, p)
+            pose = motion[0, aim, a], motion[1, aim, a], motion[2, aim, a], motion[3, aim, a]
+            first, second = infer_action(agents, flags, a, pose, np.float32(steps) * dt, dt, p)
             actions_out[frame, a] = first, second
             agents[ALONG, a], agents[ACROSS, a] = dynamics.decode(first, second, flags[TYPE, a], p)
             dynamics.move(agents, flags, a, dt, hidden[:, a], p)

@@ -106,10 +106,8 @@ def ask(worlds, maps, ahead, boxes, points, poses_out, contacts_out, places_out)
             poses_out[a, k, 0], poses_out[a, k, 1], poses_out[a, k, 2], poses_out[a, k, 3] = pose
         for k in range(boxes.shape[1]):
             x, y, cos, sin, half_length, half_width = boxes[a, k]
-            side = np.float32(1.2)
-            contacts_out[a, k] = first_contact(
-                road, flags, a, place, arc, zero, far, side, x, y, cos, sin, half_length, half_width
-            )
+            box, side = (x, y, cos, sin, half_length, half_width), np.float32(1.2)
+            contacts_out[a, k] = first_contact(road, flags, a, place, arc, zero, far, side, box)
         for k in range(points.shape[1]):
             found = nearest_place(road, flags, a, place, arc, zero, far, points[a, k, 0], points[a, k, 1])
             places_out[a, k, 0], places_out[a, k, 1], places_out[a, k, 2], places_out[a, k, 3] = found

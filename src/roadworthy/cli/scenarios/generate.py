@@ -33,7 +33,7 @@ def generate(
     ] = None,
     processes: ProcessCount = None,
     config: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A TOML file with a section \\[generate].", show_default=False)
+        Path | None, typer.Option(metavar="FILE", help="A TOML file with a section \\[generate].")
     ] = None,
     overrides: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set one key of the config; repeatable.")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from roadworthy.cli.files import make_folder, require_suffix
-from roadworthy.cli.output import JsonFlag, examples, tell, tell_json
+from roadworthy.cli.output import JsonFlag, examples, new_table, tell, tell_json
 from roadworthy.errors import UsageError
 
 if TYPE_CHECKING:
@@ -26,32 +26,21 @@ _MOST_ROWS = 10
 def hardness(
     sources: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="RUN...", help="Run folders of one policy, or one CSV: id, n, rate, low, high.", show_default=False
-        ),
+        typer.Argument(metavar="RUN...", help="Run folders of one policy, or one CSV: id, n, rate, low, high."),
     ],
     csv: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="A CSV file to write.", callback=require_suffix(".csv"), show_default=False),
+        Path | None, typer.Option(metavar="FILE", help="A CSV file to write.", callback=require_suffix(".csv"))
     ] = None,
     pack: Annotated[
         Path | None,
         typer.Option(
-            metavar="PACK",
-            help="The pack of the hardest scenarios to write.",
-            callback=require_suffix(".pack"),
-            show_default=False,
+            metavar="PACK", help="The pack of the hardest scenarios to write.", callback=require_suffix(".pack")
         ),
     ] = None,
     count: Annotated[int, typer.Option("--hardest", metavar="N", min=1, help="Number of scenarios in the pack.")] = 50,
     source: Annotated[
         Path | None,
-        typer.Option(
-            "--from",
-            metavar="PACK",
-            help="The pack with the scenarios; by default that of the run.",
-            show_default=False,
-        ),
+        typer.Option("--from", metavar="PACK", help="The pack with the scenarios; by default that of the run."),
     ] = None,
     json: JsonFlag = False,
 ) -> None:
@@ -79,19 +68,9 @@ def hardness(
 
 
 def _table(scenarios: list[Hardness]) -> Table:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
     shown = min(_MOST_ROWS, len(scenarios))
-    table = Table(
-        title=f"the {shown} hardest of {len(scenarios)} scenarios",
-        title_justify="left",
-        box=SIMPLE_HEAD,
-        pad_edge=False,
-    )
-    table.add_column("scenario")
-    for name in ("episodes", "failed", "from", "to"):
-        table.add_column(name, justify="right")
+    title = f"the {shown} hardest of {len(scenarios)} scenarios"
+    table = new_table("scenario", right=("episodes", "failed", "from", "to"), title=title)
     for scenario in scenarios[:_MOST_ROWS]:
         rates = (f"{value:.3f}" for value in (scenario.rate, scenario.low, scenario.high))
         table.add_row(scenario.id, str(scenario.n), *rates)

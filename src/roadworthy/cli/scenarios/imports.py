@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from roadworthy.cli.output import JsonFlag, examples, tell, tell_json
+from roadworthy.cli.output import JsonFlag, examples, new_table, tell, tell_json
 from roadworthy.cli.scenarios.options import PackOutput, ProcessCount, note_compilation
 from roadworthy.progress import progress
 
@@ -28,7 +28,6 @@ def import_(
             metavar="FORMAT",
             help="womd (Waymo Open Motion Dataset, TFRecord files of scenarios), another importer's name, module:Name, "
             "file.py:Name, or auto to detect the format of each file.",
-            show_default=False,
         ),
     ],
     files: Annotated[list[str], typer.Argument(metavar="FILES", help="Files, or patterns such as 'training/*'.")],
@@ -71,11 +70,7 @@ def import_(
 
 
 def _table(omitted: dict[str, int]) -> Table:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    table = Table("omitted from the pack", "count", box=SIMPLE_HEAD, pad_edge=False)
-    table.columns[1].justify = "right"
+    table = new_table("omitted from the pack", right=["count"])
     for name, count in omitted.items():
         table.add_row(name, f"{count:,}")
     return table

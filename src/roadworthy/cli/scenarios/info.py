@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from roadworthy.cli.files import PackPath, chosen_scenario
-from roadworthy.cli.output import JsonFlag, examples, tell, tell_json
+from roadworthy.cli.output import JsonFlag, examples, new_table, tell, tell_json
 from roadworthy.progress import progress
 
 if TYPE_CHECKING:
@@ -22,9 +22,7 @@ EXAMPLES = examples(
 
 def info(
     pack: PackPath,
-    scenario: Annotated[
-        str | None, typer.Argument(metavar="[ID]", help="One scenario: its id or its number.", show_default=False)
-    ] = None,
+    scenario: Annotated[str | None, typer.Argument(metavar="[ID]", help="One scenario: its id or its number.")] = None,
     json: JsonFlag = False,
 ) -> None:
     """Describe a pack, or one of its scenarios."""
@@ -45,7 +43,6 @@ def info(
 
 def _tables(title: str, facts: dict[str, Any]) -> list[RenderableType]:
     """Return single facts under a title, then a table for each group of counts, side by side if they fit."""
-    from rich.box import SIMPLE_HEAD
     from rich.columns import Columns
     from rich.table import Table
     from rich.text import Text
@@ -55,8 +52,7 @@ def _tables(title: str, facts: dict[str, Any]) -> list[RenderableType]:
     for name, value in facts.items():
         words = name.replace("_", " ")
         if isinstance(value, dict) and len(value) > 1:
-            group = Table(words, "count", box=SIMPLE_HEAD, pad_edge=False)
-            group.columns[1].justify = "right"
+            group = new_table(words, right=["count"])
             for key, count in value.items():
                 group.add_row(key, str(count))
             groups.append(group)

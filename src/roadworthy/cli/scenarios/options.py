@@ -11,15 +11,7 @@ from roadworthy.cli.files import require_suffix
 from roadworthy.cli.output import note
 
 PackOutput = Annotated[
-    Path,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="PACK",
-        help="The pack to write.",
-        callback=require_suffix(".pack"),
-        show_default=False,
-    ),
+    Path, typer.Option("--output", "-o", metavar="PACK", help="The pack to write.", callback=require_suffix(".pack"))
 ]
 ProcessCount = Annotated[int | None, typer.Option(metavar="N", min=1, help="Number of processes (one per core).")]
 

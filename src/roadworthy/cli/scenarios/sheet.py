@@ -25,14 +25,7 @@ def sheet(
     pack: PackPath,
     output: Annotated[
         Path,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="PNG",
-            help="The picture to write.",
-            callback=require_suffix(".png"),
-            show_default=False,
-        ),
+        typer.Option("--output", "-o", metavar="PNG", help="The picture to write.", callback=require_suffix(".png")),
     ],
     nth: Annotated[int, typer.Option(metavar="N", min=0, help="Which scenario of each class to draw, from 0.")] = 0,
     columns: Annotated[int, typer.Option(metavar="N", min=1, max=12, help="Number of tiles side by side.")] = 4,

@@ -31,7 +31,7 @@ EXAMPLES = examples(
 
 def show(
     pack: PackPath,
-    scenario: Annotated[str, typer.Argument(metavar="ID", help="The scenario's id or number.", show_default=False)],
+    scenario: Annotated[str, typer.Argument(metavar="ID", help="The scenario's id or number.")],
     output: Annotated[
         Path | None,
         typer.Option(
@@ -51,8 +51,7 @@ def show(
     view: Annotated[
         View | None,
         typer.Option(
-            help="The whole map (bev) or the surroundings of the self-driving car (ego; default if there is a car).",
-            show_default=False,
+            help="The whole map (bev) or the surroundings of the self-driving car (ego; default if there is a car)."
         ),
     ] = None,
 ) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from roadworthy.cli.files import PackPath
-from roadworthy.cli.output import JsonFlag, examples, tell, tell_json
+from roadworthy.cli.output import JsonFlag, examples, new_table, tell, tell_json
 from roadworthy.progress import progress
 
 if TYPE_CHECKING:
@@ -22,9 +22,7 @@ EXAMPLES = examples(
 
 def statistics(
     pack: PackPath,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FOLDER", help="The folder to write to.", show_default=False)
-    ],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="The folder to write to.")],
     json: JsonFlag = False,
 ) -> None:
     """Measure speeds, headways, accelerations, lane changes and gaps, and compare them with published figures.
@@ -43,16 +41,10 @@ def statistics(
 
 
 def _table(title: str, summary: dict[str, Any]) -> Table:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
     from roadworthy.scenario.statistics import QUANTITIES
 
     heading = f"{title}: traffic of {summary['scenarios']} scenarios"
-    table = Table(title=heading, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column("quantity")
-    for name in ("n", "5 %", "median", "95 %"):
-        table.add_column(name, justify="right")
+    table = new_table("quantity", right=("n", "5 %", "median", "95 %"), title=heading)
     table.add_column("unit")
     for name, quantity in QUANTITIES.items():
         found = summary["quantities"][name]

@@ -32,10 +32,7 @@ class InlineEngine:
         """Call `on_result` once for each of these episodes."""
         running: dict[str, EpisodeSpec] = {}
         queue = RetryQueue(
-            episodes,
-            self.limits.retries,
-            lambda episode, reason: on_result(spec.failed(episode, reason)),
-            completed,
+            episodes, self.limits.retries, lambda episode, reason: on_result(spec.failed(episode, reason)), completed
         )
 
         def next_spec(share: tuple[int, int] | None = None) -> EpisodeSpec | None:

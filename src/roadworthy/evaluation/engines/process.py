@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from roadworthy.errors import RoadworthyError
+from roadworthy.errors import RoadworthyError, summary_of
 from roadworthy.evaluation.ledger import EpisodeSpec
-from roadworthy.evaluation.runner import RunError, RunnerSpec, reason_of, summary_of, traceback_of
+from roadworthy.evaluation.runner import RunError, RunnerSpec, reason_of, traceback_of
 from roadworthy.evaluation.watch import Watch
 from roadworthy.scenario.processes import end_with_parent
 

@@ -17,6 +17,7 @@ from roadworthy.evaluation.engines.process import Work, serve
 from roadworthy.evaluation.ledger import EpisodeSpec
 from roadworthy.evaluation.runner import RunnerSpec
 from roadworthy.evaluation.watch import Watch, Whereabouts
+from roadworthy.scenario.processes import interrupts_blocked
 
 GONE = "gone"  # stands for a message when there will be no more
 _DUMP_S = 0.5  # for a process to write down where it is
@@ -49,7 +50,7 @@ class Worker:
         context = multiprocessing.get_context("spawn")
         self._connection, theirs = context.Pipe()
         self.process = context.Process(target=serve, args=(theirs, number, str(log)), daemon=True)
-        with _interrupts_blocked():
+        with interrupts_blocked():
             self.process.start()
         theirs.close()
         threading.Thread(target=self._listen, args=(inbox,), daemon=True).start()
@@ -147,16 +148,3 @@ class Worker:
         except OSError:
             said = ""
         return f"{reason}; the end of its log:\n{said[-_TAIL_CHARACTERS:]}" if said else reason
-
-
-@contextlib.contextmanager
-def _interrupts_blocked() -> Any:
-    """Block SIGINT while a process starts: it inherits the mask, so that only this process reacts to Ctrl-C."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -7,7 +7,6 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from roadworthy.evaluation.engines import Limits
@@ -85,9 +84,7 @@ class WorkersEngine:
     def __enter__(self) -> WorkersEngine:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _spawn_workers(self) -> list[Worker]:

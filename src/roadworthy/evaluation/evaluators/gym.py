@@ -11,7 +11,7 @@ from roadworthy.errors import ConfigError, RoadworthyError
 from roadworthy.evaluation.config import EvaluatorConfig
 from roadworthy.evaluation.engines import EpisodeEngine
 from roadworthy.evaluation.engines.inline import InlineEngine
-from roadworthy.evaluation.evaluator import EvalRequest, Progress, StartedRun, ended_on_error, run_ledger
+from roadworthy.evaluation.evaluator import EvalRequest, StartedRun, ended_on_error, run_ledger
 from roadworthy.evaluation.ledger import EpisodeSpec, Ledger
 from roadworthy.evaluation.runners.gym.job import Job, SweepConfig, VideoConfig
 from roadworthy.evaluation.runners.gym.outcomes import METRIC, load_metrics
@@ -20,6 +20,7 @@ from roadworthy.evaluation.runners.gym.render_probe import render_fault
 from roadworthy.evaluation.runners.gym.spec import GymSpec
 from roadworthy.evaluation.runners.gym.videos import chosen_episodes, keep_worst, remove_partial
 from roadworthy.metrics.outcomes import outcome_metrics
+from roadworthy.progress import Report
 from roadworthy.record import Run, RunWriter
 
 
@@ -116,7 +117,7 @@ class Gym:
 
 
 def run_job_episodes(
-    job: Job, ledger: Ledger, writer: RunWriter, engine: EpisodeEngine, progress: Progress
+    job: Job, ledger: Ledger, writer: RunWriter, engine: EpisodeEngine, progress: Report
 ) -> str | None:
     """Run the episodes of a job and seal its run. Return the errors of its metrics: without them it has failed."""
     spec = _spec(job, ledger, writer, engine)

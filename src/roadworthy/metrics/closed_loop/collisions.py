@@ -22,11 +22,7 @@ from roadworthy.metrics.closed_loop.motion import EgoTrial, Flags, Others
 from roadworthy.scenario.schema import AgentType
 
 # The types of tracks in each group, and how many at-fault collisions with the group are allowed.
-GROUPS = (
-    ((AgentType.PEDESTRIAN, AgentType.CYCLIST), 0),
-    ((AgentType.VEHICLE,), 0),
-    ((AgentType.OTHER,), 1),
-)
+GROUPS = (((AgentType.PEDESTRIAN, AgentType.CYCLIST), 0), ((AgentType.VEHICLE,), 0), ((AgentType.OTHER,), 1))
 
 
 @dataclass(frozen=True)

@@ -95,11 +95,7 @@ def closed_loop_score(parts: Mapping[str, float]) -> float:
 
 
 def _default_width_decided(
-    places: LanePlaces,
-    found: Collisions,
-    approach: TimeToCollision,
-    parts: Mapping[str, float],
-    route: Route,
+    places: LanePlaces, found: Collisions, approach: TimeToCollision, parts: Mapping[str, float], route: Route
 ) -> bool:
     """Return whether the default width of a lane decided a part.
 

@@ -171,10 +171,7 @@ def _related(pairs: NDArray[np.int32], count: int) -> tuple[frozenset[int], ...]
 
 
 def _speed_limits(
-    road_map: RoadMap,
-    successors: Sequence[frozenset[int]],
-    predecessors: Sequence[frozenset[int]],
-    is_junction: Flags,
+    road_map: RoadMap, successors: Sequence[frozenset[int]], predecessors: Sequence[frozenset[int]], is_junction: Flags
 ) -> Array:
     """Return the limit of each lane, (N,) in m/s, NaN where unknown."""
     own = road_map.speed_limits.astype(np.float64)

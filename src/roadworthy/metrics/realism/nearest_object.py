@@ -12,7 +12,7 @@ import numpy as np
 
 from roadworthy.kernels import kernel
 from roadworthy.metrics.realism.scene import Motion, Scene
-from roadworthy.scenario.schema import Bools, Floats
+from roadworthy.scenario.schema import Floats
 
 NOBODY = np.float32(1e10)  # the distance if no other agent is present
 _ROUNDING = np.float32(0.7)  # share of the half of the shorter side that becomes the radius
@@ -36,23 +36,13 @@ def distance_to_nearest_object(scene: Scene, motion: Motion) -> Floats:
     core = np.stack([scene.length, scene.width]) - _TWO * radius
     rollouts, _, steps = motion.x.shape
     found = np.full((rollouts, scene.evaluated, steps - scene.first), np.nan, np.float32)
-    _nearest(motion.x, motion.y, motion.cos, motion.sin, motion.valid, core, radius, scene.first, found)
+    _nearest(motion, core, radius, scene.first, found)
     return found
 
 
 @kernel
-def _nearest(
-    x: Floats,
-    y: Floats,
-    cos: Floats,
-    sin: Floats,
-    valid: Bools,
-    core: Floats,
-    radius: Floats,
-    first: int,
-    found: Floats,
-) -> None:
-    rollouts, agents, steps = x.shape
+def _nearest(motion: Motion, core: Floats, radius: Floats, first: int, found: Floats) -> None:
+    rollouts, agents, steps = motion.x.shape
     corners = np.empty((agents, 4, 2), np.float32)
     reach = np.empty(agents, np.float32)
     bounds = np.empty(agents, np.float32)
@@ -63,28 +53,18 @@ def _nearest(
     for rollout in range(rollouts):
         for step in range(first, steps):
             for agent in range(agents):
-                place = (rollout, agent, step)
-                _set_corners(corners[agent], x[place], y[place], cos[place], sin[place], core[0, agent], core[1, agent])
+                _set_corners(corners[agent], motion, (rollout, agent, step), core[0, agent], core[1, agent])
             for agent in range(found.shape[1]):
-                found[rollout, agent, step - first] = _of_one(
-                    agent, rollout, step, x, y, valid, corners, radius, reach, bounds
-                )
+                nearest = _of_one(motion, (rollout, agent, step), corners, radius, reach, bounds)
+                found[rollout, agent, step - first] = nearest
 
 
 @kernel
 def _of_one(
-    agent: int,
-    rollout: int,
-    step: int,
-    x: Floats,
-    y: Floats,
-    valid: Bools,
-    corners: Floats,
-    radius: Floats,
-    reach: Floats,
-    bounds: Floats,
+    motion: Motion, place: tuple[int, int, int], corners: Floats, radius: Floats, reach: Floats, bounds: Floats
 ) -> np.float32:
     """Check the pair with the smallest lower bound first, then pairs that could be nearer."""
+    (rollout, agent, step), x, y, valid = place, motion.x, motion.y, motion.valid
     if not valid[agent, step]:
         return NOBODY
     here_x, here_y = x[rollout, agent, step], y[rollout, agent, step]
@@ -113,15 +93,10 @@ def _of_one(
 
 @kernel
 def _set_corners(
-    corners: Floats,
-    x: np.float32,
-    y: np.float32,
-    cos: np.float32,
-    sin: np.float32,
-    length: np.float32,
-    width: np.float32,
+    corners: Floats, motion: Motion, place: tuple[int, int, int], length: np.float32, width: np.float32
 ) -> None:
     """Counter-clockwise from the front left."""
+    x, y, cos, sin = motion.x[place], motion.y[place], motion.cos[place], motion.sin[place]
     for corner in range(4):
         ahead = length * _HALF if corner == 0 or corner == 3 else -length * _HALF
         left = width * _HALF if corner < 2 else -width * _HALF

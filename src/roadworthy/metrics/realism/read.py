@@ -87,11 +87,6 @@ def read_rollouts(path: Path, scenario_ids: Iterable[str]) -> Iterator[tuple[str
         yield part.scenario_id, part.read()
 
 
-def read_npz(path: Path) -> Rollouts:
-    """Read arrays object_id (A,) and x, y, z, heading (R, A, S), in the coordinates of the scenario's source."""
-    return _named(str(path), lambda: _npz(path))
-
-
 def _files(path: Path) -> list[Path]:
     """Return the files of a path; all shards must exist."""
     if path.is_dir():

@@ -60,9 +60,8 @@ def distance_to_road_edge(scenario: Scenario, scene: Scene, *motions: Motion) ->
     for motion in motions:
         rollouts, _, steps = motion.x.shape
         found = np.full((rollouts, scene.evaluated, steps - scene.first), np.nan, np.float32)
-        coordinates = (motion.x, motion.y, motion.z, motion.cos, motion.sin)
         sizes = (scene.length * _HALF, scene.width * _HALF, scene.height * _HALF)
-        _distances(*coordinates, motion.valid, *sizes, segments, scene.first, found)
+        _distances(motion, sizes, segments, scene.first, found)
         results.append(found)
     return results
 
@@ -98,19 +97,10 @@ def _cross(one: Floats, other: Floats) -> Floats:
 
 @kernel
 def _distances(
-    x: Floats,
-    y: Floats,
-    z: Floats,
-    cos: Floats,
-    sin: Floats,
-    valid: Bools,
-    half_length: Floats,
-    half_width: Floats,
-    half_height: Floats,
-    segments: EdgeSegments,
-    first: int,
-    found: Floats,
+    motion: Motion, half_sizes: tuple[Floats, Floats, Floats], segments: EdgeSegments, first: int, found: Floats
 ) -> None:
+    x, y, z, cos, sin, valid = motion.x, motion.y, motion.z, motion.cos, motion.sin, motion.valid
+    half_length, half_width, half_height = half_sizes
     count = len(segments.before)
     near_lines, near = np.empty((6, count), np.float32), np.empty(count, np.int32)
     distances = np.empty(count, np.float32)

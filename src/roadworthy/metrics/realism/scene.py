@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,8 +15,7 @@ from roadworthy.scenario.source_values import source_motion
 STEP_S = 0.1  # the challenge's time step, whatever the timestamps of a scenario
 
 
-@dataclass(frozen=True, eq=False)
-class Motion:
+class Motion(NamedTuple):
     """R versions of how A agents move over T steps, history included.
 
     Where an agent is not valid, its numbers are those of the source, which are 0 or anything else.

@@ -5,17 +5,21 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-from roadworthy.errors import UsageError
+from roadworthy.errors import RoadworthyError, UsageError
 from roadworthy.metrics.realism.config import CHALLENGES, RealismConfig
-from roadworthy.metrics.realism.score import RealismFigures, buckets, mean_figures
-from roadworthy.metrics.realism.score_files import score_files
+from roadworthy.metrics.realism.read import Part, Selection, find_parts
+from roadworthy.metrics.realism.score import RealismFigures, buckets, mean_figures, score_rollouts
 from roadworthy.plugins import nearest
 from roadworthy.scenario.pack import Pack
+from roadworthy.scenario.processes import available_cores, map_in_order
 
+FIRST_SCENARIOS = 2  # scored before processes start, because a process starts slower than a scenario is scored
 BUCKETS = ("kinematic_metrics", "interactive_metrics", "map_based_metrics")
 
 
@@ -101,15 +105,37 @@ def score_realism(
         raise UsageError(f"unknown challenge {challenge!r}; {nearest(challenge, CHALLENGES)}")
     paths = [rollouts] if isinstance(rollouts, str | Path) else list(rollouts)
     config = CHALLENGES[challenge]
-    scores = score_files(
-        Path(pack),
-        list(map(Path, paths)),
-        config,
-        only=only,
-        skip_unknown=skip_unknown,
-        processes=processes,
-        progress=progress,
-    )
     with Pack(pack) as opened:
-        missing = len(opened) - len(scores)
-    return RealismScores(config, scores, missing)
+        ids, wanted = opened.ids, frozenset(only)
+        for name in sorted(wanted):
+            opened.number(name)  # an unknown one is an error that names the nearest
+    total = len(wanted or ids)
+    parts = find_parts(map(Path, paths), Selection(frozenset(ids), wanted, skip_unknown))
+    scores: dict[str, RealismFigures] = {}
+    processes = processes or min(available_cores(), max(total - FIRST_SCENARIOS, 1))
+    work = map_in_order(partial(_score, Path(pack).absolute(), config), parts, processes, FIRST_SCENARIOS)
+    with closing(work):
+        for name, figures in work:
+            if name in scores:
+                raise UsageError(f"the scenario {name!r} has rollouts twice; expected the rollouts of each once")
+            scores[name] = figures
+            progress(len(scores), total)
+    absent = sorted(wanted - set(scores))
+    if absent:
+        raise UsageError(f"there are no rollouts of {len(absent)} of the scenarios asked for, such as {absent[0]!r}")
+    if not scores:
+        raise UsageError("there are no rollouts of any scenario of the pack")
+    return RealismScores(config, scores, len(ids) - len(scores))
+
+
+def _score(pack: Path, config: RealismConfig, part: Part) -> tuple[str, RealismFigures]:
+    rollouts = part.read()
+    try:
+        return part.scenario_id, score_rollouts(_opened(pack).scenario(part.scenario_id), rollouts, config)
+    except RoadworthyError as error:
+        raise type(error)(f"{part.origin}: {error}") from None
+
+
+@lru_cache(maxsize=1)
+def _opened(pack: Path) -> Pack:
+    return Pack(pack)

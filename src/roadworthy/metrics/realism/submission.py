@@ -8,35 +8,31 @@ import numpy as np
 
 from roadworthy.errors import ScenarioError
 from roadworthy.metrics.realism.rollouts import Rollouts
-from roadworthy.scenario.importers.wire import Buffer, Field, Kind, Message, MessageReader, Table
+from roadworthy.scenario.importers.wire import Buffer, Field, Kind, MessageReader, Table, message
 
-_TRAJECTORY = Message(
+_TRAJECTORY = message(
     "SimulatedTrajectory",
-    (
-        Field(2, "center_x", Kind.FLOAT, repeated=True),
-        Field(3, "center_y", Kind.FLOAT, repeated=True),
-        Field(4, "center_z", Kind.FLOAT, repeated=True),
-        Field(5, "heading", Kind.FLOAT, repeated=True),
-        Field(6, "object_id", Kind.INT32),
-    ),
+    Field(2, "center_x", Kind.FLOAT, repeated=True),
+    Field(3, "center_y", Kind.FLOAT, repeated=True),
+    Field(4, "center_z", Kind.FLOAT, repeated=True),
+    Field(5, "heading", Kind.FLOAT, repeated=True),
+    Field(6, "object_id", Kind.INT32),
 )
-_SCENE = Message("JointScene", (Field(1, "simulated_trajectories", _TRAJECTORY, repeated=True),))
+_SCENE = message("JointScene", Field(1, "simulated_trajectories", _TRAJECTORY, repeated=True))
 _SCENARIO_ROLLOUTS = MessageReader(
-    Message(
-        "ScenarioRollouts",
-        (Field(1, "scenario_id", Kind.STRING), Field(2, "joint_scenes", _SCENE, repeated=True)),
-    )
+    message("ScenarioRollouts", Field(1, "scenario_id", Kind.STRING), Field(2, "joint_scenes", _SCENE, repeated=True))
 )
 # What it holds is read scenario by scenario: a file may have gigabytes. Its second field is a number, by which it
 # differs from the rollouts of a single scenario, in which a message stands there.
 _SUBMISSION = MessageReader(
-    Message(
+    message(
         "SimAgentsChallengeSubmission",
-        (Field(1, "scenario_rollouts", Kind.BYTES, repeated=True), Field(2, "submission_type", Kind.INT32)),
+        Field(1, "scenario_rollouts", Kind.BYTES, repeated=True),
+        Field(2, "submission_type", Kind.INT32),
     )
 )
 # Of the same message the id alone: the scenes are skipped as one piece each.
-_SCENARIO_ID = MessageReader(Message("ScenarioRollouts", (Field(1, "scenario_id", Kind.STRING),)))
+_SCENARIO_ID = MessageReader(message("ScenarioRollouts", Field(1, "scenario_id", Kind.STRING)))
 _COORDINATES = ("center_x", "center_y", "center_z", "heading")
 
 

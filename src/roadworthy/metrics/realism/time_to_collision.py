@@ -9,7 +9,7 @@ import numpy as np
 from roadworthy.kernels import kernel
 from roadworthy.metrics.realism.kinematics import central_difference
 from roadworthy.metrics.realism.scene import STEP_S, Motion, Scene
-from roadworthy.scenario.schema import Bools, Floats
+from roadworthy.scenario.schema import Floats
 
 _LONGEST_S = np.float32(5.0)
 _MAX_YAW = np.float32(math.radians(75.0))  # at a larger angle, the other agent crosses instead of leading
@@ -26,37 +26,14 @@ def time_to_collision(scene: Scene, motion: Motion) -> Floats:
     speed = np.divide(np.sqrt(dx * dx + dy * dy), np.float32(STEP_S), dtype=np.float32)
     rollouts, _, steps = motion.x.shape
     found = np.full((rollouts, scene.evaluated, steps - scene.first), np.nan, np.float32)
-    _times(
-        motion.x,
-        motion.y,
-        motion.heading,
-        motion.cos,
-        motion.sin,
-        speed,
-        motion.valid,
-        scene.length * _HALF,
-        scene.width * _HALF,
-        scene.first,
-        found,
-    )
+    _times(motion, speed, scene.length * _HALF, scene.width * _HALF, scene.first, found)
     return found
 
 
 @kernel
-def _times(
-    x: Floats,
-    y: Floats,
-    heading: Floats,
-    cos: Floats,
-    sin: Floats,
-    speed: Floats,
-    valid: Bools,
-    half_length: Floats,
-    half_width: Floats,
-    first: int,
-    found: Floats,
-) -> None:
+def _times(motion: Motion, speed: Floats, half_length: Floats, half_width: Floats, first: int, found: Floats) -> None:
     """Half sizes bound what a turned box takes up, whatever its angle, so most pairs need no angle at all."""
+    x, y, heading, cos, sin, valid = motion.x, motion.y, motion.heading, motion.cos, motion.sin, motion.valid
     rollouts, agents, steps = x.shape
     for rollout in range(rollouts):
         for agent in range(found.shape[1]):

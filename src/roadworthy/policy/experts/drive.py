@@ -15,41 +15,12 @@ from roadworthy.errors import UsageError
 from roadworthy.kernels import entry, rule
 from roadworthy.policy.experts.places import NEVER, keep_track
 from roadworthy.scenario.schema import Floats, Ints
+from roadworthy.sim import state
 from roadworthy.sim.env import DriveEnv
 from roadworthy.sim.rules.dynamics import PEDESTRIAN, decode, encode, wheelbase_of
 from roadworthy.sim.rules.idm import HARDEST_MPS2, braking_range, solo_acceleration, wanted_acceleration
 from roadworthy.sim.rules.route_geometry import FAR, Real, Road, route_pose
-from roadworthy.sim.state import (
-    ACCELERATION,
-    BRAKE_GAIN,
-    COS,
-    DRIVEN_COUNT,
-    GOAL,
-    GOAL_COUNT,
-    GOAL_DISTANCE,
-    HASTE,
-    IS_DRIVING,
-    LATERAL,
-    LENGTH,
-    MAP,
-    PATH_ARC,
-    ROUTE_LANES,
-    ROUTE_LENGTH,
-    ROUTE_PLACE,
-    SCENARIO,
-    SIN,
-    SPAWNS,
-    SPEED,
-    STEERING_GAIN,
-    TRIAL,
-    TYPE,
-    Maps,
-    Params,
-    Scenarios,
-    Worlds,
-    X,
-    Y,
-)
+from roadworthy.sim.state import Maps, Params, Scenarios, Worlds
 
 MIN_SETTLING_M = np.float32(2.5)
 _BEND_LENGTH_M = np.float32(3.0)  # over which the bend of the route is measured; single segments are noisy
@@ -99,7 +70,7 @@ class DriveExpert:
         """
         if self._own is not None:
             world, slot = np.nonzero(np.reshape(mask, (self._env.world_count, self._env.rows_per_world)))
-            self._own.agent_flags[world, SPAWNS, slot] = NEVER
+            self._own.agent_flags[world, state.SPAWNS, slot] = NEVER
 
     def _decide(self, worlds: Worlds, maps: Maps, scenarios: Scenarios, settings: NDArray[np.void]) -> None:
         own = self._tracked(worlds)
@@ -123,8 +94,8 @@ class DriveExpert:
             return self._own
         # Hidden factors stay 1 in the copy, because the expert does not know them.
         own = Worlds._make(map(np.zeros_like, worlds))._replace(hidden=np.ones_like(worlds.hidden))
-        own.clocks[:, TRIAL] = -1  # before the first trial
-        routes = np.zeros((len(worlds.agent_flags), 1 + ROUTE_LANES, worlds.agent_flags.shape[-1]), np.int32)
+        own.clocks[:, state.TRIAL] = -1  # before the first trial
+        routes = np.zeros((len(worlds.agent_flags), 1 + state.ROUTE_LANES, worlds.agent_flags.shape[-1]), np.int32)
         if self._own is not None:
             kept: list[tuple[Any, Any]] = [*zip(self._own, own, strict=True), (self._routes, routes)]
             for before, after in kept:
@@ -155,22 +126,22 @@ def _drive(
     p = settings[0]
     slots = rests.shape[1]
     for w in range(len(worlds.clocks)):
-        is_running = worlds.clocks[w, SCENARIO] >= 0
+        is_running = worlds.clocks[w, state.SCENARIO] >= 0
         if is_running:
             keep_track(worlds, maps, scenarios, own, routes, rests, w, p)
-        driven = worlds.clocks[w, DRIVEN_COUNT] if is_running else np.int32(0)
+        driven = worlds.clocks[w, state.DRIVEN_COUNT] if is_running else np.int32(0)
         for a in range(slots):
             first, second = _ZERO, _ZERO
-            if a < driven and worlds.agent_flags[w, IS_DRIVING, a] != 0:
+            if a < driven and worlds.agent_flags[w, state.IS_DRIVING, a] != 0:
                 along, across = _command(own, maps, scenarios, w, a, settling_s, is_blind, p)
                 if knows_gains:
-                    along /= worlds.hidden[w, BRAKE_GAIN] if along < _ZERO else _ONE
-                    across /= worlds.hidden[w, STEERING_GAIN]
+                    along /= worlds.hidden[w, state.BRAKE_GAIN] if along < _ZERO else _ONE
+                    across /= worlds.hidden[w, state.STEERING_GAIN]
                 across += rests[w, a]
-                first, second = encode(along, across, worlds.agent_flags[w, TYPE, a], p)
+                first, second = encode(along, across, worlds.agent_flags[w, state.TYPE, a], p)
                 if not (p.is_continuous or p.is_jerk):
                     # Choices are coarse: the error of this one is added to the next, so that the mean is right.
-                    _, asked = decode(first, second, worlds.agent_flags[w, TYPE, a], p)
+                    _, asked = decode(first, second, worlds.agent_flags[w, state.TYPE, a], p)
                     rests[w, a] = min(max(across - asked, -MAX_REST), MAX_REST)
             actions_out[w * slots + a, 0], actions_out[w * slots + a, 1] = first, second
 
@@ -181,33 +152,33 @@ def _command(
 ) -> tuple[Real, Real]:
     """Return the longitudinal and lateral command of agent a for steering and brakes with gain 1."""
     agents, flags, clock = own.agents[w], own.agent_flags[w], own.clocks[w]
-    dt, m, speed = scenarios.dt[clock[SCENARIO]], clock[MAP], agents[SPEED, a]
-    if flags[ROUTE_LENGTH, a] == 0 and not p.is_open:
-        if p.is_jerk and flags[TYPE, a] != PEDESTRIAN:
-            return -agents[ACCELERATION, a] / dt, -agents[LATERAL, a] / dt
+    dt, m, speed = scenarios.dt[clock[state.SCENARIO]], clock[state.MAP], agents[state.SPEED, a]
+    if flags[state.ROUTE_LENGTH, a] == 0 and not p.is_open:
+        if p.is_jerk and flags[state.TYPE, a] != PEDESTRIAN:
+            return -agents[state.ACCELERATION, a] / dt, -agents[state.LATERAL, a] / dt
         return _ZERO, _ZERO
     if is_blind:
         road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
-        haste = max(own.hidden[w, HASTE], _MIN_DISTANCE_M)
+        haste = max(own.hidden[w, state.HASTE], _MIN_DISTANCE_M)
         reach = braking_range(agents, a, haste)
         acceleration = max(solo_acceleration(road, agents, flags, a, reach, FAR, haste), -HARDEST_MPS2)
     else:
         acceleration = wanted_acceleration(own, maps, scenarios, w, a, p)
     # Recorded agents do not stop: their goal is only the end of the recording. Nor do agents without a goal left.
-    if p.is_open and flags[GOAL, a] < flags[GOAL_COUNT, a]:
-        to_goal = max(agents[GOAL_DISTANCE, a] - _HALF * p.goal_radius, _MIN_DISTANCE_M)
+    if p.is_open and flags[state.GOAL, a] < flags[state.GOAL_COUNT, a]:
+        to_goal = max(agents[state.GOAL_DISTANCE, a] - _HALF * p.goal_radius, _MIN_DISTANCE_M)
         slowing = (speed * speed - p.goal_speed * p.goal_speed) / (_TWO * to_goal)
         if slowing > _MIN_SLOWING:
             acceleration = min(acceleration, -slowing)
-    along = (acceleration - agents[ACCELERATION, a]) / dt if p.is_jerk else acceleration
-    if flags[ROUTE_LENGTH, a] == 0:
+    along = (acceleration - agents[state.ACCELERATION, a]) / dt if p.is_jerk else acceleration
+    if flags[state.ROUTE_LENGTH, a] == 0:
         return along, _ZERO
     road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
     curvature = _curvature(road, agents, flags, a, speed * dt, max(speed * settling_s, MIN_SETTLING_M))
     if p.is_jerk:
         mean = max(speed + _HALF * acceleration * dt, _HALF * speed)
-        return along, (curvature * mean * mean - agents[LATERAL, a]) / dt
-    return along, np.arctan(curvature * wheelbase_of(agents[LENGTH, a]))
+        return along, (curvature * mean * mean - agents[state.LATERAL, a]) / dt
+    return along, np.arctan(curvature * wheelbase_of(agents[state.LENGTH, a]))
 
 
 @rule
@@ -217,11 +188,13 @@ def _curvature(road: Road, agents: Floats, flags: Ints, a: int, step: Real, sett
     The two parts are the anticipatory and the compensatory level of E. Donges, A two-level model of driver steering
     behavior (1978). The second one reduces offset and angle to 0 over a distance, without overshooting.
     """
-    place, arc = flags[ROUTE_PLACE, a], agents[PATH_ARC, a]
+    place, arc = flags[state.ROUTE_PLACE, a], agents[state.PATH_ARC, a]
     _, _, near_cos, near_sin = route_pose(road, flags, a, place, arc, _HALF * (step - _BEND_LENGTH_M))
     _, _, far_cos, far_sin = route_pose(road, flags, a, place, arc, _HALF * (step + _BEND_LENGTH_M))
     bend = np.arctan2(far_sin * near_cos - far_cos * near_sin, far_cos * near_cos + far_sin * near_sin) / _BEND_LENGTH_M
     x, y, cos, sin = route_pose(road, flags, a, place, arc, _ZERO)
-    offset = (agents[Y, a] - y) * cos - (agents[X, a] - x) * sin
-    angle = np.arctan2(agents[SIN, a] * cos - agents[COS, a] * sin, agents[COS, a] * cos + agents[SIN, a] * sin)
+    offset = (agents[state.Y, a] - y) * cos - (agents[state.X, a] - x) * sin
+    angle = np.arctan2(
+        agents[state.SIN, a] * cos - agents[state.COS, a] * sin, agents[state.COS, a] * cos + agents[state.SIN, a] * sin
+    )
     return bend - (offset / settling + _TWO * angle) / settling

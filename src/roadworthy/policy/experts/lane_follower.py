@@ -18,30 +18,13 @@ from roadworthy.scenario.lanes.guide import ACCELERATION_MPS2, BEND_M, BRAKING_M
 from roadworthy.scenario.lanes.locate import locate
 from roadworthy.scenario.lanes.network import LaneNetwork
 from roadworthy.scenario.schema import AgentType, Floats, Ints, Scenario
+from roadworthy.sim import state
 from roadworthy.sim.config import Mode
 from roadworthy.sim.env import DriveEnv
 from roadworthy.sim.rules.angles import wrap
 from roadworthy.sim.rules.dynamics import decode, encode, wheelbase_of
 from roadworthy.sim.rules.route_geometry import Real
-from roadworthy.sim.state import (
-    ACCELERATION,
-    DRIVEN_COUNT,
-    HEADING,
-    IS_DRIVING,
-    LATERAL,
-    LENGTH,
-    SCENARIO,
-    SOURCE,
-    SPEED,
-    STEP,
-    TYPE,
-    Maps,
-    Params,
-    Scenarios,
-    Worlds,
-    X,
-    Y,
-)
+from roadworthy.sim.state import Maps, Params, Scenarios, Worlds
 
 AHEAD_M = 700.0  # length of a guide beyond the end of the recording
 MOVED_M = 0.3  # an agent that never moves farther than this is parked and has no guide
@@ -94,8 +77,8 @@ class LaneFollower:
         for world, episode in enumerate(self._env.episodes):
             if episode is None:
                 continue
-            driven = int(worlds.clocks[world, DRIVEN_COUNT])
-            key = (episode.scenario, tuple(worlds.agent_flags[world, SOURCE, :driven].tolist()))
+            driven = int(worlds.clocks[world, state.DRIVEN_COUNT])
+            key = (episode.scenario, tuple(worlds.agent_flags[world, state.SOURCE, :driven].tolist()))
             if key != self._known[world]:
                 self._known[world] = key
                 self._find_guides(world, *key)
@@ -151,19 +134,19 @@ def _follow(
     rows_per_world = len(counts) // len(worlds.clocks)
     for w in range(len(worlds.clocks)):
         clock = worlds.clocks[w]
-        driven = clock[DRIVEN_COUNT] if clock[SCENARIO] >= 0 else np.int32(0)
+        driven = clock[state.DRIVEN_COUNT] if clock[state.SCENARIO] >= 0 else np.int32(0)
         for a in range(rows_per_world):
             row = w * rows_per_world + a
             actions_out[row, 0] = actions_out[row, 1] = _ZERO
-            if a >= driven or worlds.agent_flags[w, IS_DRIVING, a] == 0:
+            if a >= driven or worlds.agent_flags[w, state.IS_DRIVING, a] == 0:
                 continue
-            kind = worlds.agent_flags[w, TYPE, a]
-            if clock[STEP] == 0:
+            kind = worlds.agent_flags[w, state.TYPE, a]
+            if clock[state.STEP] == 0:
                 places[row] = 0
                 rests[row, 0] = rests[row, 1] = _ZERO
             along, across = _ZERO, _ZERO
             if counts[row] > 0:
-                dt = scenarios.dt[clock[SCENARIO]]
+                dt = scenarios.dt[clock[state.SCENARIO]]
                 along, across = _command(worlds.agents[w], a, guides[row], counts[row], places, row, dt, p)
                 along += rests[row, 0]
                 across += rests[row, 1]
@@ -181,7 +164,7 @@ def _command(
     agents: Floats, a: int, guide: Floats, count: int, places: Ints, row: int, dt: Real, p: Params
 ) -> tuple[Any, Any]:
     """Return the longitudinal and lateral command that keeps agent a on its guide."""
-    x, y, speed = agents[X, a], agents[Y, a], agents[SPEED, a]
+    x, y, speed = agents[state.X, a], agents[state.Y, a], agents[state.SPEED, a]
     place, least = places[row], np.float32(np.inf)
     for i in range(max(places[row] - _BEHIND, 0), min(places[row] + _AHEAD, count)):
         dx, dy = x - guide[_GUIDE_X, i], y - guide[_GUIDE_Y, i]
@@ -202,8 +185,10 @@ def _command(
     cos, sin = np.cos(heading), np.sin(heading)
     offset = (y - guide[_GUIDE_Y, place]) * cos - (x - guide[_GUIDE_X, place]) * sin
     settling = max(speed * _SETTLING_S, MIN_SETTLING_M)
-    curvature = bend - (offset / settling + _TWO * wrap(agents[HEADING, a] - heading)) / settling
+    curvature = bend - (offset / settling + _TWO * wrap(agents[state.HEADING, a] - heading)) / settling
     if p.is_jerk:
         mean = max(speed + _HALF * acceleration * dt, _HALF * speed)
-        return (acceleration - agents[ACCELERATION, a]) / dt, (curvature * mean * mean - agents[LATERAL, a]) / dt
-    return acceleration, np.arctan(curvature * wheelbase_of(agents[LENGTH, a]))
+        return (acceleration - agents[state.ACCELERATION, a]) / dt, (
+            curvature * mean * mean - agents[state.LATERAL, a]
+        ) / dt
+    return acceleration, np.arctan(curvature * wheelbase_of(agents[state.LENGTH, a]))

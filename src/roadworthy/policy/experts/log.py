@@ -10,25 +10,11 @@ from numpy.typing import NDArray
 from roadworthy.errors import UsageError
 from roadworthy.kernels import entry, rule
 from roadworthy.scenario.schema import Floats
+from roadworthy.sim import state
 from roadworthy.sim.config import Mode
 from roadworthy.sim.env import DriveEnv
 from roadworthy.sim.rules.inverse_dynamics import infer_action, lookahead_s
-from roadworthy.sim.state import (
-    DRIVEN_COUNT,
-    FIRST_STEP,
-    FRAME_COUNT,
-    IS_DRIVING,
-    MOTION_HEADING,
-    MOTION_SPEED,
-    MOTION_X,
-    MOTION_Y,
-    SCENARIO,
-    STEP,
-    Maps,
-    Params,
-    Scenarios,
-    Worlds,
-)
+from roadworthy.sim.state import Maps, Params, Scenarios, Worlds
 
 _ZERO, _HALF = np.float32(0.0), np.float32(0.5)
 
@@ -63,11 +49,11 @@ def _follow_recordings(
     rows_per_world = len(actions_out) // len(worlds.clocks)
     for w in range(len(worlds.clocks)):
         clock, flags = worlds.clocks[w], worlds.agent_flags[w]
-        driven = clock[DRIVEN_COUNT] if clock[SCENARIO] >= 0 else np.int32(0)
+        driven = clock[state.DRIVEN_COUNT] if clock[state.SCENARIO] >= 0 else np.int32(0)
         for a in range(rows_per_world):
             row = w * rows_per_world + a
             actions_out[row, 0] = actions_out[row, 1] = _ZERO
-            if a < driven and flags[IS_DRIVING, a] != 0:
+            if a < driven and flags[state.IS_DRIVING, a] != 0:
                 actions_out[row, 0], actions_out[row, 1] = _follow(worlds, scenarios, w, a, p)
 
 
@@ -75,22 +61,22 @@ def _follow_recordings(
 def _follow(worlds: Worlds, scenarios: Scenarios, w: int, a: int, p: Params) -> tuple[Any, Any]:
     """Return the action that brings agent a back to its recording."""
     agents, flags, clock = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w]
-    s = clock[SCENARIO]
+    s = clock[state.SCENARIO]
     dt, motion = scenarios.dt[s], scenarios.motion[s]
-    frame = clock[STEP] - flags[FIRST_STEP, a]
+    frame = clock[state.STEP] - flags[state.FIRST_STEP, a]
     steps = max(int(lookahead_s(p) / dt + _HALF), 1)
     aim = _recorded_frame(scenarios, s, a, frame + steps)
     is_over = aim <= frame  # then it stops at the last pose
     ahead = np.float32(steps if is_over else aim - frame) * dt
-    speed = _ZERO if is_over else motion[MOTION_SPEED, aim, a]
-    x, y, heading = motion[MOTION_X, aim, a], motion[MOTION_Y, aim, a], motion[MOTION_HEADING, aim, a]
-    return infer_action(agents, flags, a, x, y, heading, speed, ahead, dt, p)
+    speed = _ZERO if is_over else motion[state.MOTION_SPEED, aim, a]
+    x, y, heading = motion[state.MOTION_X, aim, a], motion[state.MOTION_Y, aim, a], motion[state.MOTION_HEADING, aim, a]
+    return infer_action(agents, flags, a, (x, y, heading, speed), ahead, dt, p)
 
 
 @rule
 def _recorded_frame(scenarios: Scenarios, s: int, a: int, frame: int) -> Any:
     """Return the first frame at or after a given one in which agent a was recorded, or else the last such frame."""
-    count = np.int64(scenarios.counts[s, FRAME_COUNT])
+    count = np.int64(scenarios.counts[s, state.FRAME_COUNT])
     for later in range(frame, count):
         if scenarios.valid[s, later, a] != 0:
             return np.int64(later)

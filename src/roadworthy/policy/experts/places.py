@@ -10,35 +10,11 @@ import numpy as np
 
 from roadworthy.kernels import rule
 from roadworthy.scenario.schema import Floats, Ints
+from roadworthy.sim import state
 from roadworthy.sim.rules.dynamics import PEDESTRIAN
 from roadworthy.sim.rules.route_geometry import Road, nearest_place
 from roadworthy.sim.rules.routes import place_on_route, trace_route
-from roadworthy.sim.state import (
-    AGENT_COUNT,
-    DRIVEN_COUNT,
-    EPISODE_STEP,
-    FIRST_STEP,
-    IS_PRESENT,
-    MAP,
-    PATH_ARC,
-    PATH_OFFSET,
-    REPLAYED,
-    ROLE,
-    ROUTE,
-    ROUTE_LANES,
-    ROUTE_LENGTH,
-    ROUTE_PLACE,
-    SCENARIO,
-    SPAWNS,
-    TRIAL,
-    TYPE,
-    Maps,
-    Params,
-    Scenarios,
-    Worlds,
-    X,
-    Y,
-)
+from roadworthy.sim.state import Maps, Params, Scenarios, Worlds
 
 NEVER = -1  # in SPAWNS of the copy: the agent starts another attempt
 _LOST_M = np.float32(4.0)  # an agent farther from its route than this searches its place on the whole route
@@ -66,29 +42,34 @@ def keep_track(
     agents, own_agents = worlds.agents[w], own.agents[w]
     is_same_trial = (
         worlds.seeds[w] == own.seeds[w]
-        and clock[TRIAL] == own_clock[TRIAL]
-        and clock[SCENARIO] == own_clock[SCENARIO]
-        and clock[MAP] == own_clock[MAP]
-        and clock[EPISODE_STEP] > own_clock[EPISODE_STEP]
+        and clock[state.TRIAL] == own_clock[state.TRIAL]
+        and clock[state.SCENARIO] == own_clock[state.SCENARIO]
+        and clock[state.MAP] == own_clock[state.MAP]
+        and clock[state.EPISODE_STEP] > own_clock[state.EPISODE_STEP]
     )
     own.seeds[w] = worlds.seeds[w]
     for column in range(len(clock)):
         own_clock[column] = clock[column]
-    for a in range(clock[AGENT_COUNT]):
-        is_driven = a < clock[DRIVEN_COUNT]
-        is_same_attempt = is_same_trial and flags[SPAWNS, a] == own_flags[SPAWNS, a]
-        is_same_attempt &= flags[FIRST_STEP, a] == own_flags[FIRST_STEP, a]
-        is_recorded = not p.is_open and not is_driven and flags[ROLE, a] == REPLAYED and flags[TYPE, a] != PEDESTRIAN
-        is_here = flags[IS_PRESENT, a] != 0
-        has_appeared = is_here and (not is_same_attempt or own_flags[IS_PRESENT, a] == 0)
+    for a in range(clock[state.AGENT_COUNT]):
+        is_driven = a < clock[state.DRIVEN_COUNT]
+        is_same_attempt = is_same_trial and flags[state.SPAWNS, a] == own_flags[state.SPAWNS, a]
+        is_same_attempt &= flags[state.FIRST_STEP, a] == own_flags[state.FIRST_STEP, a]
+        is_recorded = (
+            not p.is_open
+            and not is_driven
+            and flags[state.ROLE, a] == state.REPLAYED
+            and flags[state.TYPE, a] != PEDESTRIAN
+        )
+        is_here = flags[state.IS_PRESENT, a] != 0
+        has_appeared = is_here and (not is_same_attempt or own_flags[state.IS_PRESENT, a] == 0)
         is_same_route = is_same_attempt and _has_same_route(flags, routes[w], a) and not (is_recorded and has_appeared)
-        arc = own_agents[PATH_ARC, a]
+        arc = own_agents[state.PATH_ARC, a]
         for line in range(len(agents)):
             own_agents[line, a] = agents[line, a]
-        for line in range(ROUTE_LENGTH):
+        for line in range(state.ROUTE_LENGTH):
             own_flags[line, a] = flags[line, a]
         if (is_driven or is_recorded) and is_same_route:
-            own_agents[PATH_ARC, a] = arc
+            own_agents[state.PATH_ARC, a] = arc
         else:
             _copy_route(flags, own_flags, routes[w], a)
         if is_driven and not is_same_attempt:
@@ -104,28 +85,28 @@ def keep_track(
 @rule
 def _has_same_route(flags: Ints, route: Ints, a: int) -> bool:
     """Return whether agent a has the same route in the simulator as at the last call."""
-    is_same = flags[ROUTE_LENGTH, a] == route[0, a]
-    for k in range(ROUTE_LANES):
-        is_same &= flags[ROUTE + k, a] == route[1 + k, a]
+    is_same = flags[state.ROUTE_LENGTH, a] == route[0, a]
+    for k in range(state.ROUTE_LANES):
+        is_same &= flags[state.ROUTE + k, a] == route[1 + k, a]
     return is_same
 
 
 @rule
 def _copy_route(flags: Ints, own_flags: Ints, route: Ints, a: int) -> None:
     """Copy the route of agent a, and its place on it, from the simulator."""
-    own_flags[ROUTE_PLACE, a] = flags[ROUTE_PLACE, a]
-    own_flags[ROUTE_LENGTH, a] = route[0, a] = flags[ROUTE_LENGTH, a]
-    for k in range(ROUTE_LANES):
-        own_flags[ROUTE + k, a] = route[1 + k, a] = flags[ROUTE + k, a]
+    own_flags[state.ROUTE_PLACE, a] = flags[state.ROUTE_PLACE, a]
+    own_flags[state.ROUTE_LENGTH, a] = route[0, a] = flags[state.ROUTE_LENGTH, a]
+    for k in range(state.ROUTE_LANES):
+        own_flags[state.ROUTE + k, a] = route[1 + k, a] = flags[state.ROUTE + k, a]
 
 
 @rule
 def _find_place(own: Worlds, maps: Maps, w: int, a: int, is_followed: bool) -> None:
     """Find the place of agent a on its route: near its last place if it is tracked, else anywhere ahead."""
-    agents, flags, m = own.agents[w], own.agent_flags[w], own.clocks[w, MAP]
-    if flags[ROUTE_LENGTH, a] == 0 or (is_followed and place_on_route(own, maps, w, a) < _LOST_M):
+    agents, flags, m = own.agents[w], own.agent_flags[w], own.clocks[w, state.MAP]
+    if flags[state.ROUTE_LENGTH, a] == 0 or (is_followed and place_on_route(own, maps, w, a) < _LOST_M):
         return
     road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
-    place, arc, x, y = flags[ROUTE_PLACE, a], agents[PATH_ARC, a], agents[X, a], agents[Y, a]
+    place, arc, x, y = flags[state.ROUTE_PLACE, a], agents[state.PATH_ARC, a], agents[state.X, a], agents[state.Y, a]
     place, arc, offset, _ = nearest_place(road, flags, a, place, arc, _BEHIND_M, _AHEAD_M, x, y)
-    flags[ROUTE_PLACE, a], agents[PATH_ARC, a], agents[PATH_OFFSET, a] = place, arc, offset
+    flags[state.ROUTE_PLACE, a], agents[state.PATH_ARC, a], agents[state.PATH_OFFSET, a] = place, arc, offset

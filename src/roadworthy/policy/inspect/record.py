@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import io
 import json
-import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from roadworthy.record.files import write_whole
+
 Floats = NDArray[np.float32]
 Flags = NDArray[np.bool_]
 Counts = NDArray[np.int32]
+# Arrays of Inspection that hold what StepRecord has under the same name.
+_COUNTS = ("trial", "attempt", "cache_length")
+_NUMBERS = ("observation", "action", "scores", "entropy", "value", "free_value_change", "free_divergence")
 
 
 @dataclass
@@ -76,21 +81,13 @@ class Inspection:
 
         return cls(
             agent=agent,
-            trial=column("trial", np.int32),
-            attempt=column("attempt", np.int32),
             active=column("is_active", np.bool_),
-            observation=column("observation", np.float32),
-            action=column("action", np.float32),
-            scores=column("scores", np.float32),
-            entropy=column("entropy", np.float32),
-            value=column("value", np.float32),
-            cache_length=column("cache_length", np.int32),
             mask=_by_step([record.sees for record in records]),
             attention=_by_step([record.weights for record in records]),
             free_mask=_by_step([record.free_sees for record in records]),
             free_attention=_by_step([record.free_weights for record in records]),
-            free_value_change=column("free_value_change", np.float32),
-            free_divergence=column("free_divergence", np.float32),
+            **{name: column(name, np.int32) for name in _COUNTS},
+            **{name: column(name, np.float32) for name in _NUMBERS},
         )
 
     def lines(self) -> Iterator[dict[str, Any]]:
@@ -124,24 +121,12 @@ def write_inspection(inspection: Inspection, stem: Path) -> list[Path]:
     lines, arrays = stem.with_name(f"{stem.name}.jsonl"), stem.with_name(f"{stem.name}.npz")
     named = {f.name: getattr(inspection, f.name) for f in fields(inspection)}
 
-    def write_lines(file: BinaryIO) -> None:
-        for line in inspection.lines():
-            file.write(json.dumps(line).encode() + b"\n")
-
     stem.parent.mkdir(parents=True, exist_ok=True)
-    _write_whole(lines, write_lines)
-    _write_whole(arrays, lambda file: np.savez_compressed(file, **named))
+    write_whole(lines, b"".join(json.dumps(line).encode() + b"\n" for line in inspection.lines()))
+    packed = io.BytesIO()
+    np.savez_compressed(packed, **named)
+    write_whole(arrays, packed.getvalue())
     return [lines, arrays]
-
-
-def _write_whole(path: Path, write: Callable[[BinaryIO], None]) -> None:
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        with partial.open("wb") as file:
-            write(file)
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def _by_step(by_age: list[NDArray[Any]]) -> NDArray[Any]:

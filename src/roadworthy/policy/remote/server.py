@@ -17,7 +17,6 @@ import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -90,9 +89,7 @@ class PolicyServer:
     def __enter__(self) -> PolicyServer:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _serve(self, connection: ServerConnection) -> None:

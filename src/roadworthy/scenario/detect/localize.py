@@ -11,36 +11,19 @@ import numpy as np
 
 from roadworthy.kernels import kernel
 from roadworthy.scenario.detect.grid import CELL_M, lane_grid
-from roadworthy.scenario.lanes.locate import (
-    AHEAD_COST,
-    HEADING_COST,
-    JUMP_COST,
-    LANE_CHANGE_COST,
-    LEAST_COSINE,
-    LEAVE_LANES_COST,
-    MOST_LANES,
-    MOST_OVERSHOOT_M,
-    NO_LANE_COST,
-    OVERSHOOT_COST,
-    USUAL_STEP_S,
-)
+from roadworthy.scenario.lanes import locate
 from roadworthy.scenario.lanes.network import AHEAD, LEFT, REACH_M, LaneNetwork
 from roadworthy.scenario.schema import AgentType, Bools, Bytes, Floats, Ints
 
 
 def localize(
-    network: LaneNetwork,
-    agent_types: Bytes,
-    positions: Floats,
-    headings: Floats,
-    valid: Bools,
-    dt: float,
+    network: LaneNetwork, agent_types: Bytes, positions: Floats, headings: Floats, valid: Bools, dt: float
 ) -> tuple[Ints, Floats, Floats, Ints]:
     """Return (A, T) lane (-1 for none), arc length, offset to the left of its center, shift (+1 left, -1 right)."""
     is_cyclist = agent_types == AgentType.CYCLIST
     rides_lanes = (agent_types == AgentType.VEHICLE) | is_cyclist
     grid = lane_grid(network)
-    return _most_plausible(grid, rides_lanes, is_cyclist, positions, headings, valid, dt / USUAL_STEP_S)
+    return _most_plausible(grid, rides_lanes, is_cyclist, positions, headings, valid, dt / locate.USUAL_STEP_S)
 
 
 @kernel
@@ -49,12 +32,12 @@ def _most_plausible(grid, rides_lanes, is_cyclist, positions, headings, valid, w
     lane_out, shift_out = np.full((agents, steps), -1, np.int32), np.zeros((agents, steps), np.int32)
     arc_out, offset_out = np.zeros((agents, steps), np.float32), np.zeros((agents, steps), np.float32)
     # Slot MOST_LANES stands for "on no lane".
-    lanes = np.full((steps, MOST_LANES + 1), -1, np.int32)
-    arcs, offsets = np.zeros((steps, MOST_LANES + 1)), np.zeros((steps, MOST_LANES + 1))
-    costs, squares = np.zeros(MOST_LANES + 1), np.zeros(MOST_LANES + 1)
-    came_from = np.zeros((steps, MOST_LANES + 1), np.int32)
+    lanes = np.full((steps, locate.MOST_LANES + 1), -1, np.int32)
+    arcs, offsets = np.zeros((steps, locate.MOST_LANES + 1)), np.zeros((steps, locate.MOST_LANES + 1))
+    costs, squares = np.zeros(locate.MOST_LANES + 1), np.zeros(locate.MOST_LANES + 1)
+    came_from = np.zeros((steps, locate.MOST_LANES + 1), np.int32)
     counts = np.zeros(steps, np.int32)
-    total, previous_total = np.zeros(MOST_LANES + 1), np.zeros(MOST_LANES + 1)
+    total, previous_total = np.zeros(locate.MOST_LANES + 1), np.zeros(locate.MOST_LANES + 1)
     for agent in range(agents):
         if not rides_lanes[agent]:
             continue
@@ -80,15 +63,15 @@ def _most_plausible(grid, rides_lanes, is_cyclist, positions, headings, valid, w
                 )
                 n, before = counts[step], counts[step - 1]
                 for i in range(n + 1):
-                    slot = i if i < n else MOST_LANES
+                    slot = i if i < n else locate.MOST_LANES
                     lane = lanes[step, slot]
-                    cost = (costs[slot] if i < n else NO_LANE_COST) * weight
+                    cost = (costs[slot] if i < n else locate.NO_LANE_COST) * weight
                     if step == begin:
                         total[slot] = cost
                         continue
-                    best, best_slot = np.inf, MOST_LANES
+                    best, best_slot = np.inf, locate.MOST_LANES
                     for j in range(before + 1):
-                        old_slot = j if j < before else MOST_LANES
+                        old_slot = j if j < before else locate.MOST_LANES
                         change = previous_total[old_slot]
                         if change >= best:
                             continue
@@ -101,7 +84,7 @@ def _most_plausible(grid, rides_lanes, is_cyclist, positions, headings, valid, w
                     came_from[step, slot] = best_slot
                 total, previous_total = previous_total, total
                 step += 1
-            slot = MOST_LANES
+            slot = locate.MOST_LANES
             for i in range(counts[step - 1]):
                 if previous_total[i] < previous_total[slot]:
                     slot = i
@@ -129,11 +112,11 @@ def _relation(grid, lane, other):
 @kernel
 def _transition_cost(grid, old_lane, lane):
     if old_lane < 0 or lane < 0:
-        return LEAVE_LANES_COST
+        return locate.LEAVE_LANES_COST
     kind = _relation(grid, old_lane, lane)
     if kind == 0:
-        return JUMP_COST
-    return AHEAD_COST if kind == AHEAD else LANE_CHANGE_COST
+        return locate.JUMP_COST
+    return locate.AHEAD_COST if kind == AHEAD else locate.LANE_CHANGE_COST
 
 
 @kernel
@@ -156,28 +139,28 @@ def _candidates(grid, is_cyclist, px, py, heading, lanes, arcs, offsets, costs, 
         dx, dy = dx / size, dy / size
         agreement = dx * cosine + dy * sine
         offset = dx * ay - dy * ax
-        if agreement < LEAST_COSINE or abs(offset) > REACH_M or (grid.is_bike[lane] and not is_cyclist):
+        if agreement < locate.LEAST_COSINE or abs(offset) > REACH_M or (grid.is_bike[lane] and not is_cyclist):
             continue
         along = dx * ax + dy * ay
         reached = min(max(along, 0.0), size)
         overshoot = along - reached
         # Inside a bend the nearest point lies between two segments: this is the distance to the corner.
         at_lane_end = (overshoot < 0.0 and p == grid.first[lane]) or (overshoot > 0.0 and p == grid.first[lane + 1] - 2)
-        if abs(overshoot) > (MOST_OVERSHOOT_M if at_lane_end else REACH_M):
+        if abs(overshoot) > (locate.MOST_OVERSHOOT_M if at_lane_end else REACH_M):
             continue
         square = offset * offset + overshoot * overshoot
-        cost = offset * offset + OVERSHOOT_COST * overshoot * overshoot + HEADING_COST * (1.0 - agreement)
+        cost = offset * offset + locate.OVERSHOOT_COST * overshoot * overshoot + locate.HEADING_COST * (1.0 - agreement)
         slot = -1
         for j in range(n):
             if lanes[j] == lane:
                 slot = j
                 break
         if slot < 0:
-            if n < MOST_LANES:
+            if n < locate.MOST_LANES:
                 slot = n
                 n += 1
             else:
-                slot = int(np.argmax(costs[:MOST_LANES]))
+                slot = int(np.argmax(costs[: locate.MOST_LANES]))
                 if costs[slot] <= cost:
                     continue
         elif squares[slot] <= square:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from roadworthy.checks import at_least
 from roadworthy.errors import ConfigError
 from roadworthy.scenario.detect import BEHAVIORS
 
@@ -27,8 +28,7 @@ class GenerateConfig:
     # The behavior classes, which take turns.
 
     def __post_init__(self) -> None:
-        if self.count < 1:
-            raise ConfigError(f"count is {self.count}, expected at least 1")
+        at_least(self, 1, "count")
         if self.seed < 0:
             raise ConfigError(f"seed is {self.seed}, expected 0 or more")
         if self.steps < DEFAULT_STEPS:

@@ -81,6 +81,11 @@ class Message:
     fields: tuple[Field, ...]
 
 
+def message(name: str, *fields: Field) -> Message:
+    """Return a message with these fields."""
+    return Message(name, fields)
+
+
 class MessageReader:
     """A reader of messages with one schema. Creating it prepares the schema for the kernel, so create it once.
 

@@ -12,22 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roadworthy.errors import ScenarioError
+from roadworthy.scenario import schema
 from roadworthy.scenario.importers.importer import Damage, Record
 from roadworthy.scenario.importers.tfrecord import is_tfrecord, records
 from roadworthy.scenario.importers.wire import Buffer, Table
 from roadworthy.scenario.importers.womd_map import coordinates, numbers_of, read_map
 from roadworthy.scenario.importers.womd_schema import SCENARIO_READER
-from roadworthy.scenario.schema import (
-    AgentType,
-    Bools,
-    Bytes,
-    Floats,
-    Ints,
-    LightState,
-    RoadMap,
-    Scenario,
-    read_only,
-)
+from roadworthy.scenario.schema import AgentType, Bools, Bytes, Floats, Ints, LightState, RoadMap, Scenario
 
 Doubles = NDArray[np.float64]
 
@@ -76,7 +67,7 @@ def read_scenario(data: Buffer, omitted: Counter[str]) -> Scenario:
     centers = np.stack([states.column(f"center_{axis}").reshape(valid.shape) for axis in "xyz"], axis=2)
     places = np.where(valid[:, :, None], centers, 0.0)
     if not len(road_map.points) and valid.any():
-        road_map = read_only(replace(road_map, origin=np.round(places[valid].mean(axis=0))))
+        road_map = schema.read_only(replace(road_map, origin=np.round(places[valid].mean(axis=0))))
     lights = _lights(message.child("dynamic_map_states"), road_map, len(times), omitted)
     sdc = int(message.column("sdc_track_index")[0]) if message.has("sdc_track_index")[0] else -1
     is_interactive = len(message.column("objects_of_interest")) > 0

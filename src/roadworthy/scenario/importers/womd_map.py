@@ -10,20 +10,10 @@ from numpy.typing import NDArray
 
 from roadworthy.errors import ScenarioError
 from roadworthy.kernels import kernel
+from roadworthy.scenario import schema
 from roadworthy.scenario.importers.wire import Table
 from roadworthy.scenario.importers.womd_schema import FEATURE_FIELDS
-from roadworthy.scenario.schema import (
-    Bools,
-    EdgeType,
-    FeatureKind,
-    Floats,
-    Ints,
-    LaneType,
-    LineType,
-    Longs,
-    RoadMap,
-    read_only,
-)
+from roadworthy.scenario.schema import Bools, EdgeType, FeatureKind, Floats, Ints, LaneType, LineType, Longs, RoadMap
 
 Doubles = NDArray[np.float64]
 
@@ -88,7 +78,7 @@ def read_map(features: Table, omitted: Counter[str]) -> RoadMap:
     left, right = (_neighbors(lanes, f"{side}_neighbors", omitted) for side in ("left", "right"))
     limits = lanes.table.column("speed_limit_mph")[lanes.numbers >= 0] * MPS_PER_MPH
     omitted["flags of interpolating lanes"] += int(lanes.table.column("interpolating").sum())
-    return read_only(
+    return schema.read_only(
         RoadMap(
             origin=origin,
             points=local,

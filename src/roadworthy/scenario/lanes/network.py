@@ -76,8 +76,8 @@ def _network(road_map: RoadMap) -> LaneNetwork:
     points = road_map.points[: first[-1] if lanes else 0]
     x, y = points[:, 0].astype(np.float64), points[:, 1].astype(np.float64)
     arc, length, turn, start_heading, end_heading, segment_lane = _measure(first, x, y)
-    successor_starts, successors = _by_lane(road_map.successors, lanes)
-    predecessor_starts, predecessors = _by_lane(road_map.predecessors, lanes)
+    successor_starts, successors = by_lane(road_map.successors, lanes)
+    predecessor_starts, predecessors = by_lane(road_map.predecessors, lanes)
     relation_starts, related, relation = _relate(road_map)
     is_ring = _ring_lanes(successor_starts, successors, length, turn)
     touches_ring = np.zeros(lanes, np.bool_)
@@ -118,7 +118,7 @@ def _network(road_map: RoadMap) -> LaneNetwork:
     )
 
 
-def _by_lane(pairs: Ints, lanes: int) -> tuple[Ints, Ints]:
+def by_lane(pairs: Ints, lanes: int) -> tuple[Ints, Ints]:
     """Return pairs (lane, other) as starts per lane and others."""
     order = np.argsort(pairs[:, 0], kind="stable")
     starts = np.zeros(lanes + 1, np.int32)
@@ -164,7 +164,7 @@ def _relate(road_map: RoadMap) -> tuple[Ints, Ints, Bytes]:
 
 def _chain(pairs: Ints, further: Ints, lanes: int) -> Ints:
     """Return all (a, c) for which (a, b) is in the pairs and (b, c) in the further ones."""
-    starts, others = _by_lane(further, lanes)
+    starts, others = by_lane(further, lanes)
     counts = starts[pairs[:, 1] + 1] - starts[pairs[:, 1]]
     within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
     return np.column_stack([np.repeat(pairs[:, 0], counts), others[np.repeat(starts[pairs[:, 1]], counts) + within]])

@@ -14,18 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roadworthy.errors import PackError, ScenarioError
+from roadworthy.scenario import schema
 from roadworthy.scenario.pack.bundle import ArraySpec, Bundle, encode_bundle, require_fit
 from roadworthy.scenario.pack.outline import outline_of
 from roadworthy.scenario.pack.tables import PackedTables, pack_tables, read_tables
 from roadworthy.scenario.prepare import prepare
-from roadworthy.scenario.schema import (
-    MAP_ARRAYS,
-    OPTIONAL_MAP_ARRAYS,
-    OPTIONAL_SCENARIO_ARRAYS,
-    SCENARIO_ARRAYS,
-    RoadMap,
-    Scenario,
-)
+from roadworthy.scenario.schema import RoadMap, Scenario
 
 MAP_SPECS = {
     "origin": ArraySpec("<f8", (3,)),
@@ -74,13 +68,13 @@ SCENARIO_VALUES: dict[str, type] = {
 }
 TABLES_SPEC = ArraySpec("<i4", ("words of tables",))
 # A field that is declared but not stored would be lost silently.
-assert set(MAP_SPECS) == {*MAP_ARRAYS, *OPTIONAL_MAP_ARRAYS}
-assert set(SCENARIO_SPECS) == {*SCENARIO_ARRAYS, *OPTIONAL_SCENARIO_ARRAYS}
+assert set(MAP_SPECS) == {*schema.MAP_ARRAYS, *schema.OPTIONAL_MAP_ARRAYS}
+assert set(SCENARIO_SPECS) == {*schema.SCENARIO_ARRAYS, *schema.OPTIONAL_SCENARIO_ARRAYS}
 
 
 def encode_map(road_map: RoadMap) -> bytes:
     """Encode a map and its tables as a block. An inconsistent map raises ScenarioError."""
-    arrays = _stored(road_map, MAP_ARRAYS, OPTIONAL_MAP_ARRAYS)
+    arrays = _stored(road_map, schema.MAP_ARRAYS, schema.OPTIONAL_MAP_ARRAYS)
     require_fit(arrays, MAP_SPECS, "map")
     for fault in road_map.check():
         raise ScenarioError(f"map: {fault}")
@@ -91,7 +85,7 @@ def encode_map(road_map: RoadMap) -> bytes:
 def encode_scenario(scenario: Scenario) -> bytes:
     """Encode a scenario without its map as a block. An inconsistent scenario raises ScenarioError."""
     owner = f"scenario {scenario.id!r}"
-    arrays = _stored(scenario, SCENARIO_ARRAYS, OPTIONAL_SCENARIO_ARRAYS)
+    arrays = _stored(scenario, schema.SCENARIO_ARRAYS, schema.OPTIONAL_SCENARIO_ARRAYS)
     require_fit(arrays, SCENARIO_SPECS, owner)
     scenario.require_sound()
     if not scenario.id:
@@ -135,7 +129,7 @@ def _stored(item: RoadMap | Scenario, names: Iterable[str], optional: Iterable[s
 
 def decode_map(bundle: Bundle) -> RoadMap:
     """Return the map of a block, with views as arrays."""
-    return RoadMap(**bundle.arrays(MAP_SPECS, optional=OPTIONAL_MAP_ARRAYS))
+    return RoadMap(**bundle.arrays(MAP_SPECS, optional=schema.OPTIONAL_MAP_ARRAYS))
 
 
 def decode_tables(bundle: Bundle) -> PackedTables | None:
@@ -147,7 +141,7 @@ def decode_scenario(bundle: Bundle, road_map: RoadMap) -> Scenario:
     """Return the scenario of a block, with views as arrays."""
     values = {name: bundle.value(name, kind) for name, kind in SCENARIO_VALUES.items()}
     values["tags"] = decode_names(bundle)[1]
-    return Scenario(**values, map=road_map, **bundle.arrays(SCENARIO_SPECS, optional=OPTIONAL_SCENARIO_ARRAYS))
+    return Scenario(**values, map=road_map, **bundle.arrays(SCENARIO_SPECS, optional=schema.OPTIONAL_SCENARIO_ARRAYS))
 
 
 def decode_names(bundle: Bundle) -> tuple[str, tuple[str, ...]]:

@@ -164,10 +164,7 @@ class Index:
             yield "its blocks don't follow each other from the header to the index"
         if scenarios and (self.scenario_maps.min() < 0 or self.scenario_maps.max() >= maps):
             yield f"scenarios lie on maps outside 0..{maps - 1}"
-        for starts, owned, name in (
-            (self.id_starts, self.id_text, "ids"),
-            (self.tag_starts, self.tag_numbers, "tags"),
-        ):
+        for starts, owned, name in ((self.id_starts, self.id_text, "ids"), (self.tag_starts, self.tag_numbers, "tags")):
             if (
                 len(starts) != scenarios + 1
                 or starts[0] != 0

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from functools import cached_property
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from types import TracebackType
 from typing import Any, SupportsIndex
 from weakref import WeakValueDictionary
 
@@ -232,9 +231,7 @@ class Pack:
         self._require_open()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -8,7 +8,6 @@ import os
 import secrets
 import zlib
 from pathlib import Path
-from types import TracebackType
 from typing import IO
 from weakref import WeakKeyDictionary
 
@@ -56,9 +55,7 @@ class PackWriter:
         self._write(bytes(HEADER_SIZE))
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None:
             self._abandon()
             return

@@ -21,13 +21,8 @@ from numpy.typing import NDArray
 from roadworthy.errors import UsageError
 from roadworthy.scenario.pack import Pack
 from roadworthy.scenario.schema import Floats
-from roadworthy.sim.adapters.one_world import (
-    OneWorld,
-    any_seed,
-    observation_bounds,
-    require_known_options,
-    with_final_observations,
-)
+from roadworthy.sim.adapters import one_world
+from roadworthy.sim.adapters.one_world import OneWorld
 from roadworthy.sim.config import Control, ControlConfig, SimConfig
 from roadworthy.sim.env import DriveEnv
 
@@ -92,7 +87,7 @@ class DriveGymEnv(gymnasium.Env[Floats, NDArray[Any]]):
         options: `scenario` (number in the pack) and `episode_seed` (0 by default) choose the episode.
         """
         super().reset(seed=seed)
-        require_known_options(options)
+        one_world.require_known_options(options)
         observations, (info,) = self._world.reset(seed, options)
         return observations[0], info
 
@@ -140,8 +135,8 @@ class DriveVectorEnv(gymnasium.vector.VectorEnv[Floats, NDArray[Any], NDArray[An
         self.drive = DriveEnv(
             pack,
             worlds,
-            with_final_observations(config or SimConfig()),
-            seed=any_seed() if seed is None else seed,
+            one_world.with_final_observations(config or SimConfig()),
+            seed=one_world.any_seed() if seed is None else seed,
             threads=threads,
             scenarios=scenarios,
             first_world=first_world,
@@ -161,7 +156,7 @@ class DriveVectorEnv(gymnasium.vector.VectorEnv[Floats, NDArray[Any], NDArray[An
         if seed is not None and not isinstance(seed, int | np.integer):
             raise UsageError(f"the seed is {seed!r}, expected one whole number: all worlds share a run's seed")
         super().reset(seed=seed)
-        require_known_options(options)
+        one_world.require_known_options(options)
         self._assign(options or {})
         observations = self.drive.reset(seed).copy()
         return observations, self._with_masks(self._info() | self._flags(np.zeros(self.num_envs, np.bool_)))
@@ -241,7 +236,7 @@ def one_ego() -> SimConfig:
 
 def observation_space(drive: DriveEnv) -> spaces.Space[Any]:
     """Return the space of one row's observations."""
-    bounds = observation_bounds(drive)
+    bounds = one_world.observation_bounds(drive)
     return spaces.Box(-bounds, bounds, dtype=np.float32)
 
 

@@ -8,37 +8,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from roadworthy.sim import state
 from roadworthy.sim.config import SimConfig
 from roadworthy.sim.layout import layout
 from roadworthy.sim.rules.episode_figures import TRIAL_FIGURES, figure_names
-from roadworthy.sim.state import (
-    CLOCK_COLUMNS,
-    FLAG_LINES,
-    GOALS,
-    HIDDEN_FACTORS,
-    SCENARIO,
-    SEEN_COLUMNS,
-    Logs,
-    Rows,
-    Starts,
-    Worlds,
-)
+from roadworthy.sim.state import Logs, Rows, Starts, Worlds
 
 
 def make_worlds(worlds: int, goals: int, room: int) -> tuple[Worlds, Starts]:
     """Return idle worlds, with room for `room` agents with `goals` goals each."""
-    agents = np.zeros((worlds, GOALS + 2 * goals, room), np.float32)
-    flags = np.zeros((worlds, FLAG_LINES, room), np.int32)
-    clocks = np.zeros((worlds, CLOCK_COLUMNS), np.int32)
-    clocks[:, SCENARIO] = -1
+    agents = np.zeros((worlds, state.GOALS + 2 * goals, room), np.float32)
+    flags = np.zeros((worlds, state.FLAG_LINES, room), np.int32)
+    clocks = np.zeros((worlds, state.CLOCK_COLUMNS), np.int32)
+    clocks[:, state.SCENARIO] = -1
     moving = Worlds(
         agents=agents,
         agent_flags=flags,
         clocks=clocks,
         seeds=np.zeros(worlds, np.uint64),
-        hidden=np.ones((worlds, len(HIDDEN_FACTORS)), np.float32),
+        hidden=np.ones((worlds, len(state.HIDDEN_FACTORS)), np.float32),
         order=np.zeros((worlds, rounded_up(room)), np.int32),
-        appearance=np.zeros((worlds, rounded_up(room), SEEN_COLUMNS), np.float32),
+        appearance=np.zeros((worlds, rounded_up(room), state.SEEN_COLUMNS), np.float32),
     )
     return moving, Starts(np.zeros_like(agents), np.zeros_like(flags))
 

@@ -12,18 +12,12 @@ from numpy.typing import NDArray
 from roadworthy.kernels import entry, kernel, rule
 from roadworthy.kernels.threads import prange
 from roadworthy.scenario.schema import Floats, Ints
+from roadworthy.sim import state
 from roadworthy.sim.layout import EGO_BLOCK, GOAL_BLOCK, WEIGHTS_BLOCK
-from roadworthy.sim.rules import idm
+from roadworthy.sim.rules import events, idm
 from roadworthy.sim.rules.disturbances import apply_action
 from roadworthy.sim.rules.dynamics import move as drive
 from roadworthy.sim.rules.episode_start import start_episode
-from roadworthy.sim.rules.events import (
-    classify_events,
-    detect_collision,
-    detect_lane,
-    detect_line_crossings,
-    detect_off_road,
-)
 from roadworthy.sim.rules.map_prefetch import prefetch_lists, prefetch_map
 from roadworthy.sim.rules.observation import has_valid_pose
 from roadworthy.sim.rules.observe_conditioning import write_weights
@@ -35,28 +29,7 @@ from roadworthy.sim.rules.observe_stop_lines import observe_stop_lines
 from roadworthy.sim.rules.replay import replay
 from roadworthy.sim.rules.routes import place_on_route
 from roadworthy.sim.rules.trial_end import advance_trial, cut_row, finish_step, update_rewards_and_stats
-from roadworthy.sim.state import (
-    AGENT_COUNT,
-    DRIVEN_COUNT,
-    EPISODE_ENDED,
-    EPISODE_STEP,
-    EVENTS,
-    IDM,
-    IS_DRIVING,
-    IS_PRESENT,
-    MAP,
-    REPLAYED,
-    ROLE,
-    SCENARIO,
-    STEP,
-    Logs,
-    Maps,
-    Params,
-    Rows,
-    Scenarios,
-    Starts,
-    Worlds,
-)
+from roadworthy.sim.state import Logs, Maps, Params, Rows, Scenarios, Starts, Worlds
 
 # Stages of a step, as bits, so that callers can run them one by one.
 PLAN, MOVE, JUDGE, REWARD, ADVANCE, OBSERVE = 1, 2, 4, 8, 16, 32
@@ -83,7 +56,7 @@ def step(
     """Make one step of every world that is not idle."""
     for number in prange(len(worlds.clocks)):
         w, p = np.int64(number), settings[0]
-        if worlds.clocks[w, SCENARIO] < 0:
+        if worlds.clocks[w, state.SCENARIO] < 0:
             _clear_outputs(rows, w, logs.trials.shape[1])
             continue
         if stages & PLAN:
@@ -115,18 +88,14 @@ def begin(
     """Start the episode that is set for each of these worlds (none where SCENARIO is -1) and observe it."""
     for k in prange(len(numbers)):
         w, p = np.int64(numbers[k]), settings[0]
-        if worlds.clocks[w, SCENARIO] >= 0:
+        if worlds.clocks[w, state.SCENARIO] >= 0:
             start_episode(worlds, starts, maps, scenarios, w, p)
         _observe(worlds, rows, maps, scenarios, w, p, False)
 
 
 @kernel
 def cut(
-    numbers: NDArray[np.int64],
-    worlds: Worlds,
-    logs: Logs,
-    settings: NDArray[np.void],
-    is_cut_out: NDArray[np.bool_],
+    numbers: NDArray[np.int64], worlds: Worlds, logs: Logs, settings: NDArray[np.void], is_cut_out: NDArray[np.bool_]
 ) -> None:
     """Cut short the episodes in progress in these worlds, and report their rows.
 
@@ -142,17 +111,17 @@ def _plan(worlds: Worlds, rows: Rows, maps: Maps, scenarios: Scenarios, w: int, 
     """Decide what every agent does, from the current state of all agents."""
     agents, flags, clock = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w]
     first_row = w * rows_per_world(worlds, rows)
-    dt = scenarios.dt[clock[SCENARIO]]
-    for a in range(clock[DRIVEN_COUNT]):
-        if flags[IS_DRIVING, a]:
-            apply_action(agents, flags, a, rows.actions[first_row + a], worlds.seeds[w], clock[STEP], dt, p)
-    if clock[AGENT_COUNT] > clock[DRIVEN_COUNT]:
+    dt = scenarios.dt[clock[state.SCENARIO]]
+    for a in range(clock[state.DRIVEN_COUNT]):
+        if flags[state.IS_DRIVING, a]:
+            apply_action(agents, flags, a, rows.actions[first_row + a], worlds.seeds[w], clock[state.STEP], dt, p)
+    if clock[state.AGENT_COUNT] > clock[state.DRIVEN_COUNT]:
         # Traffic predicts policy-driven agents by their places on their routes.
-        for a in range(clock[DRIVEN_COUNT]):
-            if flags[IS_DRIVING, a]:
+        for a in range(clock[state.DRIVEN_COUNT]):
+            if flags[state.IS_DRIVING, a]:
                 place_on_route(worlds, maps, w, a)
-    for a in range(clock[DRIVEN_COUNT], clock[AGENT_COUNT]):
-        if flags[ROLE, a] == IDM and flags[IS_PRESENT, a]:
+    for a in range(clock[state.DRIVEN_COUNT], clock[state.AGENT_COUNT]):
+        if flags[state.ROLE, a] == state.IDM and flags[state.IS_PRESENT, a]:
             idm.plan(worlds, maps, scenarios, w, a, p)
 
 
@@ -160,51 +129,55 @@ def _plan(worlds: Worlds, rows: Rows, maps: Maps, scenarios: Scenarios, w: int, 
 def _move(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, p: Params) -> None:
     """Move all agents."""
     agents, flags, clock = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w]
-    s = clock[SCENARIO]
+    s = clock[state.SCENARIO]
     dt = scenarios.dt[s]
-    clock[STEP] += 1
-    clock[EPISODE_STEP] += 1
-    for a in range(clock[DRIVEN_COUNT]):
-        if flags[IS_DRIVING, a]:
+    clock[state.STEP] += 1
+    clock[state.EPISODE_STEP] += 1
+    for a in range(clock[state.DRIVEN_COUNT]):
+        if flags[state.IS_DRIVING, a]:
             drive(agents, flags, a, dt, worlds.hidden[w], p)
-    for a in range(clock[DRIVEN_COUNT], clock[AGENT_COUNT]):
-        if flags[ROLE, a] == REPLAYED:
-            replay(agents, flags, a, scenarios, s, clock[STEP])
-        elif flags[ROLE, a] == IDM and flags[IS_PRESENT, a]:
+    for a in range(clock[state.DRIVEN_COUNT], clock[state.AGENT_COUNT]):
+        if flags[state.ROLE, a] == state.REPLAYED:
+            replay(agents, flags, a, scenarios, s, clock[state.STEP])
+        elif flags[state.ROLE, a] == state.IDM and flags[state.IS_PRESENT, a]:
             idm.move(worlds, maps, w, a, dt, p)
 
 
 @rule
 def _judge(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, p: Params) -> None:
     agents, flags, clock, seed = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w], worlds.seeds[w]
-    s, m, count, step = clock[SCENARIO], clock[MAP], clock[AGENT_COUNT], clock[STEP]
-    driven = clock[DRIVEN_COUNT]
+    s, m, count, step = clock[state.SCENARIO], clock[state.MAP], clock[state.AGENT_COUNT], clock[state.STEP]
+    driven = clock[state.DRIVEN_COUNT]
     prefetch_map(maps, m, agents, driven, worlds.order[w])
     # One rule at a time for all agents, which is faster. EVENTS holds the findings until all are complete.
     for a in range(driven):
-        if flags[IS_DRIVING, a]:
-            flags[EVENTS, a] = detect_collision(agents, flags, a, count, maps, m)
+        if flags[state.IS_DRIVING, a]:
+            flags[state.EVENTS, a] = events.detect_collision(agents, flags, a, count, maps, m)
     for a in range(driven):
-        if flags[IS_DRIVING, a]:
-            flags[EVENTS, a] |= detect_off_road(agents, flags, a, maps, m)
+        if flags[state.IS_DRIVING, a]:
+            flags[state.EVENTS, a] |= events.detect_off_road(agents, flags, a, maps, m)
     for a in range(driven):
-        if flags[IS_DRIVING, a]:
-            flags[EVENTS, a] |= detect_line_crossings(agents, flags, a, maps, m, scenarios, s, step, seed, p)
+        if flags[state.IS_DRIVING, a]:
+            flags[state.EVENTS, a] |= events.detect_line_crossings(
+                agents, flags, a, maps, m, scenarios, s, step, seed, p
+            )
     for a in range(driven):
-        if flags[IS_DRIVING, a]:
-            flags[EVENTS, a] |= detect_lane(agents, flags, a, maps, m)
+        if flags[state.IS_DRIVING, a]:
+            flags[state.EVENTS, a] |= events.detect_lane(agents, flags, a, maps, m)
     for a in range(driven):
-        if flags[IS_DRIVING, a]:
-            classify_events(agents, flags, a, flags[EVENTS, a], p)
+        if flags[state.IS_DRIVING, a]:
+            events.classify_events(agents, flags, a, flags[state.EVENTS, a], p)
 
 
 @rule
 def _reward(worlds: Worlds, logs: Logs, rows: Rows, w: int, p: Params) -> None:
     agents, flags, clock = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w]
     first_row = w * logs.trials.shape[1]
-    for a in range(clock[DRIVEN_COUNT]):
-        rows.rewards[first_row + a] = update_rewards_and_stats(agents, flags, a, p) if flags[IS_DRIVING, a] else _ZERO
-    for row in range(first_row + clock[DRIVEN_COUNT], first_row + logs.trials.shape[1]):
+    for a in range(clock[state.DRIVEN_COUNT]):
+        rows.rewards[first_row + a] = (
+            update_rewards_and_stats(agents, flags, a, p) if flags[state.IS_DRIVING, a] else _ZERO
+        )
+    for row in range(first_row + clock[state.DRIVEN_COUNT], first_row + logs.trials.shape[1]):
         rows.rewards[row] = _ZERO
     finish_step(worlds, logs, rows, w, p)
 
@@ -218,13 +191,13 @@ def _observe(worlds: Worlds, rows: Rows, maps: Maps, scenarios: Scenarios, w: in
     row_count = rows_per_world(worlds, rows)
     agents, flags, clock, seed = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w], worlds.seeds[w]
     appearance, order = worlds.appearance[w], worlds.order[w]
-    s, m, count, step = clock[SCENARIO], clock[MAP], clock[AGENT_COUNT], clock[STEP]
-    driven = clock[DRIVEN_COUNT] if s >= 0 and (is_last or not clock[EPISODE_ENDED]) else 0
+    s, m, count, step = clock[state.SCENARIO], clock[state.MAP], clock[state.AGENT_COUNT], clock[state.STEP]
+    driven = clock[state.DRIVEN_COUNT] if s >= 0 and (is_last or not clock[state.EPISODE_ENDED]) else 0
     first, rows_out = w * row_count, rows.final_observations if is_last else rows.observations
     update_appearances(worlds, w)
     for a in range(row_count):
         row = first + a
-        is_active = a < driven and flags[IS_DRIVING, a] != 0
+        is_active = a < driven and flags[state.IS_DRIVING, a] != 0
         if not is_last:
             if rows.active[row] and not is_active:
                 rows_out[row] = _ZERO
@@ -255,7 +228,7 @@ def _observe(worlds: Worlds, rows: Rows, maps: Maps, scenarios: Scenarios, w: in
 @rule(inline=True)
 def _is_observing(agents: Floats, flags: Ints, rows: Rows, a: int, row: int, is_last: bool) -> bool:
     """Return whether a driven agent's row is to be written."""
-    is_asked = flags[IS_DRIVING, a] != 0 and (rows.trial_ended[row] or not is_last)
+    is_asked = flags[state.IS_DRIVING, a] != 0 and (rows.trial_ended[row] or not is_last)
     return is_asked and has_valid_pose(agents, a)
 
 

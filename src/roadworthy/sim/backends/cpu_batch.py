@@ -15,6 +15,7 @@ from roadworthy.kernels import entry, kernel
 from roadworthy.kernels.threads import set_threads
 from roadworthy.scenario.pack import Pack
 from roadworthy.scenario.schema import Floats
+from roadworthy.sim import state
 from roadworthy.sim.backends import cpu
 from roadworthy.sim.backends.allocation import bytes_of, make_logs, make_rows, make_worlds, rounded_up
 from roadworthy.sim.backends.cpu_extensions import CpuExtensions
@@ -25,20 +26,7 @@ from roadworthy.sim.params import params
 from roadworthy.sim.rules.dynamics import is_allowed
 from roadworthy.sim.rules.traffic_lights import light_state
 from roadworthy.sim.snapshot import Snapshot
-from roadworthy.sim.state import (
-    EGO,
-    EPISODE_ENDED,
-    LIGHT_COUNT,
-    MAP,
-    ROLE,
-    SCENARIO,
-    SEEN_COLUMNS,
-    Logs,
-    Rows,
-    Scenarios,
-    Starts,
-    Worlds,
-)
+from roadworthy.sim.state import Logs, Rows, Scenarios, Starts, Worlds
 
 _EPISODE_LOG_SIZE = 100_000
 # Two Python threads must not enter Numba's fallback threading layer at once.
@@ -103,7 +91,7 @@ class CpuBatch:
             self._observe_blocks(np.arange(len(self._running)))
         if self.rows.episode_ended.any():
             self._log.add(self._ended(np.flatnonzero(self.rows.episode_ended), is_cut=False))
-        ended = np.flatnonzero(self.worlds.clocks[:, EPISODE_ENDED])
+        ended = np.flatnonzero(self.worlds.clocks[:, state.EPISODE_ENDED])
         if len(ended):
             self._begin(ended)
 
@@ -132,8 +120,8 @@ class CpuBatch:
 
     def light_states(self, world: int, steps: int) -> NDArray[np.uint8]:
         """Return what the lights of a world show in the first steps of its trial, (lights, steps)."""
-        s = int(self.worlds.clocks[world, SCENARIO])
-        states = np.zeros((self.store.scenarios.counts[s, LIGHT_COUNT], steps), np.uint8)
+        s = int(self.worlds.clocks[world, state.SCENARIO])
+        states = np.zeros((self.store.scenarios.counts[s, state.LIGHT_COUNT], steps), np.uint8)
         _write_light_states(self.store.scenarios, s, self.worlds.seeds[world], self.settings, states)
         return states
 
@@ -179,7 +167,7 @@ class CpuBatch:
             for part in self.parts()
             for name, array in part._asdict().items()
         }
-        arrays["Worlds.clocks"][:, [SCENARIO, MAP]] = -1
+        arrays["Worlds.clocks"][:, [state.SCENARIO, state.MAP]] = -1
         return Snapshot(
             arrays,
             self.episodes,
@@ -214,7 +202,7 @@ class CpuBatch:
         """Start the next episode of these worlds; worlds without one become idle."""
         clocks = self.worlds.clocks
         for world in numbers.tolist():
-            clocks[world, SCENARIO], clocks[world, EPISODE_ENDED] = -1, 0
+            clocks[world, state.SCENARIO], clocks[world, state.EPISODE_ENDED] = -1, 0
             self._running[world] = None
             self._running[world] = episode = self._next(world)
             if episode is not None:
@@ -258,7 +246,7 @@ class CpuBatch:
         raise AssertionError
 
     def _put(self, world: int, place: Place) -> None:
-        self.worlds.clocks[world, SCENARIO], self.worlds.clocks[world, MAP] = place
+        self.worlds.clocks[world, state.SCENARIO], self.worlds.clocks[world, state.MAP] = place
 
     def _cut(self, numbers: NDArray[np.int64]) -> None:
         """Log the episodes in progress in these worlds as cut, if they have made a step."""
@@ -278,7 +266,7 @@ class CpuBatch:
             numbers=np.array([episode.number for episode in running], np.int64),
             scenarios=np.array([episode.scenario for episode in running], np.int64),
             seeds=np.array([episode.seed for episode in running], np.uint64),
-            is_ego=self.worlds.agent_flags[w, ROLE, a] == EGO,
+            is_ego=self.worlds.agent_flags[w, state.ROLE, a] == state.EGO,
             is_cut=np.full(len(rows), is_cut),
             figures=self.logs.episodes[w, a],
             trials=self.logs.trials[w, a],
@@ -305,7 +293,7 @@ class CpuBatch:
                 agents=_widened(worlds.agents, more),
                 agent_flags=_widened(worlds.agent_flags, more),
                 order=np.zeros((count, rounded_up(agents)), np.int32),
-                appearance=np.zeros((count, rounded_up(agents), SEEN_COLUMNS), np.float32),
+                appearance=np.zeros((count, rounded_up(agents), state.SEEN_COLUMNS), np.float32),
             )
             self.starts = Starts(*(_widened(array, more) for array in self.starts))
 

@@ -17,29 +17,17 @@ from roadworthy.kernels import rule
 from roadworthy.kernels.threads import prange
 from roadworthy.kernels.user_code import user_entry
 from roadworthy.scenario.schema import Floats
+from roadworthy.sim import state
 from roadworthy.sim.config import SimConfig
 from roadworthy.sim.extensions import WorldView, load_blocks, load_terms
 from roadworthy.sim.layout import BLOCKS, layout
 from roadworthy.sim.params import weight_range
 from roadworthy.sim.rules import draws
 from roadworthy.sim.rules.observation import clipped, has_valid_pose
-from roadworthy.sim.state import (
-    AGENT_COUNT,
-    DRIVEN_COUNT,
-    IS_DRIVING,
-    RETURN,
-    REWARD_TERMS,
-    SCENARIO,
-    STEP,
-    Real,
-    Rows,
-    Scenarios,
-    Whole,
-    Worlds,
-)
+from roadworthy.sim.state import Real, Rows, Scenarios, Whole, Worlds
 
 Function = Callable[..., Any]
-_ZERO, _TERMS = np.float32(0.0), len(REWARD_TERMS)
+_ZERO, _TERMS = np.float32(0.0), len(state.REWARD_TERMS)
 
 
 class CpuExtensions:
@@ -88,7 +76,11 @@ def _view(worlds: Worlds, scenarios: Scenarios, w: Whole) -> Any:
     """Return what functions of users see of world w."""
     clock = worlds.clocks[w]
     return WorldView(
-        worlds.agents[w], worlds.agent_flags[w], clock[AGENT_COUNT], clock[STEP], scenarios.dt[clock[SCENARIO]]
+        worlds.agents[w],
+        worlds.agent_flags[w],
+        clock[state.AGENT_COUNT],
+        clock[state.STEP],
+        scenarios.dt[clock[state.SCENARIO]],
     )
 
 
@@ -107,10 +99,10 @@ def _terms_kernel(terms: tuple[Function, ...], what: str) -> Function:
     def evaluate(worlds: Worlds, scenarios: Scenarios, w: Whole, low: Floats, high: Floats, sums_out: Floats) -> None:
         agents, flags, clock = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w]
         world, seed = _view(worlds, scenarios, w), worlds.seeds[w]
-        for a in range(clock[DRIVEN_COUNT]):
-            if flags[IS_DRIVING, a]:
+        for a in range(clock[state.DRIVEN_COUNT]):
+            if flags[state.IS_DRIVING, a]:
                 value = total(world, a, seed, low, high)
-                agents[RETURN, a] += value
+                agents[state.RETURN, a] += value
                 sums_out[a] = value
 
     @user_entry(what)
@@ -121,7 +113,7 @@ def _terms_kernel(terms: tuple[Function, ...], what: str) -> Function:
             sums = sums_out[w * rows_per_world : (w + 1) * rows_per_world]
             for a in range(rows_per_world):
                 sums[a] = _ZERO
-            if worlds.clocks[w, SCENARIO] >= 0:
+            if worlds.clocks[w, state.SCENARIO] >= 0:
                 evaluate(worlds, scenarios, w, low, high, sums)
 
     return kernel
@@ -165,9 +157,9 @@ def _blocks_kernel(writers: tuple[tuple[Function, int], ...], what: str) -> Func
         world, seed = _view(worlds, scenarios, w), worlds.seeds[w]
         first = w * (len(rows.active) // len(worlds.clocks))
         rows_out = rows.final_observations if is_final else rows.observations
-        for a in range(clock[DRIVEN_COUNT]):
+        for a in range(clock[state.DRIVEN_COUNT]):
             is_asked = rows.trial_ended[first + a] if is_final else rows.active[first + a]
-            if is_asked and flags[IS_DRIVING, a] and has_valid_pose(agents, a):
+            if is_asked and flags[state.IS_DRIVING, a] and has_valid_pose(agents, a):
                 row_out = rows_out[first + a]
                 for k in range(len(low)):
                     row_out[at + k] = _weight(seed, a, k, low, high)
@@ -187,7 +179,7 @@ def _blocks_kernel(writers: tuple[tuple[Function, int], ...], what: str) -> Func
     ) -> None:
         for k in prange(len(numbers)):
             w = np.int64(numbers[k])
-            if worlds.clocks[w, SCENARIO] >= 0:
+            if worlds.clocks[w, state.SCENARIO] >= 0:
                 observe(worlds, rows, scenarios, w, is_final, at, low, high, scales)
 
     return kernel

@@ -14,61 +14,19 @@ from numpy.typing import NDArray
 from roadworthy.kernels import cuda_kernel
 from roadworthy.kernels.cuda import cuda, float32, int32, natural
 from roadworthy.scenario.schema import Floats, Ints, Longs
+from roadworthy.sim import state
 from roadworthy.sim.backends.episode_queue import EpisodeQueue, Seeds, take_episode
 from roadworthy.sim.maps.scenario_store import MOST_AGENTS
-from roadworthy.sim.rules import idm
+from roadworthy.sim.rules import events, idm, trial_end
 from roadworthy.sim.rules.disturbances import apply_action
 from roadworthy.sim.rules.dynamics import is_allowed
 from roadworthy.sim.rules.dynamics import move as drive
 from roadworthy.sim.rules.episode_figures import average_figure
 from roadworthy.sim.rules.episode_start import init_agent, place_recorded, set_clock, start_agents
-from roadworthy.sim.rules.events import (
-    classify_events,
-    detect_collision,
-    detect_lane,
-    detect_line_crossings,
-    detect_off_road,
-    judge_start,
-)
 from roadworthy.sim.rules.observe_partners import update_appearance
 from roadworthy.sim.rules.replay import replay
 from roadworthy.sim.rules.routes import place_on_route
-from roadworthy.sim.rules.trial_end import (
-    apply_termination,
-    cut_row,
-    is_trial_over,
-    keeps_trial_running,
-    update_clock,
-    update_rewards_and_stats,
-    write_row_results,
-)
-from roadworthy.sim.state import (
-    AGENT_COUNT,
-    ALONG,
-    DRIVEN_COUNT,
-    EGO,
-    EPISODE_ENDED,
-    EPISODE_STEP,
-    EVENTS,
-    IDM,
-    IS_DRIVING,
-    IS_PRESENT,
-    IS_STARTING,
-    MAP,
-    REPLAYED,
-    ROLE,
-    SCENARIO,
-    STEP,
-    TRIAL,
-    TRIAL_ENDED,
-    TYPE,
-    Logs,
-    Maps,
-    Rows,
-    Scenarios,
-    Starts,
-    Worlds,
-)
+from roadworthy.sim.state import Logs, Maps, Rows, Scenarios, Starts, Worlds
 
 _ZERO = np.float32(0.0)
 Settings = NDArray[np.void]
@@ -100,7 +58,11 @@ def place_driven(worlds: Worlds, maps: Maps, settings: Settings) -> None:
     """Update the places on their routes of policy-driven agents, which traffic uses to predict them."""
     w, a = natural(cuda.blockIdx.x), natural(cuda.threadIdx.x)
     clock = worlds.clocks[w]
-    if clock[SCENARIO] >= 0 and a < clock[DRIVEN_COUNT] < clock[AGENT_COUNT] and worlds.agent_flags[w, IS_DRIVING, a]:
+    if (
+        clock[state.SCENARIO] >= 0
+        and a < clock[state.DRIVEN_COUNT] < clock[state.AGENT_COUNT]
+        and worlds.agent_flags[w, state.IS_DRIVING, a]
+    ):
         place_on_route(worlds, maps, w, a)
 
 
@@ -119,8 +81,8 @@ def plan_traffic(worlds: Worlds, maps: Maps, scenarios: Scenarios, settings: Set
     boxes = cuda.shared.array(_BOXES, float32)
     pairs = cuda.shared.array(_PAIRS, int32)
     listed = cuda.shared.array(1, int32)
-    first, count = natural(clock[DRIVEN_COUNT]), natural(clock[AGENT_COUNT])
-    if clock[SCENARIO] < 0 or first >= count:
+    first, count = natural(clock[state.DRIVEN_COUNT]), natural(clock[state.AGENT_COUNT])
+    if clock[state.SCENARIO] < 0 or first >= count:
         return
     for a in range(first + thread, count, threads):
         box = idm.NO_BOX
@@ -144,7 +106,7 @@ def plan_traffic(worlds: Worlds, maps: Maps, scenarios: Scenarios, settings: Set
         cuda.syncthreads()
     for a in range(first + thread, count, threads):
         if _is_traffic(worlds, w, a):
-            agents[ALONG, a] = max(wanted[a], -idm.HARDEST_MPS2)
+            agents[state.ALONG, a] = max(wanted[a], -idm.HARDEST_MPS2)
 
 
 @cuda_kernel
@@ -152,27 +114,27 @@ def move(worlds: Worlds, rows: Rows, scenarios: Scenarios, ended: EndedRows, set
     """Move all agents but reactive ones; policy-driven agents follow their actions."""
     w, a = natural(cuda.blockIdx.x), natural(cuda.threadIdx.x)
     p, clock = settings[0], worlds.clocks[w]
-    s = clock[SCENARIO]
+    s = clock[state.SCENARIO]
     if s < 0:
         return
-    agents, flags, dt, step = worlds.agents[w], worlds.agent_flags[w], scenarios.dt[s], clock[STEP]
-    if a < clock[DRIVEN_COUNT]:
-        if flags[IS_DRIVING, a]:
+    agents, flags, dt, step = worlds.agents[w], worlds.agent_flags[w], scenarios.dt[s], clock[state.STEP]
+    if a < clock[state.DRIVEN_COUNT]:
+        if flags[state.IS_DRIVING, a]:
             row = w * (rows.active.size // worlds.clocks.shape[0]) + a
             action = rows.actions[row]
             if not is_allowed(action, p):
                 cuda.atomic.add(ended.counts, BAD_ACTIONS, 1)
                 cuda.atomic.max(ended.counts, BAD_ROW, row)
                 action[0] = action[1] = _ZERO
-            flags[EVENTS, a] = 0
+            flags[state.EVENTS, a] = 0
             apply_action(agents, flags, a, action, worlds.seeds[w], step, dt, p)
             drive(agents, flags, a, dt, worlds.hidden[w], p)
-    elif a < clock[AGENT_COUNT] and flags[ROLE, a] == REPLAYED:
+    elif a < clock[state.AGENT_COUNT] and flags[state.ROLE, a] == state.REPLAYED:
         replay(agents, flags, a, scenarios, s, step + 1)
     cuda.syncthreads()
     if a == 0:
-        clock[STEP] += 1
-        clock[EPISODE_STEP] += 1
+        clock[state.STEP] += 1
+        clock[state.EPISODE_STEP] += 1
 
 
 @cuda_kernel
@@ -180,7 +142,7 @@ def move_traffic(worlds: Worlds, maps: Maps, scenarios: Scenarios, settings: Set
     """Move reactive agents."""
     w, a = natural(cuda.blockIdx.x), natural(cuda.threadIdx.x)
     if _is_traffic(worlds, w, a):
-        idm.move(worlds, maps, w, a, scenarios.dt[worlds.clocks[w, SCENARIO]], settings[0])
+        idm.move(worlds, maps, w, a, scenarios.dt[worlds.clocks[w, state.SCENARIO]], settings[0])
 
 
 @cuda_kernel
@@ -194,19 +156,21 @@ def judge(worlds: Worlds, maps: Maps, scenarios: Scenarios, settings: Settings) 
     w, question = natural(cuda.blockIdx.x), cuda.blockIdx.z
     a, p = natural(cuda.blockIdx.y) * AGENTS_PER_BLOCK + natural(cuda.threadIdx.x), settings[0]
     agents, flags, clock = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w]
-    if clock[SCENARIO] < 0 or a >= clock[DRIVEN_COUNT] or flags[IS_DRIVING, a] == 0:
+    if clock[state.SCENARIO] < 0 or a >= clock[state.DRIVEN_COUNT] or flags[state.IS_DRIVING, a] == 0:
         return
-    m, s, found = natural(clock[MAP]), natural(clock[SCENARIO]), 0
+    m, s, found = natural(clock[state.MAP]), natural(clock[state.SCENARIO]), 0
     if question == 0:
-        found = detect_off_road(agents, flags, a, maps, m)
+        found = events.detect_off_road(agents, flags, a, maps, m)
     elif question == 1:
-        found = detect_lane(agents, flags, a, maps, m)
+        found = events.detect_lane(agents, flags, a, maps, m)
     elif question == 2:
-        found = detect_line_crossings(agents, flags, a, maps, m, scenarios, s, clock[STEP], worlds.seeds[w], p)
+        found = events.detect_line_crossings(
+            agents, flags, a, maps, m, scenarios, s, clock[state.STEP], worlds.seeds[w], p
+        )
     else:
-        found = detect_collision(agents, flags, a, natural(clock[AGENT_COUNT]), maps, m)
+        found = events.detect_collision(agents, flags, a, natural(clock[state.AGENT_COUNT]), maps, m)
     if found != 0:
-        cuda.atomic.or_(flags, (EVENTS, a), np.int32(found))
+        cuda.atomic.or_(flags, (state.EVENTS, a), np.int32(found))
 
 
 @cuda_kernel
@@ -219,28 +183,28 @@ def finish_step(
     row = w * row_count + a
     if w == 0 and a == 0:
         ended.counts[STEPS] += 1
-    if clock[SCENARIO] < 0:
+    if clock[state.SCENARIO] < 0:
         if a < row_count:
             rows.rewards[row] = _ZERO
             rows.trial_ended[row] = rows.episode_ended[row] = rows.timed_out[row] = False
         return
-    is_driven = a < clock[DRIVEN_COUNT]
+    is_driven = a < clock[state.DRIVEN_COUNT]
     step_reward = _ZERO
-    if is_driven and flags[IS_DRIVING, a]:
-        classify_events(worlds.agents[w], flags, a, flags[EVENTS, a], p)
-        step_reward = update_rewards_and_stats(worlds.agents[w], flags, a, p)
-    is_ego_left = cuda.syncthreads_or(np.int32(is_driven and keeps_trial_running(flags, a))) != 0
-    is_over = is_trial_over(clock, is_ego_left, p)
+    if is_driven and flags[state.IS_DRIVING, a]:
+        events.classify_events(worlds.agents[w], flags, a, flags[state.EVENTS, a], p)
+        step_reward = trial_end.update_rewards_and_stats(worlds.agents[w], flags, a, p)
+    is_ego_left = cuda.syncthreads_or(np.int32(is_driven and trial_end.keeps_trial_running(flags, a))) != 0
+    is_over = trial_end.is_trial_over(clock, is_ego_left, p)
     if a < row_count:
         rows.rewards[row] = step_reward
-        write_row_results(worlds, logs, rows, w, a, row, is_over, p)
+        trial_end.write_row_results(worlds, logs, rows, w, a, row, is_over, p)
     cuda.syncthreads()
     if a == 0:
-        update_clock(clock, is_over, p)
+        trial_end.update_clock(clock, is_over, p)
     # Few episodes end in a step: all threads work on one after another.
-    for slot in range(clock[DRIVEN_COUNT]):
+    for slot in range(clock[state.DRIVEN_COUNT]):
         if rows.episode_ended[w * row_count + slot]:
-            if worlds.agent_flags[w, ROLE, slot] == EGO:
+            if worlds.agent_flags[w, state.ROLE, slot] == state.EGO:
                 for f in range(a, logs.episodes.shape[2], cuda.blockDim.x):
                     average_figure(logs, w, slot, f, p)
                 if a == 0:
@@ -252,8 +216,8 @@ def finish_step(
 def update_appearances(worlds: Worlds, settings: Settings) -> None:
     """Write what others observe of each agent, for final observations."""
     w, a = natural(cuda.blockIdx.x), natural(cuda.threadIdx.x)
-    if worlds.clocks[w, SCENARIO] >= 0 and a < worlds.clocks[w, AGENT_COUNT]:
-        update_appearance(worlds.agents[w], worlds.agent_flags[w, TYPE], worlds.appearance[w], a)
+    if worlds.clocks[w, state.SCENARIO] >= 0 and a < worlds.clocks[w, state.AGENT_COUNT]:
+        update_appearance(worlds.agents[w], worlds.agent_flags[w, state.TYPE], worlds.appearance[w], a)
 
 
 @cuda_kernel
@@ -261,15 +225,15 @@ def advance_trial(worlds: Worlds, starts: Starts, maps: Maps, settings: Settings
     """Apply terminations and start the next trial where one ended."""
     w, a = natural(cuda.blockIdx.x), natural(cuda.threadIdx.x)
     clock = worlds.clocks[w]
-    if clock[SCENARIO] < 0 or clock[EPISODE_ENDED]:
+    if clock[state.SCENARIO] < 0 or clock[state.EPISODE_ENDED]:
         return
-    if clock[TRIAL_ENDED]:
+    if clock[state.TRIAL_ENDED]:
         _copy_column(starts.agents[w], starts.agent_flags[w], worlds.agents[w], worlds.agent_flags[w], a)
         if a == 0:
-            clock[TRIAL] += 1
-            clock[STEP] = 0
-    elif a < clock[DRIVEN_COUNT]:
-        apply_termination(worlds, maps, w, a, settings[0])
+            clock[state.TRIAL] += 1
+            clock[state.STEP] = 0
+    elif a < clock[state.DRIVEN_COUNT]:
+        trial_end.apply_termination(worlds, maps, w, a, settings[0])
 
 
 @cuda_kernel
@@ -277,23 +241,23 @@ def begin(worlds: Worlds, maps: Maps, scenarios: Scenarios, episode_queue: Episo
     """Set up the next episode where one has ended. Recorded agents start here, others in `place_agents`."""
     w, a = natural(cuda.blockIdx.x), natural(cuda.threadIdx.x)
     agents, flags, clock, p = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w], settings[0]
-    has_ended = clock[EPISODE_ENDED]
+    has_ended = clock[state.EPISODE_ENDED]
     cuda.syncthreads()
     if not has_ended:
         return
     if a == 0:
         take_episode(worlds, episode_queue, w)
-        if clock[SCENARIO] >= 0:
+        if clock[state.SCENARIO] >= 0:
             set_clock(worlds, scenarios, w, p)
     cuda.syncthreads()
-    if clock[SCENARIO] < 0:
+    if clock[state.SCENARIO] < 0:
         return
     if a < agents.shape[1]:
         for line in range(agents.shape[0]):
             agents[line, a] = _ZERO
         for line in range(flags.shape[0]):
             flags[line, a] = 0
-    if a < clock[AGENT_COUNT]:
+    if a < clock[state.AGENT_COUNT]:
         init_agent(worlds, scenarios, w, a, p)
         if not p.is_open:
             place_recorded(worlds, maps, scenarios, w, a)
@@ -312,7 +276,7 @@ def place_agents(
     w = natural(cuda.blockIdx.x) * natural(cuda.blockDim.x) + natural(cuda.threadIdx.x)
     if w < worlds.clocks.shape[0]:
         clock = worlds.clocks[w]
-        if clock[SCENARIO] >= 0 and (clock[IS_STARTING] or (is_step and not clock[TRIAL_ENDED])):
+        if clock[state.SCENARIO] >= 0 and (clock[state.IS_STARTING] or (is_step and not clock[state.TRIAL_ENDED])):
             start_agents(worlds, starts, maps, scenarios, w, settings[0])
 
 
@@ -321,20 +285,20 @@ def finish_start(worlds: Worlds, starts: Starts, maps: Maps, scenarios: Scenario
     """Write what is true of agents at their start, the state that trials start from, and what others observe."""
     w, a = natural(cuda.blockIdx.x), natural(cuda.threadIdx.x)
     agents, flags, clock = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w]
-    is_beginning, count = clock[IS_STARTING], clock[AGENT_COUNT]
-    if clock[SCENARIO] < 0:
+    is_beginning, count = clock[state.IS_STARTING], clock[state.AGENT_COUNT]
+    if clock[state.SCENARIO] < 0:
         return
     if is_beginning:
-        if a < clock[DRIVEN_COUNT]:
-            flags[IS_DRIVING, a] = flags[IS_PRESENT, a]
-            dt = scenarios.dt[clock[SCENARIO]]
-            judge_start(agents, flags, a, count, maps, clock[MAP], dt, settings[0])
+        if a < clock[state.DRIVEN_COUNT]:
+            flags[state.IS_DRIVING, a] = flags[state.IS_PRESENT, a]
+            dt = scenarios.dt[clock[state.SCENARIO]]
+            events.judge_start(agents, flags, a, count, maps, clock[state.MAP], dt, settings[0])
         _copy_column(agents, flags, starts.agents[w], starts.agent_flags[w], a)
     if a < count:
-        update_appearance(agents, flags[TYPE], worlds.appearance[w], a)
+        update_appearance(agents, flags[state.TYPE], worlds.appearance[w], a)
     cuda.syncthreads()
     if a == 0:
-        clock[IS_STARTING] = 0
+        clock[state.IS_STARTING] = 0
 
 
 @cuda_kernel
@@ -347,21 +311,23 @@ def cut(
     if not is_cut[w]:
         return
     is_under_way = cuda.shared.array(MOST_AGENTS, int32)
-    is_under_way[a] = clock[SCENARIO] >= 0 and a < logs.trials.shape[1] and cut_row(worlds, logs, w, a, settings[0])
+    is_under_way[a] = (
+        clock[state.SCENARIO] >= 0 and a < logs.trials.shape[1] and trial_end.cut_row(worlds, logs, w, a, settings[0])
+    )
     cuda.syncthreads()
     for slot in range(logs.trials.shape[1]):
         if is_under_way[slot]:
             _record_ended(worlds, logs, episode_queue, ended, w, slot, a, True)
     if a == 0:
-        clock[EPISODE_ENDED] = 1
+        clock[state.EPISODE_ENDED] = 1
 
 
 @cuda_kernel(device=True)
 def _is_traffic(worlds: Worlds, w: int, a: int) -> bool:
     clock, flags = worlds.clocks[w], worlds.agent_flags[w]
-    if clock[SCENARIO] < 0 or a < clock[DRIVEN_COUNT] or a >= clock[AGENT_COUNT]:
+    if clock[state.SCENARIO] < 0 or a < clock[state.DRIVEN_COUNT] or a >= clock[state.AGENT_COUNT]:
         return False
-    return flags[ROLE, a] == IDM and flags[IS_PRESENT, a] != 0
+    return flags[state.ROLE, a] == state.IDM and flags[state.IS_PRESENT, a] != 0
 
 
 @cuda_kernel(device=True)
@@ -394,9 +360,9 @@ def _record_ended(
         ended.steps[n] = ended.counts[STEPS]
         ended.rows[n] = w * logs.trials.shape[1] + slot
         ended.numbers[n] = episode_queue.numbers[w]
-        ended.slots[n] = worlds.clocks[w, SCENARIO]
+        ended.slots[n] = worlds.clocks[w, state.SCENARIO]
         ended.seeds[n] = worlds.seeds[w]
-        ended.is_ego[n] = worlds.agent_flags[w, ROLE, slot] == EGO
+        ended.is_ego[n] = worlds.agent_flags[w, state.ROLE, slot] == state.EGO
         ended.is_cut[n] = is_cut
     for f in range(thread, ended.figures.shape[1], cuda.blockDim.x):
         ended.figures[n, f] = logs.episodes[w, slot, f]

@@ -14,17 +14,9 @@ from roadworthy.kernels.cuda import IS_SIMULATED, cuda
 from roadworthy.scenario.pack import Pack
 from roadworthy.scenario.schema import Ints
 from roadworthy.sim.backends import cuda as kernels
-from roadworthy.sim.backends import cuda_observe
+from roadworthy.sim.backends import cuda_memory, cuda_observe
 from roadworthy.sim.backends.allocation import bytes_of, make_logs, make_rows, make_worlds, rounded_up
 from roadworthy.sim.backends.cuda import BAD_ACTIONS, BAD_ROW, ENDED, EndedRows
-from roadworthy.sim.backends.cuda_memory import (
-    kernel_view,
-    kernel_views,
-    processor_count,
-    ready_device,
-    require_memory,
-    upload,
-)
 from roadworthy.sim.backends.episode_queue import QUEUE_LENGTH, QUEUE_ROOM, QUEUE_START, RUN_SEED, EpisodeQueue
 from roadworthy.sim.config import AtGoal, Mode, Others, SimConfig
 from roadworthy.sim.episodes import EndedEpisodes, Episode, Sampler
@@ -61,13 +53,7 @@ class CudaBatch:
     """W worlds on a GPU. `step` does not wait for the GPU, and a caller can capture it in a CUDA graph."""
 
     def __init__(
-        self,
-        pack: Pack,
-        config: SimConfig,
-        worlds: int,
-        numbers: Sequence[int],
-        sampler: Sampler | None,
-        device: str,
+        self, pack: Pack, config: SimConfig, worlds: int, numbers: Sequence[int], sampler: Sampler | None, device: str
     ) -> None:
         if config.reward.terms or config.observe.blocks:
             names = ", ".join([*config.reward.terms, *config.observe.blocks])
@@ -75,7 +61,7 @@ class CudaBatch:
                 f"device {device!r} runs the built-in reward terms and observation blocks only, but the config names "
                 f'{names}; use device = "cpu", or leave them out'
             )
-        self._device = ready_device(device)
+        self._device = cuda_memory.ready_device(device)
         self.sampler, self._world_count = sampler, worlds
         library, choices, slot_maps, self._numbers = _load(pack, config, numbers)
         self.rows_per_world = library.rows_per_world
@@ -99,21 +85,14 @@ class CudaBatch:
             raise DeviceError(
                 f"the host does not have enough memory to prepare the arrays of {device} ({error}); {remedy}"
             ) from error
-        require_memory(self._device, sum(map(bytes_of, parts)), remedy)
+        cuda_memory.require_memory(self._device, sum(map(bytes_of, parts)), remedy)
         # The same memory twice: as torch tensors, and as arrays for kernels.
-        tensors = [upload(part, self._device) for part in parts]
-        (
-            self.worlds,
-            self.starts,
-            self.logs,
-            self.rows,
-            self._maps,
-            self._scenarios,
-            self._episode_queue,
-            self._ended,
-        ) = tensors
+        tensors = [cuda_memory.upload(part, self._device) for part in parts]
+        self.worlds, self.starts, self.logs, self.rows = tensors[:4]
+        self._maps, self._scenarios, self._episode_queue, self._ended = tensors[4:]
         self._kernel_views = {
-            type(part).__name__: kernel_views(tensor, part) for tensor, part in zip(tensors, parts, strict=True)
+            type(part).__name__: cuda_memory.kernel_views(tensor, part)
+            for tensor, part in zip(tensors, parts, strict=True)
         }
         packed = self._params.packed()
         self._settings: Any = packed.view(np.recarray) if IS_SIMULATED else cuda.to_device(packed)
@@ -261,10 +240,8 @@ class CudaBatch:
         for name in ("Rows.observations", "Rows.final_observations"):
             arrays[name] = arrays[name][:, : self._size]
         queues = self._episode_queue.queues.tolist()
-        slots, seeds = (
-            self._episode_queue.waiting_slots.cpu().numpy(),
-            self._episode_queue.waiting_seeds.cpu().numpy().view(np.uint64),
-        )
+        slots = self._episode_queue.waiting_slots.cpu().numpy()
+        seeds = self._episode_queue.waiting_seeds.cpu().numpy().view(np.uint64)
         waiting = tuple(
             tuple(
                 Episode(-1, self._numbers[slots[w, k % QUEUE_ROOM]], int(seeds[w, k % QUEUE_ROOM]))
@@ -340,7 +317,10 @@ class CudaBatch:
         """Return the kernels that start the episodes of worlds whose episodes are cut short."""
         return [
             self._kernel(
-                "cut", kernels.cut, "Worlds Logs EpisodeQueue EndedRows", kernel_view(self._is_cut, np.dtype(np.int32))
+                "cut",
+                kernels.cut,
+                "Worlds Logs EpisodeQueue EndedRows",
+                cuda_memory.kernel_view(self._is_cut, np.dtype(np.int32)),
             ),
             self._kernel("begin", kernels.begin, "Worlds Maps Scenarios EpisodeQueue"),
             *([self._start_kernel(is_step=False)] if config.mode is Mode.OPEN else []),
@@ -351,7 +331,7 @@ class CudaBatch:
     def _start_kernel(self, is_step: bool) -> Kernel:
         """Return a kernel with a thread per world; of more worlds than run at once some share a thread block."""
         kernel = self._kernel("start", kernels.place_agents, "Worlds Starts Maps Scenarios", is_step)
-        warps = _START_WARPS * processor_count(self._device)
+        warps = _START_WARPS * cuda_memory.processor_count(self._device)
         threads = min(-(-self._world_count // warps), _WORLDS_PER_WARP)
         return kernel._replace(blocks=-(-self._world_count // threads), threads=threads)
 

@@ -16,6 +16,7 @@ from roadworthy.kernels import cuda_kernel
 from roadworthy.kernels.cuda import IS_SIMULATED, cuda, float32, int32, int64, natural, store_four
 from roadworthy.kernels.vectors import EIGHT
 from roadworthy.scenario.schema import Floats, Ints, Longs
+from roadworthy.sim import state
 from roadworthy.sim.config import SimConfig
 from roadworthy.sim.layout import (
     COUNTED,
@@ -39,34 +40,7 @@ from roadworthy.sim.rules.observe_roads import EDGE_SIZE, LANE_SIZE
 from roadworthy.sim.rules.observe_simd import EDGE_SCALES, LANE_SCALES, PARTNER_SCALES, write_entry, write_one
 from roadworthy.sim.rules.observe_stop_lines import LIGHT_SIZE, is_ahead, write_line
 from roadworthy.sim.rules.traffic_lights import light_state
-from roadworthy.sim.state import (
-    AGENT_COUNT,
-    COS,
-    DRIVEN_COUNT,
-    EDGE_POINT_COUNT,
-    EPISODE_ENDED,
-    IS_DRIVING,
-    IS_PRESENT,
-    LANE_POINT_COUNT,
-    LIGHT_COUNT,
-    LINE_COS,
-    LINE_SIN,
-    LINE_X,
-    LINE_Y,
-    MAP,
-    SCENARIO,
-    SIGN_COUNT,
-    SIN,
-    STEP,
-    WEIGHTS,
-    Maps,
-    Params,
-    Rows,
-    Scenarios,
-    Worlds,
-    X,
-    Y,
-)
+from roadworthy.sim.state import Maps, Params, Pose, Rows, Scenarios, Worlds
 
 WARP = 32  # threads that write a row
 # Rows of a world that a thread block writes: four take 5% less time than one or eight. The CUDA simulator has only the
@@ -93,9 +67,8 @@ class Observers(NamedTuple):
 @cache
 def observers(row: ObservationLayout, is_clean: bool) -> Observers:
     """Return the kernels for a layout. is_clean: neither dropout nor blindness can occur."""
-    partners, lanes, edges, lights = (row[name].entries for name in COUNTED)
-    partners_at, lanes_at, edges_at, lights_at = (row[name].start for name in COUNTED)
-    tail_at = row["conditioning"].start
+    entries = tuple(row[name].entries for name in COUNTED)
+    starts = tuple(row[name].start for name in (*COUNTED, "conditioning"))
 
     @cuda_kernel(registers=_REGISTERS)
     def observe_all(worlds: Worlds, rows: Rows, maps: Maps, scenarios: Scenarios, settings: NDArray[np.void]) -> None:
@@ -106,14 +79,13 @@ def observers(row: ObservationLayout, is_clean: bool) -> Observers:
             return
         clock, row = worlds.clocks[w], w * row_count + a
         # Load everything before using anything, so that the loads overlap.
-        scenario, has_ended, driven = clock[SCENARIO], clock[EPISODE_ENDED], clock[DRIVEN_COUNT]
-        is_driving, was_active = worlds.agent_flags[w, IS_DRIVING, a], rows.active[row]
+        scenario, has_ended, driven = clock[state.SCENARIO], clock[state.EPISODE_ENDED], clock[state.DRIVEN_COUNT]
+        is_driving, was_active = worlds.agent_flags[w, state.IS_DRIVING, a], rows.active[row]
         is_active = (scenario >= 0) & (has_ended == 0) & (a < driven) & (is_driving != 0)
         _wait()  # until all threads have read `active`
         if lane == 0:
             rows.active[row] = is_active
         if is_active:
-            out = rows.observations[row]
             _observe(
                 worlds,
                 maps,
@@ -123,9 +95,9 @@ def observers(row: ObservationLayout, is_clean: bool) -> Observers:
                 warp,
                 lane,
                 settings[0],
-                out,
-                (partners, lanes, edges, lights),
-                (partners_at, lanes_at, edges_at, lights_at, tail_at),
+                rows.observations[row],
+                entries,
+                starts,
                 is_clean,
             )
         elif was_active:
@@ -139,22 +111,9 @@ def observers(row: ObservationLayout, is_clean: bool) -> Observers:
         a, row_count = natural(cuda.blockIdx.x) * WARPS + warp, _rows_per_world(worlds, rows)
         if w >= worlds.clocks.shape[0] or a >= row_count:
             return
-        if rows.trial_ended[w * row_count + a] and worlds.agent_flags[w, IS_DRIVING, a]:
+        if rows.trial_ended[w * row_count + a] and worlds.agent_flags[w, state.IS_DRIVING, a]:
             out = rows.final_observations[w * row_count + a]
-            _observe(
-                worlds,
-                maps,
-                scenarios,
-                w,
-                a,
-                warp,
-                lane,
-                settings[0],
-                out,
-                (partners, lanes, edges, lights),
-                (partners_at, lanes_at, edges_at, lights_at, tail_at),
-                is_clean,
-            )
+            _observe(worlds, maps, scenarios, w, a, warp, lane, settings[0], out, entries, starts, is_clean)
 
     return Observers(observe_all, observe_last)
 
@@ -202,13 +161,13 @@ def _observe(
     partners_at, lanes_at, edges_at, lights_at, tail_at = starts
     agents, clock = worlds.agents[w], worlds.clocks[w]
     seed: Any = worlds.seeds[w]
-    s, step = natural(clock[SCENARIO]), clock[STEP]
+    s, step = natural(clock[state.SCENARIO]), clock[state.STEP]
     if not has_valid_pose(agents, a):
         for k in range(lane, tail_at + _TAIL, WARP):
             row_out[k] = _ZERO
         return
     lanes_seen, edges_seen = _warp_observe_roads(
-        agents, a, maps, natural(clock[MAP]), lane, row_out, lanes_at, lanes, edges_at, edges
+        agents, a, maps, natural(clock[state.MAP]), lane, row_out, lanes_at, lanes, edges_at, edges
     )
     partners_seen = 0
     if not is_clean and p.blind_rate > _ZERO and is_blind(seed, a, step, scenarios.dt[s], p.blind_rate, p.blind_s):
@@ -220,16 +179,7 @@ def _observe(
         )
     lights_seen = _warp_observe_stop_lines(worlds, maps, scenarios, w, a, warp, lane, row_out, lights_at, lights, p)
     _warp_observe_single_blocks(
-        worlds,
-        w,
-        a,
-        warp,
-        lane,
-        row_out,
-        tail_at,
-        (partners_seen, lanes_seen, edges_seen, lights_seen),
-        entries,
-        p,
+        worlds, w, a, warp, lane, row_out, tail_at, (partners_seen, lanes_seen, edges_seen, lights_seen), entries, p
     )
     if not is_clean and p.dropout > _ZERO:
         _wait()
@@ -254,9 +204,12 @@ def _warp_observe_roads(
     edges: int,
 ) -> tuple[int, int]:
     """Write the lane points and edge points, at most 64 each, and return how many of each."""
-    x, y, cos, sin = agents[X, a], agents[Y, a], agents[COS, a], agents[SIN, a]
-    place = natural(maps.cell_lists[m, map_cell(maps.sizes[m], maps.origins[m], x, y)])
-    lanes_seen, edges_seen = min(lanes, maps.sizes[m, LANE_POINT_COUNT]), min(edges, maps.sizes[m, EDGE_POINT_COUNT])
+    pose = agents[state.X, a], agents[state.Y, a], agents[state.COS, a], agents[state.SIN, a]
+    place = natural(
+        maps.cell_lists[m, map_cell(maps.sizes[m], maps.origins[m], agents[state.X, a], agents[state.Y, a])]
+    )
+    lanes_seen = min(lanes, maps.sizes[m, state.LANE_POINT_COUNT])
+    edges_seen = min(edges, maps.sizes[m, state.EDGE_POINT_COUNT])
     # Load everything before storing: the compiler must assume that a store changes what is loaded after it.
     lane_table, edge_table = maps.lane_points[m], maps.edge_points[m]
     lane_numbers, edge_numbers = maps.lane_lists[m, place], maps.edge_lists[m, place]
@@ -267,10 +220,10 @@ def _warp_observe_roads(
         first_lane, second_lane = load_entry(lane_table, lane_1), load_entry(lane_table, lane_2)
     if edges_seen > 0:
         first_edge, second_edge = load_entry(edge_table, edge_1), load_entry(edge_table, edge_2)
-    _write(first_lane, LANE_SCALES, x, y, cos, sin, row_out, lanes_at, lane, lanes_seen, lanes)
-    _write(second_lane, LANE_SCALES, x, y, cos, sin, row_out, lanes_at, lane + WARP, lanes_seen, lanes)
-    _write(first_edge, EDGE_SCALES, x, y, cos, sin, row_out, edges_at, lane, edges_seen, edges)
-    _write(second_edge, EDGE_SCALES, x, y, cos, sin, row_out, edges_at, lane + WARP, edges_seen, edges)
+    _write(first_lane, LANE_SCALES, pose, row_out, lanes_at, lane, lanes_seen, lanes)
+    _write(second_lane, LANE_SCALES, pose, row_out, lanes_at, lane + WARP, lanes_seen, lanes)
+    _write(first_edge, EDGE_SCALES, pose, row_out, edges_at, lane, edges_seen, edges)
+    _write(second_edge, EDGE_SCALES, pose, row_out, edges_at, lane + WARP, edges_seen, edges)
     return lanes_seen, edges_seen
 
 
@@ -281,22 +234,10 @@ def _listed(numbers: NDArray[np.uint16], k: int, count: int) -> int:
 
 
 @cuda_kernel(device=True)
-def _write(
-    entry: Any,
-    scales: Any,
-    x: float,
-    y: float,
-    cos: float,
-    sin: float,
-    row_out: Floats,
-    at: int,
-    k: int,
-    seen: int,
-    n: int,
-) -> None:
+def _write(entry: Any, scales: Any, pose: Pose, row_out: Floats, at: int, k: int, seen: int, n: int) -> None:
     """Write entry k of a block of n, zeros if it is not among the first `seen`."""
     if k < seen:
-        write_entry(entry, scales, x, y, cos, sin, row_out, at + k, n)
+        write_entry(entry, scales, pose, row_out, at + k, n)
     elif k < n:
         for f in range(len(scales)):
             row_out[at + f * n + k] = _ZERO
@@ -311,14 +252,14 @@ def _warp_observe_partners(
     all_keys = cuda.shared.array(_KEYS_EACH, int32)
     all_nearest = cuda.shared.array(_AGENTS_EACH, int32)
     found, keys, nearest = all_found[warp], all_keys[warp], all_nearest[warp]
-    agents, flags, count = worlds.agents[w], worlds.agent_flags[w], natural(worlds.clocks[w, AGENT_COUNT])
-    x, y, cos, sin = agents[X, a], agents[Y, a], agents[COS, a], agents[SIN, a]
+    agents, flags, count = worlds.agents[w], worlds.agent_flags[w], natural(worlds.clocks[w, state.AGENT_COUNT])
+    x, y, _, _ = pose = agents[state.X, a], agents[state.Y, a], agents[state.COS, a], agents[state.SIN, a]
     if lane == 0:
         found[0] = 0
     _wait()
     b = lane
     while b < count:
-        key = partner_key(agents[X, b] - x, agents[Y, b] - y, flags[IS_PRESENT, b], b, reach * reach)
+        key = partner_key(agents[state.X, b] - x, agents[state.Y, b] - y, flags[state.IS_PRESENT, b], b, reach * reach)
         if key != NO_KEY and b != a:
             keys[natural(cuda.atomic.add(found, 0, 1))] = key  # in any order: the keys determine the places
         b = natural(b + WARP)
@@ -341,7 +282,7 @@ def _warp_observe_partners(
     appearance, k = worlds.appearance[w].T, lane
     while k < n:
         if k < seen:
-            write_one(appearance, natural(nearest[k]), PARTNER_SCALES, x, y, cos, sin, row_out, at + k, n)
+            write_one(appearance, natural(nearest[k]), PARTNER_SCALES, pose, row_out, at + k, n)
         else:
             for f in range(PARTNER_SIZE):
                 row_out[at + f * n + k] = _ZERO
@@ -368,14 +309,14 @@ def _warp_observe_stop_lines(
     all_keys = cuda.shared.array(_LINES_EACH, int64)
     found, keys = all_found[warp], all_keys[warp]
     agents, clock = worlds.agents[w], worlds.clocks[w]
-    s, m, step, seed = natural(clock[SCENARIO]), natural(clock[MAP]), clock[STEP], worlds.seeds[w]
-    x, y, cos, sin = agents[X, a], agents[Y, a], agents[COS, a], agents[SIN, a]
-    lights, signs = natural(scenarios.counts[s, LIGHT_COUNT]), natural(maps.sizes[m, SIGN_COUNT])
+    s, m, step, seed = natural(clock[state.SCENARIO]), natural(clock[state.MAP]), clock[state.STEP], worlds.seeds[w]
+    x, y, cos, sin = pose = agents[state.X, a], agents[state.Y, a], agents[state.COS, a], agents[state.SIN, a]
+    lights, signs = natural(scenarios.counts[s, state.LIGHT_COUNT]), natural(maps.sizes[m, state.SIGN_COUNT])
     if lane == 0:
         found[0] = 0
     _wait()
-    _list_lines(scenarios.lights[s], lights, natural(0), x, y, cos, sin, lane, found, keys)
-    _list_lines(maps.signs[m], signs, lights, x, y, cos, sin, lane, found, keys)
+    _list_lines(scenarios.lights[s], lights, natural(0), pose, lane, found, keys)
+    _list_lines(maps.signs[m], signs, lights, pose, lane, found, keys)
     _wait()
     count, i = min(natural(found[0]), MOST_LINES), lane
     while i < count:
@@ -384,14 +325,15 @@ def _warp_observe_stop_lines(
             place += np.int32(keys[j] < key)
             j = natural(j + 1)
         if place < n:
-            number, state = natural(key), 0
+            number, shown = natural(key), 0
             is_sign = number >= lights
             if is_sign:
-                dx, dy = maps.signs[m, LINE_X, number - lights] - x, maps.signs[m, LINE_Y, number - lights] - y
+                line = number - lights
+                dx, dy = maps.signs[m, state.LINE_X, line] - x, maps.signs[m, state.LINE_Y, line] - y
             else:
-                dx, dy = scenarios.lights[s, LINE_X, number] - x, scenarios.lights[s, LINE_Y, number] - y
-                state = light_state(scenarios, s, number, step, seed, p)
-            write_line(dx * cos + dy * sin, dy * cos - dx * sin, state, is_sign, row_out, at + natural(place), n)
+                dx, dy = scenarios.lights[s, state.LINE_X, number] - x, scenarios.lights[s, state.LINE_Y, number] - y
+                shown = light_state(scenarios, s, number, step, seed, p)
+            write_line(dx * cos + dy * sin, dy * cos - dx * sin, shown, is_sign, row_out, at + natural(place), n)
         i = natural(i + WARP)
     if count <= lane < n:
         for f in range(LIGHT_SIZE):
@@ -400,23 +342,12 @@ def _warp_observe_stop_lines(
 
 
 @cuda_kernel(device=True)
-def _list_lines(
-    lines: Floats,
-    count: int,
-    offset: int,
-    x: float,
-    y: float,
-    cos: float,
-    sin: float,
-    lane: int,
-    found: Ints,
-    keys: Longs,
-) -> None:
+def _list_lines(lines: Floats, count: int, offset: int, pose: Pose, lane: int, found: Ints, keys: Longs) -> None:
     """List the stop lines ahead in any order, as keys that sort by distance, then number (line k: k + offset)."""
-    k = lane
+    (x, y, cos, sin), k = pose, lane
     while k < count:
-        dx, dy = lines[LINE_X, k] - x, lines[LINE_Y, k] - y
-        if is_ahead(dx, dy, lines[LINE_COS, k], lines[LINE_SIN, k], cos, sin):
+        dx, dy = lines[state.LINE_X, k] - x, lines[state.LINE_Y, k] - y
+        if is_ahead(dx, dy, lines[state.LINE_COS, k], lines[state.LINE_SIN, k], cos, sin):
             i = natural(cuda.atomic.add(found, 0, 1))
             if i < MOST_LINES:
                 distance = np.float32(dx * dx + dy * dy)
@@ -441,7 +372,7 @@ def _warp_observe_single_blocks(
     all_single = cuda.shared.array(_SINGLE_EACH, float32)
     single, agents, flags = all_single[warp], worlds.agents[w], worlds.agent_flags[w]
     if lane < WEIGHT_COUNT:
-        single[_HEAD + lane] = agents[WEIGHTS + lane, a]
+        single[_HEAD + lane] = agents[state.WEIGHTS + lane, a]
     if lane == 0:
         write_ego(agents, flags, a, single, 0)
     if lane == 1:

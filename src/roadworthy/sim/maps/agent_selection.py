@@ -3,31 +3,19 @@
 from __future__ import annotations
 
 from math import factorial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from roadworthy.kernels import kernel
-from roadworthy.scenario.pack.outline import ARRAY_PLACES
-from roadworthy.scenario.schema import AgentType, Bytes, Floats, Ints, Longs
-from roadworthy.sim.state import (
-    BODY_GOAL_X,
-    BODY_GOAL_Y,
-    BODY_LENGTH,
-    BODY_WIDTH,
-    EGO,
-    MOTION_HEADING,
-    MOTION_SPEED,
-    MOTION_X,
-    MOTION_Y,
-    Scenarios,
-)
+from roadworthy.scenario.pack.outline import ARRAY_PLACES, PackedScenario
+from roadworthy.scenario.schema import AgentType, Bytes, Floats, Ints
+from roadworthy.sim import state
+from roadworthy.sim.state import Scenarios
 
 # Numbers of config.Control.
 VEHICLES, AGENTS, SDC, PREDICT = range(4)
 
-# The words of a scenario, and where its arrays begin in them: see scenario.pack.outline.
-PackedArrays = tuple[Ints, Longs]
 _TYPES, _SIZES, _POSITIONS, _HEADINGS, _VELOCITIES, _VALID, _PREDICT = (
     ARRAY_PLACES[name] for name in ("agent_types", "sizes", "positions", "headings", "velocities", "valid", "predict")
 )
@@ -43,47 +31,47 @@ _C2, _C4, _C6, _C8, _C10, _C12 = (np.float32((-1) ** (n // 2) / factorial(n)) fo
 
 
 @kernel
-def array_bytes(scenario: PackedArrays, place: int, size: int) -> Bytes:
+def array_bytes(scenario: PackedScenario, place: int, size: int) -> Bytes:
     """Return the bytes of one array of a scenario."""
-    words, starts = scenario
+    words, starts = scenario.words, scenario.starts
     return words[starts[place] : starts[place] + (size + 3) // 4].view(np.uint8)[:size]
 
 
 @kernel
-def array_floats(scenario: PackedArrays, place: int, size: int) -> Floats:
-    words, starts = scenario
+def array_floats(scenario: PackedScenario, place: int, size: int) -> Floats:
+    words, starts = scenario.words, scenario.starts
     return words[starts[place] : starts[place] + size].view(np.float32)
 
 
 @kernel
-def array_ints(scenario: PackedArrays, place: int, size: int) -> Ints:
-    words, starts = scenario
+def array_ints(scenario: PackedScenario, place: int, size: int) -> Ints:
+    words, starts = scenario.words, scenario.starts
     return words[starts[place] : starts[place] + size]
+
+
+class Selection(NamedTuple):
+    """The agents of a world."""
+
+    order: Ints  # agents in the order of the world, the driven first
+    ends: Ints  # the last valid frame of each agent
+    driven: int
+    agents: int
 
 
 @kernel
 def select_agents(
-    scenario: PackedArrays,
-    agents: int,
-    frames: int,
-    predicted: int,
-    sdc: int,
-    first: int,
-    who: int,
-    rows: int,
-    min_distance: float,
-    order_out: Ints,
-    ends_out: Ints,
+    scenario: PackedScenario, first: int, who: int, rows: int, min_distance: float, order_out: Ints, ends_out: Ints
 ) -> tuple[int, int]:
     """Write the agents of a world in their order, the driven first; return how many are driven and how many there are.
 
     first: the frame at which the world starts. order_out: (A,) agents. ends_out: (A,) the last valid frame of each
     agent, -1 for agents that are absent from the first frame on.
     """
+    agents, frames, sdc = scenario.agents, scenario.steps, scenario.sdc
     types = array_bytes(scenario, _TYPES, agents)
     positions = array_floats(scenario, _POSITIONS, agents * frames * 3).reshape(agents, frames, 3)
     valid = array_bytes(scenario, _VALID, agents * frames).reshape(agents, frames)
-    predict = array_ints(scenario, _PREDICT, predicted)
+    predict = array_ints(scenario, _PREDICT, scenario.predicted)
     is_predicted = np.zeros(agents, np.bool_)
     for k in range(len(predict)):
         if 0 <= predict[k] < agents:
@@ -138,19 +126,10 @@ def select_agents(
 
 @kernel
 def fill_agents(
-    scenario: PackedArrays,
-    agents: int,
-    steps: int,
-    first: int,
-    order: Ints,
-    ends: Ints,
-    driven: int,
-    count: int,
-    role_of_others: int,
-    scenarios: Scenarios,
-    s: int,
+    scenario: PackedScenario, chosen: Selection, first: int, role_of_others: int, scenarios: Scenarios, s: int
 ) -> None:
     """Copy the selected agents and their motion from the first frame on to slot s."""
+    agents, steps, order, ends = scenario.agents, scenario.steps, chosen.order, chosen.ends
     types = array_bytes(scenario, _TYPES, agents)
     sizes = array_floats(scenario, _SIZES, agents * 3).reshape(agents, 3)
     positions = array_floats(scenario, _POSITIONS, agents * steps * 3).reshape(agents, steps, 3)
@@ -159,14 +138,15 @@ def fill_agents(
     valid = array_bytes(scenario, _VALID, agents * steps).reshape(agents, steps)
     frames = steps - first
     bodies, motion, is_valid = scenarios.bodies[s], scenarios.motion[s], scenarios.valid[s]
-    xs, ys, directions, speeds = motion[MOTION_X], motion[MOTION_Y], motion[MOTION_HEADING], motion[MOTION_SPEED]
+    xs, ys = motion[state.MOTION_X], motion[state.MOTION_Y]
+    directions, speeds = motion[state.MOTION_HEADING], motion[state.MOTION_SPEED]
     wrapped, cosines, sines = (np.empty(frames, np.float32), np.empty(frames, np.float32), np.empty(frames, np.float32))
-    for k in range(count):
+    for k in range(chosen.agents):
         a = order[k]
-        bodies[BODY_LENGTH, k], bodies[BODY_WIDTH, k] = sizes[a, 0], sizes[a, 1]
-        bodies[BODY_GOAL_X, k], bodies[BODY_GOAL_Y, k] = positions[a, ends[a], 0], positions[a, ends[a], 1]
+        bodies[state.BODY_LENGTH, k], bodies[state.BODY_WIDTH, k] = sizes[a, 0], sizes[a, 1]
+        bodies[state.BODY_GOAL_X, k], bodies[state.BODY_GOAL_Y, k] = positions[a, ends[a], 0], positions[a, ends[a], 1]
         scenarios.agent_types[s, k], scenarios.agent_sources[s, k] = types[a], a
-        scenarios.agent_roles[s, k] = EGO if k < driven else role_of_others
+        scenarios.agent_roles[s, k] = state.EGO if k < chosen.driven else role_of_others
         own_headings, own_velocities = headings[a, first:], velocities[a, first:]
         own_positions, own_valid = positions[a, first:], valid[a, first:]
         # Separate from the scattered reads and writes below, so that the compiler vectorizes these loops.

@@ -6,26 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roadworthy.kernels import kernel
-from roadworthy.scenario.pack.outline import ARRAY_PLACES
+from roadworthy.scenario.pack.outline import ARRAY_PLACES, PackedScenario
 from roadworthy.scenario.schema import Floats
-from roadworthy.sim.maps.agent_selection import PackedArrays, array_bytes, array_floats, array_ints
-from roadworthy.sim.state import (
-    LANE_COUNT,
-    LANE_POINT_START,
-    LIGHT_COUNT,
-    LINE_COS,
-    LINE_HALF,
-    LINE_SIN,
-    LINE_X,
-    LINE_Y,
-    POINT_COS,
-    POINT_HALF,
-    POINT_SIN,
-    POINT_X,
-    POINT_Y,
-    Maps,
-    Scenarios,
-)
+from roadworthy.sim import state
+from roadworthy.sim.maps.agent_selection import array_bytes, array_floats, array_ints
+from roadworthy.sim.state import Maps, Scenarios
 
 # Lights belong to one junction if they are this close to each other and their lanes begin or end at one place, or
 # cross. Other lights nearby may belong to the next junction.
@@ -41,40 +26,33 @@ _HALF_TURN = np.pi
 
 @kernel
 def fill_lights(
-    scenario: PackedArrays,
-    count: int,
-    steps: int,
-    first: int,
-    maps: Maps,
-    half_widths: Floats,
-    m: int,
-    scenarios: Scenarios,
-    s: int,
+    scenario: PackedScenario, first: int, maps: Maps, half_widths: Floats, m: int, scenarios: Scenarios, s: int
 ) -> bool:
     """Copy lights to slot s: their lines and, from the first frame on, states. Return False for an unknown lane."""
+    count, steps = scenario.lights, scenario.steps
     lanes = array_ints(scenario, _LANES, count)
     stops = array_floats(scenario, _STOPS, count * 3).reshape(count, 3)
     states = array_bytes(scenario, _STATES, count * steps).reshape(count, steps)
     for light in range(count):
-        if lanes[light] < 0 or lanes[light] >= maps.sizes[m, LANE_COUNT]:
+        if lanes[light] < 0 or lanes[light] >= maps.sizes[m, state.LANE_COUNT]:
             return False
-    scenarios.counts[s, LIGHT_COUNT] = count
-    points, starts, lines = maps.lane_points[m], maps.lanes[m, LANE_POINT_START], scenarios.lights[s]
+    scenarios.counts[s, state.LIGHT_COUNT] = count
+    points, starts, lines = maps.lane_points[m], maps.lanes[m, state.LANE_POINT_START], scenarios.lights[s]
     for light in range(count):
         lane = lanes[light]
         x, y = stops[light, 0], stops[light, 1]
         cos, sin, nearest = _ONE, _ZERO, np.float32(np.inf)
         for i in range(starts[lane], starts[lane + 1]):
-            dx, dy = x - points[POINT_X, i], y - points[POINT_Y, i]
-            along = dx * points[POINT_COS, i] + dy * points[POINT_SIN, i]
-            beyond = max(abs(along) - points[POINT_HALF, i], _ZERO)
-            aside = dy * points[POINT_COS, i] - dx * points[POINT_SIN, i]
+            dx, dy = x - points[state.POINT_X, i], y - points[state.POINT_Y, i]
+            along = dx * points[state.POINT_COS, i] + dy * points[state.POINT_SIN, i]
+            beyond = max(abs(along) - points[state.POINT_HALF, i], _ZERO)
+            aside = dy * points[state.POINT_COS, i] - dx * points[state.POINT_SIN, i]
             away = beyond * beyond + aside * aside
             if away < nearest:
-                cos, sin, nearest = points[POINT_COS, i], points[POINT_SIN, i], away
-        lines[LINE_X, light], lines[LINE_Y, light] = x, y
-        lines[LINE_COS, light], lines[LINE_SIN, light] = cos, sin
-        lines[LINE_HALF, light] = half_widths[m, lane]
+                cos, sin, nearest = points[state.POINT_COS, i], points[state.POINT_SIN, i], away
+        lines[state.LINE_X, light], lines[state.LINE_Y, light] = x, y
+        lines[state.LINE_COS, light], lines[state.LINE_SIN, light] = cos, sin
+        lines[state.LINE_HALF, light] = half_widths[m, lane]
         scenarios.light_lanes[s, light] = lane
         scenarios.light_phases[s, light] = scenarios.light_junctions[s, light] = 0
         for f in range(first, steps):
@@ -88,11 +66,18 @@ def plan_lights(maps: Maps, m: int, scenarios: Scenarios, s: int) -> None:
 
     Opposite directions share a phase, in which left turns have to yield. Crossing directions never share one.
     """
-    count = scenarios.counts[s, LIGHT_COUNT]
+    count = scenarios.counts[s, state.LIGHT_COUNT]
     lines, junctions, phases = scenarios.lights[s], scenarios.light_junctions[s], scenarios.light_phases[s]
     ends = np.empty((count, 4), np.float32)  # where the lane of each light begins and ends
     for light in range(count):
-        _ends_of_lane(maps, m, scenarios.light_lanes[s, light], lines[LINE_X, light], lines[LINE_Y, light], ends[light])
+        _ends_of_lane(
+            maps,
+            m,
+            scenarios.light_lanes[s, light],
+            lines[state.LINE_X, light],
+            lines[state.LINE_Y, light],
+            ends[light],
+        )
         junctions[light] = light
     for light in range(count):
         for other in range(light):
@@ -107,27 +92,27 @@ def plan_lights(maps: Maps, m: int, scenarios: Scenarios, s: int) -> None:
         members = 0
         for light in range(count):
             if junctions[light] == junction:
-                angles[members] = np.arctan2(lines[LINE_SIN, light], lines[LINE_COS, light]) % _HALF_TURN
+                angles[members] = np.arctan2(lines[state.LINE_SIN, light], lines[state.LINE_COS, light]) % _HALF_TURN
                 members += 1
         if members:
             begin, end = _street(np.sort(angles[:members]))
             for light in range(count):
                 if junctions[light] == junction:
-                    angle = np.arctan2(lines[LINE_SIN, light], lines[LINE_COS, light]) % _HALF_TURN
+                    angle = np.arctan2(lines[state.LINE_SIN, light], lines[state.LINE_COS, light]) % _HALF_TURN
                     phases[light] = 0 if begin <= angle <= end else 1
 
 
 @kernel
 def _ends_of_lane(maps: Maps, m: int, lane: int, x: float, y: float, ends_out: Floats) -> None:
     points = maps.lane_points[m]
-    begin, end = maps.lanes[m, LANE_POINT_START, lane], maps.lanes[m, LANE_POINT_START, lane + 1] - 1
+    begin, end = maps.lanes[m, state.LANE_POINT_START, lane], maps.lanes[m, state.LANE_POINT_START, lane + 1] - 1
     ends_out[0] = ends_out[2] = x
     ends_out[1] = ends_out[3] = y
     if begin <= end:
-        ends_out[0] = points[POINT_X, begin] - points[POINT_HALF, begin] * points[POINT_COS, begin]
-        ends_out[1] = points[POINT_Y, begin] - points[POINT_HALF, begin] * points[POINT_SIN, begin]
-        ends_out[2] = points[POINT_X, end] + points[POINT_HALF, end] * points[POINT_COS, end]
-        ends_out[3] = points[POINT_Y, end] + points[POINT_HALF, end] * points[POINT_SIN, end]
+        ends_out[0] = points[state.POINT_X, begin] - points[state.POINT_HALF, begin] * points[state.POINT_COS, begin]
+        ends_out[1] = points[state.POINT_Y, begin] - points[state.POINT_HALF, begin] * points[state.POINT_SIN, begin]
+        ends_out[2] = points[state.POINT_X, end] + points[state.POINT_HALF, end] * points[state.POINT_COS, end]
+        ends_out[3] = points[state.POINT_Y, end] + points[state.POINT_HALF, end] * points[state.POINT_SIN, end]
 
 
 @kernel

@@ -16,44 +16,10 @@ from roadworthy.scenario.pack import Pack
 from roadworthy.scenario.pack.tables import PLACES, SECTIONS, PackedTables
 from roadworthy.scenario.prepare import EDGE_LIST_LENGTH, LANE_LIST_LENGTH
 from roadworthy.scenario.schema import EdgeType, Floats, Ints, LaneType, Longs
+from roadworthy.sim import state
 from roadworthy.sim.maps.road_points import entry_major
 from roadworthy.sim.maps.slots import Slots
-from roadworthy.sim.state import (
-    BOX_EAST,
-    BOX_HALF_WIDTH,
-    BOX_LINES,
-    BOX_NORTH,
-    BOX_SOUTH,
-    BOX_WEST,
-    COLUMNS,
-    EDGE_COUNT,
-    EDGE_LINES,
-    EDGE_POINT_COUNT,
-    EDGE_POINT_LINES,
-    LANE_COUNT,
-    LANE_LEFT,
-    LANE_LINES,
-    LANE_POINT_COUNT,
-    LANE_POINT_LINES,
-    LANE_POINT_START,
-    LANE_RIGHT,
-    LANE_SUCCESSOR_START,
-    LANE_TYPE,
-    POINT_ARC,
-    POINT_COS,
-    POINT_HALF,
-    POINT_IS_BIKE,
-    POINT_IS_MEDIAN,
-    POINT_LIMIT,
-    POINT_SIN,
-    POINT_X,
-    POINT_Y,
-    ROWS,
-    SIGN_COUNT,
-    SIZE_COLUMNS,
-    STOP_LINE_LINES,
-    Maps,
-)
+from roadworthy.sim.state import Maps
 
 SPARE_SLOTS = 4  # at least, for maps that no world uses at the moment
 KEPT_BYTES = 256 * 2**20  # unused maps stay up to this size, because reading a map again takes longer than a step
@@ -77,18 +43,8 @@ class MapRoom(NamedTuple):
     @classmethod
     def of(cls, packed: PackedTables) -> MapRoom:
         """Return the capacity that a map needs."""
-        has = packed.counts
-        return cls(
-            has["segments"],
-            has["columns"] * has["rows"],
-            has["cell_edges"],
-            has["lane_points"],
-            has["edge_points"],
-            has["lists"],
-            has["lanes"],
-            has["successors"],
-            has["signs"],
-        )
+        counts = {**packed.counts, "cells": packed.counts["columns"] * packed.counts["rows"]}
+        return cls(*(counts[field] for field in cls._fields))
 
     def holds(self, needed: MapRoom) -> bool:
         """Return whether a map fits."""
@@ -137,18 +93,9 @@ class MapStore:
             self._grow(self._room.grown(needed))
         slot = self._slots.take()
         counts = packed.counts
-        fault = _fill_map(
-            packed.words,
-            packed.starts,
-            packed.lengths,
-            counts["columns"],
-            counts["rows"],
-            counts["west"] * CELL_M,
-            counts["south"] * CELL_M,
-            self.maps,
-            self.half_widths,
-            slot,
-        )
+        grid = counts["columns"], counts["rows"], counts["west"] * CELL_M, counts["south"] * CELL_M
+        sections = packed.words, packed.starts, packed.lengths
+        fault = _fill_map(sections, grid, self.maps, self.half_widths, slot)
         if fault >= 0:
             self._slots.give_back(slot)
             raise PackError(
@@ -183,22 +130,22 @@ def _make_maps(slots: int, room: MapRoom) -> Maps:
         return np.zeros((slots, *shape), dtype)
 
     return Maps(
-        sizes=zeros(np.int32, SIZE_COLUMNS),
+        sizes=zeros(np.int32, state.SIZE_COLUMNS),
         origins=zeros(np.float32, 2),
-        edges=entry_major((slots, EDGE_LINES, room.segments)),
+        edges=entry_major((slots, state.EDGE_LINES, room.segments)),
         cell_edge_starts=zeros(np.int32, _padded(room.cells + 1)),
         cell_edges=zeros(np.int32, room.cell_edges),
-        lane_points=entry_major((slots, LANE_POINT_LINES, room.lane_points)),
+        lane_points=entry_major((slots, state.LANE_POINT_LINES, room.lane_points)),
         lane_point_lanes=zeros(np.int32, room.lane_points),
-        edge_points=entry_major((slots, EDGE_POINT_LINES, room.edge_points)),
+        edge_points=entry_major((slots, state.EDGE_POINT_LINES, room.edge_points)),
         cell_lists=zeros(np.int32, room.cells),
         lane_lists=zeros(np.uint16, room.lists, LANE_LIST_LENGTH),
         edge_lists=zeros(np.uint16, room.lists, EDGE_LIST_LENGTH),
-        lanes=zeros(np.int32, LANE_LINES, _padded(room.lanes + 1)),
+        lanes=zeros(np.int32, state.LANE_LINES, _padded(room.lanes + 1)),
         lane_lengths=zeros(np.float32, room.lanes),
-        lane_boxes=zeros(np.float32, BOX_LINES, room.lanes),
+        lane_boxes=zeros(np.float32, state.BOX_LINES, room.lanes),
         successors=zeros(np.int32, room.successors),
-        signs=zeros(np.float32, STOP_LINE_LINES, room.signs),
+        signs=zeros(np.float32, state.STOP_LINE_LINES, room.signs),
         sign_lanes=zeros(np.int32, room.signs),
     )
 
@@ -220,6 +167,8 @@ _DEFAULT_HALF_WIDTH = np.float32(1.8)  # of a stop line
 _DEFAULT_LANE_HALF_WIDTH = np.float32(0.5 * DEFAULT_LANE_WIDTH_M)
 _INFINITE = np.float32(np.inf)
 _LIST_LENGTH = LANE_LIST_LENGTH
+# The words of a map's tables, and where each section starts and how long it is: see scenario.pack.tables.
+Sections = tuple[Ints, Longs, Longs]
 _EDGES, _LANE_POINTS, _EDGE_POINTS = PLACES["edge_x0"], PLACES["lane_point_x"], PLACES["edge_point_x"]
 _LANE_POINT_ARCS, _LANE_POINT_LANES = PLACES["lane_point_arcs"], PLACES["lane_point_lanes"]
 _LANE_LISTS, _EDGE_LISTS, _CELL_LISTS = PLACES["lane_lists"], PLACES["edge_lists"], PLACES["cell_lists"]
@@ -233,93 +182,78 @@ _SIGN_LINES, _SIGN_LANES = PLACES["sign_lines"], PLACES["sign_lanes"]
 
 @kernel
 def _fill_map(
-    words: Ints,
-    starts: Longs,
-    lengths: Longs,
-    columns: int,
-    rows: int,
-    x0: float,
-    y0: float,
-    maps: Maps,
-    half_widths: Floats,
-    slot: int,
+    sections: Sections, grid: tuple[int, int, float, float], maps: Maps, half_widths: Floats, slot: int
 ) -> int:
     """Copy a map to a slot that is large enough; return the section with an invalid number, or -1.
 
     Rules trust these numbers: an invalid one would make them read foreign memory. So all are checked.
     """
+    (words, starts, lengths), (columns, rows, x0, y0) = sections, grid
     lanes, segments = lengths[_LANE_LENGTHS], lengths[_EDGES]
     lane_point_count, edge_point_count = lengths[_LANE_POINTS], lengths[_EDGE_POINTS]
     lists, signs = lengths[_LANE_LISTS] * 2 // _LIST_LENGTH, lengths[_SIGN_LANES]
     if columns < 1 or rows < 1:
         return _CELL_LISTS
     sizes = maps.sizes[slot]
-    sizes[COLUMNS], sizes[ROWS], sizes[LANE_COUNT], sizes[EDGE_COUNT] = columns, rows, lanes, segments
-    sizes[LANE_POINT_COUNT], sizes[EDGE_POINT_COUNT], sizes[SIGN_COUNT] = lane_point_count, edge_point_count, signs
+    sizes[state.COLUMNS], sizes[state.ROWS] = columns, rows
+    sizes[state.LANE_COUNT], sizes[state.EDGE_COUNT] = lanes, segments
+    sizes[state.LANE_POINT_COUNT], sizes[state.EDGE_POINT_COUNT] = lane_point_count, edge_point_count
+    sizes[state.SIGN_COUNT] = signs
     maps.origins[slot, 0], maps.origins[slot, 1] = x0, y0
 
-    _copy_lines(words.view(np.float32), starts[_EDGES : _EDGES + 4], segments, maps.edges[slot])
-    _copy_lines(
-        words.view(np.float32), starts[_LANE_POINTS : _LANE_POINTS + 5], lane_point_count, maps.lane_points[slot]
-    )
-    _copy_lines(
-        words.view(np.float32), starts[_EDGE_POINTS : _EDGE_POINTS + 5], edge_point_count, maps.edge_points[slot]
-    )
-    _copy(_floats(words, starts, lengths, _LANE_POINT_ARCS), maps.lane_points[slot, POINT_ARC])
-    _copy(_floats(words, starts, lengths, _LANE_LENGTHS), maps.lane_lengths[slot])
-    lines = _floats(words, starts, lengths, _SIGN_LINES)
-    for k in range(STOP_LINE_LINES):
+    numbers = words.view(np.float32)
+    _copy_lines(numbers, starts[_EDGES : _EDGES + 4], segments, maps.edges[slot])
+    _copy_lines(numbers, starts[_LANE_POINTS : _LANE_POINTS + 5], lane_point_count, maps.lane_points[slot])
+    _copy_lines(numbers, starts[_EDGE_POINTS : _EDGE_POINTS + 5], edge_point_count, maps.edge_points[slot])
+    _copy(_floats(sections, _LANE_POINT_ARCS), maps.lane_points[slot, state.POINT_ARC])
+    _copy(_floats(sections, _LANE_LENGTHS), maps.lane_lengths[slot])
+    lines = _floats(sections, _SIGN_LINES)
+    for k in range(state.STOP_LINE_LINES):
         _copy(lines[k * signs : (k + 1) * signs], maps.signs[slot, k])
-    types = _section(words, starts, lengths, _EDGE_POINT_TYPES).view(np.uint8)
+    types = _section(sections, _EDGE_POINT_TYPES).view(np.uint8)
     for i in range(edge_point_count):
-        maps.edge_points[slot, POINT_IS_MEDIAN, i] = _ONE if types[i] == _MEDIAN else _ZERO
+        maps.edge_points[slot, state.POINT_IS_MEDIAN, i] = _ONE if types[i] == _MEDIAN else _ZERO
 
     fault = -1
     for section, count in ((_LANE_LISTS, lane_point_count), (_EDGE_LISTS, edge_point_count)):
-        numbers = _section(words, starts, lengths, section).view(np.uint16)
+        listed = _section(sections, section).view(np.uint16)
         target = maps.lane_lists[slot] if section == _LANE_LISTS else maps.edge_lists[slot]
-        highest = _copy_list(numbers, target.reshape(target.size))
-        if highest >= count and not _are_listed(numbers, count):
+        highest = _copy_list(listed, target.reshape(target.size))
+        if highest >= count and not _are_listed(listed, count):
             fault = section
-    if not _copy_starts(
-        _section(words, starts, lengths, _CELL_EDGE_STARTS), maps.cell_edge_starts[slot], lengths[_CELL_EDGES]
-    ):
+    if not _copy_starts(_section(sections, _CELL_EDGE_STARTS), maps.cell_edge_starts[slot], lengths[_CELL_EDGES]):
         fault = _CELL_EDGE_STARTS
-    if not _copy_numbers(_section(words, starts, lengths, _CELL_EDGES), maps.cell_edges[slot], 0, segments):
+    if not _copy_numbers(_section(sections, _CELL_EDGES), maps.cell_edges[slot], 0, segments):
         fault = _CELL_EDGES
-    if not _copy_numbers(_section(words, starts, lengths, _CELL_LISTS), maps.cell_lists[slot], 0, lists):
+    if not _copy_numbers(_section(sections, _CELL_LISTS), maps.cell_lists[slot], 0, lists):
         fault = _CELL_LISTS
-    if not _copy_numbers(_section(words, starts, lengths, _LANE_POINT_LANES), maps.lane_point_lanes[slot], 0, lanes):
+    if not _copy_numbers(_section(sections, _LANE_POINT_LANES), maps.lane_point_lanes[slot], 0, lanes):
         fault = _LANE_POINT_LANES
-    if not _copy_numbers(_section(words, starts, lengths, _SUCCESSORS), maps.successors[slot], 0, lanes):
+    if not _copy_numbers(_section(sections, _SUCCESSORS), maps.successors[slot], 0, lanes):
         fault = _SUCCESSORS
-    if not _copy_numbers(_section(words, starts, lengths, _SIGN_LANES), maps.sign_lanes[slot], 0, lanes):
+    if not _copy_numbers(_section(sections, _SIGN_LANES), maps.sign_lanes[slot], 0, lanes):
         fault = _SIGN_LANES
     lane_lines = maps.lanes[slot]
-    if not _copy_starts(
-        _section(words, starts, lengths, _LANE_POINT_STARTS), lane_lines[LANE_POINT_START], lane_point_count
-    ):
+    if not _copy_starts(_section(sections, _LANE_POINT_STARTS), lane_lines[state.LANE_POINT_START], lane_point_count):
         return _LANE_POINT_STARTS
     if not _copy_starts(
-        _section(words, starts, lengths, _SUCCESSOR_STARTS),
-        lane_lines[LANE_SUCCESSOR_START],
-        lengths[_SUCCESSORS],
+        _section(sections, _SUCCESSOR_STARTS), lane_lines[state.LANE_SUCCESSOR_START], lengths[_SUCCESSORS]
     ):
         fault = _SUCCESSOR_STARTS
-    if not _copy_numbers(_section(words, starts, lengths, _LEFT_NEIGHBOR), lane_lines[LANE_LEFT], -1, lanes):
+    if not _copy_numbers(_section(sections, _LEFT_NEIGHBOR), lane_lines[state.LANE_LEFT], -1, lanes):
         fault = _LEFT_NEIGHBOR
-    if not _copy_numbers(_section(words, starts, lengths, _RIGHT_NEIGHBOR), lane_lines[LANE_RIGHT], -1, lanes):
+    if not _copy_numbers(_section(sections, _RIGHT_NEIGHBOR), lane_lines[state.LANE_RIGHT], -1, lanes):
         fault = _RIGHT_NEIGHBOR
 
-    limits, widths = _floats(words, starts, lengths, _LANE_LIMITS), _floats(words, starts, lengths, _LANE_WIDTHS)
-    lane_types = _section(words, starts, lengths, _LANE_TYPES)
+    limits, widths = _floats(sections, _LANE_LIMITS), _floats(sections, _LANE_WIDTHS)
+    lane_types = _section(sections, _LANE_TYPES)
     for lane in range(lanes):
-        lane_lines[LANE_TYPE, lane] = lane_types[lane]
+        lane_lines[state.LANE_TYPE, lane] = lane_types[lane]
         half_widths[slot, lane] = widths[lane] * _HALF if widths[lane] > _ZERO else _DEFAULT_HALF_WIDTH
         is_bike = _ONE if lane_types[lane] == _BIKE_LANE else _ZERO
-        for i in range(lane_lines[LANE_POINT_START, lane], lane_lines[LANE_POINT_START, lane + 1]):
-            maps.lane_points[slot, POINT_LIMIT, i] = limits[lane]
-            maps.lane_points[slot, POINT_IS_BIKE, i] = is_bike
+        for i in range(lane_lines[state.LANE_POINT_START, lane], lane_lines[state.LANE_POINT_START, lane + 1]):
+            maps.lane_points[slot, state.POINT_LIMIT, i] = limits[lane]
+            maps.lane_points[slot, state.POINT_IS_BIKE, i] = is_bike
     _bound_lanes(maps, slot, widths)
     return fault
 
@@ -327,29 +261,30 @@ def _fill_map(
 @kernel
 def _bound_lanes(maps: Maps, slot: int, widths: Floats) -> None:
     """Write the bounds of each lane's center line, extended by half its width on every side."""
-    points, starts, boxes = maps.lane_points[slot], maps.lanes[slot, LANE_POINT_START], maps.lane_boxes[slot]
+    points, starts, boxes = maps.lane_points[slot], maps.lanes[slot, state.LANE_POINT_START], maps.lane_boxes[slot]
     for lane in range(len(widths)):
         west = south = _INFINITE
         east = north = -_INFINITE
         for i in range(starts[lane], starts[lane + 1]):
-            x, y, half = points[POINT_X, i], points[POINT_Y, i], points[POINT_HALF, i]
-            reach_x, reach_y = abs(points[POINT_COS, i]) * half, abs(points[POINT_SIN, i]) * half
+            x, y, half = points[state.POINT_X, i], points[state.POINT_Y, i], points[state.POINT_HALF, i]
+            reach_x, reach_y = abs(points[state.POINT_COS, i]) * half, abs(points[state.POINT_SIN, i]) * half
             west, east = min(west, x - reach_x), max(east, x + reach_x)
             south, north = min(south, y - reach_y), max(north, y + reach_y)
         half_width = widths[lane] * _HALF if widths[lane] > _ZERO else _DEFAULT_LANE_HALF_WIDTH
-        boxes[BOX_WEST, lane], boxes[BOX_SOUTH, lane] = west - half_width, south - half_width
-        boxes[BOX_EAST, lane], boxes[BOX_NORTH, lane] = east + half_width, north + half_width
-        boxes[BOX_HALF_WIDTH, lane] = half_width
+        boxes[state.BOX_WEST, lane], boxes[state.BOX_SOUTH, lane] = west - half_width, south - half_width
+        boxes[state.BOX_EAST, lane], boxes[state.BOX_NORTH, lane] = east + half_width, north + half_width
+        boxes[state.BOX_HALF_WIDTH, lane] = half_width
 
 
 @kernel
-def _section(words: Ints, starts: Longs, lengths: Longs, section: int) -> Ints:
+def _section(sections: Sections, section: int) -> Ints:
+    words, starts, lengths = sections
     return words[starts[section] : starts[section] + lengths[section]]
 
 
 @kernel
-def _floats(words: Ints, starts: Longs, lengths: Longs, section: int) -> Floats:
-    return words[starts[section] : starts[section] + lengths[section]].view(np.float32)
+def _floats(sections: Sections, section: int) -> Floats:
+    return _section(sections, section).view(np.float32)
 
 
 @kernel

@@ -11,24 +11,15 @@ from numpy.typing import NDArray
 from roadworthy.errors import PackError, ScenarioError, UsageError
 from roadworthy.scenario.pack import Pack
 from roadworthy.scenario.pack.outline import PackedScenario
-from roadworthy.scenario.schema import AgentType, Ints, Scenario
+from roadworthy.scenario.schema import AgentType, Scenario
+from roadworthy.sim import state
 from roadworthy.sim.config import Control, Mode, Others, SimConfig
-from roadworthy.sim.maps.agent_selection import AGENTS, PREDICT, SDC, VEHICLES, fill_agents, select_agents
+from roadworthy.sim.maps.agent_selection import AGENTS, PREDICT, SDC, VEHICLES, Selection, fill_agents, select_agents
 from roadworthy.sim.maps.light_tables import fill_lights, plan_lights
 from roadworthy.sim.maps.map_store import KEPT_BYTES as KEPT_MAP_BYTES
 from roadworthy.sim.maps.map_store import MapStore, bytes_per_slot, move_contents
 from roadworthy.sim.maps.slots import Slots
-from roadworthy.sim.state import (
-    BODY_LINES,
-    COUNT_COLUMNS,
-    IDM,
-    MOTION_LINES,
-    REPLAYED,
-    STATIC,
-    STOP_LINE_LINES,
-    Maps,
-    Scenarios,
-)
+from roadworthy.sim.state import Maps, Scenarios
 
 MOST_AGENTS = 256  # in a world
 # Packs up to this size are verified before the first load: milliseconds at the start instead of pauses between steps.
@@ -36,7 +27,7 @@ VERIFIED_AT_ONCE = 256 * 2**20
 KEPT_BYTES = 64 * 2**20  # unused scenarios stay up to this size
 _TYPES = set(AgentType)
 _WHO = {Control.VEHICLES: VEHICLES, Control.AGENTS: AGENTS, Control.SDC: SDC, Control.PREDICT: PREDICT}
-_ROLE_OF_OTHERS = {Others.REPLAY: REPLAYED, Others.IDM: IDM, Others.STATIC: STATIC}
+_ROLE_OF_OTHERS = {Others.REPLAY: state.REPLAYED, Others.IDM: state.IDM, Others.STATIC: state.STATIC}
 
 
 class Place(NamedTuple):
@@ -137,29 +128,17 @@ class ScenarioStore:
             raise PackError(f"{self._name(number)}: its lights are on lanes that its map does not have")
         return Place(self._slots.put(number, slot), m)
 
-    def _select(self, number: int, packed: PackedScenario) -> _Selection:
+    def _select(self, number: int, packed: PackedScenario) -> Selection:
         """Select the agents, and raise ScenarioError if none can be driven or too many are present."""
         control, first = self._config.control, self._config.init_steps
-        words, starts, agents, steps, predicted, _, sdc, _ = packed
-        if first >= steps:
+        if first >= packed.steps:
             raise ScenarioError(
-                f"{self._name(number)}: init_steps is {first}, but its recording has the frames 0 to {steps - 1}; "
-                "lower init_steps"
+                f"{self._name(number)}: init_steps is {first}, but its recording has the frames 0 to "
+                f"{packed.steps - 1}; lower init_steps"
             )
-        order, ends = np.empty(agents, np.int32), np.empty(agents, np.int32)
-        driven, count = select_agents(
-            (words, starts),
-            agents,
-            steps,
-            predicted,
-            sdc,
-            first,
-            self._who,
-            control.rows,
-            control.min_distance_m,
-            order,
-            ends,
-        )
+        order, ends = np.empty(packed.agents, np.int32), np.empty(packed.agents, np.int32)
+        distance = control.min_distance_m
+        driven, count = select_agents(packed, first, self._who, control.rows, distance, order, ends)
         if driven == 0:
             raise ScenarioError(f"{self._name(number)}: {self._explain_no_driven(self._pack[number])}")
         if count > MOST_AGENTS:
@@ -167,7 +146,7 @@ class ScenarioStore:
                 f"{self._name(number)}: {count} agents are present from frame {first} on, but at most {MOST_AGENTS} "
                 "fit into a world; leave some out of the scenario"
             )
-        return _Selection(order, ends, driven, count)
+        return Selection(order, ends, driven, count)
 
     def _explain_no_driven(self, scenario: Scenario) -> str:
         """Explain why no agent can be driven."""
@@ -183,13 +162,12 @@ class ScenarioStore:
             "another control.who or init_steps, or leave the scenario out"
         )
 
-    def _fill(self, packed: PackedScenario, selection: _Selection | None, m: int, slot: int) -> bool:
+    def _fill(self, packed: PackedScenario, selection: Selection | None, m: int, slot: int) -> bool:
         """Fill a slot that is large enough. Return False if a light refers to a lane that does not exist."""
         scenarios, first = self.scenarios, self._config.init_steps
-        arrays = packed.words, packed.starts
         if packed.lights:
             widths = self._map_store.half_widths
-            if not fill_lights(arrays, packed.lights, packed.steps, first, self.maps, widths, m, scenarios, slot):
+            if not fill_lights(packed, first, self.maps, widths, m, scenarios, slot):
                 return False
             if self._is_open:
                 plan_lights(self.maps, m, scenarios, slot)
@@ -197,19 +175,7 @@ class ScenarioStore:
         driven, count = (0, 0) if selection is None else (selection.driven, selection.agents)
         scenarios.counts[slot] = count, driven, max(packed.steps - first, 0), packed.lights
         if selection is not None:
-            fill_agents(
-                arrays,
-                packed.agents,
-                packed.steps,
-                first,
-                selection.order,
-                selection.ends,
-                driven,
-                count,
-                self._role,
-                scenarios,
-                slot,
-            )
+            fill_agents(packed, selection, first, self._role, scenarios, slot)
         return True
 
     def _grow(self, agents: int, frames: int, lights: int) -> None:
@@ -233,15 +199,6 @@ class ScenarioStore:
         return f"{self._pack.path}: scenario {self._pack.ids[number]!r}"
 
 
-class _Selection(NamedTuple):
-    """The agents of a world."""
-
-    order: Ints  # agents in the order of the world, the driven first
-    ends: Ints  # the last valid frame of each agent
-    driven: int
-    agents: int
-
-
 def _padded(count: int) -> int:
     return -(-count // 8) * 8
 
@@ -252,15 +209,15 @@ def _make_scenarios(slots: int, room: _Room) -> Scenarios:
 
     agents, frames, lights = room
     return Scenarios(
-        counts=zeros(np.int32, COUNT_COLUMNS),
+        counts=zeros(np.int32, state.COUNT_COLUMNS),
         dt=zeros(np.float32),
-        bodies=zeros(np.float32, BODY_LINES, agents),
+        bodies=zeros(np.float32, state.BODY_LINES, agents),
         agent_types=zeros(np.int32, agents),
         agent_roles=zeros(np.int32, agents),
         agent_sources=zeros(np.int32, agents),
-        motion=zeros(np.float32, MOTION_LINES, frames, agents),
+        motion=zeros(np.float32, state.MOTION_LINES, frames, agents),
         valid=zeros(np.uint8, frames, agents),
-        lights=zeros(np.float32, STOP_LINE_LINES, lights),
+        lights=zeros(np.float32, state.STOP_LINE_LINES, lights),
         light_lanes=zeros(np.int32, lights),
         light_phases=zeros(np.int32, lights),
         light_junctions=zeros(np.int32, lights),

@@ -6,7 +6,9 @@ import numpy as np
 
 from roadworthy.kernels import rule
 from roadworthy.scenario.schema import Floats, Ints
-from roadworthy.sim.state import COS, IS_PRESENT, LENGTH, RADIUS, SIN, WIDTH, X, Y
+from roadworthy.sim.state import COS, IS_PRESENT, LENGTH, RADIUS, SIN, WIDTH, Real, X, Y
+
+Box = tuple[Real, Real, Real, Real, Real, Real]  # x, y, cosine and sine of the heading, length, width
 
 _HALF = np.float32(0.5)
 # Added to the sum of two radii, so that rounding never excludes a pair from the exact test.
@@ -15,25 +17,19 @@ _NONE, _ONE = np.int32(0), np.int32(1)  # as wide as a float32, so that vectoriz
 
 
 @rule(inline=True)
-def boxes_touch(
-    ax: float,
-    ay: float,
-    acos: float,
-    asin: float,
-    alength: float,
-    awidth: float,
-    bx: float,
-    by: float,
-    bcos: float,
-    bsin: float,
-    blength: float,
-    bwidth: float,
-) -> bool:
+def box_of(agents: Floats, a: int) -> Box:
+    """Return the box of agent a."""
+    return agents[X, a], agents[Y, a], agents[COS, a], agents[SIN, a], agents[LENGTH, a], agents[WIDTH, a]
+
+
+@rule(inline=True)
+def boxes_touch(a: Box, b: Box) -> bool:
     """Return whether two boxes share a point: no side of either separates them. NaN touches nothing.
 
     Boxes that just touch share a point. The test is exact up to rounding in float32: boxes within some micrometers of
     touching may be judged either way.
     """
+    (ax, ay, acos, asin, alength, awidth), (bx, by, bcos, bsin, blength, bwidth) = a, b
     dx, dy = bx - ax, by - ay
     # The angle between the boxes; its signs do not matter because boxes are symmetric.
     cos = abs(acos * bcos + asin * bsin)
@@ -44,25 +40,6 @@ def boxes_touch(
         & (abs(dy * acos - dx * asin) <= a_wide + b_long * sin + b_wide * cos)
         & (abs(dx * bcos + dy * bsin) <= b_long + a_long * cos + a_wide * sin)
         & (abs(dy * bcos - dx * bsin) <= b_wide + a_long * sin + a_wide * cos)
-    )
-
-
-@rule(inline=True)
-def _pair_touches(first: Floats, f: int, second: Floats, s: int) -> bool:
-    """Return whether the boxes in two columns touch."""
-    return boxes_touch(
-        first[X, f],
-        first[Y, f],
-        first[COS, f],
-        first[SIN, f],
-        first[LENGTH, f],
-        first[WIDTH, f],
-        second[X, s],
-        second[Y, s],
-        second[COS, s],
-        second[SIN, s],
-        second[LENGTH, s],
-        second[WIDTH, s],
     )
 
 
@@ -88,7 +65,7 @@ def touches(agents: Floats, flags: Ints, a: int, b: int) -> bool:
     if not dx * dx + dy * dy <= reach * reach or flags[IS_PRESENT, b] == _NONE or a == b:
         return False
     # The lower number comes first, so that rounding is the same for both: contact is always mutual.
-    return _pair_touches(agents, min(a, b), agents, max(a, b))
+    return boxes_touch(box_of(agents, min(a, b)), box_of(agents, max(a, b)))
 
 
 @rule(inline=True)

@@ -13,35 +13,9 @@ from roadworthy import at_fault
 from roadworthy.kernels import rule
 from roadworthy.scenario.prepare import PIECE_M
 from roadworthy.scenario.schema import Floats, Ints
+from roadworthy.sim import state
 from roadworthy.sim.rules.collision import is_near_others, touches
-from roadworthy.sim.state import (
-    BOX_EAST,
-    BOX_HALF_WIDTH,
-    BOX_NORTH,
-    BOX_SOUTH,
-    BOX_WEST,
-    COS,
-    LANE_COUNT,
-    LANE_POINT_START,
-    LANE_SUCCESSOR_START,
-    LENGTH,
-    POINT_COS,
-    POINT_HALF,
-    POINT_SIN,
-    POINT_X,
-    POINT_Y,
-    RADIUS,
-    ROLE,
-    SIN,
-    SPEED,
-    STATIC,
-    TOUCHED,
-    TOUCHED_LINES,
-    WIDTH,
-    Maps,
-    X,
-    Y,
-)
+from roadworthy.sim.state import Maps
 
 collision_type = rule(at_fault.collision_type)
 is_at_fault = rule(at_fault.is_at_fault)
@@ -78,7 +52,7 @@ def _record_contacts(agents: Floats, flags: Ints, a: int, count: int, maps: Maps
 @rule
 def start_contacts(agents: Floats, flags: Ints, a: int, count: int) -> bool:
     """Reset the record of touched agents to those touched at the start, and return whether there are any."""
-    for line in range(TOUCHED, TOUCHED + TOUCHED_LINES):
+    for line in range(state.TOUCHED, state.TOUCHED + state.TOUCHED_LINES):
         flags[line, a] = 0
     is_touching = False
     if is_near_others(agents, flags, a, count):
@@ -92,7 +66,7 @@ def start_contacts(agents: Floats, flags: Ints, a: int, count: int) -> bool:
 @rule(inline=True)
 def _is_first(flags: Ints, a: int, b: int) -> bool:
     """Record that agent a touches agent b, and return whether it is the first time."""
-    line, bit = TOUCHED + b // _BITS, _BIT << np.int32(b % _BITS)
+    line, bit = state.TOUCHED + b // _BITS, _BIT << np.int32(b % _BITS)
     before = flags[line, a]
     flags[line, a] = before | bit
     return bool(before & bit == 0)
@@ -102,21 +76,21 @@ def _is_first(flags: Ints, a: int, b: int) -> bool:
 def _is_at_fault(agents: Floats, flags: Ints, a: int, b: int, maps: Maps, m: int) -> bool:
     """Return whether agent a is at fault for touching agent b."""
     kind = collision_type(
-        agents[X, a],
-        agents[Y, a],
-        agents[COS, a],
-        agents[SIN, a],
-        agents[LENGTH, a],
-        agents[WIDTH, a],
-        agents[SPEED, a],
-        agents[X, b],
-        agents[Y, b],
-        agents[COS, b],
-        agents[SIN, b],
-        agents[LENGTH, b],
-        agents[WIDTH, b],
-        agents[SPEED, b],
-        flags[ROLE, b] == STATIC,
+        agents[state.X, a],
+        agents[state.Y, a],
+        agents[state.COS, a],
+        agents[state.SIN, a],
+        agents[state.LENGTH, a],
+        agents[state.WIDTH, a],
+        agents[state.SPEED, a],
+        agents[state.X, b],
+        agents[state.Y, b],
+        agents[state.COS, b],
+        agents[state.SIN, b],
+        agents[state.LENGTH, b],
+        agents[state.WIDTH, b],
+        agents[state.SPEED, b],
+        flags[state.ROLE, b] == state.STATIC,
     )
     return is_at_fault(kind, kind == _LATERAL and is_within_lanes(agents, a, maps, m))
 
@@ -124,8 +98,8 @@ def _is_at_fault(agents: Floats, flags: Ints, a: int, b: int, maps: Maps, m: int
 @rule
 def is_within_lanes(agents: Floats, a: int, maps: Maps, m: int) -> bool:
     """Return whether agent a's four corners are within one lane or connected lanes, as at_fault.py defines it."""
-    successors, starts = maps.successors[m], maps.lanes[m, LANE_SUCCESSOR_START]
-    for first in range(maps.sizes[m, LANE_COUNT]):
+    successors, starts = maps.successors[m], maps.lanes[m, state.LANE_SUCCESSOR_START]
+    for first in range(maps.sizes[m, state.LANE_COUNT]):
         held = corners_in_lane(agents, a, maps, m, first)
         if held & _REAR == 0:
             continue
@@ -148,23 +122,23 @@ def is_within_lanes(agents: Floats, a: int, maps: Maps, m: int) -> bool:
 @rule
 def corners_in_lane(agents: Floats, a: int, maps: Maps, m: int, lane: int) -> int:
     """Return the corners of agent a's box that are within half a lane's width of its center line, as bits."""
-    boxes, points, starts = maps.lane_boxes[m], maps.lane_points[m], maps.lanes[m, LANE_POINT_START]
-    x, y, radius = agents[X, a], agents[Y, a], agents[RADIUS, a]
-    if x + radius < boxes[BOX_WEST, lane] or x - radius > boxes[BOX_EAST, lane]:
+    boxes, points, starts = maps.lane_boxes[m], maps.lane_points[m], maps.lanes[m, state.LANE_POINT_START]
+    x, y, radius = agents[state.X, a], agents[state.Y, a], agents[state.RADIUS, a]
+    if x + radius < boxes[state.BOX_WEST, lane] or x - radius > boxes[state.BOX_EAST, lane]:
         return 0
-    if y + radius < boxes[BOX_SOUTH, lane] or y - radius > boxes[BOX_NORTH, lane]:
+    if y + radius < boxes[state.BOX_SOUTH, lane] or y - radius > boxes[state.BOX_NORTH, lane]:
         return 0
-    cos, sin, half_width = agents[COS, a], agents[SIN, a], boxes[BOX_HALF_WIDTH, lane]
-    half_long, half_wide = _HALF * agents[LENGTH, a], _HALF * agents[WIDTH, a]
+    cos, sin, half_width = agents[state.COS, a], agents[state.SIN, a], boxes[state.BOX_HALF_WIDTH, lane]
+    half_long, half_wide = _HALF * agents[state.LENGTH, a], _HALF * agents[state.WIDTH, a]
     reach = radius + half_width + _HALF * _LONGEST_POINT_M
     held, i, end = 0, starts[lane], starts[lane + 1]
     while i < end:
-        off_x, off_y = x - points[POINT_X, i], y - points[POINT_Y, i]
+        off_x, off_y = x - points[state.POINT_X, i], y - points[state.POINT_Y, i]
         away = np.sqrt(off_x * off_x + off_y * off_y) - reach
         if away > _ZERO:  # no lane point within that distance along the lane is near
             i += max(int(away / _LONGEST_POINT_M), 1)
             continue
-        point_cos, point_sin, half = points[POINT_COS, i], points[POINT_SIN, i], points[POINT_HALF, i]
+        point_cos, point_sin, half = points[state.POINT_COS, i], points[state.POINT_SIN, i], points[state.POINT_HALF, i]
         for corner in range(4):
             ahead = half_long if corner < 2 else -half_long
             left = half_wide if corner % 2 == 0 else -half_wide

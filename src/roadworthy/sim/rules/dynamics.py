@@ -21,30 +21,10 @@ from numpy.typing import NDArray
 
 from roadworthy.kernels import rule
 from roadworthy.scenario.schema import AgentType, Floats
+from roadworthy.sim import state
 from roadworthy.sim.config import Model
 from roadworthy.sim.rules.angles import sine_cosine, wrap
-from roadworthy.sim.state import (
-    ACCELERATION,
-    ACROSS,
-    ALONG,
-    BRAKE_GAIN,
-    COS,
-    GRIP,
-    HEADING,
-    JERK,
-    LATERAL,
-    LENGTH,
-    PREVIOUS_X,
-    PREVIOUS_Y,
-    SIN,
-    SPEED,
-    STEERING,
-    STEERING_GAIN,
-    TYPE,
-    Params,
-    X,
-    Y,
-)
+from roadworthy.sim.state import Params, Real, Whole
 
 Block = NDArray[Any]
 
@@ -187,24 +167,15 @@ def _changed(value: np.float32, change: np.float32, low: np.float32, high: np.fl
 
 @rule(inline=True)
 def _drive(
-    along: np.float32,
-    across: np.float32,
-    speed: np.float32,
-    acceleration: np.float32,
-    lateral: np.float32,
-    length: np.float32,
-    grip: np.float32,
-    row: int,
-    is_jerk: np.int32,
-    dt: np.float32,
+    agents: Block, a: int, speed: np.float32, along: Real, across: Real, grip: Real, row: int, is_jerk: Whole, dt: Real
 ) -> tuple[np.float32, np.float32, np.float32]:
     """Return the acceleration, turn and wheel angle of a step of a vehicle or cyclist."""
     top = TOP_SPEED[row]
-    wheelbase = wheelbase_of(length)
+    wheelbase = wheelbase_of(agents[state.LENGTH, a])
     if is_jerk:
-        along = _changed(acceleration, along * dt, LOWEST_ACCELERATION[row], HIGHEST_ACCELERATION[row])
+        along = _changed(agents[state.ACCELERATION, a], along * dt, LOWEST_ACCELERATION[row], HIGHEST_ACCELERATION[row])
         mean = _HALF * (speed + _clamp(speed + along * dt, _0, top))
-        lateral = _changed(lateral, across * dt, -HIGHEST_LATERAL[row], HIGHEST_LATERAL[row])
+        lateral = _changed(agents[state.LATERAL, a], across * dt, -HIGHEST_LATERAL[row], HIGHEST_LATERAL[row])
         tightest = _FULL_LOCK_TANGENT[row] / wheelbase
         curvature = _clamp(lateral / max(mean * mean, _STILL), -tightest, tightest)
         angle = np.arctan(curvature * wheelbase)
@@ -223,41 +194,6 @@ def _drive(
         widest = abs(lateral) * share / max(mean * mean, _STILL)
         curvature = _clamp(curvature, -widest, widest)
     return along, curvature * mean * dt, angle
-
-
-@rule(inline=True)
-def _step(
-    along: np.float32,
-    across: np.float32,
-    speed: np.float32,
-    acceleration: np.float32,
-    lateral: np.float32,
-    length: np.float32,
-    steering_gain: np.float32,
-    brake_gain: np.float32,
-    grip: np.float32,
-    row: int,
-    is_jerk: np.int32,
-    dt: np.float32,
-) -> tuple[np.float32, np.float32, np.float32, np.float32, np.float32]:
-    """Return the speed, acceleration, distance, turn and wheel angle of a step."""
-    top = TOP_SPEED[row]
-    speed = _clamp(speed, _0, top)
-    if row == PEDESTRIAN or not is_jerk:
-        along = _clamp(along, LOWEST_ALONG[0, row], HIGHEST_ALONG[0, row])
-        across = _clamp(across, -HIGHEST_ACROSS[0, row], HIGHEST_ACROSS[0, row])
-    if row == PEDESTRIAN:
-        turn, angle = across * dt, _0
-    else:
-        along *= brake_gain if along < _0 else _1
-        along, turn, angle = _drive(
-            along, across * steering_gain, speed, acceleration, lateral, length, grip, row, is_jerk, dt
-        )
-    wanted = speed + along * dt
-    reached = _clamp(wanted, _0, top)
-    # Where a standstill or the top speed limits the change, the acceleration is the one that results.
-    acceleration = along if reached == wanted else (reached - speed) / dt
-    return reached, acceleration, _HALF * (speed + reached) * dt, turn, angle
 
 
 @rule(inline=True)
@@ -280,29 +216,33 @@ def move(agents: Block, flags: Block, a: int, dt: np.float32, hidden: Block, p: 
     acceleration together: where the tires cannot hold both, both shrink by the same factor, so braking takes longer and
     turns widen.
     """
-    before = agents[ACCELERATION, a]
-    speed, acceleration, distance, turn, angle = _step(
-        agents[ALONG, a],
-        agents[ACROSS, a],
-        agents[SPEED, a],
-        before,
-        agents[LATERAL, a],
-        agents[LENGTH, a],
-        hidden[STEERING_GAIN],
-        hidden[BRAKE_GAIN],
-        hidden[GRIP],
-        row_of(flags[TYPE, a]),
-        p.is_jerk,
-        dt,
+    before, row = agents[state.ACCELERATION, a], row_of(flags[state.TYPE, a])
+    along, across, top = agents[state.ALONG, a], agents[state.ACROSS, a], TOP_SPEED[row]
+    speed = _clamp(agents[state.SPEED, a], _0, top)
+    if row == PEDESTRIAN or not p.is_jerk:
+        along = _clamp(along, LOWEST_ALONG[0, row], HIGHEST_ALONG[0, row])
+        across = _clamp(across, -HIGHEST_ACROSS[0, row], HIGHEST_ACROSS[0, row])
+    if row == PEDESTRIAN:
+        turn, angle = across * dt, _0
+    else:
+        along *= hidden[state.BRAKE_GAIN] if along < _0 else _1
+        across *= hidden[state.STEERING_GAIN]
+        along, turn, angle = _drive(agents, a, speed, along, across, hidden[state.GRIP], row, p.is_jerk, dt)
+    wanted = speed + along * dt
+    reached = _clamp(wanted, _0, top)
+    # Where a standstill or the top speed limits the change, the acceleration is the one that results.
+    acceleration = along if reached == wanted else (reached - speed) / dt
+    distance = _HALF * (speed + reached) * dt
+    x, y = agents[state.X, a], agents[state.Y, a]
+    heading = wrap(agents[state.HEADING, a] + turn)
+    agents[state.PREVIOUS_X, a], agents[state.PREVIOUS_Y, a] = x, y
+    agents[state.X, a], agents[state.Y, a] = _along_arc(
+        x, y, agents[state.COS, a], agents[state.SIN, a], distance, turn
     )
-    x, y = agents[X, a], agents[Y, a]
-    heading = wrap(agents[HEADING, a] + turn)
-    agents[PREVIOUS_X, a], agents[PREVIOUS_Y, a] = x, y
-    agents[X, a], agents[Y, a] = _along_arc(x, y, agents[COS, a], agents[SIN, a], distance, turn)
-    agents[HEADING, a] = heading
-    agents[SIN, a], agents[COS, a] = sine_cosine(heading)
-    agents[SPEED, a] = speed
-    agents[ACCELERATION, a] = acceleration
-    agents[LATERAL, a] = distance * turn / (dt * dt)
-    agents[JERK, a] = (acceleration - before) / dt
-    agents[STEERING, a] = angle
+    agents[state.HEADING, a] = heading
+    agents[state.SIN, a], agents[state.COS, a] = sine_cosine(heading)
+    agents[state.SPEED, a] = reached
+    agents[state.ACCELERATION, a] = acceleration
+    agents[state.LATERAL, a] = distance * turn / (dt * dt)
+    agents[state.JERK, a] = (acceleration - before) / dt
+    agents[state.STEERING, a] = angle

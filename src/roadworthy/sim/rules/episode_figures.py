@@ -13,32 +13,10 @@ import numpy as np
 
 from roadworthy.kernels import rule
 from roadworthy.scenario.schema import Floats
+from roadworthy.sim import state
 from roadworthy.sim.rules.applicable_rules import keeps_to_road, uses_lanes
 from roadworthy.sim.rules.score import score
-from roadworthy.sim.state import (
-    ALIGNED,
-    AT_FAULT_COLLISIONS,
-    CENTERED,
-    COLLISIONS,
-    DEPARTURES,
-    DISTANCE,
-    DRIVEN,
-    EPISODE_STEP,
-    FIRST_STEP,
-    GOALS_REACHED,
-    GOALS_REQUIRED,
-    ON_LANE,
-    RED_LIGHTS,
-    RETURN,
-    STARTS_AT_GOAL,
-    STEP,
-    STOP_SIGNS,
-    UNCOMFORTABLE,
-    WRONG_WAY,
-    Logs,
-    Params,
-    Worlds,
-)
+from roadworthy.sim.state import Logs, Params, Worlds
 
 # Figures of a trial.
 TRIAL_FIGURES = (
@@ -131,12 +109,13 @@ def write_trial_figures(worlds: Worlds, logs: Logs, w: int, a: int, trial: int, 
     """Write the figures of row a's trial that ends now."""
     agents, flags, clock = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w]
     out = logs.trials[w, a, trial]
-    reached, goals = flags[GOALS_REACHED, a], flags[GOALS_REQUIRED, a]
-    collisions, departures, at_fault = flags[COLLISIONS, a], flags[DEPARTURES, a], flags[AT_FAULT_COLLISIONS, a]
-    driven = agents[DRIVEN, a]
-    tells_goals = flags[STARTS_AT_GOAL, a] == 0
+    reached, goals = flags[state.GOALS_REACHED, a], flags[state.GOALS_REQUIRED, a]
+    collisions, departures = flags[state.COLLISIONS, a], flags[state.DEPARTURES, a]
+    at_fault = flags[state.AT_FAULT_COLLISIONS, a]
+    driven = agents[state.DRIVEN, a]
+    tells_goals = flags[state.STARTS_AT_GOAL, a] == 0
     is_on_road, is_on_lanes = keeps_to_road(flags, a), uses_lanes(flags, a)
-    first = np.float32(clock[EPISODE_STEP] - clock[STEP] + flags[FIRST_STEP, a])
+    first = np.float32(clock[state.EPISODE_STEP] - clock[state.STEP] + flags[state.FIRST_STEP, a])
     counted = collisions if p.scores_all_collisions else at_fault
     out[_SCORE] = _if_known(tells_goals, score(reached, goals, counted, departures, p))
     out[_GOAL_REACHED] = _if_known(tells_goals, goals > 0 and reached >= goals)
@@ -148,16 +127,16 @@ def write_trial_figures(worlds: Worlds, logs: Logs, w: int, a: int, trial: int, 
     out[_GOALS] = goals
     out[_COLLISIONS] = collisions
     out[_DEPARTURES] = _if_known(is_on_road, departures)
-    out[_RED_LIGHTS] = _if_known(is_on_lanes, flags[RED_LIGHTS, a])
-    out[_STOP_SIGNS] = _if_known(is_on_lanes, flags[STOP_SIGNS, a])
-    out[_DISTANCE] = agents[DISTANCE, a]
-    out[_RETURN] = agents[RETURN, a]
-    out[_COMFORTABLE] = driven - agents[UNCOMFORTABLE, a]
-    out[_CENTERED] = _if_known(is_on_road, agents[CENTERED, a])
-    out[_ON_LANE] = _if_known(is_on_lanes, agents[ON_LANE, a])
-    out[_ALIGNED] = _if_known(is_on_lanes, agents[ALIGNED, a])
-    out[_WRONG_WAY] = _if_known(is_on_lanes, agents[WRONG_WAY, a])
-    out[_STARTS_AT_GOAL] = flags[STARTS_AT_GOAL, a]
+    out[_RED_LIGHTS] = _if_known(is_on_lanes, flags[state.RED_LIGHTS, a])
+    out[_STOP_SIGNS] = _if_known(is_on_lanes, flags[state.STOP_SIGNS, a])
+    out[_DISTANCE] = agents[state.DISTANCE, a]
+    out[_RETURN] = agents[state.RETURN, a]
+    out[_COMFORTABLE] = driven - agents[state.UNCOMFORTABLE, a]
+    out[_CENTERED] = _if_known(is_on_road, agents[state.CENTERED, a])
+    out[_ON_LANE] = _if_known(is_on_lanes, agents[state.ON_LANE, a])
+    out[_ALIGNED] = _if_known(is_on_lanes, agents[state.ALIGNED, a])
+    out[_WRONG_WAY] = _if_known(is_on_lanes, agents[state.WRONG_WAY, a])
+    out[_STARTS_AT_GOAL] = flags[state.STARTS_AT_GOAL, a]
     out[_AT_FAULT] = at_fault
 
 

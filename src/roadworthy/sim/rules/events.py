@@ -11,6 +11,7 @@ import numpy as np
 
 from roadworthy.kernels import rule
 from roadworthy.scenario.schema import Floats, Ints
+from roadworthy.sim import state
 from roadworthy.sim.rules.applicable_rules import follows_lane, keeps_to_road, uses_lanes
 from roadworthy.sim.rules.collision_fault import record_contacts, start_contacts
 from roadworthy.sim.rules.goals import distance_to_goal, goal_event, starts_at_goal
@@ -18,35 +19,7 @@ from roadworthy.sim.rules.lane_position import locate_on_lane
 from roadworthy.sim.rules.off_road import edge_contact
 from roadworthy.sim.rules.red_light import runs_red_light
 from roadworthy.sim.rules.stop_sign import passes_stop_sign
-from roadworthy.sim.state import (
-    ACCELERATION,
-    AT_FAULT_COLLISIONS,
-    EVENT_ALIGNED,
-    EVENT_AT_FAULT,
-    EVENT_CENTERED,
-    EVENT_COLLISION,
-    EVENT_OFF_ROAD,
-    EVENT_ON_LANE,
-    EVENT_RED_LIGHT,
-    EVENT_STOP_SIGN,
-    EVENT_UNCOMFORTABLE,
-    EVENT_WRONG_WAY,
-    EVENTS,
-    GOAL_DISTANCE,
-    IS_COLLIDING,
-    IS_OFF_ROAD,
-    IS_OUTSIDE,
-    JERK,
-    LANE_COS,
-    LANE_OFFSET,
-    LATERAL,
-    PROGRESS,
-    SPEED,
-    STARTS_AT_GOAL,
-    Maps,
-    Params,
-    Scenarios,
-)
+from roadworthy.sim.state import Maps, Params, Scenarios
 
 # Comfort limits of nuPlan (Karnchanachari et al. 2024, table of metrics), m/s2 and m/s3.
 MOST_ACCELERATION = np.float32(2.40)
@@ -69,7 +42,7 @@ def detect_collision(agents: Floats, flags: Ints, a: int, count: int, maps: Maps
     """Return whether agent a's box touches another, and whether it is at fault for a first contact."""
     touches, at_fault = record_contacts(agents, flags, a, count, maps, m)
     if at_fault > 0:
-        flags[AT_FAULT_COLLISIONS, a] += at_fault
+        flags[state.AT_FAULT_COLLISIONS, a] += at_fault
     return (COLLIDES if touches else 0) | (AT_FAULT if at_fault > 0 else 0)
 
 
@@ -117,57 +90,59 @@ def detect_lane(agents: Floats, flags: Ints, a: int, maps: Maps, m: int) -> int:
 def classify_events(agents: Floats, flags: Ints, a: int, found: int, p: Params) -> None:
     """Write EVENTS of agent a, whose lane is up to date (`detect_lane`), from the findings about it."""
     # Read everything before writing anything: a GPU would wait for each number in turn.
-    was_colliding, was_outside, was_off_road = flags[IS_COLLIDING, a], flags[IS_OUTSIDE, a], flags[IS_OFF_ROAD, a]
-    offset, lane_cos, speed = agents[LANE_OFFSET, a], agents[LANE_COS, a], agents[SPEED, a]
+    was_colliding, was_outside = flags[state.IS_COLLIDING, a], flags[state.IS_OUTSIDE, a]
+    was_off_road = flags[state.IS_OFF_ROAD, a]
+    offset, lane_cos, speed = agents[state.LANE_OFFSET, a], agents[state.LANE_COS, a], agents[state.SPEED, a]
     is_centered = abs(offset) <= CENTERED_WITHIN and keeps_to_road(flags, a)
-    acceleration, lateral, jerk = agents[ACCELERATION, a], agents[LATERAL, a], agents[JERK, a]
-    distance_before, distance = agents[GOAL_DISTANCE, a], distance_to_goal(agents, flags, a, p)
+    acceleration, lateral, jerk = agents[state.ACCELERATION, a], agents[state.LATERAL, a], agents[state.JERK, a]
+    distance_before, distance = agents[state.GOAL_DISTANCE, a], distance_to_goal(agents, flags, a, p)
 
     events = 0
     is_colliding = found & COLLIDES != 0
     if is_colliding and was_colliding == 0:
-        events |= EVENT_COLLISION
+        events |= state.EVENT_COLLISION
     if found & AT_FAULT:
-        events |= EVENT_AT_FAULT
+        events |= state.EVENT_AT_FAULT
     is_outside = found & LEFT != 0 or (was_outside != 0 and found & CAME_BACK == 0)
     is_off_road = found & TOUCHES != 0 or is_outside
     if is_off_road and was_off_road == 0:
-        events |= EVENT_OFF_ROAD
+        events |= state.EVENT_OFF_ROAD
     if found & RAN_RED:
-        events |= EVENT_RED_LIGHT
+        events |= state.EVENT_RED_LIGHT
     if found & PASSED_SIGN:
-        events |= EVENT_STOP_SIGN
+        events |= state.EVENT_STOP_SIGN
     if found & FOLLOWS_LANE:
         if is_centered:
-            events |= EVENT_CENTERED
+            events |= state.EVENT_CENTERED
         if speed >= MOVING:
-            events |= EVENT_ON_LANE
+            events |= state.EVENT_ON_LANE
             if lane_cos >= ALIGNED_COS:
-                events |= EVENT_ALIGNED
+                events |= state.EVENT_ALIGNED
             if lane_cos <= WRONG_WAY_COS:
-                events |= EVENT_WRONG_WAY
+                events |= state.EVENT_WRONG_WAY
     if (
         acceleration > MOST_ACCELERATION
         or acceleration < -MOST_BRAKING
         or abs(lateral) > MOST_LATERAL
         or abs(jerk) > MOST_JERK
     ):
-        events |= EVENT_UNCOMFORTABLE
+        events |= state.EVENT_UNCOMFORTABLE
 
-    flags[IS_COLLIDING, a], flags[IS_OUTSIDE, a], flags[IS_OFF_ROAD, a] = is_colliding, is_outside, is_off_road
-    agents[PROGRESS, a] = distance_before - distance
-    agents[GOAL_DISTANCE, a] = distance
-    flags[EVENTS, a] = events | goal_event(agents, flags, a, p)
+    flags[state.IS_COLLIDING, a], flags[state.IS_OUTSIDE, a] = is_colliding, is_outside
+    flags[state.IS_OFF_ROAD, a] = is_off_road
+    agents[state.PROGRESS, a] = distance_before - distance
+    agents[state.GOAL_DISTANCE, a] = distance
+    flags[state.EVENTS, a] = events | goal_event(agents, flags, a, p)
 
 
 @rule(inline=True)
 def judge_start(agents: Floats, flags: Ints, a: int, count: int, maps: Maps, m: int, dt: float, p: Params) -> None:
     """Write what is true of agent a at its start. None of it counts as an infraction or as a goal reached."""
-    flags[IS_COLLIDING, a] = start_contacts(agents, flags, a, count)
+    flags[state.IS_COLLIDING, a] = start_contacts(agents, flags, a, count)
     touches, _ = edge_contact(maps, m, agents, a)
-    flags[IS_OFF_ROAD, a] = touches
-    flags[IS_OUTSIDE, a] = 0
+    flags[state.IS_OFF_ROAD, a] = touches
+    flags[state.IS_OUTSIDE, a] = 0
     passes_stop_sign(agents, flags, a, maps, m)  # an agent that starts standing at a line has stopped there
     locate_on_lane(maps, m, agents, flags, a)
-    agents[GOAL_DISTANCE, a] = distance_to_goal(agents, flags, a, p)
-    flags[STARTS_AT_GOAL, a] = starts_at_goal(agents, flags, a, dt, p)
+    agents[state.GOAL_DISTANCE, a] = distance_to_goal(agents, flags, a, p)
+    flags[state.STARTS_AT_GOAL, a] = starts_at_goal(agents, flags, a, dt, p)

@@ -11,49 +11,13 @@ import numpy as np
 
 from roadworthy.kernels import rule
 from roadworthy.scenario.schema import Floats, Ints
+from roadworthy.sim import state
 from roadworthy.sim.rules.right_of_way import conflict_range, give_way, route_box
 from roadworthy.sim.rules.route_geometry import FAR, Box, Real, Road, are_close, first_contact, point_at, route_pose
 from roadworthy.sim.rules.routes import advance_place
 from roadworthy.sim.rules.stop_ahead import stop_ahead
 from roadworthy.sim.rules.stop_sign import passes_stop_sign
-from roadworthy.sim.state import (
-    ACCELERATION,
-    AGENT_COUNT,
-    ALONG,
-    COS,
-    HASTE,
-    HEADING,
-    IDM,
-    IS_PRESENT,
-    JERK,
-    LANE,
-    LANE_SUCCESSOR_START,
-    LATERAL,
-    LENGTH,
-    MAP,
-    PATH_ARC,
-    PATH_OFFSET,
-    POINT_ARC,
-    POINT_COS,
-    POINT_LIMIT,
-    POINT_SIN,
-    PREVIOUS_X,
-    PREVIOUS_Y,
-    RADIUS,
-    ROLE,
-    ROUTE,
-    ROUTE_LENGTH,
-    ROUTE_PLACE,
-    SIN,
-    SPEED,
-    WIDTH,
-    Maps,
-    Params,
-    Scenarios,
-    Worlds,
-    X,
-    Y,
-)
+from roadworthy.sim.state import Maps, Params, Scenarios, Worlds
 
 ACCELERATION_MPS2 = np.float32(1.6)  # the maximum request
 BRAKING_MPS2 = np.float32(2.2)  # comfortable
@@ -102,7 +66,7 @@ def idm_acceleration(speed: Real, gap: Real, their_speed: Real, headway: Real, s
 def wanted_acceleration(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int, p: Params) -> Real:
     """Return the acceleration (m/s2) for agent a, whose place on its route is up to date."""
     wanted, reach, stop, box = plan_alone(worlds, maps, scenarios, w, a, p)
-    for b in range(worlds.clocks[w, AGENT_COUNT]):
+    for b in range(worlds.clocks[w, state.AGENT_COUNT]):
         if may_interact(worlds.agents[w], worlds.agent_flags[w], a, b, box):
             wanted = min(wanted, reaction(worlds, maps, scenarios, w, a, b, reach, stop, box, p))
     return max(wanted, -HARDEST_MPS2)
@@ -113,11 +77,11 @@ def plan_alone(
     worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int, p: Params
 ) -> tuple[Real, Real, Real, Box]:
     """Return agent a's acceleration without other agents, its braking range, `stop_ahead` and `route_box`."""
-    agents, flags, m = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w, MAP]
-    if flags[ROUTE_LENGTH, a] == 0:
+    agents, flags, m = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w, state.MAP]
+    if flags[state.ROUTE_LENGTH, a] == 0:
         return -BRAKING_MPS2, _ZERO, FAR, NO_BOX
     road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
-    haste = max(worlds.hidden[w, HASTE], _TENTH)
+    haste = max(worlds.hidden[w, state.HASTE], _TENTH)
     reach = braking_range(agents, a, haste)
     stop = stop_ahead(worlds, maps, scenarios, w, a, reach, p)
     wanted = solo_acceleration(road, agents, flags, a, reach, stop, haste)
@@ -128,9 +92,9 @@ def plan_alone(
 def may_interact(agents: Floats, flags: Ints, a: int, b: int, box: Box) -> bool:
     """Return whether agent b is present and its surroundings overlap the box of agent a's route."""
     west, east, south, north = box
-    x, y, around = agents[X, b], agents[Y, b], conflict_range(agents, b) + agents[RADIUS, b]
+    x, y, around = agents[state.X, b], agents[state.Y, b], conflict_range(agents, b) + agents[state.RADIUS, b]
     is_near = (x > west - around) & (x < east + around) & (y > south - around) & (y < north + around)
-    return is_near and b != a and flags[IS_PRESENT, b] != 0
+    return is_near and b != a and flags[state.IS_PRESENT, b] != 0
 
 
 @rule
@@ -138,7 +102,7 @@ def solo_acceleration(road: Road, agents: Floats, flags: Ints, a: int, reach: Re
     """Return the acceleration (m/s2) for agent a without other agents. `stop`: its `stop_ahead`."""
     wanted = _free_acceleration(road, agents, flags, a, reach, haste)
     if stop < FAR:
-        speed = max(agents[SPEED, a], _ZERO)
+        speed = max(agents[state.SPEED, a], _ZERO)
         wanted = min(wanted, idm_acceleration(speed, stop, _ZERO, HEADWAY_S / haste, _LINE_GAP_M))
     return wanted
 
@@ -160,12 +124,12 @@ def reaction(
 
     stop, box: a's own `stop_ahead`, and its `route_box` over its braking range and conflict range.
     """
-    agents, flags, m = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w, MAP]
+    agents, flags, m = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w, state.MAP]
     road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
-    haste = max(worlds.hidden[w, HASTE], _TENTH)
+    haste = max(worlds.hidden[w, state.HASTE], _TENTH)
     headway, standing_gap = HEADWAY_S / haste, STANDING_GAP_M / haste
-    x, y, gap, their_speed = agents[X, b], agents[Y, b], FAR, _ZERO
-    if are_close((x, x, y, y), box, agents[RADIUS, a] + agents[RADIUS, b]):
+    x, y, gap, their_speed = agents[state.X, b], agents[state.Y, b], FAR, _ZERO
+    if are_close((x, x, y, y), box, agents[state.RADIUS, a] + agents[state.RADIUS, b]):
         gap, their_speed = _leader_gap(road, agents, flags, a, b, reach)
     if gap >= FAR:
         if is_on_route(road, agents, flags, b):
@@ -176,14 +140,16 @@ def reaction(
             return FAR
         if their_speed <= _ZERO:
             standing_gap = _LINE_GAP_M  # a waiting place, with room to spare before it
-    return idm_acceleration(max(agents[SPEED, a], _ZERO), gap, their_speed, headway, standing_gap)
+    return idm_acceleration(max(agents[state.SPEED, a], _ZERO), gap, their_speed, headway, standing_gap)
 
 
 @rule
 def braking_range(agents: Floats, a: int, haste: Real) -> Real:
     """Return how far ahead of its center an agent reacts, in m: far enough to stop in comfort."""
-    speed = max(agents[SPEED, a], _ZERO)
-    reach = _HALF * agents[LENGTH, a] + _REACH_M + speed * HEADWAY_S / haste + speed * speed / (_TWO * BRAKING_MPS2)
+    speed = max(agents[state.SPEED, a], _ZERO)
+    reach = (
+        _HALF * agents[state.LENGTH, a] + _REACH_M + speed * HEADWAY_S / haste + speed * speed / (_TWO * BRAKING_MPS2)
+    )
     return min(reach, _LONGEST_REACH_M)
 
 
@@ -191,32 +157,32 @@ def braking_range(agents: Floats, a: int, haste: Real) -> Real:
 def _free_acceleration(road: Road, agents: Floats, flags: Ints, a: int, reach: Real, haste: Real) -> Real:
     """Return the acceleration on an empty road: up to the limit, and down in time for curves and lower limits."""
     points = road.points
-    speed, half = max(agents[SPEED, a], _ZERO), _HALF * agents[LENGTH, a]
+    speed, half = max(agents[state.SPEED, a], _ZERO), _HALF * agents[state.LENGTH, a]
     limit_here = UNKNOWN_LIMIT_MPS
     allowed, slowing = FAR * FAR, _ZERO  # the squared speed, and the braking that goes with it
     is_first = True
     bend_cos, bend_sin, bend_at = _ONE, _ZERO, _ZERO
-    start = -agents[PATH_ARC, a]
-    for k in range(flags[ROUTE_PLACE, a], flags[ROUTE_LENGTH, a]):
+    start = -agents[state.PATH_ARC, a]
+    for k in range(flags[state.ROUTE_PLACE, a], flags[state.ROUTE_LENGTH, a]):
         if start > reach:
             break
-        lane = flags[ROUTE + k, a]
+        lane = flags[state.ROUTE + k, a]
         first = point_at(road, lane, -start)
         if first >= 0:
-            limit = points[POINT_LIMIT, first]
+            limit = points[state.POINT_LIMIT, first]
             limit = haste * (limit if limit > _ZERO else UNKNOWN_LIMIT_MPS)
             ahead = max(start - half, _ZERO)
             if is_first:
                 limit_here = limit
-                bend_cos, bend_sin = points[POINT_COS, first], points[POINT_SIN, first]
-                bend_at, is_first = start + points[POINT_ARC, first], False
+                bend_cos, bend_sin = points[state.POINT_COS, first], points[state.POINT_SIN, first]
+                bend_at, is_first = start + points[state.POINT_ARC, first], False
             square = limit * limit + _TWO * _BEND_BRAKING * ahead
             if square < allowed:
                 allowed, slowing = square, _BEND_BRAKING if ahead > _ZERO else _ZERO
             for i in range(first, point_at(road, lane, reach - start) + 1):
-                at = start + points[POINT_ARC, i]
+                at = start + points[state.POINT_ARC, i]
                 if at - bend_at >= _BEND_M:
-                    cos = points[POINT_COS, i] * bend_cos + points[POINT_SIN, i] * bend_sin
+                    cos = points[state.POINT_COS, i] * bend_cos + points[state.POINT_SIN, i] * bend_sin
                     # The chord between two directions replaces the angle: they are close for what cars can turn over
                     # this length.
                     turn = np.sqrt(max(_TWO - _TWO * cos, _ZERO))
@@ -225,7 +191,7 @@ def _free_acceleration(road: Road, agents: Floats, flags: Ints, a: int, reach: R
                     square = haste * LATERAL_MPS2 / curvature + _TWO * _BEND_BRAKING * ahead
                     if square < allowed:
                         allowed, slowing = square, _BEND_BRAKING if ahead > _ZERO else _ZERO
-                    bend_cos, bend_sin, bend_at = points[POINT_COS, i], points[POINT_SIN, i], at
+                    bend_cos, bend_sin, bend_at = points[state.POINT_COS, i], points[state.POINT_SIN, i], at
         start += road.lengths[lane]
     ratio = speed / limit_here
     ratio *= ratio
@@ -240,19 +206,20 @@ def _leader_gap(road: Road, agents: Floats, flags: Ints, a: int, b: int, reach: 
 
     An agent that crosses and will be gone in time does not count.
     """
-    place, arc, half = flags[ROUTE_PLACE, a], agents[PATH_ARC, a], _HALF * agents[LENGTH, a]
-    side = _HALF * agents[WIDTH, a] + _SIDE_M
-    x, y, cos, sin = agents[X, b], agents[Y, b], agents[COS, b], agents[SIN, b]
-    their_half, their_side = _HALF * agents[LENGTH, b], _HALF * agents[WIDTH, b]
+    place, arc, half = flags[state.ROUTE_PLACE, a], agents[state.PATH_ARC, a], _HALF * agents[state.LENGTH, a]
+    side = _HALF * agents[state.WIDTH, a] + _SIDE_M
+    x, y, cos, sin = agents[state.X, b], agents[state.Y, b], agents[state.COS, b], agents[state.SIN, b]
+    their_half, their_side = _HALF * agents[state.LENGTH, b], _HALF * agents[state.WIDTH, b]
     begin = _HALF * half
-    contact = first_contact(road, flags, a, place, arc, begin, reach, side, x, y, cos, sin, their_half, their_side)
+    box = x, y, cos, sin, their_half, their_side
+    contact = first_contact(road, flags, a, place, arc, begin, reach, side, box)
     if contact >= FAR:
         return FAR, _ZERO
     gap = contact - half
     path_x, path_y, path_cos, path_sin = route_pose(road, flags, a, place, arc, contact)
     along = cos * path_cos + sin * path_sin
     across = sin * path_cos - cos * path_sin
-    speed, their_speed = agents[SPEED, a], agents[SPEED, b]
+    speed, their_speed = agents[state.SPEED, a], agents[state.SPEED, b]
     if abs(across) > _CROSSING_SIN and their_speed > _LEAST_MPS and gap > _ZERO:
         # How far its rear has to move until it has left the corridor.
         offset = (y - path_y) * path_cos - (x - path_x) * path_sin
@@ -267,16 +234,16 @@ def _leader_gap(road: Road, agents: Floats, flags: Ints, a: int, b: int, reach: 
 @rule
 def _gap_before_full_junction(road: Road, agents: Floats, flags: Ints, a: int, gap: Real, their_speed: Real) -> Real:
     """Return the gap to a waiting place before a junction that a slow agent behind it blocks; FAR if there is none."""
-    place, lanes, lengths = flags[ROUTE_PLACE, a], road.lanes, road.lengths
-    if their_speed > _SLOW_MPS or place + 1 >= flags[ROUTE_LENGTH, a]:
+    place, lanes, lengths = flags[state.ROUTE_PLACE, a], road.lanes, road.lengths
+    if their_speed > _SLOW_MPS or place + 1 >= flags[state.ROUTE_LENGTH, a]:
         return FAR
-    lane, across = flags[ROUTE + place, a], flags[ROUTE + place + 1, a]
-    is_fork = lanes[LANE_SUCCESSOR_START, lane + 1] - lanes[LANE_SUCCESSOR_START, lane] > 1
-    to_end = lengths[lane] - agents[PATH_ARC, a] - _HALF * agents[LENGTH, a]
+    lane, across = flags[state.ROUTE + place, a], flags[state.ROUTE + place + 1, a]
+    is_fork = lanes[state.LANE_SUCCESSOR_START, lane + 1] - lanes[state.LANE_SUCCESSOR_START, lane] > 1
+    to_end = lengths[lane] - agents[state.PATH_ARC, a] - _HALF * agents[state.LENGTH, a]
     beyond = gap - to_end - lengths[across]
-    speed = agents[SPEED, a]
+    speed = agents[state.SPEED, a]
     can_stop = to_end > _ZERO and speed * speed <= _TWO * _URGENT * to_end
-    if is_fork and can_stop and gap > to_end and beyond < agents[LENGTH, a] + STANDING_GAP_M:
+    if is_fork and can_stop and gap > to_end and beyond < agents[state.LENGTH, a] + STANDING_GAP_M:
         return max(to_end + STANDING_GAP_M - _LINE_GAP_M, _ZERO)
     return FAR
 
@@ -284,31 +251,30 @@ def _gap_before_full_junction(road: Road, agents: Floats, flags: Ints, a: int, g
 @rule
 def is_on_route(road: Road, agents: Floats, flags: Ints, b: int) -> bool:
     """Return whether an agent follows its route, so that the route predicts where it goes."""
-    if flags[ROUTE_LENGTH, b] == 0:
+    if flags[state.ROUTE_LENGTH, b] == 0:
         return False
-    if flags[ROLE, b] == IDM:
+    if flags[state.ROLE, b] == state.IDM:
         return True
-    x, y, cos, sin = route_pose(road, flags, b, flags[ROUTE_PLACE, b], agents[PATH_ARC, b], _ZERO)
-    dx, dy = agents[X, b] - x, agents[Y, b] - y
+    x, y, cos, sin = route_pose(road, flags, b, flags[state.ROUTE_PLACE, b], agents[state.PATH_ARC, b], _ZERO)
+    dx, dy = agents[state.X, b] - x, agents[state.Y, b] - y
     is_near = dx * dx + dy * dy < _ON_ROUTE_M * _ON_ROUTE_M
-    return is_near and cos * agents[COS, b] + sin * agents[SIN, b] > _ON_ROUTE_COS
+    return is_near and cos * agents[state.COS, b] + sin * agents[state.SIN, b] > _ON_ROUTE_COS
 
 
 @rule
 def _crossing_gap(road: Road, agents: Floats, flags: Ints, a: int, b: int, reach: Real) -> Real:
     """Return the gap to where agent b, going straight ahead, crosses agent a's way at about its time; FAR if none."""
-    their_speed = agents[SPEED, b]
+    their_speed = agents[state.SPEED, b]
     if not their_speed > _LEAST_MPS:
         return FAR
-    place, arc, half = flags[ROUTE_PLACE, a], agents[PATH_ARC, a], _HALF * agents[LENGTH, a]
-    side = _HALF * agents[WIDTH, a] + _SIDE_M
-    cos, sin = agents[COS, b], agents[SIN, b]
+    place, arc, half = flags[state.ROUTE_PLACE, a], agents[state.PATH_ARC, a], _HALF * agents[state.LENGTH, a]
+    side = _HALF * agents[state.WIDTH, a] + _SIDE_M
+    cos, sin = agents[state.COS, b], agents[state.SIN, b]
     sweep = _HALF * their_speed * _LOOK_S
-    x, y = agents[X, b] + sweep * cos, agents[Y, b] + sweep * sin
-    their_half, their_side = _HALF * agents[LENGTH, b], _HALF * agents[WIDTH, b]
-    contact = first_contact(
-        road, flags, a, place, arc, half, reach, side, x, y, cos, sin, their_half + sweep, their_side
-    )
+    x, y = agents[state.X, b] + sweep * cos, agents[state.Y, b] + sweep * sin
+    their_half, their_side = _HALF * agents[state.LENGTH, b], _HALF * agents[state.WIDTH, b]
+    swept = x, y, cos, sin, their_half + sweep, their_side
+    contact = first_contact(road, flags, a, place, arc, half, reach, side, swept)
     if contact >= FAR:
         return FAR
     path_x, path_y, path_cos, path_sin = route_pose(road, flags, a, place, arc, contact)
@@ -316,8 +282,8 @@ def _crossing_gap(road: Road, agents: Floats, flags: Ints, a: int, b: int, reach
     if abs(across) <= _CROSSING_SIN:
         return FAR
     gap = contact - half
-    speed = max(agents[SPEED, a], _LEAST_MPS)
-    offset = (agents[Y, b] - path_y) * path_cos - (agents[X, b] - path_x) * path_sin
+    speed = max(agents[state.SPEED, a], _LEAST_MPS)
+    offset = (agents[state.Y, b] - path_y) * path_cos - (agents[state.X, b] - path_x) * path_sin
     offset = -offset if across > _ZERO else offset  # to the middle of the corridor
     wide = side + their_half * abs(across)
     their_in = (offset - wide) / (their_speed * abs(across))
@@ -333,43 +299,44 @@ def _crossing_gap(road: Road, agents: Floats, flags: Ints, a: int, b: int, reach
 @rule
 def plan(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int, p: Params) -> None:
     """Write the acceleration of reactive agent a to ALONG."""
-    worlds.agents[w, ALONG, a] = wanted_acceleration(worlds, maps, scenarios, w, a, p)
+    worlds.agents[w, state.ALONG, a] = wanted_acceleration(worlds, maps, scenarios, w, a, p)
 
 
 @rule
 def move(worlds: Worlds, maps: Maps, w: int, a: int, dt: Real, p: Params) -> None:
     """Move reactive agent a along its route. It leaves the world at a dead end and stands still without a route."""
-    agents, flags, m = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w, MAP]
-    agents[PREVIOUS_X, a], agents[PREVIOUS_Y, a] = agents[X, a], agents[Y, a]
-    if flags[ROUTE_LENGTH, a] == 0:
-        agents[SPEED, a] = agents[ACCELERATION, a] = agents[LATERAL, a] = agents[JERK, a] = _ZERO
+    agents, flags, m = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w, state.MAP]
+    agents[state.PREVIOUS_X, a], agents[state.PREVIOUS_Y, a] = agents[state.X, a], agents[state.Y, a]
+    if flags[state.ROUTE_LENGTH, a] == 0:
+        agents[state.SPEED, a] = agents[state.ACCELERATION, a] = _ZERO
+        agents[state.LATERAL, a] = agents[state.JERK, a] = _ZERO
         return
-    before = max(agents[SPEED, a], _ZERO)
-    speed = max(before + agents[ALONG, a] * dt, _ZERO)
+    before = max(agents[state.SPEED, a], _ZERO)
+    speed = max(before + agents[state.ALONG, a] * dt, _ZERO)
     distance = _HALF * (before + speed) * dt
-    if speed <= _ZERO and agents[ALONG, a] < _ZERO:
-        distance = before * before / (-_TWO * agents[ALONG, a])
+    if speed <= _ZERO and agents[state.ALONG, a] < _ZERO:
+        distance = before * before / (-_TWO * agents[state.ALONG, a])
     if not advance_place(worlds, maps, w, a, distance):
-        flags[IS_PRESENT, a] = 0
+        flags[state.IS_PRESENT, a] = 0
         return
-    place = flags[ROUTE_PLACE, a]
+    place = flags[state.ROUTE_PLACE, a]
     road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
-    x, y, cos, sin = route_pose(road, flags, a, place, agents[PATH_ARC, a], _ZERO)
-    offset = agents[PATH_OFFSET, a]
+    x, y, cos, sin = route_pose(road, flags, a, place, agents[state.PATH_ARC, a], _ZERO)
+    offset = agents[state.PATH_OFFSET, a]
     slope = -_RETURN_PER_M * offset  # of the way back to the route
     offset += slope * min(distance, _ONE / _RETURN_PER_M)
-    agents[PATH_OFFSET, a] = offset
-    agents[X, a], agents[Y, a] = x - offset * sin, y + offset * cos
+    agents[state.PATH_OFFSET, a] = offset
+    agents[state.X, a], agents[state.Y, a] = x - offset * sin, y + offset * cos
     norm = _ONE / np.sqrt(_ONE + slope * slope)
     cos, sin = (cos - slope * sin) * norm, (sin + slope * cos) * norm
-    turn_cos = cos * agents[COS, a] + sin * agents[SIN, a]
-    turn_sin = sin * agents[COS, a] - cos * agents[SIN, a]
-    agents[LATERAL, a] = speed * np.arctan2(turn_sin, turn_cos) / dt
-    agents[COS, a], agents[SIN, a] = cos, sin
-    agents[HEADING, a] = np.arctan2(sin, cos)
+    turn_cos = cos * agents[state.COS, a] + sin * agents[state.SIN, a]
+    turn_sin = sin * agents[state.COS, a] - cos * agents[state.SIN, a]
+    agents[state.LATERAL, a] = speed * np.arctan2(turn_sin, turn_cos) / dt
+    agents[state.COS, a], agents[state.SIN, a] = cos, sin
+    agents[state.HEADING, a] = np.arctan2(sin, cos)
     acceleration = (speed - before) / dt
-    agents[JERK, a] = (acceleration - agents[ACCELERATION, a]) / dt
-    agents[ACCELERATION, a] = acceleration
-    agents[SPEED, a] = speed
-    flags[LANE, a] = flags[ROUTE + place, a]
+    agents[state.JERK, a] = (acceleration - agents[state.ACCELERATION, a]) / dt
+    agents[state.ACCELERATION, a] = acceleration
+    agents[state.SPEED, a] = speed
+    flags[state.LANE, a] = flags[state.ROUTE + place, a]
     passes_stop_sign(agents, flags, a, maps, m)

@@ -14,7 +14,9 @@ from roadworthy.kernels import rule
 from roadworthy.scenario.schema import Floats, Ints
 from roadworthy.sim.rules.angles import sine_cosine, wrap
 from roadworthy.sim.rules.dynamics import PEDESTRIAN, encode, row_of, wheelbase_of
-from roadworthy.sim.state import ACCELERATION, HEADING, LATERAL, LENGTH, SPEED, TYPE, Params, X, Y
+from roadworthy.sim.state import ACCELERATION, HEADING, LATERAL, LENGTH, SPEED, TYPE, Params, Real, X, Y
+
+Aim = tuple[Real, Real, Real, Real]  # x and y (m), heading (rad), speed (m/s)
 
 # How far ahead to aim, in seconds: bicycle; jerk, continuous; jerk, discrete (its choices are few and coarse).
 _AHEAD_BICYCLE, _AHEAD_JERK, _AHEAD_JERK_CHOICES = np.float32(0.3), np.float32(0.5), np.float32(1.0)
@@ -33,18 +35,10 @@ def lookahead_s(p: Params) -> np.float32:
 
 @rule
 def pursue(
-    agents: Floats,
-    flags: Ints,
-    a: int,
-    aim_x: np.float32,
-    aim_y: np.float32,
-    aim_heading: np.float32,
-    aim_speed: np.float32,
-    ahead: np.float32,
-    dt: np.float32,
-    p: Params,
+    agents: Floats, flags: Ints, a: int, aim: Aim, ahead: np.float32, dt: np.float32, p: Params
 ) -> tuple[np.float32, np.float32]:
     """Return what to request, along and across, to reach a pose and a speed in `ahead` seconds, dt or more."""
+    aim_x, aim_y, aim_heading, aim_speed = aim
     turn = wrap(aim_heading - agents[HEADING, a])
     half = _HALF * turn
     half_sin, _ = sine_cosine(half)
@@ -71,17 +65,8 @@ def pursue(
 
 @rule
 def infer_action(
-    agents: Floats,
-    flags: Ints,
-    a: int,
-    aim_x: np.float32,
-    aim_y: np.float32,
-    aim_heading: np.float32,
-    aim_speed: np.float32,
-    ahead: np.float32,
-    dt: np.float32,
-    p: Params,
+    agents: Floats, flags: Ints, a: int, aim: Aim, ahead: np.float32, dt: np.float32, p: Params
 ) -> tuple[np.float32, np.float32]:
     """Return the action nearest to what `pursue` returns: numbers of choices, or -1 to 1."""
-    along, across = pursue(agents, flags, a, aim_x, aim_y, aim_heading, aim_speed, ahead, dt, p)
+    along, across = pursue(agents, flags, a, aim, ahead, dt, p)
     return encode(along, across, flags[TYPE, a], p)

@@ -9,31 +9,10 @@ from roadworthy.kernels.vectors import EIGHT
 from roadworthy.scenario.grid import CELL_M, cell_along
 from roadworthy.scenario.prepare import PIECE_M
 from roadworthy.scenario.schema import Floats, Ints
+from roadworthy.sim import state
 from roadworthy.sim.maps.road_points import is_entry_major
 from roadworthy.sim.rules.lane_position_simd import nearest_of_eight
-from roadworthy.sim.state import (
-    COLUMNS,
-    COS,
-    LANE,
-    LANE_COS,
-    LANE_COUNT,
-    LANE_LIMIT,
-    LANE_OFFSET,
-    LANE_POINT_COUNT,
-    LANE_POINT_START,
-    LANE_SIN,
-    POINT_COS,
-    POINT_HALF,
-    POINT_LIMIT,
-    POINT_SIN,
-    POINT_X,
-    POINT_Y,
-    ROWS,
-    SIN,
-    Maps,
-    X,
-    Y,
-)
+from roadworthy.sim.state import Maps
 
 _ZERO, _HALF, _ONE = np.float32(0.0), np.float32(0.5), np.float32(1.0)
 # An agent farther than this from every lane is on none.
@@ -45,6 +24,7 @@ _ON_LANE_SQUARE = np.float32(ON_LANE_M * ON_LANE_M)
 _ANGLE_SQUARE = np.float32(2.0)
 # The cost of changing lanes, in square meters: an agent does not alternate between lanes that overlap at a fork.
 _STAY_SQUARE = np.float32(0.04)
+_COSTS = (_ON_LANE_SQUARE, _ANGLE_SQUARE, _STAY_SQUARE)
 _NO_COST = np.float32(1e9)
 _CELL = np.float32(CELL_M)
 _LONGEST_HALF_M = np.float32(PIECE_M / 2 + 0.01)  # of a lane point, rounded up
@@ -59,25 +39,20 @@ def locate_on_lane(maps: Maps, m: int, agents: Floats, flags: Ints, a: int) -> N
     less 0.04 m2 if the agent was on this lane before. A cell far from roads uses the list of another cell, so the lane
     that is found there may not be the nearest.
     """
-    x, y, cos, sin = agents[X, a], agents[Y, a], agents[COS, a], agents[SIN, a]
-    columns, rows = maps.sizes[m, COLUMNS], maps.sizes[m, ROWS]
+    x, y, cos, sin = pose = agents[state.X, a], agents[state.Y, a], agents[state.COS, a], agents[state.SIN, a]
+    columns, rows = maps.sizes[m, state.COLUMNS], maps.sizes[m, state.ROWS]
     west, south = maps.origins[m, 0], maps.origins[m, 1]
     column, row = cell_along(x, west, columns), cell_along(y, south, rows)
     entries = maps.lane_lists[m, maps.cell_lists[m, row * columns + column]]
-    points, was_on = maps.lane_points[m], flags[LANE, a]
+    points, was_on = maps.lane_points[m], flags[state.LANE, a]
     # The points of the lane that it was on have consecutive numbers.
     own, own_count = np.uint32(0), np.uint32(0)
-    if was_on >= 0 and was_on < maps.sizes[m, LANE_COUNT]:
-        own = np.uint32(maps.lanes[m, LANE_POINT_START, was_on])
-        own_count = np.uint32(maps.lanes[m, LANE_POINT_START, was_on + 1] - own)
-    px, py, pcos, psin, phalf = (
-        points[POINT_X],
-        points[POINT_Y],
-        points[POINT_COS],
-        points[POINT_SIN],
-        points[POINT_HALF],
-    )
-    count = min(len(entries), maps.sizes[m, LANE_POINT_COUNT])
+    if was_on >= 0 and was_on < maps.sizes[m, state.LANE_COUNT]:
+        own = np.uint32(maps.lanes[m, state.LANE_POINT_START, was_on])
+        own_count = np.uint32(maps.lanes[m, state.LANE_POINT_START, was_on + 1] - own)
+    px, py, phalf = points[state.POINT_X], points[state.POINT_Y], points[state.POINT_HALF]
+    pcos, psin = points[state.POINT_COS], points[state.POINT_SIN]
+    count = min(len(entries), maps.sizes[m, state.LANE_POINT_COUNT])
     middle_x = west + (np.float32(column) + _HALF) * _CELL
     middle_y = south + (np.float32(row) + _HALF) * _CELL
     off_middle = np.sqrt((x - middle_x) * (x - middle_x) + (y - middle_y) * (y - middle_y))
@@ -89,9 +64,7 @@ def locate_on_lane(maps: Maps, m: int, agents: Floats, flags: Ints, a: int) -> N
         last = min(first + EIGHT, count)
         if takes_eight:
             begin = last - EIGHT
-            cost, place = nearest_of_eight(
-                points, entries, begin, x, y, cos, sin, own, own_count, _ON_LANE_SQUARE, _ANGLE_SQUARE, _STAY_SQUARE
-            )
+            cost, place = nearest_of_eight(points, entries, begin, pose, (own, own_count), _COSTS)
             if cost < least:
                 least, found = cost, begin + place
         else:
@@ -113,16 +86,16 @@ def locate_on_lane(maps: Maps, m: int, agents: Floats, flags: Ints, a: int) -> N
         if away > _ZERO and away * away > least:
             break
     if found < 0:
-        flags[LANE, a] = -1
-        agents[LANE_OFFSET, a], agents[LANE_COS, a], agents[LANE_SIN, a] = _ZERO, _ONE, _ZERO
-        agents[LANE_LIMIT, a] = _ZERO
+        flags[state.LANE, a] = -1
+        agents[state.LANE_OFFSET, a], agents[state.LANE_COS, a], agents[state.LANE_SIN, a] = _ZERO, _ONE, _ZERO
+        agents[state.LANE_LIMIT, a] = _ZERO
         return
     k = entries[found]
     c, s = pcos[k], psin[k]
     # Most agents stay on their lane, and looking up the lane of the point would stall.
     if not np.uint32(np.uint32(k) - own) < own_count:
-        flags[LANE, a] = maps.lane_point_lanes[m, k]
-    agents[LANE_OFFSET, a] = (y - py[k]) * c - (x - px[k]) * s
-    agents[LANE_COS, a] = cos * c + sin * s
-    agents[LANE_SIN, a] = sin * c - cos * s
-    agents[LANE_LIMIT, a] = points[POINT_LIMIT, k]
+        flags[state.LANE, a] = maps.lane_point_lanes[m, k]
+    agents[state.LANE_OFFSET, a] = (y - py[k]) * c - (x - px[k]) * s
+    agents[state.LANE_COS, a] = cos * c + sin * s
+    agents[state.LANE_SIN, a] = sin * c - cos * s
+    agents[state.LANE_LIMIT, a] = points[state.POINT_LIMIT, k]

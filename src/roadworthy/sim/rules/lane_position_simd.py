@@ -7,43 +7,31 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from roadworthy.kernels import rule
-from roadworthy.kernels.vectors import (
-    EIGHT,
-    LONG,
-    WHOLES,
-    eight_of,
-    intrinsic,
-    ir,
-    load_entries,
-    shuffled,
-    spread,
-    types,
-    whole_number,
-)
+from roadworthy.kernels import rule, vectors
+from roadworthy.kernels.vectors import EIGHT, eight_of, intrinsic, ir, spread_each, types
 from roadworthy.scenario.schema import Floats
-from roadworthy.sim.state import Real, Whole
+from roadworthy.sim.state import Pose, Real, Whole
 
 _ZERO, _ONE, _INFINITE = np.float32(0.0), np.float32(1.0), np.float32(np.inf)
 Numbers = NDArray[Any]  # integers
 
 
 @intrinsic
-def _nearest_of_eight(typing_context, table, numbers, k, x, y, cos, sin, own, own_count, most, angle, stay):
+def _nearest_of_eight(typing_context, table, numbers, k, pose, own, costs):
     cost_and_place: Any = types.Tuple
-    signature = cost_and_place([types.float32, types.intp])(
-        table, numbers, types.intp, *[types.float32] * 4, types.uint32, types.uint32, *[types.float32] * 3
-    )
+    signature = cost_and_place([types.float32, types.intp])(table, numbers, types.intp, pose, own, costs)
 
     def generate(context, builder, signature, args):
         table, numbers = (context.make_array(signature.args[i])(context, builder, args[i]) for i in (0, 1))
         place = builder.gep(numbers.data, [args[2]])
         several = ir.VectorType(numbers.data.type.pointee, EIGHT)
         listed = builder.load(builder.bitcast(place, several.as_pointer()), align=several.element.width // EIGHT)
-        listed = builder.zext(listed, WHOLES)
-        entries = [builder.zext(builder.extract_element(listed, whole_number(i)), LONG) for i in range(EIGHT)]
-        px, py, pcos, psin, half = load_entries(builder, table.data, entries)[:5]
-        x, y, cos, sin, own, own_count, most, angle, stay = (spread(builder, value) for value in args[3:])
+        listed = builder.zext(listed, vectors.WHOLES)
+        entries = [
+            builder.zext(builder.extract_element(listed, vectors.whole_number(i)), vectors.LONG) for i in range(EIGHT)
+        ]
+        px, py, pcos, psin, half = vectors.load_entries(builder, table.data, entries)[:5]
+        x, y, cos, sin, own, own_count, most, angle, stay = spread_each(builder, *args[3:])
         mul, add, sub = builder.fmul, builder.fadd, builder.fsub
         dx, dy, zero = sub(x, px), sub(y, py), eight_of(0.0)
         along = add(mul(dx, pcos), mul(dy, psin))
@@ -57,30 +45,20 @@ def _nearest_of_eight(typing_context, table, numbers, k, x, y, cos, sin, own, ow
         cost = builder.select(builder.fcmp_ordered("<=", square, most), cost, eight_of(float("inf")))
         least = cost
         for places in ((4, 5, 6, 7, 0, 1, 2, 3), (2, 3, 0, 1, 6, 7, 4, 5), (1, 0, 3, 2, 5, 4, 7, 6)):
-            other = shuffled(builder, least, least, places)
+            other = vectors.shuffled(builder, least, least, places)
             least = builder.select(builder.fcmp_ordered("<", least, other), least, other)
         bits = builder.bitcast(builder.fcmp_ordered("==", cost, least), ir.IntType(EIGHT))
-        first = builder.cttz(builder.zext(bits, LONG), ir.Constant(ir.IntType(1), 0))
-        found = [builder.extract_element(least, whole_number(0)), first]
+        first = builder.cttz(builder.zext(bits, vectors.LONG), ir.Constant(ir.IntType(1), 0))
+        found = [builder.extract_element(least, vectors.whole_number(0)), first]
         return context.make_tuple(builder, signature.return_type, found)
 
     return signature, generate
 
 
 def _nearest_one_by_one(
-    table: Floats,
-    numbers: Numbers,
-    k: Whole,
-    x: Real,
-    y: Real,
-    cos: Real,
-    sin: Real,
-    own: Whole,
-    own_count: Whole,
-    most: Real,
-    angle: Real,
-    stay: Real,
+    table: Floats, numbers: Numbers, k: Whole, pose: Pose, own: tuple[Whole, Whole], costs: tuple[Real, Real, Real]
 ) -> Any:
+    (x, y, cos, sin), (own_start, own_count), (most, angle, stay) = pose, own, costs
     least, found = _INFINITE, 0
     for place in range(EIGHT):
         number = np.uint32(numbers[k + place])
@@ -88,8 +66,8 @@ def _nearest_one_by_one(
         beyond = max(abs(dx * point_cos + dy * point_sin) - table[4, number], _ZERO)
         across = dy * point_cos - dx * point_sin
         square = beyond * beyond + across * across
-        # Below own, the difference wraps around.
-        stays = _ZERO if np.uint32(number - own) < own_count else stay
+        # Below own_start, the difference wraps around.
+        stays = _ZERO if np.uint32(number - own_start) < own_count else stay
         cost = square + angle * (_ONE - cos * point_cos - sin * point_sin) + stays
         if square <= most and cost < least:
             least, found = cost, place
@@ -98,22 +76,11 @@ def _nearest_one_by_one(
 
 @rule(inline=True, cuda=_nearest_one_by_one)
 def nearest_of_eight(
-    table: Floats,
-    numbers: Numbers,
-    k: Whole,
-    x: Real,
-    y: Real,
-    cos: Real,
-    sin: Real,
-    own: Whole,
-    own_count: Whole,
-    most: Real,
-    angle: Real,
-    stay: Real,
+    table: Floats, numbers: Numbers, k: Whole, pose: Pose, own: tuple[Whole, Whole], costs: tuple[Real, Real, Real]
 ) -> Any:
     """Return the lowest cost (see `locate_on_lane`) among the lane points numbers[k : k + 8], and its place there.
 
-    table: entry-major. own, own_count: the points of the current lane, which cost nothing to stay on. most: the largest
-    squared distance; points farther away cost infinity. angle, stay: costs.
+    table: entry-major. own: the first point of the current lane, which costs nothing to stay on, and how many it has.
+    costs: the largest squared distance, beyond which points cost infinity, and the costs of an angle and of a change.
     """
-    return _nearest_of_eight(table, numbers, k, x, y, cos, sin, own, own_count, most, angle, stay)
+    return _nearest_of_eight(table, numbers, k, pose, own, costs)

@@ -13,35 +13,13 @@ import numpy as np
 from roadworthy.kernels import rule
 from roadworthy.kernels.vectors import EIGHT, count_below
 from roadworthy.scenario.schema import AgentType, Floats, Ints
+from roadworthy.sim import state
 from roadworthy.sim.layout import COUNTS_BLOCK, LANES_BLOCK, PARTNER, PARTNERS_BLOCK, PARTNERS_COUNT
 from roadworthy.sim.rules import draws
 from roadworthy.sim.rules.disturbances import is_blind
 from roadworthy.sim.rules.observation import drop, share, zero
 from roadworthy.sim.rules.observe_simd import write_partners
-from roadworthy.sim.state import (
-    AGENT_COUNT,
-    COS,
-    IS_PRESENT,
-    LENGTH,
-    SEEN_COS,
-    SEEN_LENGTH,
-    SEEN_SIN,
-    SEEN_SPEED,
-    SEEN_TYPE,
-    SEEN_WIDTH,
-    SEEN_X,
-    SEEN_Y,
-    SIN,
-    SPEED,
-    TYPE,
-    WIDTH,
-    Params,
-    Real,
-    Whole,
-    Worlds,
-    X,
-    Y,
-)
+from roadworthy.sim.state import Params, Real, Whole, Worlds
 
 _ZERO, _HALF, _ONE = np.float32(0.0), np.float32(0.5), np.float32(1.0)
 PARTNER_SIZE = len(PARTNER)
@@ -72,55 +50,37 @@ def observe_partners(
     zero(row_out, at, p.block_starts[LANES_BLOCK])
     seen = 0
     if not (p.blind_rate > _ZERO and is_blind(seed, a, step, dt, p.blind_rate, p.blind_s)):
-        seen = write_partners_in_range(
-            agents, flags, appearance, a, count, p.partner_range, keys, row_out, at, p.partners
-        )
+        seen = _write_nearest(agents, flags, appearance, keys, count, a, p, row_out)
     row_out[p.block_starts[COUNTS_BLOCK] + PARTNERS_COUNT] = share(seen, p.partners)
     if p.dropout > _ZERO:
-        drop(
-            draws.draw(seed, a, step, draws.DROPOUT),
-            PARTNERS_COUNT,
-            p.dropout,
-            row_out,
-            at,
-            PARTNER_SIZE,
-            seen,
-            p.partners,
-        )
+        key = draws.draw(seed, a, step, draws.DROPOUT)
+        drop(key, PARTNERS_COUNT, p.dropout, row_out, at, PARTNER_SIZE, seen, p.partners)
 
 
 @rule(inline=True)
 def update_appearances(worlds: Worlds, w: Whole) -> None:
     """Write what others observe of each agent of a world, once before the first of them observes."""
-    agents, types, appearance = worlds.agents[w], worlds.agent_flags[w, TYPE], worlds.appearance[w]
-    for b in range(worlds.clocks[w, AGENT_COUNT]):
+    agents, types, appearance = worlds.agents[w], worlds.agent_flags[w, state.TYPE], worlds.appearance[w]
+    for b in range(worlds.clocks[w, state.AGENT_COUNT]):
         update_appearance(agents, types, appearance, b)
 
 
 @rule(inline=True)
 def update_appearance(agents: Floats, types: Ints, appearance: Floats, b: Whole) -> None:
     """Write what others observe of agent b."""
-    appearance[b, SEEN_X], appearance[b, SEEN_Y] = agents[X, b], agents[Y, b]
-    appearance[b, SEEN_COS], appearance[b, SEEN_SIN] = agents[COS, b], agents[SIN, b]
-    appearance[b, SEEN_SPEED] = agents[SPEED, b]
-    appearance[b, SEEN_LENGTH], appearance[b, SEEN_WIDTH] = agents[LENGTH, b], agents[WIDTH, b]
-    appearance[b, SEEN_TYPE] = _ONE if types[b] == _PEDESTRIAN else (_HALF if types[b] == _CYCLIST else _ZERO)
+    appearance[b, state.SEEN_X], appearance[b, state.SEEN_Y] = agents[state.X, b], agents[state.Y, b]
+    appearance[b, state.SEEN_COS], appearance[b, state.SEEN_SIN] = agents[state.COS, b], agents[state.SIN, b]
+    appearance[b, state.SEEN_SPEED] = agents[state.SPEED, b]
+    appearance[b, state.SEEN_LENGTH], appearance[b, state.SEEN_WIDTH] = agents[state.LENGTH, b], agents[state.WIDTH, b]
+    appearance[b, state.SEEN_TYPE] = _ONE if types[b] == _PEDESTRIAN else (_HALF if types[b] == _CYCLIST else _ZERO)
 
 
 @rule(inline=True)
-def write_partners_in_range(
-    agents: Floats,
-    flags: Ints,
-    appearance: Floats,
-    a: Whole,
-    count: Whole,
-    reach: Real,
-    keys: Ints,
-    row: Floats,
-    at: Whole,
-    n: Whole,
+def _write_nearest(
+    agents: Floats, flags: Ints, appearance: Floats, keys: Ints, count: Whole, a: Whole, p: Params, row: Floats
 ) -> Any:
     """Write the present agents within reach, nearest first, and return how many."""
+    at, n, reach = p.block_starts[PARTNERS_BLOCK], p.partners, p.partner_range
     found = list_partners(agents, flags, a, count, reach * reach, keys)
     seen = min(found, n)
     # A partner's place in the order is the number of smaller keys.
@@ -137,14 +97,15 @@ def write_partners_in_range(
         keys[k] = np.int32(row[at + k])
     for k in range(seen, (seen + EIGHT - 1) // EIGHT * EIGHT):
         keys[k] = 0
-    write_partners(appearance.T, keys, seen, agents[X, a], agents[Y, a], agents[COS, a], agents[SIN, a], row, at, n)
+    pose = agents[state.X, a], agents[state.Y, a], agents[state.COS, a], agents[state.SIN, a]
+    write_partners(appearance.T, keys, seen, pose, row, at, n)
     return seen
 
 
 @rule(inline=True)
 def list_partners(agents: Floats, flags: Ints, a: Whole, count: Whole, range_2: Real, keys: Ints) -> Any:
     """Write the keys of all partners within range in the order of their numbers, and return how many."""
-    xs, ys, is_present = agents[X], agents[Y], flags[IS_PRESENT]
+    xs, ys, is_present = agents[state.X], agents[state.Y], flags[state.IS_PRESENT]
     x, y = xs[a], ys[a]
     for b in range(count):
         keys[b] = partner_key(xs[b] - x, ys[b] - y, is_present[b], b, range_2)

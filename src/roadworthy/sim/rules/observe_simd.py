@@ -13,26 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from roadworthy.kernels import rule
-from roadworthy.kernels.vectors import (
-    EIGHT,
-    FLOATS,
-    LONG,
-    LONGS,
-    NUMBER_BYTES,
-    eight_of,
-    intrinsic,
-    ir,
-    load_entries,
-    long_number,
-    spread,
-    types,
-)
+from roadworthy.kernels import rule, vectors
+from roadworthy.kernels.vectors import EIGHT, eight_of, intrinsic, ir, long_number, spread, spread_each, types
 from roadworthy.scenario.schema import Floats
 from roadworthy.sim.layout import CLIP, EDGE, LANE, PARTNER, Feature
 from roadworthy.sim.maps.road_points import is_entry_major, load_entry
 from roadworthy.sim.rules.observation import clipped
-from roadworthy.sim.state import Real, Whole
+from roadworthy.sim.state import Pose, Real, Whole
 
 LANE_SCALES = tuple(np.float32(1.0 / f.scale) for f in LANE)
 EDGE_SCALES = tuple(np.float32(1.0 / f.scale) for f in EDGE)
@@ -42,37 +29,21 @@ Numbers = NDArray[Any]  # integers
 
 @rule(inline=True)
 def write_one(
-    table: Floats,
-    number: Whole,
-    scales: tuple[Real, ...],
-    x: Real,
-    y: Real,
-    cos: Real,
-    sin: Real,
-    row: Floats,
-    at: Whole,
-    n: Whole,
+    table: Floats, number: Whole, scales: tuple[Real, ...], pose: Pose, row: Floats, at: Whole, n: Whole
 ) -> None:
-    """Write an entry in the frame of an agent at x, y with this heading: feature f goes to row[at + f * n].
+    """Write an entry in the frame of an agent with this pose: feature f goes to row[at + f * n].
 
     The lines of the table are x, y, cos, sin and the other features; each feature is multiplied by its scale.
     """
-    write_entry(load_entry(table, number), scales, x, y, cos, sin, row, at, n)
+    write_entry(load_entry(table, number), scales, pose, row, at, n)
 
 
 @rule(inline=True)
 def write_entry(
-    entry: tuple[Real, ...],
-    scales: tuple[Real, ...],
-    x: Real,
-    y: Real,
-    cos: Real,
-    sin: Real,
-    row: Floats,
-    at: Whole,
-    n: Whole,
+    entry: tuple[Real, ...], scales: tuple[Real, ...], pose: Pose, row: Floats, at: Whole, n: Whole
 ) -> None:
     """Write an entry that is already loaded, as `write_one` does."""
+    x, y, cos, sin = pose
     dx, dy = entry[0] - x, entry[1] - y
     row[at] = clipped((dx * cos + dy * sin) * scales[0])
     row[at + n] = clipped((dy * cos - dx * sin) * scales[1])
@@ -85,28 +56,29 @@ def write_entry(
 def _write_eight(features: Sequence[Feature]) -> Callable[..., None]:
     """Return an intrinsic that writes the entries numbers[k : k + 8] of an entry-major table; from `valid` on, zeros.
 
-    write(table, numbers, k, valid, x, y, cos, sin, row, at, n).
+    write(table, numbers, k, valid, pose, row, at, n).
     """
     scales = [1.0 / feature.scale for feature in features]
 
     @intrinsic
-    def write(typing_context, table, numbers, k, valid, x, y, cos, sin, row, at, n):
-        pose = [types.float32] * 4
-        signature = types.void(table, numbers, types.intp, types.intp, *pose, row, types.intp, types.intp)
+    def write(typing_context, table, numbers, k, valid, pose, row, at, n):
+        signature = types.void(table, numbers, types.intp, types.intp, pose, row, types.intp, types.intp)
 
         def generate(context, builder, signature, args):
-            table, numbers, row = (context.make_array(signature.args[i])(context, builder, args[i]) for i in (0, 1, 8))
+            table, numbers, row = (context.make_array(signature.args[i])(context, builder, args[i]) for i in (0, 1, 5))
             entries = []
             for entry in range(EIGHT):
                 place = builder.gep(numbers.data, [builder.add(args[2], long_number(entry))])
-                entries.append(builder.zext(builder.load(place), LONG))
-            loaded = load_entries(builder, table.data, entries)
-            seen = _in_frame(builder, loaded, [spread(builder, value) for value in args[4:8]], scales)
-            is_valid = builder.icmp_signed("<", ir.Constant(LONGS, list(range(EIGHT))), spread(builder, args[3]))
+                entries.append(builder.zext(builder.load(place), vectors.LONG))
+            loaded = vectors.load_entries(builder, table.data, entries)
+            seen = _in_frame(builder, loaded, spread_each(builder, args[4]), scales)
+            is_valid = builder.icmp_signed(
+                "<", ir.Constant(vectors.LONGS, list(range(EIGHT))), spread(builder, args[3])
+            )
             for f, line in enumerate(seen):
-                place = builder.add(args[9], builder.mul(args[10], long_number(f)))
-                target = builder.bitcast(builder.gep(row.data, [place]), FLOATS.as_pointer())
-                builder.store(builder.select(is_valid, line, eight_of(0.0)), target, align=NUMBER_BYTES)
+                place = builder.add(args[6], builder.mul(args[7], long_number(f)))
+                target = builder.bitcast(builder.gep(row.data, [place]), vectors.FLOATS.as_pointer())
+                builder.store(builder.select(is_valid, line, eight_of(0.0)), target, align=vectors.NUMBER_BYTES)
             return context.get_dummy_value()
 
         return signature, generate
@@ -133,76 +105,29 @@ def _in_frame(builder: ir.IRBuilder, lines: list[Any], pose: list[Any], scales: 
     return clipped_lines
 
 
-_eight_lanes, _eight_edges, _eight_partners = _write_eight(LANE), _write_eight(EDGE), _write_eight(PARTNER)
+def _writer(features: Sequence[Feature], scales: tuple[Real, ...], is_padded: bool) -> Callable[..., None]:
+    """Return a rule that writes the first `count` numbered entries of a table to a block of n that starts at row[at].
 
+    write(table, numbers, count, pose, row, at, n).
 
-@rule(inline=True)
-def write_lanes(
-    table: Floats,
-    numbers: Numbers,
-    count: Whole,
-    x: Real,
-    y: Real,
-    cos: Real,
-    sin: Real,
-    row: Floats,
-    at: Whole,
-    n: Whole,
-) -> None:
-    """Write the first `count` numbered lane points to a block of n that starts at row[at]."""
-    if count < EIGHT or not is_entry_major(table):
-        for k in range(count):
-            write_one(table, numbers[k], LANE_SCALES, x, y, cos, sin, row, at + k, n)
-        return
-    for k in range(0, count, EIGHT):
-        first = min(k, count - EIGHT)
-        _eight_lanes(table, numbers, first, EIGHT, x, y, cos, sin, row, at + first, n)
-
-
-@rule(inline=True)
-def write_edges(
-    table: Floats,
-    numbers: Numbers,
-    count: Whole,
-    x: Real,
-    y: Real,
-    cos: Real,
-    sin: Real,
-    row: Floats,
-    at: Whole,
-    n: Whole,
-) -> None:
-    """Write the first `count` numbered edge points to a block of n that starts at row[at]."""
-    if count < EIGHT or not is_entry_major(table):
-        for k in range(count):
-            write_one(table, numbers[k], EDGE_SCALES, x, y, cos, sin, row, at + k, n)
-        return
-    for k in range(0, count, EIGHT):
-        first = min(k, count - EIGHT)
-        _eight_edges(table, numbers, first, EIGHT, x, y, cos, sin, row, at + first, n)
-
-
-@rule(inline=True)
-def write_partners(
-    table: Floats,
-    numbers: Numbers,
-    count: Whole,
-    x: Real,
-    y: Real,
-    cos: Real,
-    sin: Real,
-    row: Floats,
-    at: Whole,
-    n: Whole,
-) -> None:
-    """Write the first `count` numbered agents to a block of n that starts at row[at].
-
-    numbers: padded to a multiple of eight with any agents' numbers; the padding writes zeros.
+    is_padded: numbers are padded to a multiple of eight with those of any entries; the padding writes zeros.
     """
-    if n < EIGHT or not is_entry_major(table):
-        for k in range(count):
-            write_one(table, numbers[k], PARTNER_SCALES, x, y, cos, sin, row, at + k, n)
-        return
-    for k in range(0, count, EIGHT):
-        first = min(k, n - EIGHT)
-        _eight_partners(table, numbers, first, count - first, x, y, cos, sin, row, at + first, n)
+    write_eight = _write_eight(features)
+
+    @rule(inline=True)
+    def write(table: Floats, numbers: Numbers, count: Whole, pose: Pose, row: Floats, at: Whole, n: Whole) -> None:
+        room = n if is_padded else count
+        if room < EIGHT or not is_entry_major(table):
+            for k in range(count):
+                write_one(table, numbers[k], scales, pose, row, at + k, n)
+            return
+        for k in range(0, count, EIGHT):
+            first = min(k, room - EIGHT)
+            valid = count - first if is_padded else EIGHT
+            write_eight(table, numbers, first, valid, pose, row, at + first, n)
+
+    return write
+
+
+write_lanes, write_edges = _writer(LANE, LANE_SCALES, False), _writer(EDGE, EDGE_SCALES, False)
+write_partners = _writer(PARTNER, PARTNER_SCALES, True)

@@ -10,25 +10,10 @@ from roadworthy.kernels import rule
 from roadworthy.kernels.vectors import EIGHT, lowest_bit
 from roadworthy.scenario.grid import cell_along
 from roadworthy.scenario.schema import Floats, Ints
+from roadworthy.sim import state
 from roadworthy.sim.maps.road_points import is_entry_major
 from roadworthy.sim.rules.off_road_simd import eight_contacts, one_contact
-from roadworthy.sim.state import (
-    COLUMNS,
-    COS,
-    EDGE_X0,
-    EDGE_X1,
-    EDGE_Y0,
-    EDGE_Y1,
-    LENGTH,
-    PREVIOUS_X,
-    PREVIOUS_Y,
-    ROWS,
-    SIN,
-    WIDTH,
-    Maps,
-    X,
-    Y,
-)
+from roadworthy.sim.state import Maps
 
 _ZERO, _HALF = np.float32(0.0), np.float32(0.5)
 # These two limit the number of cells that are searched. A longer move is not driving and crosses nothing; an agent that
@@ -48,16 +33,16 @@ def edge_contact(maps: Maps, m: int, agents: Floats, a: int) -> tuple[int, int]:
     right; several crossings in one move are summed. A position on an edge counts as left of it, and a crossing at the
     point where two segments meet counts for only one of them.
     """
-    x, y, cos, sin = agents[X, a], agents[Y, a], agents[COS, a], agents[SIN, a]
-    half_length, half_width = _HALF * agents[LENGTH, a], _HALF * agents[WIDTH, a]
-    before_x, before_y = agents[PREVIOUS_X, a], agents[PREVIOUS_Y, a]
+    x, y, cos, sin = pose = agents[state.X, a], agents[state.Y, a], agents[state.COS, a], agents[state.SIN, a]
+    half_length, half_width = half = _HALF * agents[state.LENGTH, a], _HALF * agents[state.WIDTH, a]
+    before_x, before_y = agents[state.PREVIOUS_X, a], agents[state.PREVIOUS_Y, a]
     move_x, move_y = x - before_x, y - before_y
     if not move_x * move_x + move_y * move_y <= LONGEST_MOVE_M * LONGEST_MOVE_M:
         before_x, before_y, move_x, move_y = x, y, _ZERO, _ZERO
     reach_x = min(abs(cos) * half_length + abs(sin) * half_width, _LONGEST_REACH)
     reach_y = min(abs(sin) * half_length + abs(cos) * half_width, _LONGEST_REACH)
 
-    columns, rows = maps.sizes[m, COLUMNS], maps.sizes[m, ROWS]
+    columns, rows = maps.sizes[m, state.COLUMNS], maps.sizes[m, state.ROWS]
     west, south = maps.origins[m, 0], maps.origins[m, 1]
     first_column = cell_along(min(x - reach_x, before_x), west, columns)
     last_column = cell_along(max(x + reach_x, before_x), west, columns)
@@ -65,8 +50,7 @@ def edge_contact(maps: Maps, m: int, agents: Floats, a: int) -> tuple[int, int]:
     last_row = cell_along(max(y + reach_y, before_y), south, rows)
 
     starts, numbers, edges = maps.cell_edge_starts[m], maps.cell_edges[m], maps.edges[m]
-    twice_x, twice_y = x + before_x, y + before_y
-    span_x, span_y = abs(move_x) + _SLACK_M, abs(move_y) + _SLACK_M
+    move = x + before_x, y + before_y, abs(move_x) + _SLACK_M, abs(move_y) + _SLACK_M
     takes_eight = len(numbers) >= EIGHT and is_entry_major(edges)
     touches, crossings = 0, 0
     for row in range(first_row, last_row + 1):
@@ -75,38 +59,17 @@ def edge_contact(maps: Maps, m: int, agents: Floats, a: int) -> tuple[int, int]:
             first = place
             if takes_eight:
                 first = min(place, len(numbers) - EIGHT)
-                contact, near = eight_contacts(
-                    edges,
-                    numbers,
-                    first,
-                    place,
-                    end,
-                    x,
-                    y,
-                    cos,
-                    sin,
-                    half_length,
-                    half_width,
-                    twice_x,
-                    twice_y,
-                    span_x,
-                    span_y,
-                )
+                contact, near = eight_contacts(edges, numbers, first, place, end, pose, half, move)
                 place += EIGHT
             else:
-                k = numbers[place]
-                contact, near = one_contact(
-                    edges, k, x, y, cos, sin, half_length, half_width, twice_x, twice_y, span_x, span_y
-                )
+                contact, near = one_contact(edges, numbers[place], pose, half, move)
                 place += 1
             touches |= contact
             while near != 0:  # rare
                 found = first + lowest_bit(near)
                 near &= near - 1
                 k = numbers[found]
-                crossing = _crossing(
-                    edges[EDGE_X0, k], edges[EDGE_Y0, k], edges[EDGE_X1, k], edges[EDGE_Y1, k], before_x, before_y, x, y
-                )
+                crossing = _crossing(edges, k, before_x, before_y, x, y)
                 if crossing != 0 and not _is_listed_before(
                     starts, numbers, found, row, first_row, first_column, last_column, columns
                 ):
@@ -115,13 +78,15 @@ def edge_contact(maps: Maps, m: int, agents: Floats, a: int) -> tuple[int, int]:
 
 
 @rule(inline=True)
-def _crossing(x0: float, y0: float, x1: float, y1: float, before_x: float, before_y: float, x: float, y: float) -> int:
-    """Return +1 if a move crosses a segment from left to right, -1 from right to left, else 0.
+def _crossing(edges: Floats, k: int, before_x: float, before_y: float, x: float, y: float) -> int:
+    """Return +1 if a move crosses segment k from left to right, -1 from right to left, else 0.
 
     The side of a point must be the same for both segments that end there, and the same in the next step: a departure
     that is missed once is missed for good. So it is computed exactly in integers (quarters of a millimeter), with equal
     results on every device.
     """
+    x0, y0 = edges[state.EDGE_X0, k], edges[state.EDGE_Y0, k]
+    x1, y1 = edges[state.EDGE_X1, k], edges[state.EDGE_Y1, k]
     starts_left = _is_left(x0, y0, x1, y1, before_x, before_y)
     ends_left = _is_left(x0, y0, x1, y1, x, y)
     if starts_left == ends_left:

@@ -6,45 +6,21 @@ from typing import Any
 
 import numpy as np
 
-from roadworthy.kernels import rule
-from roadworthy.kernels.vectors import (
-    EIGHT,
-    LONG,
-    LONGS,
-    NUMBER_BYTES,
-    bits_of,
-    intrinsic,
-    ir,
-    load_entries,
-    long_number,
-    size_of,
-    spread,
-    types,
-    whole_number,
-)
+from roadworthy.kernels import rule, vectors
+from roadworthy.kernels.vectors import EIGHT, bits_of, intrinsic, ir, size_of, spread, spread_each, types
 from roadworthy.scenario.schema import Floats, Ints
-from roadworthy.sim.state import Real, Whole
+from roadworthy.sim.state import Pose, Real, Whole
+
+Numbers = tuple[Real, ...]
 
 
 @rule(inline=True)
-def one_contact(
-    edges: Floats,
-    number: Whole,
-    x: Real,
-    y: Real,
-    cos: Real,
-    sin: Real,
-    length: Real,
-    width: Real,
-    twice_x: Real,
-    twice_y: Real,
-    span_x: Real,
-    span_y: Real,
-) -> tuple[Any, Any]:
+def one_contact(edges: Floats, number: Whole, pose: Pose, half: Numbers, move: Numbers) -> tuple[Any, Any]:
     """Return 1 or 0 for whether a segment touches a box, and for whether a move may cross it.
 
-    length, width: half of the box's. twice_x, twice_y: the sum of the move's start and end. span: its size, rounded up.
+    half: half of the box's length and width. move: the sum of its start and end, and its size, rounded up; x, y each.
     """
+    (x, y, cos, sin), (length, width), (twice_x, twice_y, span_x, span_y) = pose, half, move
     x0, y0, x1, y1 = edges[0, number], edges[1, number], edges[2, number], edges[3, number]
     dx, dy = x1 - x0, y1 - y0
     # In the box's own frame: the segment's start and extent, along (u) and across (v) the box.
@@ -60,55 +36,37 @@ def one_contact(
 
 
 def _contacts_one_by_one(
-    edges: Floats,
-    numbers: Ints,
-    k: Whole,
-    start: Whole,
-    stop: Whole,
-    x: Real,
-    y: Real,
-    cos: Real,
-    sin: Real,
-    length: Real,
-    width: Real,
-    twice_x: Real,
-    twice_y: Real,
-    span_x: Real,
-    span_y: Real,
+    edges: Floats, numbers: Ints, k: Whole, start: Whole, stop: Whole, pose: Pose, half: Numbers, move: Numbers
 ) -> Any:
     touches, near = np.int64(0), np.int64(0)
     for place in range(max(k, start), min(k + EIGHT, stop)):
-        touching, is_near = one_contact(
-            edges, numbers[place], x, y, cos, sin, length, width, twice_x, twice_y, span_x, span_y
-        )
+        touching, is_near = one_contact(edges, numbers[place], pose, half, move)
         touches |= touching
         near |= is_near << (place - k)
     return touches, near
 
 
 @intrinsic
-def _eight_contacts(
-    typing_context, edges, numbers, k, start, stop, x, y, cos, sin, length, width, twice_x, twice_y, span_x, span_y
-):
-    contact_and_near: Any = types.Tuple
-    signature = contact_and_near([types.int64, types.int64])(
-        edges, numbers, types.intp, types.intp, types.intp, *[types.float32] * 10
-    )
+def _eight_contacts(typing_context, edges, numbers, k, start, stop, pose, half, move):
+    contact_and_near: Any = types.UniTuple(types.int64, 2)
+    signature = contact_and_near(edges, numbers, types.intp, types.intp, types.intp, pose, half, move)
 
     def generate(context, builder, signature, args):
         edges, numbers = (context.make_array(signature.args[i])(context, builder, args[i]) for i in (0, 1))
-        places = builder.add(spread(builder, args[2]), ir.Constant(LONGS, list(range(EIGHT))))
+        places = builder.add(spread(builder, args[2]), ir.Constant(vectors.LONGS, list(range(EIGHT))))
         is_meant = builder.icmp_signed(">=", places, spread(builder, args[3]))
         is_meant = builder.and_(is_meant, builder.icmp_signed("<", places, spread(builder, args[4])))
         several = ir.VectorType(numbers.data.type.pointee, EIGHT)
         place = builder.bitcast(builder.gep(numbers.data, [args[2]]), several.as_pointer())
-        listed = builder.load(place, align=NUMBER_BYTES)
+        listed = builder.load(place, align=vectors.NUMBER_BYTES)
         # Lanes of the vector without a segment repeat the first one, so that they do not load anything else.
         one = spread(builder, builder.load(builder.gep(numbers.data, [args[3]])))
         listed = builder.select(is_meant, listed, one)
-        entries = [builder.zext(builder.extract_element(listed, whole_number(i)), LONG) for i in range(EIGHT)]
-        x0, y0, x1, y1 = load_entries(builder, edges.data, entries)[:4]
-        x, y, cos, sin, length, width, twice_x, twice_y, span_x, span_y = (spread(builder, v) for v in args[5:])
+        entries = [
+            builder.zext(builder.extract_element(listed, vectors.whole_number(i)), vectors.LONG) for i in range(EIGHT)
+        ]
+        x0, y0, x1, y1 = vectors.load_entries(builder, edges.data, entries)[:4]
+        x, y, cos, sin, length, width, twice_x, twice_y, span_x, span_y = spread_each(builder, *args[5:])
         mul, add, sub = builder.fmul, builder.fadd, builder.fsub
 
         def turned(a: Any, b: Any) -> tuple[Any, Any]:
@@ -126,7 +84,7 @@ def _eight_contacts(
         is_near = at_most(sub(add(x0, x1), twice_x), add(size_of(builder, dx), span_x))
         is_near = builder.and_(is_near, at_most(sub(add(y0, y1), twice_y), add(size_of(builder, dy), span_y)))
         touching, near = (bits_of(builder, builder.and_(flags, is_meant)) for flags in (touches, is_near))
-        any_touches = builder.zext(builder.icmp_unsigned("!=", touching, long_number(0)), LONG)
+        any_touches = builder.zext(builder.icmp_unsigned("!=", touching, vectors.long_number(0)), vectors.LONG)
         return context.make_tuple(builder, signature.return_type, [any_touches, near])
 
     return signature, generate
@@ -134,26 +92,10 @@ def _eight_contacts(
 
 @rule(inline=True, cuda=_contacts_one_by_one)
 def eight_contacts(
-    edges: Floats,
-    numbers: Ints,
-    k: Whole,
-    start: Whole,
-    stop: Whole,
-    x: Real,
-    y: Real,
-    cos: Real,
-    sin: Real,
-    length: Real,
-    width: Real,
-    twice_x: Real,
-    twice_y: Real,
-    span_x: Real,
-    span_y: Real,
+    edges: Floats, numbers: Ints, k: Whole, start: Whole, stop: Whole, pose: Pose, half: Numbers, move: Numbers
 ) -> Any:
     """Test the segments numbers[k : k + 8] at places from start to stop - 1, as `one_contact` does.
 
     edges: entry-major. Return 1 if any touches, and bit i for a move that may cross the segment at place k + i.
     """
-    return _eight_contacts(
-        edges, numbers, k, start, stop, x, y, cos, sin, length, width, twice_x, twice_y, span_x, span_y
-    )
+    return _eight_contacts(edges, numbers, k, start, stop, pose, half, move)

@@ -15,6 +15,7 @@ import numpy as np
 
 from roadworthy.kernels import rule
 from roadworthy.scenario.schema import Floats, Ints, LaneType
+from roadworthy.sim import state
 from roadworthy.sim.rules import draws
 from roadworthy.sim.rules.route_geometry import (
     FAR,
@@ -28,30 +29,7 @@ from roadworthy.sim.rules.route_geometry import (
     route_pose,
 )
 from roadworthy.sim.rules.stop_ahead import stop_ahead
-from roadworthy.sim.state import (
-    COS,
-    LANE_TYPE,
-    LENGTH,
-    MAP,
-    PATH_ARC,
-    POINT_ARC,
-    POINT_COS,
-    POINT_HALF,
-    POINT_SIN,
-    POINT_X,
-    POINT_Y,
-    ROUTE,
-    ROUTE_LENGTH,
-    ROUTE_PLACE,
-    SIN,
-    SPEED,
-    STEP,
-    WIDTH,
-    Maps,
-    Params,
-    Scenarios,
-    Worlds,
-)
+from roadworthy.sim.state import Maps, Params, Scenarios, Worlds
 
 # How far ahead conflicts are searched: across a junction, and for some seconds.
 _JUNCTION_M, _OUTLOOK_M, _OUTLOOK_S = np.float32(27.0), np.float32(9.0), np.float32(3.5)
@@ -79,13 +57,15 @@ _HELD_UP, _STANDING, _MOVING, _COMMITTED, _INSIDE = range(5)
 @rule
 def conflict_range(agents: Floats, a: int) -> Real:
     """Return how far ahead of its center an agent's route matters to others, in m."""
-    return _HALF * agents[LENGTH, a] + max(_OUTLOOK_M + _OUTLOOK_S * agents[SPEED, a], _JUNCTION_M)
+    return _HALF * agents[state.LENGTH, a] + max(_OUTLOOK_M + _OUTLOOK_S * agents[state.SPEED, a], _JUNCTION_M)
 
 
 @rule
 def route_box(road: Road, agents: Floats, flags: Ints, a: int, end: Real) -> Box:
     """Return the bounding box of agent a's route from its rear to `end` meters ahead of its center."""
-    return route_bounds(road, flags, a, flags[ROUTE_PLACE, a], agents[PATH_ARC, a], -_HALF * agents[LENGTH, a], end)
+    return route_bounds(
+        road, flags, a, flags[state.ROUTE_PLACE, a], agents[state.PATH_ARC, a], -_HALF * agents[state.LENGTH, a], end
+    )
 
 
 @rule
@@ -110,32 +90,32 @@ def conflict_zone(
     routes do not conflict.
     """
     points = road.points
-    margin = _HALF * (agents[WIDTH, first] + agents[WIDTH, second]) + _MARGIN_M
-    begin, their_begin = -_HALF * agents[LENGTH, first], -_HALF * agents[LENGTH, second]
+    margin = _HALF * (agents[state.WIDTH, first] + agents[state.WIDTH, second]) + _MARGIN_M
+    begin, their_begin = -_HALF * agents[state.LENGTH, first], -_HALF * agents[state.LENGTH, second]
     own_from, own_to, their_from, their_to = FAR, -FAR, FAR, -FAR
-    their_start = -agents[PATH_ARC, second]
-    for j in range(flags[ROUTE_PLACE, second], flags[ROUTE_LENGTH, second]):
+    their_start = -agents[state.PATH_ARC, second]
+    for j in range(flags[state.ROUTE_PLACE, second], flags[state.ROUTE_LENGTH, second]):
         if their_start > their_end:
             break
-        their_lane = flags[ROUTE + j, second]
+        their_lane = flags[state.ROUTE + j, second]
         point = point_at(road, their_lane, their_begin - their_start)
         last = point_at(road, their_lane, their_end - their_start)
         # Compare the points of the first route, one after another, with this lane of the second route.
-        ahead, start = begin, -agents[PATH_ARC, first]
-        for k in range(flags[ROUTE_PLACE, first], flags[ROUTE_LENGTH, first]):
+        ahead, start = begin, -agents[state.PATH_ARC, first]
+        for k in range(flags[state.ROUTE_PLACE, first], flags[state.ROUTE_LENGTH, first]):
             if start > end:
                 break
-            lane = flags[ROUTE + k, first]
+            lane = flags[state.ROUTE + k, first]
             ahead = max(ahead, start)
             own_point, own_last = point_at(road, lane, ahead - start), point_at(road, lane, end - start)
             if point >= 0 and own_point >= 0 and not _are_apart(points, own_point, own_last, point, last, margin):
                 west, east, south, north = bounds(points, point, last)
                 west, east, south, north = west - margin, east + margin, south - margin, north + margin
                 for i in range(own_point, own_last + 1):
-                    middle = start + points[POINT_ARC, i]
-                    while ahead <= min(middle + points[POINT_HALF, i], end):
-                        x = points[POINT_X, i] + (ahead - middle) * points[POINT_COS, i]
-                        y = points[POINT_Y, i] + (ahead - middle) * points[POINT_SIN, i]
+                    middle = start + points[state.POINT_ARC, i]
+                    while ahead <= min(middle + points[state.POINT_HALF, i], end):
+                        x = points[state.POINT_X, i] + (ahead - middle) * points[state.POINT_COS, i]
+                        y = points[state.POINT_Y, i] + (ahead - middle) * points[state.POINT_SIN, i]
                         # Points nearer to this one than it is to the whole lane can be skipped.
                         idle = max(max(west - x, x - east), max(south - y, y - north))
                         if idle <= _ZERO:
@@ -175,8 +155,7 @@ def _are_apart(points: Floats, first: int, last: int, their_first: int, their_la
     square = min(
         min(_square_to(dx, dy, way_x, way_y), _square_to(dx + their_way_x, dy + their_way_y, way_x, way_y)),
         min(
-            _square_to(-dx, -dy, their_way_x, their_way_y),
-            _square_to(way_x - dx, way_y - dy, their_way_x, their_way_y),
+            _square_to(-dx, -dy, their_way_x, their_way_y), _square_to(way_x - dx, way_y - dy, their_way_x, their_way_y)
         ),
     )
     return bool(square > least * least)
@@ -185,12 +164,12 @@ def _are_apart(points: Floats, first: int, last: int, their_first: int, their_la
 @rule(inline=True)
 def _chord(points: Floats, first: int, last: int) -> tuple[Real, Real, Real, Real, Real]:
     """Return the start of a sequence of lane points, the vector to its end, and how far it may deviate from that."""
-    half, last_half = points[POINT_HALF, first], points[POINT_HALF, last]
-    x = points[POINT_X, first] - half * points[POINT_COS, first]
-    y = points[POINT_Y, first] - half * points[POINT_SIN, first]
-    way_x = points[POINT_X, last] + last_half * points[POINT_COS, last] - x
-    way_y = points[POINT_Y, last] + last_half * points[POINT_SIN, last] - y
-    length = points[POINT_ARC, last] + last_half - points[POINT_ARC, first] + half + _SLACK_M
+    half, last_half = points[state.POINT_HALF, first], points[state.POINT_HALF, last]
+    x = points[state.POINT_X, first] - half * points[state.POINT_COS, first]
+    y = points[state.POINT_Y, first] - half * points[state.POINT_SIN, first]
+    way_x = points[state.POINT_X, last] + last_half * points[state.POINT_COS, last] - x
+    way_y = points[state.POINT_Y, last] + last_half * points[state.POINT_SIN, last] - y
+    length = points[state.POINT_ARC, last] + last_half - points[state.POINT_ARC, first] + half + _SLACK_M
     return x, y, way_x, way_y, _HALF * np.sqrt(max(length * length - way_x * way_x - way_y * way_y, _ZERO))
 
 
@@ -214,12 +193,12 @@ def _near_point(
     low, high = FAR, -FAR
     if is_any_near(points, first, last, x, y, margin):
         for i in range(first, last + 1):
-            dx, dy = x - points[POINT_X, i], y - points[POINT_Y, i]
-            cos, sin, half = points[POINT_COS, i], points[POINT_SIN, i], points[POINT_HALF, i]
+            dx, dy = x - points[state.POINT_X, i], y - points[state.POINT_Y, i]
+            cos, sin, half = points[state.POINT_COS, i], points[state.POINT_SIN, i], points[state.POINT_HALF, i]
             along, across = dx * cos + dy * sin, dy * cos - dx * sin
             if abs(across) < margin and abs(along) < half + margin:
                 chord = np.sqrt(margin * margin - across * across)
-                middle = points[POINT_ARC, i] + start
+                middle = points[state.POINT_ARC, i] + start
                 near, far = middle + max(along - chord, -half), middle + min(along + chord, half)
                 if near <= far and far >= begin and near <= end:
                     low, high = min(low, max(near, begin)), max(high, min(far, end))
@@ -229,18 +208,18 @@ def _near_point(
 @rule
 def _share_a_lane(road: Road, agents: Floats, flags: Ints, a: int, b: int) -> bool:
     """Return whether a lane is on the routes of both agents within their conflict ranges."""
-    start, end = -agents[PATH_ARC, a], conflict_range(agents, a)
-    for k in range(flags[ROUTE_PLACE, a], flags[ROUTE_LENGTH, a]):
+    start, end = -agents[state.PATH_ARC, a], conflict_range(agents, a)
+    for k in range(flags[state.ROUTE_PLACE, a], flags[state.ROUTE_LENGTH, a]):
         if start > end:
             break
-        lane = flags[ROUTE + k, a]
-        their_start, their_end = -agents[PATH_ARC, b], conflict_range(agents, b)
-        for j in range(flags[ROUTE_PLACE, b], flags[ROUTE_LENGTH, b]):
+        lane = flags[state.ROUTE + k, a]
+        their_start, their_end = -agents[state.PATH_ARC, b], conflict_range(agents, b)
+        for j in range(flags[state.ROUTE_PLACE, b], flags[state.ROUTE_LENGTH, b]):
             if their_start > their_end:
                 break
-            if flags[ROUTE + j, b] == lane:
+            if flags[state.ROUTE + j, b] == lane:
                 return True
-            their_start += road.lengths[flags[ROUTE + j, b]]
+            their_start += road.lengths[flags[state.ROUTE + j, b]]
         start += road.lengths[lane]
     return False
 
@@ -248,7 +227,7 @@ def _share_a_lane(road: Road, agents: Floats, flags: Ints, a: int, b: int) -> bo
 @rule
 def _commitment(agents: Floats, a: int, to_zone: Real, to_end: Real) -> Any:
     """Return how firmly an agent is committed to a conflict zone this far ahead. to_end: to its lane's end."""
-    speed = agents[SPEED, a]
+    speed = agents[state.SPEED, a]
     if to_zone <= _ZERO:
         return _INSIDE
     if speed < _STANDING_MPS and min(to_zone, to_end) > _QUEUE_M:
@@ -272,22 +251,21 @@ def give_way(
     Both are on their routes. `stop` is a's own `stop_ahead`. The gap is FAR if a need not yield.
     """
     agents, flags, clock = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w]
-    m = clock[MAP]
+    m = clock[state.MAP]
     road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
     lanes = road.lanes
-    lane, their_lane = flags[ROUTE + flags[ROUTE_PLACE, a], a], flags[ROUTE + flags[ROUTE_PLACE, b], b]
+    lane = flags[state.ROUTE + flags[state.ROUTE_PLACE, a], a]
+    their_lane = flags[state.ROUTE + flags[state.ROUTE_PLACE, b], b]
     if lane == their_lane:
         return FAR, _ZERO  # one follows the other
-    if lanes[LANE_TYPE, lane] == _FREEWAY and lanes[LANE_TYPE, their_lane] == _FREEWAY:
+    if lanes[state.LANE_TYPE, lane] == _FREEWAY and lanes[state.LANE_TYPE, their_lane] == _FREEWAY:
         if not _share_a_lane(road, agents, flags, a, b):
             return FAR, _ZERO  # lanes of a freeway merge but do not cross
-    half, their_half = _HALF * agents[LENGTH, a], _HALF * agents[LENGTH, b]
+    half, their_half = _HALF * agents[state.LENGTH, a], _HALF * agents[state.LENGTH, b]
     # A route ends at a line where its agent has to stop.
     their_stop = stop_ahead(worlds, maps, scenarios, w, b, conflict_range(agents, b), p)
-    end, their_end = (
-        min(conflict_range(agents, a), half + stop),
-        min(conflict_range(agents, b), their_half + their_stop),
-    )
+    end = min(conflict_range(agents, a), half + stop)
+    their_end = min(conflict_range(agents, b), their_half + their_stop)
     first, second, first_end, second_end = (a, b, end, their_end) if a < b else (b, a, their_end, end)
     from_1, to_1, from_2, to_2 = conflict_zone(road, agents, flags, first, second, first_end, second_end)
     if to_1 < from_1:
@@ -296,30 +274,30 @@ def give_way(
     if a > b:
         own_from, own_to, their_from, their_to = from_2, to_2, from_1, to_1
     own_in, their_in = own_from - half, their_from - their_half
-    to_end = road.lengths[lane] - agents[PATH_ARC, a] - half
-    their_to_end = road.lengths[their_lane] - agents[PATH_ARC, b] - their_half
-    own_commitment, their_commitment = (
-        _commitment(agents, a, own_in, to_end),
-        _commitment(agents, b, their_in, their_to_end),
-    )
+    to_end = road.lengths[lane] - agents[state.PATH_ARC, a] - half
+    their_to_end = road.lengths[their_lane] - agents[state.PATH_ARC, b] - their_half
+    own_commitment = _commitment(agents, a, own_in, to_end)
+    their_commitment = _commitment(agents, b, their_in, their_to_end)
     if their_commitment == _HELD_UP:
         return FAR, _ZERO
 
-    _, _, cos, sin = route_pose(road, flags, a, flags[ROUTE_PLACE, a], agents[PATH_ARC, a], own_to)
-    _, _, their_cos, their_sin = route_pose(road, flags, b, flags[ROUTE_PLACE, b], agents[PATH_ARC, b], their_to)
-    speed, their_speed = max(agents[SPEED, a], _ZERO), max(agents[SPEED, b], _ZERO)
+    _, _, cos, sin = route_pose(road, flags, a, flags[state.ROUTE_PLACE, a], agents[state.PATH_ARC, a], own_to)
+    _, _, their_cos, their_sin = route_pose(
+        road, flags, b, flags[state.ROUTE_PLACE, b], agents[state.PATH_ARC, b], their_to
+    )
+    speed, their_speed = max(agents[state.SPEED, a], _ZERO), max(agents[state.SPEED, b], _ZERO)
     arrival = travel_time(own_in, speed, _STARTING, max(speed, _PACE_MPS))
     their_arrival = travel_time(their_in, their_speed, _STARTING, max(their_speed, _PACE_MPS))
     if own_commitment == their_commitment:
         if own_commitment == _STANDING:
-            turn = clock[STEP] // _TURN_STEPS
+            turn = clock[state.STEP] // _TURN_STEPS
             mine = draws.draw(worlds.seeds[w], a, turn, draws.TRAFFIC)
             has_priority = mine < draws.draw(worlds.seeds[w], b, turn, draws.TRAFFIC)
         elif own_commitment == _INSIDE:
             has_priority = own_in < their_in or (own_in == their_in and a < b)
         else:
-            delay = _TURN_S * (_ONE - cos * agents[COS, a] - sin * agents[SIN, a])
-            their_delay = _TURN_S * (_ONE - their_cos * agents[COS, b] - their_sin * agents[SIN, b])
+            delay = _TURN_S * (_ONE - cos * agents[state.COS, a] - sin * agents[state.SIN, a])
+            their_delay = _TURN_S * (_ONE - their_cos * agents[state.COS, b] - their_sin * agents[state.SIN, b])
             mine, theirs = arrival + delay, their_arrival + their_delay
             has_priority = mine < theirs or (mine == theirs and a < b)
     else:

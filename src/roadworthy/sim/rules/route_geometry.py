@@ -12,17 +12,7 @@ import numpy as np
 
 from roadworthy.kernels import rule
 from roadworthy.scenario.schema import Floats, Ints
-from roadworthy.sim.state import (
-    LANE_POINT_START,
-    POINT_ARC,
-    POINT_COS,
-    POINT_HALF,
-    POINT_SIN,
-    POINT_X,
-    POINT_Y,
-    ROUTE,
-    ROUTE_LENGTH,
-)
+from roadworthy.sim import state
 
 Real = np.float32  # the number type of rules
 
@@ -52,7 +42,7 @@ _NONE, _SOME = np.int32(0), np.int32(1)
 def point_at(road: Road, lane: int, arc: Real) -> Any:
     """Return the point of a lane at a distance from its start, clamped to the lane; -1 if the lane has no points."""
     points, length = road.points, road.lengths[lane]
-    first, last = road.lanes[LANE_POINT_START, lane], road.lanes[LANE_POINT_START, lane + 1] - 1
+    first, last = road.lanes[state.LANE_POINT_START, lane], road.lanes[state.LANE_POINT_START, lane + 1] - 1
     if last < first:
         return np.int64(-1)
     if not arc > _ZERO:
@@ -61,36 +51,36 @@ def point_at(road: Road, lane: int, arc: Real) -> Any:
         return np.int64(last)
     # The points of a lane have about the same length, so a guess is off by a few points at most.
     point = min(first + np.int32(np.float32(last + 1 - first) * (arc / length)), last)
-    while point < last and points[POINT_ARC, point + 1] - points[POINT_HALF, point + 1] <= arc:
+    while point < last and points[state.POINT_ARC, point + 1] - points[state.POINT_HALF, point + 1] <= arc:
         point += 1
-    while point > first and points[POINT_ARC, point] - points[POINT_HALF, point] > arc:
+    while point > first and points[state.POINT_ARC, point] - points[state.POINT_HALF, point] > arc:
         point -= 1
     return np.int64(point)
 
 
 @rule(inline=True)
 def _first_point(road: Road, lane: int) -> Any:
-    first = road.lanes[LANE_POINT_START, lane]
-    return np.int64(first) if first < road.lanes[LANE_POINT_START, lane + 1] else np.int64(-1)
+    first = road.lanes[state.LANE_POINT_START, lane]
+    return np.int64(first) if first < road.lanes[state.LANE_POINT_START, lane + 1] else np.int64(-1)
 
 
 @rule(inline=True)
 def _last_point(road: Road, lane: int) -> Any:
-    last = road.lanes[LANE_POINT_START, lane + 1] - 1
-    return np.int64(last) if last >= road.lanes[LANE_POINT_START, lane] else np.int64(-1)
+    last = road.lanes[state.LANE_POINT_START, lane + 1] - 1
+    return np.int64(last) if last >= road.lanes[state.LANE_POINT_START, lane] else np.int64(-1)
 
 
 @rule
 def seek(road: Road, flags: Ints, a: int, place: int, arc: Real) -> tuple[Any, Real]:
     """Return the same place on the lane that contains it, or on the first or last lane beyond the ends of the route."""
     lengths = road.lengths
-    last = flags[ROUTE_LENGTH, a] - 1
-    while place < last and arc > lengths[flags[ROUTE + place, a]]:
-        arc -= lengths[flags[ROUTE + place, a]]
+    last = flags[state.ROUTE_LENGTH, a] - 1
+    while place < last and arc > lengths[flags[state.ROUTE + place, a]]:
+        arc -= lengths[flags[state.ROUTE + place, a]]
         place += 1
     while place > 0 and arc < _ZERO:
         place -= 1
-        arc += lengths[flags[ROUTE + place, a]]
+        arc += lengths[flags[state.ROUTE + place, a]]
     return place, arc
 
 
@@ -102,73 +92,64 @@ def route_pose(road: Road, flags: Ints, a: int, place: int, arc: Real, ahead: Re
     """
     lanes, points = road.lanes, road.points
     place, arc = seek(road, flags, a, place, arc + ahead)
-    lane = flags[ROUTE + place, a]
+    lane = flags[state.ROUTE + place, a]
     point = point_at(road, lane, arc)
     if point < 0:
         return np.float32(np.nan), np.float32(np.nan), _ONE, _ZERO
-    past = arc - points[POINT_ARC, point]
-    cos, sin = points[POINT_COS, point], points[POINT_SIN, point]
-    x, y = points[POINT_X, point] + past * cos, points[POINT_Y, point] + past * sin
+    past = arc - points[state.POINT_ARC, point]
+    cos, sin = points[state.POINT_COS, point], points[state.POINT_SIN, point]
+    x, y = points[state.POINT_X, point] + past * cos, points[state.POINT_Y, point] + past * sin
     neighbor = np.int64(-1)
     if past > _ZERO:
-        if point + 1 < lanes[LANE_POINT_START, lane + 1]:
+        if point + 1 < lanes[state.LANE_POINT_START, lane + 1]:
             neighbor = point + 1
-        elif place + 1 < flags[ROUTE_LENGTH, a]:
-            neighbor = _first_point(road, flags[ROUTE + place + 1, a])
-    elif point > lanes[LANE_POINT_START, lane]:
+        elif place + 1 < flags[state.ROUTE_LENGTH, a]:
+            neighbor = _first_point(road, flags[state.ROUTE + place + 1, a])
+    elif point > lanes[state.LANE_POINT_START, lane]:
         neighbor = point - 1
     elif place > 0:
-        neighbor = _last_point(road, flags[ROUTE + place - 1, a])
+        neighbor = _last_point(road, flags[state.ROUTE + place - 1, a])
     if neighbor >= 0:
-        share = abs(past) / (points[POINT_HALF, point] + points[POINT_HALF, neighbor])
+        share = abs(past) / (points[state.POINT_HALF, point] + points[state.POINT_HALF, neighbor])
         share = min(share, _ONE)
-        cos += share * (points[POINT_COS, neighbor] - cos)
-        sin += share * (points[POINT_SIN, neighbor] - sin)
+        cos += share * (points[state.POINT_COS, neighbor] - cos)
+        sin += share * (points[state.POINT_SIN, neighbor] - sin)
         norm = np.sqrt(cos * cos + sin * sin)
         if norm < _LEAST_NORM:  # a lane that turns back on itself
-            return x, y, points[POINT_COS, point], points[POINT_SIN, point]
+            return x, y, points[state.POINT_COS, point], points[state.POINT_SIN, point]
         cos, sin = cos / norm, sin / norm
     return x, y, cos, sin
 
 
 @rule
 def first_contact(
-    road: Road,
-    flags: Ints,
-    a: int,
-    place: int,
-    arc: Real,
-    begin: Real,
-    end: Real,
-    half_width: Real,
-    x: Real,
-    y: Real,
-    cos: Real,
-    sin: Real,
-    half_length: Real,
-    half_breadth: Real,
+    road: Road, flags: Ints, a: int, place: int, arc: Real, begin: Real, end: Real, half_width: Real, box: Any
 ) -> Real:
     """Return how far ahead a box begins to overlap the corridor along the route, from `begin` to `end`; FAR if nowhere.
 
     The box and each segment of the corridor are rectangles, compared along the sides of both. NaN overlaps nothing.
+
+    box: x, y, cosine and sine of the heading, half the length, half the width.
     """
+    x, y, cos, sin, half_length, half_breadth = box
     points = road.points
     around = half_width + half_length + half_breadth
     start = -arc
-    for k in range(place, flags[ROUTE_LENGTH, a]):
+    for k in range(place, flags[state.ROUTE_LENGTH, a]):
         if start > end:
             break
-        lane = flags[ROUTE + k, a]
+        lane = flags[state.ROUTE + k, a]
         low, high = begin - start, end - start  # in m from the lane's start
         first, last = point_at(road, lane, low), point_at(road, lane, high)
         if first >= 0 and road.lengths[lane] >= low and is_any_near(points, first, last, x, y, around):
             for i in range(first, last + 1):
                 # The part of the segment between the corridor's ends.
-                middle, half = points[POINT_ARC, i], points[POINT_HALF, i]
+                middle, half = points[state.POINT_ARC, i], points[state.POINT_HALF, i]
                 near, far = max(middle - half, low), min(middle + half, high)
                 half, shift = _HALF * (far - near), _HALF * (far + near) - middle
-                point_cos, point_sin = points[POINT_COS, i], points[POINT_SIN, i]
-                dx, dy = x - points[POINT_X, i] - shift * point_cos, y - points[POINT_Y, i] - shift * point_sin
+                point_cos, point_sin = points[state.POINT_COS, i], points[state.POINT_SIN, i]
+                dx = x - points[state.POINT_X, i] - shift * point_cos
+                dy = y - points[state.POINT_Y, i] - shift * point_sin
                 if dx * dx + dy * dy > (around + half) * (around + half):
                     continue
                 along, across = dx * point_cos + dy * point_sin, dy * point_cos - dx * point_sin
@@ -189,7 +170,7 @@ def first_contact(
 @rule(inline=True)
 def is_any_near(points: Floats, first: int, last: int, x: Real, y: Real, around: Real) -> Any:
     """Return whether a position is around any of the points from first to last: a rough test that saves exact ones."""
-    xs, ys, halves = points[POINT_X], points[POINT_Y], points[POINT_HALF]
+    xs, ys, halves = points[state.POINT_X], points[state.POINT_Y], points[state.POINT_HALF]
     count = _NONE
     for i in range(first, last + 1):  # counting without a branch, so that the compiler vectorizes the loop
         dx, dy, reach = x - xs[i], y - ys[i], around + halves[i]
@@ -199,15 +180,7 @@ def is_any_near(points: Floats, first: int, last: int, x: Real, y: Real, around:
 
 @rule
 def nearest_place(
-    road: Road,
-    flags: Ints,
-    a: int,
-    place: int,
-    arc: Real,
-    begin: Real,
-    end: Real,
-    x: Real,
-    y: Real,
+    road: Road, flags: Ints, a: int, place: int, arc: Real, begin: Real, end: Real, x: Real, y: Real
 ) -> tuple[Any, Real, Real, Real]:
     """Return the place of a point beside agent a's route, from `begin` to `end` ahead of a place.
 
@@ -218,18 +191,18 @@ def nearest_place(
     best, best_place, best_arc, best_offset = FAR * FAR, place, arc, _ZERO
     place, arc = seek(road, flags, a, place, arc + begin)
     left = end - begin
-    for k in range(place, flags[ROUTE_LENGTH, a]):
-        lane = flags[ROUTE + k, a]
+    for k in range(place, flags[state.ROUTE_LENGTH, a]):
+        lane = flags[state.ROUTE + k, a]
         first = point_at(road, lane, arc)
         if first >= 0:
             for i in range(first, point_at(road, lane, arc + left) + 1):
-                dx, dy = x - points[POINT_X, i], y - points[POINT_Y, i]
-                cos, sin, half = points[POINT_COS, i], points[POINT_SIN, i], points[POINT_HALF, i]
+                dx, dy = x - points[state.POINT_X, i], y - points[state.POINT_Y, i]
+                cos, sin, half = points[state.POINT_COS, i], points[state.POINT_SIN, i], points[state.POINT_HALF, i]
                 along, offset = dx * cos + dy * sin, dy * cos - dx * sin
                 past = min(max(along, -half), half)
                 distance = (along - past) * (along - past) + offset * offset
                 if distance < best:
-                    best, best_place, best_arc, best_offset = distance, k, points[POINT_ARC, i] + past, offset
+                    best, best_place, best_arc, best_offset = distance, k, points[state.POINT_ARC, i] + past, offset
         left -= road.lengths[lane] - arc
         arc = _ZERO
         if left < _ZERO:
@@ -255,8 +228,8 @@ def bounds(points: Floats, first: int, last: int) -> Box:
     """Return the bounds of the points from first to last: minimum and maximum x and y; inverted if first is -1."""
     west, east, south, north = FAR, -FAR, FAR, -FAR
     for i in range(first, last + 1 if first >= 0 else first):
-        x, y, half = points[POINT_X, i], points[POINT_Y, i], points[POINT_HALF, i]
-        half_x, half_y = abs(half * points[POINT_COS, i]), abs(half * points[POINT_SIN, i])
+        x, y, half = points[state.POINT_X, i], points[state.POINT_Y, i], points[state.POINT_HALF, i]
+        half_x, half_y = abs(half * points[state.POINT_COS, i]), abs(half * points[state.POINT_SIN, i])
         west, east = min(west, x - half_x), max(east, x + half_x)
         south, north = min(south, y - half_y), max(north, y + half_y)
     return west, east, south, north
@@ -268,10 +241,10 @@ def route_bounds(road: Road, flags: Ints, a: int, place: int, arc: Real, begin: 
     points = road.points
     west, east, south, north = FAR, -FAR, FAR, -FAR
     start = -arc
-    for k in range(place, flags[ROUTE_LENGTH, a]):
+    for k in range(place, flags[state.ROUTE_LENGTH, a]):
         if start > end:
             break
-        lane = flags[ROUTE + k, a]
+        lane = flags[state.ROUTE + k, a]
         low_x, high_x, low_y, high_y = bounds(
             points, point_at(road, lane, begin - start), point_at(road, lane, end - start)
         )

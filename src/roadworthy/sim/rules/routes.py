@@ -13,44 +13,10 @@ import numpy as np
 from roadworthy.kernels import rule
 from roadworthy.scenario.grid import cell_along
 from roadworthy.scenario.schema import AgentType, Ints, LaneType
+from roadworthy.sim import state
 from roadworthy.sim.rules import draws
 from roadworthy.sim.rules.route_geometry import FAR, Real, Road, nearest_place, seek
-from roadworthy.sim.state import (
-    COLUMNS,
-    COS,
-    FRAME_COUNT,
-    IS_PRESENT,
-    LANE_POINT_COUNT,
-    LANE_POINT_START,
-    LANE_SUCCESSOR_START,
-    LANE_TYPE,
-    MAP,
-    MOTION_X,
-    MOTION_Y,
-    PATH_ARC,
-    PATH_OFFSET,
-    POINT_ARC,
-    POINT_COS,
-    POINT_HALF,
-    POINT_SIN,
-    POINT_X,
-    POINT_Y,
-    ROUTE,
-    ROUTE_LANES,
-    ROUTE_LENGTH,
-    ROUTE_PLACE,
-    ROWS,
-    SCENARIO,
-    SIN,
-    SPAWNS,
-    STEP,
-    TYPE,
-    Maps,
-    Scenarios,
-    Worlds,
-    X,
-    Y,
-)
+from roadworthy.sim.state import Maps, Scenarios, Worlds
 
 # A route with fewer lanes than this ahead is extended; the lane behind the current one is kept.
 _LANES_AHEAD = 12
@@ -79,9 +45,9 @@ _ZERO, _ONE = np.float32(0.0), np.float32(1.0)
 def is_lane_for(maps: Maps, m: int, lane: int, kind: int) -> bool:
     """Return whether an agent of a type may use a lane: bicycle lanes are for cyclists; lanes need points."""
     lanes = maps.lanes[m]
-    if lanes[LANE_POINT_START, lane + 1] <= lanes[LANE_POINT_START, lane]:
+    if lanes[state.LANE_POINT_START, lane + 1] <= lanes[state.LANE_POINT_START, lane]:
         return False
-    return lanes[LANE_TYPE, lane] != _BIKE_LANE or kind == _CYCLIST
+    return lanes[state.LANE_TYPE, lane] != _BIKE_LANE or kind == _CYCLIST
 
 
 @rule(inline=True)
@@ -89,11 +55,11 @@ def _lanes_onward(maps: Maps, m: int, lane: int, kind: int) -> Any:
     """Return how many lanes can follow a lane, up to 2: a junction's lane leads to a road, which may leave the map."""
     lanes, successors = maps.lanes[m], maps.successors[m]
     onward = 0
-    for i in range(lanes[LANE_SUCCESSOR_START, lane], lanes[LANE_SUCCESSOR_START, lane + 1]):
+    for i in range(lanes[state.LANE_SUCCESSOR_START, lane], lanes[state.LANE_SUCCESSOR_START, lane + 1]):
         if is_lane_for(maps, m, successors[i], kind):
             onward = 1
             after = successors[i]
-            for k in range(lanes[LANE_SUCCESSOR_START, after], lanes[LANE_SUCCESSOR_START, after + 1]):
+            for k in range(lanes[state.LANE_SUCCESSOR_START, after], lanes[state.LANE_SUCCESSOR_START, after + 1]):
                 if is_lane_for(maps, m, successors[k], kind):
                     return 2
     return onward
@@ -103,7 +69,7 @@ def _lanes_onward(maps: Maps, m: int, lane: int, kind: int) -> Any:
 def _draw_next(maps: Maps, m: int, lane: int, kind: int, key: int, a: int, step: int, number: int) -> Any:
     """Return a following lane, drawn among those that lead on farthest; -1 at a dead end."""
     lanes, successors = maps.lanes[m], maps.successors[m]
-    first, last = lanes[LANE_SUCCESSOR_START, lane], lanes[LANE_SUCCESSOR_START, lane + 1]
+    first, last = lanes[state.LANE_SUCCESSOR_START, lane], lanes[state.LANE_SUCCESSOR_START, lane + 1]
     if last - first == 1:  # the most common case
         return np.int64(successors[first]) if is_lane_for(maps, m, successors[first], kind) else np.int64(-1)
     furthest, count = -1, 0
@@ -139,15 +105,15 @@ def extend_route(maps: Maps, m: int, flags: Ints, a: int, key: int, step: int, m
     If the road ends earlier, draw again from the last fork, a few times, and then from the fork before it, so that
     routes leave the map only where hardly any way continues. The first lanes stay, because a spawn checks only them.
     """
-    if flags[ROUTE_LENGTH, a] == 0:
+    if flags[state.ROUTE_LENGTH, a] == 0:
         return
     _draw_lanes(maps, m, flags, a, key, step, min(most, _LANES_FIRST), 0)
-    starts = maps.lanes[m, LANE_SUCCESSOR_START]
-    first, longest, failures = np.int64(flags[ROUTE_LENGTH, a]), np.int64(0), 0
+    starts = maps.lanes[m, state.LANE_SUCCESSOR_START]
+    first, longest, failures = np.int64(flags[state.ROUTE_LENGTH, a]), np.int64(0), 0
     fork = first
     for way in range(_WAYS):
         _draw_lanes(maps, m, flags, a, key, step, most, way)
-        length = np.int64(flags[ROUTE_LENGTH, a])
+        length = np.int64(flags[state.ROUTE_LENGTH, a])
         if length >= most or way == _WAYS - 1:
             return
         if length > longest:
@@ -155,25 +121,28 @@ def extend_route(maps: Maps, m: int, flags: Ints, a: int, key: int, step: int, m
         else:
             failures += 1
             fork -= failures % _PATIENCE == 0
-        while fork >= first and starts[flags[ROUTE + fork - 1, a] + 1] - starts[flags[ROUTE + fork - 1, a]] == 1:
+        while (
+            fork >= first
+            and starts[flags[state.ROUTE + fork - 1, a] + 1] - starts[flags[state.ROUTE + fork - 1, a]] == 1
+        ):
             fork -= 1
         if fork < first:
             return
-        flags[ROUTE_LENGTH, a] = fork
+        flags[state.ROUTE_LENGTH, a] = fork
 
 
 @rule
 def _draw_lanes(maps: Maps, m: int, flags: Ints, a: int, key: int, step: int, most: int, way: int) -> None:
     """Draw lanes after the last one of agent a's route. way: number of the try, a key of the draws."""
-    length = flags[ROUTE_LENGTH, a]
+    length = flags[state.ROUTE_LENGTH, a]
     while length < most:
-        number = length + ROUTE_LANES * way
-        lane = _draw_next(maps, m, flags[ROUTE + length - 1, a], flags[TYPE, a], key, a, step, number)
+        number = length + state.ROUTE_LANES * way
+        lane = _draw_next(maps, m, flags[state.ROUTE + length - 1, a], flags[state.TYPE, a], key, a, step, number)
         if lane < 0:
             break
-        flags[ROUTE + length, a] = lane
+        flags[state.ROUTE + length, a] = lane
         length += 1
-    flags[ROUTE_LENGTH, a] = length
+    flags[state.ROUTE_LENGTH, a] = length
 
 
 @rule
@@ -182,43 +151,37 @@ def draw_route(maps: Maps, m: int, flags: Ints, a: int, lane: int, key: int, ste
 
     `extend_route` with the same key and step makes it longer: the result is the same in one call or in several.
     """
-    flags[ROUTE, a] = lane
-    flags[ROUTE_LENGTH, a] = 1
-    flags[ROUTE_PLACE, a] = 0
+    flags[state.ROUTE, a] = lane
+    flags[state.ROUTE_LENGTH, a] = 1
+    flags[state.ROUTE_PLACE, a] = 0
     extend_route(maps, m, flags, a, key, step, most)
 
 
 @rule
 def _refill_route(maps: Maps, m: int, flags: Ints, a: int, key: int, step: int) -> None:
     """Drop passed lanes and draw new ones if few lanes are left ahead."""
-    length, passed = flags[ROUTE_LENGTH, a], flags[ROUTE_PLACE, a] - _KEPT_BEHIND
-    if length - flags[ROUTE_PLACE, a] > _LANES_AHEAD or passed <= 0:
+    length, passed = flags[state.ROUTE_LENGTH, a], flags[state.ROUTE_PLACE, a] - _KEPT_BEHIND
+    if length - flags[state.ROUTE_PLACE, a] > _LANES_AHEAD or passed <= 0:
         return
     for k in range(length - passed):
-        flags[ROUTE + k, a] = flags[ROUTE + k + passed, a]
-    flags[ROUTE_LENGTH, a] = length - passed
-    flags[ROUTE_PLACE, a] -= passed
-    extend_route(maps, m, flags, a, key, step, ROUTE_LANES)
+        flags[state.ROUTE + k, a] = flags[state.ROUTE + k + passed, a]
+    flags[state.ROUTE_LENGTH, a] = length - passed
+    flags[state.ROUTE_PLACE, a] -= passed
+    extend_route(maps, m, flags, a, key, step, state.ROUTE_LANES)
 
 
 @rule
 def advance_place(worlds: Worlds, maps: Maps, w: int, a: int, distance: Real) -> bool:
     """Advance agent a's place on its route; return False if that is past the route's end."""
     agents, flags, clock = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w]
-    m = clock[MAP]
+    m = clock[state.MAP]
     road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
-    place, arc = seek(
-        road,
-        flags,
-        a,
-        flags[ROUTE_PLACE, a],
-        agents[PATH_ARC, a] + distance,
-    )
-    is_on_it = arc <= maps.lane_lengths[m, flags[ROUTE + place, a]]
-    agents[PATH_ARC, a] = arc
-    if place != flags[ROUTE_PLACE, a]:
-        flags[ROUTE_PLACE, a] = place
-        _refill_route(maps, m, flags, a, route_key(worlds.seeds[w], flags[SPAWNS, a]), clock[STEP])
+    place, arc = seek(road, flags, a, flags[state.ROUTE_PLACE, a], agents[state.PATH_ARC, a] + distance)
+    is_on_it = arc <= maps.lane_lengths[m, flags[state.ROUTE + place, a]]
+    agents[state.PATH_ARC, a] = arc
+    if place != flags[state.ROUTE_PLACE, a]:
+        flags[state.ROUTE_PLACE, a] = place
+        _refill_route(maps, m, flags, a, route_key(worlds.seeds[w], flags[state.SPAWNS, a]), clock[state.STEP])
     return is_on_it
 
 
@@ -230,26 +193,17 @@ def place_on_route(worlds: Worlds, maps: Maps, w: int, a: int) -> Real:
     its place.
     """
     agents, flags, clock = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w]
-    m = clock[MAP]
-    if flags[ROUTE_LENGTH, a] == 0:
+    m = clock[state.MAP]
+    if flags[state.ROUTE_LENGTH, a] == 0:
         return FAR
     road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
-    place, arc, offset, distance = nearest_place(
-        road,
-        flags,
-        a,
-        flags[ROUTE_PLACE, a],
-        agents[PATH_ARC, a],
-        _BEHIND_M,
-        _AHEAD_M,
-        agents[X, a],
-        agents[Y, a],
-    )
+    place, arc, x, y = flags[state.ROUTE_PLACE, a], agents[state.PATH_ARC, a], agents[state.X, a], agents[state.Y, a]
+    place, arc, offset, distance = nearest_place(road, flags, a, place, arc, _BEHIND_M, _AHEAD_M, x, y)
     if not distance < _LOST_M:
         return distance
-    agents[PATH_ARC, a], agents[PATH_OFFSET, a] = arc, offset
-    flags[ROUTE_PLACE, a] = place
-    _refill_route(maps, m, flags, a, route_key(worlds.seeds[w], flags[SPAWNS, a]), clock[STEP])
+    agents[state.PATH_ARC, a], agents[state.PATH_OFFSET, a] = arc, offset
+    flags[state.ROUTE_PLACE, a] = place
+    _refill_route(maps, m, flags, a, route_key(worlds.seeds[w], flags[state.SPAWNS, a]), clock[state.STEP])
     return distance
 
 
@@ -257,17 +211,17 @@ def place_on_route(worlds: Worlds, maps: Maps, w: int, a: int) -> Real:
 def length_ahead(road: Road, flags: Ints, a: int, place: int, arc: Real) -> Real:
     """Return the distance from a place to the end of agent a's route, in m."""
     total = -arc
-    for k in range(place, flags[ROUTE_LENGTH, a]):
-        total += road.lengths[flags[ROUTE + k, a]]
+    for k in range(place, flags[state.ROUTE_LENGTH, a]):
+        total += road.lengths[flags[state.ROUTE + k, a]]
     return total
 
 
 @rule
 def lane_list(maps: Maps, m: int, x: Any, y: Any) -> Any:
     """Return the list (of maps.lane_lists) with the lane points nearest to the cell of a position."""
-    column = cell_along(x, maps.origins[m, 0], maps.sizes[m, COLUMNS])
-    row = cell_along(y, maps.origins[m, 1], maps.sizes[m, ROWS])
-    return np.int64(maps.cell_lists[m, row * maps.sizes[m, COLUMNS] + column])
+    column = cell_along(x, maps.origins[m, 0], maps.sizes[m, state.COLUMNS])
+    row = cell_along(y, maps.origins[m, 1], maps.sizes[m, state.ROWS])
+    return np.int64(maps.cell_lists[m, row * maps.sizes[m, state.COLUMNS] + column])
 
 
 @rule
@@ -280,15 +234,15 @@ def nearest_lane(
     best, best_lane, best_arc = _NEAR_LANE_M * _NEAR_LANE_M, np.int64(-1), _ZERO
     for e in range(len(entries)):
         i = np.int64(entries[e])
-        if i >= maps.sizes[m, LANE_POINT_COUNT]:
+        if i >= maps.sizes[m, state.LANE_POINT_COUNT]:
             break
         lane = maps.lane_point_lanes[m, i]
-        dx, dy, half = x - points[POINT_X, i], y - points[POINT_Y, i], points[POINT_HALF, i]
-        along = dx * points[POINT_COS, i] + dy * points[POINT_SIN, i]
-        across = dy * points[POINT_COS, i] - dx * points[POINT_SIN, i]
-        alike = cos * points[POINT_COS, i] + sin * points[POINT_SIN, i]
+        dx, dy, half = x - points[state.POINT_X, i], y - points[state.POINT_Y, i], points[state.POINT_HALF, i]
+        along = dx * points[state.POINT_COS, i] + dy * points[state.POINT_SIN, i]
+        across = dy * points[state.POINT_COS, i] - dx * points[state.POINT_SIN, i]
+        alike = cos * points[state.POINT_COS, i] + sin * points[state.POINT_SIN, i]
         past = min(max(along, -half), half)
-        arc = points[POINT_ARC, i] + past
+        arc = points[state.POINT_ARC, i] + past
         cost = (along - past) * (along - past) + across * across + _AGAINST_M2 * (_ONE - alike)
         if cost < best and alike > _LEAST_COS and is_lane_for(maps, m, lane, kind):
             if maps.lane_lengths[m, lane] - arc >= least or _lanes_onward(maps, m, lane, kind) == 2:
@@ -304,22 +258,22 @@ def _misfit(maps: Maps, m: int, scenarios: Scenarios, s: int, a: int, lane: int)
     lie beside it on another road, such as the far side of a roundabout.
     """
     lanes, points, motion = maps.lanes[m], maps.lane_points[m], scenarios.motion[s]
-    first, last = lanes[LANE_POINT_START, lane], lanes[LANE_POINT_START, lane + 1]
+    first, last = lanes[state.LANE_POINT_START, lane], lanes[state.LANE_POINT_START, lane + 1]
     length = maps.lane_lengths[m, lane]
     total, count = _ZERO, _ZERO
-    for frame in range(0, scenarios.counts[s, FRAME_COUNT], _FRAME_STRIDE):
+    for frame in range(0, scenarios.counts[s, state.FRAME_COUNT], _FRAME_STRIDE):
         if scenarios.valid[s, frame, a] == 0:
             continue
-        x, y = motion[MOTION_X, frame, a], motion[MOTION_Y, frame, a]
+        x, y = motion[state.MOTION_X, frame, a], motion[state.MOTION_Y, frame, a]
         nearest, at = FAR, _ZERO
         for i in range(first, last):
-            dx, dy, half = x - points[POINT_X, i], y - points[POINT_Y, i], points[POINT_HALF, i]
-            cos, sin = points[POINT_COS, i], points[POINT_SIN, i]
+            dx, dy, half = x - points[state.POINT_X, i], y - points[state.POINT_Y, i], points[state.POINT_HALF, i]
+            cos, sin = points[state.POINT_COS, i], points[state.POINT_SIN, i]
             along, across = dx * cos + dy * sin, dy * cos - dx * sin
             over = max(abs(along) - half, _ZERO)
             distance = over * over + across * across
             if distance < nearest:
-                nearest, at = distance, points[POINT_ARC, i] + along
+                nearest, at = distance, points[state.POINT_ARC, i] + along
         is_beside = at > -_BEYOND_ENDS_M and at < length + _BEYOND_ENDS_M
         if is_beside and (count > _ZERO or nearest < _NEAR_LANE_M * _NEAR_LANE_M):
             total += nearest
@@ -337,26 +291,26 @@ def _start_lane(maps: Maps, m: int, scenarios: Scenarios, s: int, worlds: Worlds
     misfit of the rest of the recording, which distinguishes lanes that overlap.
     """
     agents, flags, points, motion = worlds.agents[w], worlds.agent_flags[w], maps.lane_points[m], scenarios.motion[s]
-    x, y, cos, sin = agents[X, a], agents[Y, a], agents[COS, a], agents[SIN, a]
+    x, y, cos, sin = agents[state.X, a], agents[state.Y, a], agents[state.COS, a], agents[state.SIN, a]
     off = _STANDING_OFF_M
-    for frame in range(0, scenarios.counts[s, FRAME_COUNT], _FRAME_STRIDE):
+    for frame in range(0, scenarios.counts[s, state.FRAME_COUNT], _FRAME_STRIDE):
         if scenarios.valid[s, frame, a] != 0:
-            dx, dy = motion[MOTION_X, frame, a] - x, motion[MOTION_Y, frame, a] - y
+            dx, dy = motion[state.MOTION_X, frame, a] - x, motion[state.MOTION_Y, frame, a] - y
             if dx * dx + dy * dy > _MOVED_M * _MOVED_M:
                 off = _MOVING_OFF_M
     entries = maps.lane_lists[m, lane_list(maps, m, x, y)]
     best, best_lane = FAR, -1
     for e in range(len(entries)):
         i = np.int64(entries[e])
-        if i >= maps.sizes[m, LANE_POINT_COUNT]:
+        if i >= maps.sizes[m, state.LANE_POINT_COUNT]:
             break
         lane = maps.lane_point_lanes[m, i]
-        dx, dy = x - points[POINT_X, i], y - points[POINT_Y, i]
-        along = dx * points[POINT_COS, i] + dy * points[POINT_SIN, i]
-        across = dy * points[POINT_COS, i] - dx * points[POINT_SIN, i]
-        alike = cos * points[POINT_COS, i] + sin * points[POINT_SIN, i]
-        is_beside = abs(along) <= points[POINT_HALF, i] + _BEYOND_ENDS_M and abs(across) <= off
-        if is_beside and alike >= _LEAST_COS and is_lane_for(maps, m, lane, flags[TYPE, a]):
+        dx, dy = x - points[state.POINT_X, i], y - points[state.POINT_Y, i]
+        along = dx * points[state.POINT_COS, i] + dy * points[state.POINT_SIN, i]
+        across = dy * points[state.POINT_COS, i] - dx * points[state.POINT_SIN, i]
+        alike = cos * points[state.POINT_COS, i] + sin * points[state.POINT_SIN, i]
+        is_beside = abs(along) <= points[state.POINT_HALF, i] + _BEYOND_ENDS_M and abs(across) <= off
+        if is_beside and alike >= _LEAST_COS and is_lane_for(maps, m, lane, flags[state.TYPE, a]):
             misfit = min(_misfit(maps, m, scenarios, s, a, lane), _FITTING_M2)
             cost = across * across + _DIRECTION_M2 * (_ONE - alike) + misfit
             if cost < best:
@@ -372,20 +326,20 @@ def trace_route(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int
     agents) get no route.
     """
     agents, flags, clock = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w]
-    m, s, kind = clock[MAP], clock[SCENARIO], flags[TYPE, a]
+    m, s, kind = clock[state.MAP], clock[state.SCENARIO], flags[state.TYPE, a]
     lanes, successors = maps.lanes[m], maps.successors[m]
-    flags[ROUTE_LENGTH, a] = flags[ROUTE_PLACE, a] = 0
-    agents[PATH_ARC, a] = agents[PATH_OFFSET, a] = _ZERO
-    if flags[IS_PRESENT, a] == 0 or kind == _PEDESTRIAN:
+    flags[state.ROUTE_LENGTH, a] = flags[state.ROUTE_PLACE, a] = 0
+    agents[state.PATH_ARC, a] = agents[state.PATH_OFFSET, a] = _ZERO
+    if flags[state.IS_PRESENT, a] == 0 or kind == _PEDESTRIAN:
         return
     lane = _start_lane(maps, m, scenarios, s, worlds, w, a)
     if lane < 0:
         return
-    flags[ROUTE, a] = lane
+    flags[state.ROUTE, a] = lane
     length = 1
-    while length < ROUTE_LANES:
+    while length < state.ROUTE_LANES:
         best, onward = _FITTING_M2, np.int64(-1)
-        for i in range(lanes[LANE_SUCCESSOR_START, lane], lanes[LANE_SUCCESSOR_START, lane + 1]):
+        for i in range(lanes[state.LANE_SUCCESSOR_START, lane], lanes[state.LANE_SUCCESSOR_START, lane + 1]):
             if is_lane_for(maps, m, successors[i], kind):
                 misfit = _misfit(maps, m, scenarios, s, a, successors[i])
                 if misfit < best:
@@ -393,22 +347,15 @@ def trace_route(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int
         if onward < 0:
             break
         lane = onward
-        flags[ROUTE + length, a] = lane
+        flags[state.ROUTE + length, a] = lane
         length += 1
-    flags[ROUTE_LENGTH, a] = length
-    extend_route(maps, m, flags, a, route_key(worlds.seeds[w], flags[SPAWNS, a]), clock[STEP], ROUTE_LANES)
-    road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
-    end = road.lengths[flags[ROUTE, a]]
-    place, arc, offset, _ = nearest_place(
-        road,
-        flags,
-        a,
-        0,
-        _ZERO,
-        _ZERO,
-        end,
-        agents[X, a],
-        agents[Y, a],
+    flags[state.ROUTE_LENGTH, a] = length
+    extend_route(
+        maps, m, flags, a, route_key(worlds.seeds[w], flags[state.SPAWNS, a]), clock[state.STEP], state.ROUTE_LANES
     )
-    flags[ROUTE_PLACE, a] = place
-    agents[PATH_ARC, a], agents[PATH_OFFSET, a] = arc, offset
+    road = Road(maps.lanes[m], maps.lane_points[m], maps.lane_lengths[m])
+    end = road.lengths[flags[state.ROUTE, a]]
+    x, y = agents[state.X, a], agents[state.Y, a]
+    place, arc, offset, _ = nearest_place(road, flags, a, 0, _ZERO, _ZERO, end, x, y)
+    flags[state.ROUTE_PLACE, a] = place
+    agents[state.PATH_ARC, a], agents[state.PATH_OFFSET, a] = arc, offset

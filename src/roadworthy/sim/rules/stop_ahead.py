@@ -8,35 +8,10 @@ import numpy as np
 
 from roadworthy.kernels import rule
 from roadworthy.scenario.schema import Ints, LightState
+from roadworthy.sim import state
 from roadworthy.sim.rules.route_geometry import FAR, Real
 from roadworthy.sim.rules.traffic_lights import light_state
-from roadworthy.sim.state import (
-    LANE_POINT_START,
-    LENGTH,
-    LIGHT_COUNT,
-    LINE_X,
-    LINE_Y,
-    MAP,
-    PATH_ARC,
-    POINT_COS,
-    POINT_HALF,
-    POINT_SIN,
-    POINT_X,
-    POINT_Y,
-    ROUTE,
-    ROUTE_LENGTH,
-    ROUTE_PLACE,
-    SCENARIO,
-    SIGN_AHEAD,
-    SIGN_COUNT,
-    SLOWEST,
-    SPEED,
-    STEP,
-    Maps,
-    Params,
-    Scenarios,
-    Worlds,
-)
+from roadworthy.sim.state import Maps, Params, Scenarios, Worlds
 
 _ARROW_STOP, _STOP, _FLASHING_STOP = int(LightState.ARROW_STOP), int(LightState.STOP), int(LightState.FLASHING_STOP)
 _ARROW_CAUTION, _CAUTION = int(LightState.ARROW_CAUTION), int(LightState.CAUTION)
@@ -54,27 +29,27 @@ _ZERO, _HALF, _TWO = np.float32(0.0), np.float32(0.5), np.float32(2.0)
 def stop_ahead(worlds: Worlds, maps: Maps, scenarios: Scenarios, w: int, a: int, reach: Real, p: Params) -> Real:
     """Return the distance from agent a's front to the nearest line on its route where it has to stop; FAR if none."""
     agents, flags, clock = worlds.agents[w], worlds.agent_flags[w], worlds.clocks[w]
-    m, s = clock[MAP], clock[SCENARIO]
-    speed = max(agents[SPEED, a], _ZERO)
-    start = -agents[PATH_ARC, a] - _HALF * agents[LENGTH, a]  # of the lane, relative to the front
+    m, s = clock[state.MAP], clock[state.SCENARIO]
+    speed = max(agents[state.SPEED, a], _ZERO)
+    start = -agents[state.PATH_ARC, a] - _HALF * agents[state.LENGTH, a]  # of the lane, relative to the front
     sign_lanes, light_lanes = maps.sign_lanes[m], scenarios.light_lanes[s]
-    light_count, sign_count = scenarios.counts[s, LIGHT_COUNT], maps.sizes[m, SIGN_COUNT]
+    light_count, sign_count = scenarios.counts[s, state.LIGHT_COUNT], maps.sizes[m, state.SIGN_COUNT]
     nearest = FAR
-    for k in range(flags[ROUTE_PLACE, a], flags[ROUTE_LENGTH, a]):
+    for k in range(flags[state.ROUTE_PLACE, a], flags[state.ROUTE_LENGTH, a]):
         if start > reach:
             break
-        lane = flags[ROUTE + k, a]
+        lane = flags[state.ROUTE + k, a]
         for light in range(light_count if _is_listed(light_lanes, light_count, lane) else 0):
             if light_lanes[light] == lane:
                 room = start + _line_on_lane(maps, m, scenarios, s, light, lane)
                 if room >= _ZERO and room < nearest:
-                    shown = light_state(scenarios, s, light, clock[STEP], worlds.seeds[w], p)
+                    shown = light_state(scenarios, s, light, clock[state.STEP], worlds.seeds[w], p)
                     if _light_stops(shown, room, speed):
                         nearest = room
         start += maps.lane_lengths[m, lane]
         if start >= _ZERO and start < nearest:
             for sign in range(sign_count if _is_listed(sign_lanes, sign_count, lane) else 0):
-                if sign_lanes[sign] == lane and not _has_stopped(agents[SLOWEST, a], flags, a, sign):
+                if sign_lanes[sign] == lane and not _has_stopped(agents[state.SLOWEST, a], flags, a, sign):
                     if speed * speed <= _TWO * _RED_BRAKING * start:
                         nearest = start
     return nearest if nearest <= reach else FAR
@@ -101,17 +76,15 @@ def _light_stops(shown: int, room: Real, speed: Real) -> Any:
 
 @rule
 def _has_stopped(slowest: Real, flags: Ints, a: int, sign: int) -> Any:
-    return flags[SIGN_AHEAD, a] == sign and slowest < _STOPPED_MPS
+    return flags[state.SIGN_AHEAD, a] == sign and slowest < _STOPPED_MPS
 
 
 @rule
 def _line_on_lane(maps: Maps, m: int, scenarios: Scenarios, s: int, light: int, lane: int) -> Real:
     """Return the distance from the start of the lane that a light controls to its stop line; it may be negative."""
-    points, i = maps.lane_points[m], maps.lanes[m, LANE_POINT_START, lane]
-    if i >= maps.lanes[m, LANE_POINT_START, lane + 1]:
+    points, i = maps.lane_points[m], maps.lanes[m, state.LANE_POINT_START, lane]
+    if i >= maps.lanes[m, state.LANE_POINT_START, lane + 1]:
         return _ZERO
-    dx, dy = (
-        scenarios.lights[s, LINE_X, light] - points[POINT_X, i],
-        scenarios.lights[s, LINE_Y, light] - points[POINT_Y, i],
-    )
-    return dx * points[POINT_COS, i] + dy * points[POINT_SIN, i] + points[POINT_HALF, i]
+    dx = scenarios.lights[s, state.LINE_X, light] - points[state.POINT_X, i]
+    dy = scenarios.lights[s, state.LINE_Y, light] - points[state.POINT_Y, i]
+    return dx * points[state.POINT_COS, i] + dy * points[state.POINT_SIN, i] + points[state.POINT_HALF, i]

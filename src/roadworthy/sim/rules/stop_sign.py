@@ -6,14 +6,7 @@ import numpy as np
 
 from roadworthy.kernels import rule
 from roadworthy.scenario.schema import Floats, Ints
-from roadworthy.sim.rules.stop_lines import (
-    FAR,
-    crossing_offset,
-    distance_past,
-    is_along,
-    is_any_close,
-    offset_from_middle,
-)
+from roadworthy.sim.rules import stop_lines
 from roadworthy.sim.state import LENGTH, LINE_HALF, SIGN_AHEAD, SIGN_COUNT, SLOWEST, SPEED, Maps, X, Y
 
 APPROACH_M = np.float32(8.0)  # before a stop sign's line: here an agent has to stop
@@ -32,22 +25,22 @@ def passes_stop_sign(agents: Floats, flags: Ints, a: int, maps: Maps, m: int) ->
     if count == 0:
         return False
     lines = maps.signs[m]
-    if not is_any_close(lines, count, agents, a, APPROACH_M):
+    if not stop_lines.is_any_close(lines, count, agents, a, APPROACH_M):
         flags[SIGN_AHEAD, a] = -1
         return False
 
     half_length, was_at, slowest = _HALF * agents[LENGTH, a], flags[SIGN_AHEAD, a], agents[SLOWEST, a]
-    has_passed, ahead, gap = False, -1, FAR
+    has_passed, ahead, gap = False, -1, stop_lines.FAR
     for k in range(count):
-        if crossing_offset(lines, k, agents, a) < FAR:
+        if stop_lines.crossing_offset(lines, k, agents, a) < stop_lines.FAR:
             has_passed |= not (k == was_at and slowest < STOPPED_MPS)
             continue
-        to_line = -distance_past(lines, k, agents[X, a], agents[Y, a], half_length)
+        to_line = -stop_lines.distance_past(lines, k, agents[X, a], agents[Y, a], half_length)
         is_ahead = to_line >= _ZERO and to_line <= APPROACH_M and to_line < gap
         if (
             is_ahead
-            and is_along(lines, k, agents, a)
-            and abs(offset_from_middle(lines, k, agents, a)) <= lines[LINE_HALF, k]
+            and stop_lines.is_along(lines, k, agents, a)
+            and abs(stop_lines.offset_from_middle(lines, k, agents, a)) <= lines[LINE_HALF, k]
         ):
             ahead, gap = k, to_line
     speed = abs(agents[SPEED, a])

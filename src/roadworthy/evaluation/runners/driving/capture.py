@@ -13,36 +13,15 @@ from numpy.typing import NDArray
 
 from roadworthy.evaluation.ledger import EpisodeSpec
 from roadworthy.record.traces import Trace
+from roadworthy.sim import state
 from roadworthy.sim.config import Actions
-from roadworthy.sim.env import DriveEnv
-from roadworthy.sim.state import (
-    ACCELERATION,
-    AGENT_COUNT,
-    EVENTS,
-    GOAL_COUNT,
-    GOALS,
-    HEADING,
-    IS_DRIVING,
-    IS_PRESENT,
-    JERK,
-    LATERAL,
-    LENGTH,
-    ROLE,
-    SOURCE,
-    SPEED,
-    STEERING,
-    TRIAL_ENDED,
-    TYPE,
-    WIDTH,
-    X,
-    Y,
-)
+from roadworthy.sim.env import DriveEnv, on_host
 
 # Lines of `agents` in a trace by name, and the additional lines of agents that policies control.
-MOTION = {"x": X, "y": Y, "heading": HEADING, "speed": SPEED}
-EXTRA = {"acceleration": ACCELERATION, "lateral": LATERAL, "jerk": JERK, "steering": STEERING}
+MOTION = {"x": state.X, "y": state.Y, "heading": state.HEADING, "speed": state.SPEED}
+EXTRA = {"acceleration": state.ACCELERATION, "lateral": state.LATERAL, "jerk": state.JERK, "steering": state.STEERING}
 _LINES = np.array([*MOTION.values(), *EXTRA.values()])
-_FLAGS = np.array([IS_PRESENT, IS_DRIVING, EVENTS])
+_FLAGS = np.array([state.IS_PRESENT, state.IS_DRIVING, state.EVENTS])
 _BUFFER_STEPS = 64
 
 Frames = tuple[NDArray[np.float32], NDArray[np.int32], NDArray[np.float32]]  # lines, flags, actions of each frame
@@ -64,17 +43,17 @@ class Capture:
     def begin(self, world: int) -> None:
         """Start to record a world in which an episode has just started."""
         env = self._env
-        count = int(env.clocks[world, AGENT_COUNT])
+        count = int(env.clocks[world, state.AGENT_COUNT])
         agents, flags = on_host(env.agents[world])[:, :count], on_host(env.agent_flags[world])[:, :count]
-        goals = agents[GOALS:].reshape(-1, 2, count).transpose(2, 0, 1)
+        goals = agents[state.GOALS :].reshape(-1, 2, count).transpose(2, 0, 1)
         self._bodies[world] = {
-            "length": agents[LENGTH].copy(),
-            "width": agents[WIDTH].copy(),
-            "kinds": flags[TYPE].astype(np.int8),
-            "roles": flags[ROLE].astype(np.int8),
-            "sources": flags[SOURCE].copy(),
+            "length": agents[state.LENGTH].copy(),
+            "width": agents[state.WIDTH].copy(),
+            "kinds": flags[state.TYPE].astype(np.int8),
+            "roles": flags[state.ROLE].astype(np.int8),
+            "sources": flags[state.SOURCE].copy(),
             "goals": goals.copy(),
-            "goal_counts": flags[GOAL_COUNT].copy(),
+            "goal_counts": flags[state.GOAL_COUNT].copy(),
         }
         self._pieces[world], self._trial_frames[world] = [], []
         self._start_trial(world)
@@ -90,7 +69,7 @@ class Capture:
         _copy_lines(env.agent_flags, _FLAGS, self._flags[k])
         self._actions[k] = on_host(env.actions).reshape(self._actions.shape[1:])
         self._filled += 1
-        self._over = on_host(env.clocks[:, TRIAL_ENDED]) != 0
+        self._over = on_host(env.clocks[:, state.TRIAL_ENDED]) != 0
         if self._filled == _BUFFER_STEPS:
             self._empty()
 
@@ -171,8 +150,3 @@ def _copy_lines(block: Any, lines: NDArray[np.int64], out: NDArray[Any]) -> None
         np.take(block, lines, axis=1, out=out, mode="clip")  # without clipping NumPy would copy twice
     else:
         out[:] = on_host(block[:, lines])
-
-
-def on_host(array: Any) -> NDArray[Any]:
-    """Return an array of the env where NumPy can read it."""
-    return array if isinstance(array, np.ndarray) else array.cpu().numpy()

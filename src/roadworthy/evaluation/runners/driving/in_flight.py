@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from roadworthy.errors import ScenarioError
 from roadworthy.evaluation.ledger import EpisodeSpec
 from roadworthy.evaluation.runner import NextSpec, OnResult, episode_row
-from roadworthy.evaluation.runners.driving.capture import Capture, on_host
+from roadworthy.evaluation.runners.driving.capture import Capture
 from roadworthy.evaluation.runners.driving.rows import ego_rows, hidden_factors, mean_figures, track_id_of
 from roadworthy.evaluation.runners.driving.spec import DrivingSpec
 from roadworthy.evaluation.watch import Whereabouts
 from roadworthy.metrics.trace_figures import with_trace_figures
 from roadworthy.record.episodes import AgentRow, EpisodeResult, TrialRow
-from roadworthy.sim.env import DriveEnv
+from roadworthy.sim.env import DriveEnv, on_host
 from roadworthy.sim.episodes import EndedEpisodes
 from roadworthy.sim.state import FAILED_SPAWNS, SOURCE
 

@@ -15,13 +15,12 @@ from numpy.typing import NDArray
 
 from roadworthy.errors import ScenarioError
 from roadworthy.evaluation.ledger import episode_seed
-from roadworthy.evaluation.runners.driving.capture import on_host
 from roadworthy.evaluation.runners.driving.spec import DrivingSpec
 from roadworthy.policy import protocol
 from roadworthy.policy.protocol import Batch, Policy, PolicyInfo, drive_batch
 from roadworthy.scenario.pack import Pack
 from roadworthy.sim.config import EpisodeConfig, SimConfig
-from roadworthy.sim.env import DriveEnv
+from roadworthy.sim.env import DriveEnv, on_host
 
 STEPS = 12  # of an episode
 _CANDIDATES = 8  # scenarios to try

@@ -8,12 +8,11 @@ from contextlib import contextmanager
 
 from roadworthy.evaluation.ledger import EpisodeSpec
 from roadworthy.evaluation.runner import NextSpec, OnResult
-from roadworthy.evaluation.runners.driving.capture import on_host
 from roadworthy.evaluation.runners.driving.in_flight import InFlight
 from roadworthy.evaluation.runners.driving.spec import DrivingSpec
 from roadworthy.policy import protocol
 from roadworthy.policy.protocol import PolicyInfo, drive_batch
-from roadworthy.sim.env import DriveEnv
+from roadworthy.sim.env import DriveEnv, on_host
 
 
 class DrivingRunner:

@@ -7,6 +7,7 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from roadworthy.checks import at_least
 from roadworthy.config import plain
 from roadworthy.errors import ConfigError
 
@@ -36,9 +37,7 @@ class VideoConfig:
     # Outcome that "failed" and "worst" compare; higher is better.
 
     def __post_init__(self) -> None:
-        for name in ("episodes", "max_steps", "encoders"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} is {getattr(self, name)}, expected at least 1")
+        at_least(self, 1, "episodes", "max_steps", "encoders")
         if not 0.0 < self.speed_up <= 100.0:
             raise ConfigError(f"speed_up is {self.speed_up}, expected above 0 and up to 100")
 
@@ -60,8 +59,7 @@ class SweepConfig:
     # Number of values of a continuous factor on a grid.
 
     def __post_init__(self) -> None:
-        if self.levels < 2:
-            raise ConfigError(f"levels is {self.levels}, expected at least 2")
+        at_least(self, 2, "levels")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,18 +116,12 @@ class Job:
     def __post_init__(self) -> None:
         if not self.name.strip():
             raise ConfigError("name is empty")
-        for name in ("episodes", "steps", "envs", "rebuilds", "max_steps", "failures"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ConfigError(f"{name} is {value}, expected at least 1")
+        at_least(self, 1, "episodes", "steps", "envs", "rebuilds", "max_steps", "failures")
         if self.time_limit_s is not None and not self.time_limit_s >= 0.0:
             raise ConfigError(f"time_limit_s is {self.time_limit_s}, expected seconds, or 0 for no limit")
         if self.time_limit_s == 0.0:
             object.__setattr__(self, "time_limit_s", None)
-        for name in ("seed", "file_seed"):
-            value = getattr(self, name)
-            if value is not None and value < 0:
-                raise ConfigError(f"{name} is {value}, expected at least 0")
+        at_least(self, 0, "seed", "file_seed")
         is_grid = self.sweep is not None and self.sweep.design == "grid"
         if (self.episodes is None) == (self.steps is None) and not (is_grid and self.steps is None):
             given = "both episodes and steps are" if self.episodes is not None else "neither episodes nor steps is"

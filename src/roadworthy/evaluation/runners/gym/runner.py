@@ -7,9 +7,9 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
-from roadworthy.errors import UsageError
+from roadworthy.errors import UsageError, summary_of
 from roadworthy.evaluation.ledger import EpisodeSpec
-from roadworthy.evaluation.runner import NextSpec, OnResult, summary_of
+from roadworthy.evaluation.runner import NextSpec, OnResult
 from roadworthy.evaluation.runners.gym.batch import EnvBatch, SingleEnvs, split_factors
 from roadworthy.evaluation.runners.gym.environments import open_envs, unprefer_egl
 from roadworthy.evaluation.runners.gym.loop import GymLoop

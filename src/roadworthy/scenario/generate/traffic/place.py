@@ -22,12 +22,8 @@ def point(tables, lane, s):
     i = min(max(int(s / spacing), 0), count - 2)
     t = s / spacing - i
     a, b = first + i, first + i + 1
-    ha, hb, ka, kb = (
-        tables.samples[a].heading,
-        tables.samples[b].heading,
-        tables.samples[a].curvature,
-        tables.samples[b].curvature,
-    )
+    ha, hb = tables.samples[a].heading, tables.samples[b].heading
+    ka, kb = tables.samples[a].curvature, tables.samples[b].curvature
     t2, t3 = t * t, t * t * t
     m0, m1 = t3 - 2.0 * t2 + t, t3 - t2
     p0, p1 = 2.0 * t3 - 3.0 * t2 + 1.0, -2.0 * t3 + 3.0 * t2

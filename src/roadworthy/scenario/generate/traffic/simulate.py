@@ -6,13 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roadworthy.kernels import kernel
-from roadworthy.scenario.generate.traffic.following import (
-    FAR_M,
-    REACTION_S,
-    bend_acceleration,
-    following_acceleration,
-    stopping_acceleration,
-)
+from roadworthy.scenario.generate.traffic import following
 from roadworthy.scenario.generate.traffic.giveway import room_to_stop
 from roadworthy.scenario.generate.traffic.lanechange import consider_change, finish_change, zipper_acceleration
 from roadworthy.scenario.generate.traffic.leaders import leader_on_way
@@ -129,11 +123,11 @@ def _drive(tables, users, state, presence, lights, pedestrians, step, i):
     own, me = users[i], state[i]
     v = me.v
     room = room_to_stop(tables, users, state, presence, lights, pedestrians, step, i)
-    me.held = room < FAR_M and room < max(v * v / (2.0 * 1.2), 6.0)
+    me.held = room < following.FAR_M and room < max(v * v / (2.0 * 1.2), 6.0)
     me.waited = me.waited + 1 if me.held and v < 0.5 else 0
     wanted = min(own.speed_factor * tables.lanes[me.lane].limit, own.top_speed)
-    if room < FAR_M:
-        near = max(room - REACTION_S * v, 0.0)
+    if room < following.FAR_M:
+        near = max(room - following.REACTION_S * v, 0.0)
         wanted = min(wanted, np.sqrt(2.0 * 0.55 * own.braking * near), 0.5 * near + 0.1)
         if v < 0.3 and room < STANDING_ROOM_M:
             wanted = 0.0
@@ -142,16 +136,16 @@ def _drive(tables, users, state, presence, lights, pedestrians, step, i):
         wanted = min(wanted, 0.02 if beat < 1.2 else WAVE_MPS)
     reach = 40.0 + 6.0 * v
     gap, leader = leader_on_way(tables, users, state, presence, i, me.s, me.route, reach)
-    a = following_acceleration(users, state, i, wanted, gap, leader, 1.0)
-    a = min(a, bend_acceleration(tables, users, state, i))
+    a = following.following_acceleration(users, state, i, wanted, gap, leader, 1.0)
+    a = min(a, following.bend_acceleration(tables, users, state, i))
     a = min(a, zipper_acceleration(tables, users, state, presence, i, wanted))
     if me.old_lane >= 0:
         row = np.full(1, me.old_lane, np.int64)
         s = beside(tables, me.lane, me.s, me.old_lane)
         gap, leader = leader_on_way(tables, users, state, presence, i, s, row, reach)
-        a = min(a, following_acceleration(users, state, i, wanted, gap, leader, 0.5))
-    if room < FAR_M:
-        a = min(a, stopping_acceleration(v, room, own.braking))
+        a = min(a, following.following_acceleration(users, state, i, wanted, gap, leader, 0.5))
+    if room < following.FAR_M:
+        a = min(a, following.stopping_acceleration(v, room, own.braking))
     return max(a, -HARDEST_BRAKING), wanted
 
 

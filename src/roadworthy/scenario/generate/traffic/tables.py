@@ -15,10 +15,7 @@ from roadworthy.scenario.generate.network import Control, Network
 from roadworthy.scenario.schema import LaneType
 
 CROSSING, MERGING, DIVERGING = 0, 1, 2
-CAR_RADIUS_M, BIKE_RADIUS_M = (
-    1.45,
-    0.55,
-)  # lanes conflict where their center lines are closer than the sum
+CAR_RADIUS_M, BIKE_RADIUS_M = (1.45, 0.55)  # lanes conflict where their center lines are closer than the sum
 
 
 # A lane or a pedestrian's path. The last record is a sentinel: the samples of path p are p.sample..(p + 1).sample - 1.
@@ -122,11 +119,8 @@ def road_tables(layout: Layout, walks: Sequence[Parallel], nudges: Sequence[Nudg
     rest = lanes[n:]
     for name, value in (("left", -1), ("right", -1), ("junction", -1), ("light", -1), ("width", 1.0), ("limit", 3.0)):
         rest[name] = value
-    rest["follow"], rest["conflict"], rest["crosswalk"] = (
-        len(layout.follow),
-        len(layout.conflicts),
-        len(layout.lane_crosswalks),
-    )
+    rest["follow"], rest["conflict"] = len(layout.follow), len(layout.conflicts)
+    rest["crosswalk"] = len(layout.lane_crosswalks)
     _describe(rest[:-1], walks, base)
     samples = np.concatenate([layout.samples, _samples(walks)])
     lanes[-1]["sample"] = len(samples)
