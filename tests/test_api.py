@@ -28,7 +28,7 @@ SIGNATURES = {
         "run factors outcome *against *at_least *at_most *model *neural *next_episodes *seed *report *progress"
     ),
     "compare": "a b more *metrics *margin *reference *paired *level",
-    "evaluate": "source policy *out *evaluators *set *workers *step *epoch *new *progress *on_outcome",
+    "evaluate": "source policy *out *evaluators *set *workers *step *epoch *new *record *progress *on_outcome",
     "gate": (
         "candidate baseline metric margin *suite *evaluator *set *budget *block *out *seed *workers *bounds *better"
         " *error *trust *progress *on_look"

@@ -48,6 +48,15 @@ def evaluate(
         int | None, typer.Option(metavar="N", min=0, help="The training update, if the checkpoint does not record it.")
     ] = None,
     new: Annotated[bool, typer.Option("--new", help="Start new runs, even if there are interrupted ones.")] = False,
+    record: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHAT",
+            help="Record more for the viewer: policy (values, probabilities and observations of the 3 worst episodes) "
+            "or policy:N.",
+            show_default=False,
+        ),
+    ] = None,
     json: JsonFlag = False,
 ) -> int:
     """Evaluate a policy: one run folder per section. A section that fails does not stop the others."""
@@ -61,6 +70,7 @@ def evaluate(
         step=step,
         epoch=epoch,
         new=new,
+        record=record,
         progress=progress,
         on_outcome=_say,
     )

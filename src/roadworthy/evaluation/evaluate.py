@@ -7,12 +7,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from roadworthy.errors import ConfigError, RoadworthyError
+from roadworthy.errors import ConfigError, RoadworthyError, UsageError
 from roadworthy.evaluation.config import EvaluatorConfig
 from roadworthy.evaluation.engines import EpisodeEngine, Limits, engine_class
 from roadworthy.evaluation.evaluator import EvalRequest
 from roadworthy.evaluation.files import read_file
-from roadworthy.evaluation.finish import finish, publish, report_of_all
+from roadworthy.evaluation.finish import add_policy_records, finish, publish, report_of_all
 from roadworthy.evaluation.ledger import Ledger
 from roadworthy.evaluation.policy_ref import PolicyRef, policy_ref
 from roadworthy.evaluation.references import make_references
@@ -35,6 +35,7 @@ def evaluate(
     step: int | None = None,
     epoch: int | None = None,
     new: bool = False,
+    record: str | None = None,
     progress: Showing = show_nothing,
     on_outcome: Callable[[Outcome], None] = lambda outcome: None,
 ) -> Runs:
@@ -55,6 +56,8 @@ def evaluate(
         step: The training step of the policy, in agent-steps, if its checkpoint does not say it.
         epoch: The training update of the policy, if its checkpoint does not say it.
         new: Start new runs, even if `out` has interrupted ones.
+        record: "policy" also stores the observations, values, probabilities of actions and rewards of the three worst
+            episodes of each run, for the viewer; "policy:N" those of N. The policy has to be a checkpoint.
         progress: Called with the name of each phase; returns a context manager for a function of (done, total).
         on_outcome: Called with the outcome of each section when it has ended.
 
@@ -81,9 +84,13 @@ def evaluate(
     training = training_of(policy) if policy is not None else None
     sections = chosen(read_sections(source, training=training, overrides=overrides), evaluators)
     _require_usable(sections, policy)
+    recorded = 0 if record is None else _recorded(record, sections, policy)
 
     def conclude(outcome: Outcome) -> None:
         if outcome.run is not None:
+            if recorded and outcome.is_complete:
+                with progress(f"{outcome.name}: recording the policy") as done:
+                    add_policy_records(outcome.run, recorded, done)
             finish(outcome.run)
         on_outcome(outcome)
 
@@ -115,6 +122,21 @@ def _require_usable(sections: Sequence[Section], policy: str | None) -> None:
     for section in sections:
         engine_class(section.config.engine)
         _policy_of(section, policy)
+
+
+def _recorded(record: str, sections: Sequence[Section], policy: str | None) -> int:
+    """Return the number of episodes to record, after checking that the policies can be."""
+    from roadworthy.evaluation.policy_record import parse_record
+
+    count = parse_record(record)
+    for section in sections:
+        ref = _policy_of(section, policy)
+        if ref.checkpoint is None:
+            raise UsageError(
+                f"--record {record}: eval.{section.name} evaluates {ref.spec!r}, which is not a checkpoint, so it has "
+                "no values and probabilities; leave out --record, or name a checkpoint"
+            )
+    return count
 
 
 def _policy_of(section: Section, policy: str | None, step: int | None = None, epoch: int | None = None) -> PolicyRef:

@@ -71,6 +71,13 @@ def draw_filmstrips(run: Run, count: int = STRIPS, progress: Report = lambda don
     return drawn
 
 
+def add_policy_records(run: Run, count: int, progress: Report = lambda done, total: None) -> None:
+    """Record what the policy did in the worst episodes of a run."""
+    from roadworthy.evaluation.policy_record import ARTIFACT, record_policy
+
+    _listing_error(run, ARTIFACT, lambda: record_policy(run, count, trust=True, progress=progress))
+
+
 def publish(run: Run, sinks: Sinks) -> None:
     """Publish a complete run to sinks; errors of sinks are listed among its artifacts."""
     videos: dict[str, list[Path]] = {}

@@ -31,7 +31,7 @@ Then open http://127.0.0.1:8000/viewer/ in a browser. (A browser loads no module
 """
 EMBEDDED = "viewer"
 LEVEL = 6
-_LARGE = ("/trace/", "/file/")
+_LARGE = ("/trace/", "/policy/", "/file/")
 INDEX = "index.html"
 
 

@@ -13,6 +13,7 @@ from roadworthy.record.references import reference_runs
 from roadworthy.record.run import PACK
 from roadworthy.report.facts import RunFacts
 from roadworthy.viewer.catalog import Catalog, Place
+from roadworthy.viewer.columns import SUFFIX
 from roadworthy.viewer.episode_rows import EpisodeRows, drives
 
 # The part of a figure that tables show.
@@ -151,4 +152,4 @@ def media_paths(run: Run) -> set[str]:
     found = {artifact.path for artifact in run.artifacts if artifact.path is not None}
     for row in run.episodes(["episode_id", "artifacts", "artifact_errors"])["artifacts"].to_pylist():
         found.update(path for _, path in row or ())
-    return {path for path in found if not path.endswith(".trace")}
+    return {path for path in found if not path.endswith((".trace", f".{SUFFIX}"))}

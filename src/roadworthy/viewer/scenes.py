@@ -5,6 +5,7 @@ from __future__ import annotations
 from roadworthy.scenario.pack import Pack
 from roadworthy.scenario.schema import FeatureKind
 from roadworthy.viewer.columns import Columns
+from roadworthy.viewer.light_program import junctions_and_phases
 
 
 def map_columns(pack: Pack, number: int) -> Columns:
@@ -41,6 +42,9 @@ def scenario_columns(pack: Pack, number: int) -> Columns:
     columns.numbers("light_lanes", scenario.light_lanes)
     columns.centimeters("light_stops", scenario.light_stops[:, :2])
     columns.numbers("light_states", scenario.light_states, scenario.light_states.shape)
+    junctions, phases = junctions_and_phases(scenario)
+    columns.numbers("light_junctions", junctions)
+    columns.numbers("light_phases", phases)
     columns.numbers("agent_types", scenario.agent_types)
     columns.centimeters("sizes", scenario.sizes[:, :2])
     columns.centimeters("positions", scenario.positions[:, :, :2])

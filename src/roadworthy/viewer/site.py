@@ -11,6 +11,7 @@ is relative and has no query. Nothing is written, and nothing that a record name
     data/run/KEY/sums/START-END.cols             the sums of their figures, see figure_sums.py
     data/run/KEY/scenario/N.cols, map/N.cols     scenario N of its pack, and map N, see scenes.py
     data/run/KEY/trace/N.trace                   the recorded motion of episode N of its ledger
+    data/run/KEY/policy/N.cols                   what the policy did in episode N, where it was recorded
     data/run/KEY/file/PATH                       a video or picture of the run folder
     data/run/KEY/sensitivity.json                its sensitivity analyses
     data/training/KEY/training.json              a training
@@ -35,7 +36,7 @@ from typing import Any
 from roadworthy import __version__
 from roadworthy.errors import RecordError, RoadworthyError
 from roadworthy.record import Run
-from roadworthy.record.files import file_inside
+from roadworthy.record.files import file_inside, safe_name
 from roadworthy.record.run import JOURNAL, METRICS, RUN, trace_path
 from roadworthy.scenario.pack import Pack
 from roadworthy.viewer import app_files, compare_data, run_data, scenes, sensitivity_data, training_data
@@ -215,6 +216,11 @@ class Site:
                 number = _number(path, name, "trace")
                 self._require(path, number < len(ids))
                 return self._file(path, run, trace_path(ids[number].as_py()), BINARY)
+            case ["policy", name]:
+                ids = run.ledger["episode_id"]
+                number = _number(path, name, SUFFIX)
+                self._require(path, number < len(ids))
+                return self._file(path, run, policy_path(ids[number].as_py()), BINARY)
             case ["file", *names]:
                 name = "/".join(names)
                 kind = MEDIA.get(Path(name).suffix.lower())
@@ -257,6 +263,8 @@ class Site:
         for number, id in enumerate(run.ledger["episode_id"].to_pylist()):
             if run.place(trace_path(id)).is_file():
                 yield f"{home}/trace/{number}.trace"
+            if run.place(policy_path(id)).is_file():
+                yield f"{home}/policy/{number}.{SUFFIX}"
         for path in sorted(run_data.media_paths(run)):
             if file_inside(run.folder, path) is not None and (run.folder / path).is_file():
                 yield f"{home}/file/{path}"
@@ -374,6 +382,11 @@ def _signature(folder: Path) -> tuple[object, ...]:
         except OSError:
             marks.append(None)
     return tuple(marks)
+
+
+def policy_path(episode_id: str) -> str:
+    """Return the path, in a run folder, of what the policy did in an episode."""
+    return f"policy/{safe_name(episode_id)}.{SUFFIX}"
 
 
 def _number(path: str, name: str, suffix: str) -> int:

@@ -1,0 +1,92 @@
+// What is known of an episode, and what its agents did, as tables.
+
+import { h } from "../dom.js";
+import { ROLES } from "../trace.js";
+import { columnName, count, digits, meaning, number, NONE } from "../words.js";
+import { KINDS, tally } from "./events.js";
+
+/** @typedef {import("./scene.js").Scene} Scene */
+
+const MOST_EVENTS = 300;
+
+/** Whether a column is a share, from the header's metrics. @param {any} run @param {string} name */
+function unitOf(run, name) {
+  const plain = name.replace(/^outcomes\./, "");
+  return run.metrics?.figures?.find((/** @type {any} */ figure) => figure.name === plain)?.unit ?? "1";
+}
+
+/**
+ * Outcomes of the episode; of both runs if there are two.
+ * @param {{run: any, row: number, episodes: import("../episodes.js").Episodes}[]} versions
+ */
+export function outcomeTable(versions) {
+  const [first] = versions;
+  const names = [...new Set(versions.flatMap(({ episodes }) => [...episodes.columns.keys()]))];
+  const outcomes = names.filter((name) => name.startsWith("outcomes.") && versions.some(({ row, episodes }) => episodes.get(row, name) !== null));
+  const facts = ["scenario_id", "tags", "cluster", "seed", "replicate", "steps", "trials", "wall_s", ...names.filter((name) => name.startsWith("factors."))];
+  const heads = versions.length > 1 ? h("thead", null, h("tr", null, h("th", { scope: "col" }, ""), versions.map(({ run }, k) =>
+    h("th", { scope: "col", class: "number" }, h("span", { class: `agent-swatch ${k ? "ghost" : "ego"}`, "aria-hidden": "true" }), run.policy)))) : null;
+  const line = (/** @type {string} */ name, /** @type {(value: any, run: any) => string} */ format) => h("tr", { "data-column": name },
+    h("th", { scope: "row", title: meaning(name.replace(/^outcomes\./, "")) ?? null }, columnName(name)),
+    versions.map(({ run, row, episodes }) => h("td", { class: "number wrap" }, format(episodes.get(row, name), run))));
+  const plain = (/** @type {any} */ value) => (value === null ? NONE : Array.isArray(value) ? value.join(", ") || NONE : typeof value === "number" ? digits(value) : String(value));
+  return h("div", { class: "fact-tables" },
+    h("section", { "aria-label": "Outcomes" }, h("h2", null, "Outcomes"), outcomes.length
+      ? h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Outcomes" }, h("table", { class: "named" }, heads, h("tbody", null, outcomes.map((name) =>
+        line(name, (value, run) => (typeof value === "number" ? number(value, unitOf(run, name)) : plain(value)))))))
+      : h("p", { class: "muted" }, "There are none.")),
+    h("section", { "aria-label": "About the episode" }, h("h2", null, "About the episode"), h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "About the episode" }, h("table", { class: "named" },
+      h("tbody", null, facts.filter((name) => first.episodes.columns.has(name)).map((name) => line(name, name === "wall_s" ? (value) => (value === null ? NONE : `${digits(value)} s`) : name === "replicate" || name === "steps" || name === "trials" ? (value) => (value === null ? NONE : count(value)) : plain)))))));
+}
+
+/**
+ * Agents that a policy drives, and what they did in one trial.
+ * @param {Scene} scene @param {number} trial @param {number} followed @param {(agent: number) => void} choose
+ */
+export function agentTable(scene, trial, followed, choose) {
+  const { trace, events } = scene.main;
+  const known = trial < trace.trialStarts.length - 1 ? trial : 0;
+  const rows = tally(trace, events, scene.axis.trials > 1 ? known : null).filter(({ agent, active }) => active > 0 || trace.roles[agent] === 0);
+  if (!rows.length) return null;
+  const kinds = /** @type {(keyof typeof KINDS)[]} */ (trace.judgesFault ? ["goal", "fault", "contact", "off_road", "red_light", "stop_sign"] : ["goal", "collision", "off_road", "red_light", "stop_sign"])
+    .filter((kind) => kind === "goal" || rows.some(({ counts }) => counts[kind]));
+  const cell = (/** @type {any} */ row, /** @type {string} */ kind) => kind === "goal" ? `${row.counts.goal ?? 0} of ${trace.goalCounts[row.agent]}` : row.counts[kind] ? count(row.counts[kind]) : NONE;
+  return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Driven agents" }, h("table", { class: "list agents" },
+    h("thead", null, h("tr", null, h("th", { scope: "col" }, "agent"), h("th", { scope: "col" }, "role"),
+      kinds.map((kind) => h("th", { scope: "col", class: "number" }, kind === "goal" ? "goals" : KINDS[kind].name)), ["distance", "top speed", "driven"].map((name) => h("th", { scope: "col", class: "number" }, name)))),
+    h("tbody", null, rows.map((row) => h("tr", { "data-agent": row.agent, "aria-current": row.agent === followed ? "true" : null },
+      h("th", { scope: "row" }, h("button", { type: "button", class: "link", onclick: () => choose(row.agent), "aria-label": `Follow agent ${row.agent}` }, String(row.agent))),
+      h("td", null, ROLES[trace.roles[row.agent]] ?? NONE),
+      kinds.map((kind) => h("td", { class: ["number", kind !== "goal" && row.counts[kind] ? KINDS[kind].tone : null] }, cell(row, kind))),
+      h("td", { class: "number" }, `${digits(row.meters)} m`), h("td", { class: "number" }, `${digits(row.fastest)} m/s`), h("td", { class: "number" }, `${digits(row.active * trace.dt)} s`))))));
+}
+
+/**
+ * All events in the order of time; each leads to its frame.
+ * @param {Scene} scene @param {(position: number, agent: number) => void} go
+ */
+export function eventList(scene, go) {
+  const { main, axis } = scene;
+  const all = [main, ...(scene.ghost ? [scene.ghost] : [])].flatMap(({ trace, events }) =>
+    events.map((event) => ({ ...event, position: axis.positionOf(trace, event.frame), isOther: trace !== main.trace })));
+  all.sort((a, b) => a.position - b.position);
+  const shown = all.slice(0, MOST_EVENTS);
+  const rows = shown.map((event) => {
+    const { position } = event;
+    const place = axis.place(position);
+    const time = `${axis.trials > 1 ? `trial ${place.trial + 1}, ` : ""}${(place.step * axis.dt).toFixed(1)} s`;
+    return { position, item: h("li", { class: event.isOther ? "of-other" : null }, h("button", { type: "button", class: "event-link", "data-position": position, onclick: () => go(position, event.agent) },
+      h("span", { class: "event-time" }, time), h("span", { class: `event-dot ${KINDS[event.kind].tone}`, "aria-hidden": "true" }), h("span", null, `${KINDS[event.kind].name}, agent ${event.agent}${event.isOther ? ", other run" : ""}`))) };
+  });
+  if (scene.parting) {
+    const { position, agent, reason } = scene.parting;
+    const place = axis.place(position);
+    const what = reason === "end" ? "one run's trial ends first" : reason === "presence" ? `agent ${agent} is in one run only` : `the runs part at agent ${agent}`;
+    rows.push({ position, item: h("li", null, h("button", { type: "button", class: "event-link", "data-parting": true, onclick: () => go(position, agent) },
+      h("span", { class: "event-time" }, `${axis.trials > 1 ? `trial ${place.trial + 1}, ` : ""}${(place.step * axis.dt).toFixed(1)} s`),
+      h("span", { class: "event-dot parting", "aria-hidden": "true" }), h("span", null, `first divergence: ${what}`))) });
+    rows.sort((a, b) => a.position - b.position);
+  }
+  if (!rows.length) return h("p", { class: "muted" }, "Nothing happened to driven agents: no goal, contact or infraction.");
+  return [h("ol", { class: "event-list" }, rows.map(({ item }) => item)), all.length > shown.length ? h("p", { class: "muted" }, `and ${count(all.length - shown.length)} more`) : null];
+}
