@@ -77,11 +77,11 @@ def export_rerun(run: Run, episode_id: str, path: str | Path) -> Exported:
     trace = run.trace(episode_id)
     planned = run.whole_ledger.slice(ids.index(episode_id), 1).to_pylist()[0]
     require_writable(path.parent)
-    path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.stem}.{secrets.token_hex(4)}{SUFFIX}")
     recording = rr.RecordingStream("roadworthy", recording_id=f"{run.header.get('run_id')}-{episode_id}")
     if not rr.is_enabled(recording):
         raise UsageError("the environment variable RERUN turns recordings off; unset it")
+    path.parent.mkdir(parents=True, exist_ok=True)
     try:
         with catch_and_log_exceptions("export", strict=True):  # without strict, Rerun turns errors into warnings
             recording.save(temporary, default_blueprint=_blueprint(trace))
@@ -134,7 +134,7 @@ def _egos(trace: Trace) -> list[int]:
 def _send_place(recording: rr.RecordingStream, run: Run, planned: dict[str, Any], trace: Trace) -> str | None:
     """Write the map and the lights; return why there are none."""
     number = planned.get("scenario")
-    if number is None or not run.pack.is_file():
+    if number is None or number < 0 or not run.pack.is_file():
         return "the run has no scenarios, so there is no map"
     with Pack(run.pack) as pack:
         scenario = pack[number]
