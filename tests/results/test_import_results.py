@@ -22,6 +22,8 @@ from roadworthy.record import Run
 from roadworthy.record.files import read_json
 from roadworthy.record.origin import hash_table
 from roadworthy.record.schema import schema
+from roadworthy.report import write_report
+from roadworthy.report.facts import RunFacts
 from tests.results import made_up_logs as logs
 
 SHARED = Path(os.environ.get("ROADWORTHY_LOGS", "/nonexistent"))
@@ -492,3 +494,17 @@ def test_the_logs_that_arena_and_inspect_ship_are_read(tmp_path: Path) -> None:
     assert np.nanmean(success_of(inspect)) == pytest.approx(0.8)
     with pytest.raises(RecordError, match="none of its samples has a score"):
         rw.import_results(SHARED / "inspect_dPiJif.eval", out=tmp_path)
+
+
+@pytest.mark.row("STAT-5")
+def test_the_report_of_a_log_speaks_of_episodes_and_names_its_file(tmp_path: Path) -> None:
+    (run,) = rw.import_results(logs.ALL["csv"](tmp_path), out=tmp_path / "runs")
+    facts = RunFacts(run)
+    assert not facts.is_driving
+    assert facts.unit == "episode"
+    page = tmp_path / "report.html"
+    write_report([run], page)
+    text = page.read_text()
+    assert "imported from" in text
+    assert run.header["import"]["file"] in text
+    assert "no reference runs" not in text

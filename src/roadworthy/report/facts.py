@@ -79,14 +79,15 @@ class RunFacts:
 
     @cached_property
     def is_driving(self) -> bool:
-        """Whether egos drove scenarios; False for episodes of other environments."""
-        return "job" not in self.header
+        """Whether egos drove scenarios; False for other environments and for logs of other tools."""
+        return "job" not in self.header and "import" not in self.header
 
     @property
     def unit(self) -> str:
         """The independent unit that intervals count."""
         if not self.is_driving:
-            return "episode"
+            shares_clusters = self.metrics.get("num_clusters", 0) < self.metrics.get("num_episodes", 0)
+            return "cluster" if shares_clusters and self.header.get("import") and self.metrics else "episode"
         shares_maps = self.metrics.get("num_clusters", 0) < self.metrics.get("num_scenarios", 0)
         return "map" if "num_clusters" in self.metrics and shares_maps else "scenario"
 

@@ -144,7 +144,10 @@ def origin(facts: RunFacts) -> Html:
     sessions = header.get("sessions") or [{}]
     last: Mapping[str, Any] = sessions[-1]
     versions: Mapping[str, Any] = last.get("versions") or {}
+    log: Mapping[str, Any] = header.get("import") or {}
     lines: list[tuple[str, object]] = [
+        ("imported from", f"{log['file']} (format {log['format']})" if log else None),
+        ("sha256 of the log", log.get("sha256")),
         ("policy", header.get("policy_spec") or facts.policy),
         ("checkpoint", checkpoint.get("path")),
         ("sha256 of the checkpoint", checkpoint.get("sha256")),
@@ -153,12 +156,12 @@ def origin(facts: RunFacts) -> Html:
         ("scenarios", facts.settings.get("scenarios")),
         ("episodes", f"{facts.episode_count:,} ended of {header['owed']:,} planned"),
         ("egos", f"{metrics['num_agents_evaluated']:,}" if metrics and facts.is_driving else None),
-        ("started", moment(header.get("created"))),
-        ("ended", moment(header.get("ended"))),
+        ("imported" if log else "started", moment(header.get("created"))),
+        ("ended", None if log else moment(header.get("ended"))),
         ("run time", None if facts.seconds is None else duration(facts.seconds)),
-        ("code", _revision(last)),
+        ("code", None if log else _revision(last)),
         ("versions", ", ".join(f"{name} {version}" for name, version in versions.items() if version) or None),
-        ("machine", _machine(last)),
+        ("machine", None if log else _machine(last)),
         ("run", f"{facts.run.folder.parent.name}/{facts.run.folder.name}"),
         ("hash of the config", header.get("config_hash")),
         ("hash of the ledger", header.get("ledger_hash")),

@@ -29,18 +29,26 @@ _SKIPPED = frozenset(("traces", "videos", "report", "checkpoints", "policies", "
 
 @dataclass(frozen=True)
 class Place:
-    """A run or a training: its folder, its path below the folder that was given, and its key."""
+    """A run or a training: its folder, its path below the folder that was given, its key, and its path in commands."""
 
     folder: Path
     path: str
     key: str
+    command_path: str
 
 
 class Catalog:
     """The runs and trainings below some folders; scanned again when asked a second later."""
 
-    def __init__(self, folders: Sequence[str | Path]) -> None:
-        """Open folders that exist; links that lead to other folders are not followed."""
+    def __init__(self, folders: Sequence[str | Path], *, is_local: bool = True) -> None:
+        """Open folders that exist; links that lead to other folders are not followed.
+
+        Args:
+            folders: Folders that hold runs, or run folders.
+            is_local: Whether commands name the folders as they were given; False leaves out the places of this machine.
+        """
+        self._given = tuple(Path(folder) for folder in folders)
+        self._is_local = is_local
         self.roots = tuple(Path(folder).absolute() for folder in folders)
         for given, root in zip(folders, self.roots, strict=True):
             if not root.is_dir():
@@ -68,15 +76,17 @@ class Catalog:
                 return
             runs: dict[Path, str] = {}
             trainings: dict[Path, str] = {}
-            for root in self.roots:
+            shown: dict[Path, str] = {}
+            for given, root in zip(self._given, self.roots, strict=True):
                 for folder, names in _folders(root, DEPTH):
                     path = folder.relative_to(root).as_posix() if folder != root else folder.name
+                    shown.setdefault(folder, str(given / folder.relative_to(root)) if self._is_local else path)
                     if RUN in names:
                         runs.setdefault(folder, path)
                     elif PROGRESS in names:
                         trainings.setdefault(folder, path)
-            self._runs = _keyed(runs)
-            self._trainings = _keyed(trainings)
+            self._runs = _keyed(runs, shown)
+            self._trainings = _keyed(trainings, shown)
             self._scanned = time.monotonic()
 
 
@@ -96,13 +106,13 @@ def _folders(folder: Path, depth: int) -> Iterator[tuple[Path, frozenset[str]]]:
             yield from _folders(Path(entry.path), depth - 1)
 
 
-def _keyed(found: dict[Path, str]) -> dict[str, Place]:
+def _keyed(found: dict[Path, str], shown: dict[Path, str]) -> dict[str, Place]:
     keys = {folder: _id(folder.name) or _digest(path) for folder, path in found.items()}
     for longer in (lambda folder: _digest(found[folder]), lambda folder: _digest(str(folder))):
         counts = Counter(keys.values())
         keys = {folder: f"{key}-{longer(folder)}" if counts[key] > 1 else key for folder, key in keys.items()}
     order = sorted(found, key=lambda folder: (found[folder], str(folder)))
-    return {keys[folder]: Place(folder, found[folder], keys[folder]) for folder in order}
+    return {keys[folder]: Place(folder, found[folder], keys[folder], shown[folder]) for folder in order}
 
 
 def _id(name: str) -> str | None:

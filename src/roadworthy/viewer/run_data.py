@@ -67,6 +67,7 @@ def identity(place: Place, run: Run) -> dict[str, Any]:
     return {
         "key": place.key,
         "path": place.path,
+        "command_path": place.command_path,
         "evaluator": str(header.get("evaluator")),
         "policy": str(header.get("policy")),
         "policy_spec": header.get("policy_spec"),

@@ -93,7 +93,7 @@ class Site:
             home: The folder that the page will be in, if it reads traces and videos from the run folders themselves.
         """
         self._home = home
-        self.catalog = Catalog(folders)
+        self.catalog = Catalog(folders, is_local=is_live)
         self.is_live = is_live
         self._level = level
         self._lock = threading.RLock()

@@ -1,7 +1,7 @@
 // An episode: playback of its trace, alone or in lockstep with another run's, its figures and its videos.
 
 import { address, append, h } from "../dom.js";
-import { copyButton, renderCommand, replayCommand } from "../playback/commands.js";
+import { copyButton, renderCommand, replayCommand, WHERE_FROM } from "../playback/commands.js";
 import { playback } from "../playback/playback.js";
 import { findEpisode, findSame, loadScene } from "../playback/scene.js";
 import { outcomeTable } from "../playback/tables.js";
@@ -29,7 +29,7 @@ export async function show(root, source, state) {
     return null;
   }) : null;
   const film = videos(source, key, episodes.get(row, "artifacts"), episodes.get(row, "artifact_errors"), { steps: episodes.get(row, "steps"), isDriving: run.is_driving });
-  append(root, heading(found, other, id, state, shown), stage,
+  append(root, heading(found, other, id, source.isLive, shown), stage,
     film, outcomeTable(other ? [found, other] : [found]));
   if (shown) append(stage, partingNote(shown.scene, found, other), shown.scene.notes.map((note) => h("p", { class: "note" }, note)), shown.play.box);
   else if (problem) append(stage, h("p", { class: "warnings", role: "alert" }, `The motion can't be shown: ${/** @type {any} */ (problem).status === 404 && !source.isLive
@@ -50,10 +50,11 @@ async function opened(source, found, other, state) {
   return { scene, play: playback(scene, state) };
 }
 
-/** @param {Found} found @param {Found | null} other @param {string} id @param {import("../state.js").State} state @param {any} shown */
-function heading({ key, run, row, number, episodes }, other, id, state, shown) {
+/** @param {Found} found @param {Found | null} other @param {string} id @param {boolean} isLive @param {any} shown */
+function heading({ key, run, row, number, episodes }, other, id, isLive, shown) {
   const status = String(episodes.get(row, "status"));
   const error = episodes.get(row, "error");
+  const title = isLive ? "Copy" : WHERE_FROM;
   const place = (/** @type {number} */ by) => episodes.rowOf(number + by) >= 0
     ? h("a", { href: address(["episode", key, String(number + by)], { with: other?.key }) }, by < 0 ? "Previous episode" : "Next episode") : null;
   return h("div", { class: "run-head" }, h("p", { class: "over" }, other ? "Episode, two runs in lockstep" : "Episode"),
@@ -66,8 +67,8 @@ function heading({ key, run, row, number, episodes }, other, id, state, shown) {
         shown?.play.save();
         return location.href;
       }),
-      run.is_driving ? copyButton("Copy replay command", () => replayCommand(run.path, id)) : null,
-      run.is_driving ? copyButton("Copy render command", () => renderCommand(run.path, id)) : null,
+      run.is_driving ? copyButton("Copy replay command", () => replayCommand(run.command_path, id), title) : null,
+      run.is_driving ? copyButton("Copy render command", () => renderCommand(run.command_path, id), title) : null,
       other ? h("a", { href: address(["compare", key, other.key]) }, "The comparison") : null));
 }
 

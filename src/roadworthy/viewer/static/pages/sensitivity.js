@@ -4,6 +4,7 @@ import { address, append, h, replace } from "../dom.js";
 import { Episodes } from "../episodes.js";
 import { SelectionFigures } from "../figures_of_selection.js";
 import { extent } from "../plots/scale.js";
+import { quoted, WHERE_FROM } from "../playback/commands.js";
 import { lineChart } from "../plots/line_chart.js";
 import { filterText } from "../selection.js";
 import { intervalBar, sharedScale } from "../widgets/interval.js";
@@ -36,7 +37,8 @@ export async function show(root, source, state) {
           "p",
           { class: "note" },
           "No analysis of this run exists yet. This one corrects for what varies together, and says how sure it is:",
-          h("pre", null, `roadworthy sensitivity ${run.path} -o ${run.path}/sensitivity/report.html`),
+          h("pre", null, `roadworthy sensitivity ${quoted(run.command_path)} -o ${quoted(`${run.command_path}/sensitivity/report.html`)}`),
+          source.isLive ? null : WHERE_FROM,
         ),
     box,
   );

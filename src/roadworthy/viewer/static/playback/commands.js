@@ -7,6 +7,18 @@ export function quoted(word) {
   return /^[\w@%+=:,./-]+$/.test(word) && !word.startsWith("-") ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
 
+/** Said of commands in a bundle, which does not know where the runs are. */
+export const WHERE_FROM = "The path begins at the folder that this bundle was made from: run the command in it, or put its place in front.";
+
+/** Return commands for a closer look at a run; a log of another tool holds nothing to run or draw again. @param {any} run */
+export function runCommands(run) {
+  const verbs = run.is_driving ? ["report", "render --worst 3", "audit", "rescore"] : ["report"];
+  return verbs.map((words) => {
+    const [verb, ...options] = words.split(" ");
+    return ["roadworthy", verb, quoted(run.command_path), ...options].join(" ");
+  });
+}
+
 /** @param {string} path @param {string} id */
 export function replayCommand(path, id) {
   return `roadworthy replay ${quoted(path)} ${quoted(id)}`;
@@ -19,11 +31,11 @@ export function renderCommand(path, id) {
 
 /**
  * A button that copies a text; where the browser refuses, the text is shown to be copied by hand.
- * @param {string} name @param {() => string} text
+ * @param {string} name @param {() => string} text @param {string} [title]
  */
-export function copyButton(name, text) {
+export function copyButton(name, text, title = "Copy") {
   const told = h("span", { class: "copied", role: "status" });
-  const button = h("button", { type: "button", title: "Copy", onclick: async () => {
+  const button = h("button", { type: "button", title, onclick: async () => {
     const found = text();
     try {
       await navigator.clipboard.writeText(found);

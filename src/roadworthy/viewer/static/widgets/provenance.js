@@ -1,26 +1,31 @@
 // Where a run comes from: its settings and its origin, folded.
 
 import { h } from "../dom.js";
+import { runCommands, WHERE_FROM } from "../playback/commands.js";
 import { moment, NONE } from "../words.js";
 
 /** @param {any} run @param {import("../source.js").Source} source */
 export function provenance(run, source) {
   const { header } = run;
   const session = (header.sessions ?? []).at(-1) ?? {};
+  const log = header.import;
   const facts = [
-    ["folder", run.path],
+    ["folder", run.command_path],
+    ["imported from", log && [log.file, log.format && `format ${log.format}`].filter(Boolean).join(", ")],
+    ["log, sha256", log?.sha256],
+    ...Object.entries(log?.facts ?? {}).map(([name, value]) => [`of the log: ${name}`, value]),
     ["policy", run.policy_spec ?? run.policy],
     ["checkpoint", header.checkpoint?.path],
     ["checkpoint, sha256", header.checkpoint_hash],
-    ["started", moment(run.created)],
-    ["ended", moment(run.ended)],
+    [log ? "imported" : "started", moment(run.created)],
+    ["ended", log ? null : moment(run.ended)],
     [
       "code",
-      session.revision?.commit
+      !log && session.revision?.commit
         ? `${session.revision.commit}${session.revision.is_dirty ? ", with uncommitted changes" : ""}`
         : null,
     ],
-    ["machine", [session.host, session.system, session.processor].filter(Boolean).join(", ")],
+    ["machine", !log && [session.host, session.system, session.processor].filter(Boolean).join(", ")],
     ["ledger", header.ledger_hash],
     ["settings, hash", header.config_hash],
   ].filter(([, value]) => value && value !== NONE);
@@ -35,7 +40,9 @@ export function provenance(run, source) {
       "details",
       null,
       h("summary", null, "Commands"),
-      commands(run).map((line) => h("pre", null, line)),
+      runCommands(run).map((line) => h("pre", null, line)),
+      source.isLive ? null : h("p", { class: "note" }, WHERE_FROM),
+      log ? h("p", { class: "note" }, "The episodes ran in another tool, so they can't be run, drawn or scored again here.") : null,
     ),
   );
 }
@@ -62,15 +69,6 @@ function table(rows) {
       ),
     ),
   );
-}
-
-/** @param {any} run */
-function commands(run) {
-  const folder = /^[\w./@%+=:,-]+$/.test(run.path) ? run.path : `'${run.path.replaceAll("'", "'\\''")}'`;
-  return ["report", "render --worst 3", "audit", "rescore"].map((words) => {
-    const [verb, ...options] = words.split(" ");
-    return ["roadworthy", verb, folder, ...options].join(" ");
-  });
 }
 
 /**
