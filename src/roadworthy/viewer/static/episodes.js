@@ -159,11 +159,33 @@ export class Episodes {
     return this.columns.get(name)?.get(row) ?? null;
   }
 
+  /** Whether any row has a value; measured zeros, of logs that measured nothing, are none. @param {string} name */
+  hasValues(name) {
+    const column = this.columns.get(name);
+    if (!column) return false;
+    for (let row = 0; row < this.count; row++) if (isValue(name, column.get(row))) return true;
+    return false;
+  }
+
+  /** The names of the columns that have values. */
+  namesWithValues() {
+    return [...this.columns.keys()].filter((name) => this.hasValues(name));
+  }
+
   /** Return the row of the episode with this number in the ledger, -1 if it has not ended. @param {number} number */
   rowOf(number) {
     const values = this.columns.get("number")?.values;
     return values ? values.subarray(0, this.count).indexOf(number) : -1;
   }
+}
+
+const MEASURED = new Set(["wall_s", "steps", "trials"]); // 0 where nothing was measured
+
+/** Whether a value says anything. @param {string} name @param {any} value */
+export function isValue(name, value) {
+  if (value === null || value === undefined || value === "") return false;
+  if (Array.isArray(value)) return value.length > 0;
+  return !(value === 0 && MEASURED.has(name));
 }
 
 /** @type {Map<string, Episodes>} */

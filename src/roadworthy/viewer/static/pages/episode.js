@@ -4,7 +4,7 @@ import { address, append, h } from "../dom.js";
 import { copyButton, renderCommand, replayCommand, WHERE_FROM } from "../playback/commands.js";
 import { playback } from "../playback/playback.js";
 import { findEpisode, findSame, loadScene } from "../playback/scene.js";
-import { outcomeTable } from "../playback/tables.js";
+import { mainOutcome, outcomeChip, outcomeTable } from "../playback/tables.js";
 import { videos } from "../playback/videos.js";
 import { statusChip } from "../widgets/chips.js";
 import { columnName, moment, number as formatted, NONE } from "../words.js";
@@ -58,7 +58,7 @@ function heading({ key, run, row, number, episodes }, other, id, isLive, shown) 
   const place = (/** @type {number} */ by) => episodes.rowOf(number + by) >= 0
     ? h("a", { href: address(["episode", key, String(number + by)], { with: other?.key }) }, by < 0 ? "Previous episode" : "Next episode") : null;
   return h("div", { class: "run-head" }, h("p", { class: "over" }, other ? "Episode, two runs in lockstep" : "Episode"),
-    h("h1", null, id, " ", statusChip(status)),
+    h("h1", null, id, " ", outcomeChip({ run, row, episodes }), " ", statusChip(status)),
     h("p", { class: "lead" }, h("a", { href: address(["run", key]) }, `${run.evaluator}: ${run.policy}`), ` · ${moment(run.created)}`, main(episodes, row, run),
       other ? [" · with ", h("a", { href: address(["run", other.key]) }, `${other.run.evaluator}: ${other.run.policy}`), main(other.episodes, other.row, other.run)] : null),
     error ? h("p", { class: "warnings" }, String(error)) : null,
@@ -74,7 +74,7 @@ function heading({ key, run, row, number, episodes }, other, id, isLive, shown) 
 
 /** The main outcome in a few words. @param {import("../episodes.js").Episodes} episodes @param {number} row @param {any} run */
 function main(episodes, row, run) {
-  const name = ["score", "success", "return"].find((one) => episodes.get(row, `outcomes.${one}`) !== null);
+  const name = mainOutcome(episodes, row);
   if (!name) return null;
   const unit = run.metrics?.figures?.find((/** @type {any} */ figure) => figure.name === name)?.unit ?? "1";
   return ` · ${columnName(`outcomes.${name}`)} ${formatted(episodes.get(row, `outcomes.${name}`), unit) ?? NONE}`;

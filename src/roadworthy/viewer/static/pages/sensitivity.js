@@ -21,7 +21,7 @@ export async function show(root, source, state) {
     source.json(`data/run/${key}/sensitivity.json`),
   ]);
   const episodes = await Episodes.open(source, key);
-  const factors = [...episodes.columns.keys()].filter((name) => name.startsWith("factors.") || name === "tags");
+  const factors = episodes.namesWithValues().filter((name) => name.startsWith("factors.") || name === "tags");
   const figures = new SelectionFigures(source, key, episodes);
   await figures.update(run);
   const box = h("div");

@@ -20,7 +20,7 @@ export function chosenColumns(episodes, state) {
 
 /** @param {Episodes} episodes @param {import("../state.js").State} state @param {() => void} changed */
 export function columnChooser(episodes, state, changed) {
-  const names = [...episodes.columns.keys()].filter((name) => !NOT_OFFERED.has(name));
+  const names = episodes.namesWithValues().filter((name) => !NOT_OFFERED.has(name));
   return h(
     "details",
     { class: "chooser" },
@@ -51,7 +51,7 @@ export function columnChooser(episodes, state, changed) {
 
 /** @param {Episodes} episodes */
 function defaults(episodes) {
-  const names = [...episodes.columns.keys()];
+  const names = episodes.namesWithValues();
   const outcomes = names.filter((name) => name.startsWith("outcomes."));
   const rank = (/** @type {string} */ name) => {
     const place = shared.mainOutcomes.indexOf(name.slice(9));
@@ -68,5 +68,5 @@ function defaults(episodes) {
     ...outcomes.slice(0, MOST_OUTCOMES),
     ...names.filter((name) => name.startsWith("factors.")).slice(0, MOST_FACTORS),
     "steps",
-  ].filter((name) => episodes.columns.has(name));
+  ].filter((name) => names.includes(name));
 }

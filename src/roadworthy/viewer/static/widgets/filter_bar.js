@@ -2,7 +2,7 @@
 
 import { h, replace } from "../dom.js";
 import { filtersOf, setFilter } from "../selection.js";
-import { columnName, digits } from "../words.js";
+import { columnName, digits, shared } from "../words.js";
 
 /** @typedef {import("../episodes.js").Episodes} Episodes */
 /** @typedef {import("../selection.js").Filter} Filter */
@@ -19,14 +19,9 @@ const MOST_WORDS = 200;
 export function filterBar(episodes, state, changed) {
   const chips = h("div", { class: "chips", role: "list", "aria-label": "Filters" });
   const value = h("span", { class: "filter-value" });
-  const names = [...episodes.columns.keys()]
-    .filter((name) => !HIDDEN.has(name))
-    .sort((a, b) => columnName(a).localeCompare(columnName(b)));
-  const column = h(
-    "select",
-    { "aria-label": "Column to filter by", onchange: drawValue },
-    names.map((name) => h("option", { value: name, selected: name === "tags" }, columnName(name))),
-  );
+  const column = h("select", { "aria-label": "Column to filter by", onchange: drawValue });
+  let rowCount = -1;
+  let shown = "";
   const form = h(
     "form",
     { class: "controls filter-form", onsubmit: add },
@@ -35,11 +30,31 @@ export function filterBar(episodes, state, changed) {
     h("button", null, "Add"),
     h("button", { type: "button", class: "quiet clear", onclick: clear }, "Clear all"),
   );
-  drawValue();
+  offer();
   const box = h("div", { class: "filters" }, form, chips);
   return { box, draw };
 
+  /** Offer the columns that have values; more may have some when more episodes have ended. */
+  function offer() {
+    if (rowCount === episodes.count) return;
+    rowCount = episodes.count;
+    const names = episodes
+      .namesWithValues()
+      .filter((name) => !HIDDEN.has(name))
+      .sort((a, b) => columnName(a).localeCompare(columnName(b)));
+    const offered = [...column.options].map((option) => option.value);
+    if (offered.join() === names.join()) return;
+    const main = ["tags", ...shared.mainOutcomes.map((/** @type {string} */ name) => `outcomes.${name}`)];
+    const chosen = [column.value, ...main].find((name) => names.includes(name)) ?? names[0];
+    replace(
+      column,
+      names.map((name) => h("option", { value: name, selected: name === chosen }, columnName(name))),
+    );
+    if (!offered.length || column.value !== shown) drawValue();
+  }
+
   function draw() {
+    offer();
     const filters = filtersOf(state);
     replace(
       chips,
@@ -68,6 +83,7 @@ export function filterBar(episodes, state, changed) {
   }
 
   function drawValue() {
+    shown = column.value;
     const found = episodes.column(column.value);
     if (!found) return;
     if (found.kind === "number") {
