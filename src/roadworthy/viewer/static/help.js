@@ -1,6 +1,7 @@
 // The dialog with all keys.
 
 import { h } from "./dom.js";
+import { meaning, plainName } from "./words.js";
 
 const KEYS = [
   ["Tab, Shift+Tab", "next and previous control"],
@@ -11,6 +12,8 @@ const KEYS = [
   ["/", "search"],
   ["?", "this help"],
 ];
+
+const EXPLAINED = ["score", "passed", "closed_loop_score"];
 
 /** Open the dialog. */
 export function openHelp() {
@@ -28,6 +31,12 @@ export function openHelp() {
         null,
         KEYS.map(([key, what]) => h("tr", null, h("th", { scope: "row" }, key), h("td", null, what))),
       ),
+    ),
+    h("h2", null, "Figures"),
+    h(
+      "dl",
+      null,
+      EXPLAINED.filter(meaning).flatMap((name) => [h("dt", null, plainName(name)), h("dd", null, `${meaning(name)}.`)]),
     ),
     h("p", { class: "muted" }, "The address holds everything that is shown: copy it to share a view."),
     h("form", { method: "dialog" }, h("button", { autofocus: true }, "Close")),

@@ -35,6 +35,7 @@ async function navigate() {
   const turn = ++shown;
   end?.();
   end = undefined;
+  scrollTo(0, 0);
   const state = new State(location.hash);
   const page = PAGES[Object.hasOwn(PAGES, state.page) ? state.page : "runs"];
   drawTop(state);

@@ -106,7 +106,7 @@ function chooser(runs, a, b) {
         h(
           "option",
           { value: run.key, selected: run.key === chosen },
-          `${run.evaluator}: ${run.policy}, ${moment(run.created).slice(0, 16)}`,
+          `${run.evaluator}: ${run.policy}, ${moment(run.created).slice(0, 16)}${run.role ? `, ${run.role}` : ""}`,
         ),
       ),
     );

@@ -106,7 +106,7 @@ function lockstepChooser(source, found, chosen, state) {
     const { runs } = await source.json("data/runs.json");
     const usable = runs.filter((/** @type {any} */ run) => run.key !== found.key && run.status !== "damaged" && run.is_driving && (run.ledger_hash === found.run.ledger_hash || run.key === chosen));
     if (!usable.length) return;
-    select.append(...usable.map((/** @type {any} */ run) => h("option", { value: run.key, selected: run.key === chosen }, `${run.policy}, ${moment(run.created).slice(0, 16)}`)));
+    select.append(...usable.map((/** @type {any} */ run) => h("option", { value: run.key, selected: run.key === chosen }, `${run.policy}, ${moment(run.created).slice(0, 16)}${run.role ? `, ${run.role}` : ""}`)));
     box.hidden = false;
   }
 }

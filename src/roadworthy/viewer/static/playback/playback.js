@@ -65,15 +65,15 @@ export function playback(scene, state) {
   const box = h("div", { class: "playback" },
     h("section", { class: "playback-stage", "aria-label": "Playback" }, picture.box, strip.box,
       h("div", { class: "playback-controls", role: "toolbar", "aria-label": "Playback controls" },
-        h("span", { class: "button-group" }, button("start", "Start", () => ends(false)), button("back", "One frame back", () => player.step(-1)), play,
-          button("forward", "One frame forward", () => player.step(1)), button("end", "End", () => ends(true))), speed, time, trials, views, ego, others, observed),
+        h("span", { class: "button-group" }, button("start", "Start", () => ends(false)), button("back", "One frame back", () => step(-1)), play,
+          button("forward", "One frame forward", () => step(1)), button("end", "End", () => ends(true))), speed, time, trials, views, ego, others, observed),
       legend(scene), keyList()),
     h("section", { class: "playback-events", "aria-label": "Events" }, h("h2", null, "Events"), list),
     h("section", { class: "playback-plots", "aria-label": "Agent over time" }, h("h2", { class: "plots-title" }), charts.box),
     h("section", { class: "playback-agents", "aria-label": "Agents" }, h("h2", null, "Driven agents"), agents));
   const title = /** @type {HTMLElement} */ (box.querySelector(".plots-title"));
   const endKeys = listenKeys({
-    toggle: () => player.toggle(), step: (frames) => player.step(frames), second: (seconds) => player.step(Math.round(seconds * rate)), ends,
+    toggle: () => player.toggle(), step, second: (seconds) => step(Math.round(seconds * rate)), ends,
     speed: (by) => player.changeSpeed(by), event: nextEvent, trial: goTrial, follow: () => picture.setView(picture.view === "follow" ? "free" : "follow"),
     map: () => picture.setView("map"), ego: nextEgo, zoom: (by) => picture.zoomBy(by), pan: (dx, dy) => picture.pan(dx, dy),
     parting: () => scene.parting && jump(scene.parting.position),
@@ -164,6 +164,12 @@ export function playback(scene, state) {
   /** @param {number} position */
   function seek(position) {
     player.seek(position);
+    later();
+  }
+
+  /** @param {number} frames */
+  function step(frames) {
+    player.step(frames);
     later();
   }
 

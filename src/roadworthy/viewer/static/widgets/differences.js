@@ -6,7 +6,7 @@ import { intervalBar } from "./interval.js";
 
 /** @typedef {any} Difference an entry of data/compare/A/B.json */
 
-const STYLES = { better: "good", "not worse": "good", worse: "bad" };
+const STYLES = { better: "good", "not worse": "good", equal: "good", worse: "bad" };
 
 /** @param {any} found @param {any} first @param {any} second */
 export function differences(found, first, second) {
@@ -50,8 +50,8 @@ function verdict(section, first, second) {
     better: "is better than",
     "not worse": "is not worse than",
     worse: "is worse than",
-    undecided: "can't be told apart from",
-    equal: "equals",
+    undecided: "is undecided against",
+    equal: "is equal in every pair to",
     higher: "is higher than",
     lower: "is lower than",
   };
@@ -70,6 +70,22 @@ function verdict(section, first, second) {
     ` in ${plainName(main.metric)}: ${number(main.difference, main.unit, true)} (${range}), `,
     section.paired ? `over ${many(section.shared_episodes, "pair")} of episodes.` : "over independent episodes.",
   );
+}
+
+/** The verdict of `roadworthy compare`, with the reason where it decides nothing. @param {Difference} one */
+function verdictWords(one) {
+  if (one.verdict === "equal") return "equal in every pair";
+  if (one.verdict !== "undecided") return one.verdict;
+  return ["undecided", h("div", { class: "note" }, whyUndecided(one))];
+}
+
+/** @param {Difference} one */
+function whyUndecided(one) {
+  const isWorst = one.missing && one.worst_low !== null && (one.low > 0 || one.high < 0);
+  if (one.low === null) return one.note ?? "not enough data";
+  if (isWorst && one.worst_low <= 0 && one.worst_high >= 0) return "missing episodes could turn it around";
+  if (one.low <= 0 && one.high >= 0) return "the interval contains 0";
+  return "the corrected p is too large";
 }
 
 /** @param {any} section */
@@ -181,9 +197,20 @@ function row(one, scale, link = undefined) {
       h("div", { class: "note" }, range),
     ),
     h("td", { class: "plot" }, intervalBar(figure, scale, 180)),
-    h("td", { class: style }, one.verdict),
+    h("td", { class: style }, verdictWords(one)),
     h("td", { class: "number" }, one.gains || one.losses ? `+${one.gains} / -${one.losses}` : "–"),
-    h("td", { class: "number" }, one.p_holm === null ? "–" : digits(one.p_holm)),
+    h(
+      "td",
+      { class: "number p" },
+      one.p_holm === null ? "–" : digits(one.p_holm),
+      h(
+        "div",
+        { class: "note", title: "without the correction, and the number of independent groups of episodes" },
+        [one.p === null ? null : `raw ${digits(one.p)}`, one.clusters ? many(one.clusters, "cluster") : null]
+          .filter(Boolean)
+          .join(", "),
+      ),
+    ),
   );
 }
 
