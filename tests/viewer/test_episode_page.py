@@ -196,6 +196,20 @@ def test_the_keyboard_seeks_and_the_address_restores_everything(page: Any, place
 
 
 @pytest.mark.row("UI-2")
+def test_the_address_follows_single_frames(page: Any, place: Place) -> None:
+    show(page, place)
+    for expected in (1, 2, 3):
+        page.get_by_role("button", name="One frame forward").click()
+        at_frame(page, expected)
+    page.wait_for_timeout(600)
+    assert "frame=3" in page.url
+    page.keyboard.press("ArrowLeft")
+    at_frame(page, 2)
+    page.wait_for_timeout(600)
+    assert "frame=2" in page.url
+
+
+@pytest.mark.row("UI-2")
 def test_the_timeline_and_plots_seek(page: Any, place: Place) -> None:
     show(page, place)
     box = page.locator(".timeline").bounding_box()
