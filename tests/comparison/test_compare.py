@@ -282,3 +282,39 @@ def test_commands_quote_ids_of_strangers(tmp_path: Path) -> None:
     commands = [command for flip in rw.compare(a, b, metrics=["score"]).flips for command in flip.commands]
     assert commands
     assert all("'s0; rm -rf x-r0'" in command or "'s1;" in command or "'s2;" in command for command in commands)
+
+
+@pytest.mark.row("STAT-2")
+def test_runs_are_named_by_the_policy_of_their_section(tmp_path: Path) -> None:
+    for name, policies in (("a", ("pi1", "drive")), ("b", ("polD", "drive"))):
+        for section, policy in zip(("grasp", "town"), policies, strict=True):
+            made_run(
+                tmp_path / name, [Made(f"s{k}", {"success": 1.0}) for k in range(9)], policy=policy, evaluator=section
+            )
+    found = rw.compare(tmp_path / "a", tmp_path / "b")
+    (grasp, town) = found.versus
+    assert (grasp.section, grasp.label, grasp.reference_label) == ("grasp", "polD", "pi1")
+    assert town.section == "town"
+    assert all(name.startswith("drive ") for name in (town.label, town.reference_label))  # told apart by run ids
+    assert town.label != town.reference_label
+
+
+def test_a_ranking_says_which_episodes_count(tmp_path: Path) -> None:
+    whole = grasps(tmp_path / "a", values(60, lambda k: k > 30), "whole")
+    made = [Made(f"s{k:03}", {"success": float(k <= 30)}, tags=["x"]) for k in range(40)]
+    factors = [{"light": k / 60, "object": "cube" if k % 2 else "ball"} for k in range(40)]
+    part = made_run(
+        tmp_path / "b", [Made(m.scenario, m.outcome, factors=f) for m, f in zip(made, factors, strict=True)], "part"
+    )
+    other = grasps(tmp_path / "c", values(60, lambda k: k % 2 == 0), "other")
+    (ranking,) = rw.compare(whole, part, other, metrics=["success"]).rankings
+    by_name = {name: found.value for name, found in zip(ranking.labels, ranking.ranked, strict=True)}
+    assert by_name["whole"] == by_name["part"] == pytest.approx(31 / 40)  # over the shared episodes
+    assert ranking.is_paired
+    assert ranking.note.startswith("ranked over the 40 episodes that all runs share, out of 60 of whole, 40 of part")
+    apart = grasps(tmp_path / "d", values(60, lambda k: False), "apart", seed=8)
+    (ranking,) = rw.compare(whole, part, apart, metrics=["success"]).rankings
+    assert not ranking.is_paired
+    assert "because no episode is in all runs" in ranking.note
+    (ranking,) = rw.compare(whole, other, whole, metrics=["success"]).rankings
+    assert ranking.note == ""

@@ -134,7 +134,7 @@ def _margins(given: list[str]) -> dict[str, float]:
 def _tell_versus(versus: Versus, comparison: Comparison, show_all: bool) -> None:
     from roadworthy.report import difference_words as words
 
-    head = f"{versus.label} against {comparison.reference}"
+    head = f"{versus.label} against {versus.reference_label}"
     tell(f"{versus.section}: {head}" if versus.section else head)
     tell(*(f"  {line}" for line in (words.sample(versus), words.flipped(versus)) if line))
     for line in (*words.alone(versus), *versus.notes):
@@ -194,7 +194,7 @@ def _tell_ranking(ranking: Ranking) -> None:
     from roadworthy.report import difference_words as words
     from roadworthy.report.words import number, plain_name
 
-    if ranking.note:
+    if not ranking.ranked:
         tell(ranking.note)
         return
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
@@ -204,3 +204,5 @@ def _tell_ranking(ranking: Ranking) -> None:
         value = number(found.value, ranking.metric.unit)
         table.add_row(label, value, str(found.rank), words.rank_text(ranking, place), f"{found.chance_of_best:.0%}")
     tell(table)
+    if ranking.note:
+        note(f"note: {ranking.note}")

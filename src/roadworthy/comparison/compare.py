@@ -49,6 +49,7 @@ class Versus:
 
     section: str
     label: str
+    reference_label: str
     run: Run = field(repr=False)
     reference: Run = field(repr=False)
     is_paired: bool
@@ -79,7 +80,7 @@ class Versus:
 class Comparison:
     """The result of a comparison."""
 
-    reference: str  # its label
+    reference: str  # its label, or its labels where they differ between sections
     versus: tuple[Versus, ...]  # by section, then by candidate
     rankings: tuple[Ranking, ...]  # by section, where there are more than two runs
     left_out: tuple[str, ...]  # sections that only some of the sources have
@@ -181,17 +182,21 @@ def compare(
             f"reference is {reference}, but there are {len(sources)} runs; allowed: 0 to {len(sources) - 1}"
         )
     sections, left_out = shared_sections(sources)
-    found, rankings, names = [], [], labels([next(iter(source.values())) for source in sources])
+    found, rankings, references = [], [], []
     for section, runs in sections.items():
+        names = labels(runs)
+        references.append(names[reference])
         chosen = _metrics(runs, metrics)
         _require_known_margins(margins, chosen)
         for place, run in enumerate(runs):
             if place != reference:
-                versus = _Versus(section, names[place], run, runs[reference], chosen, margins, level, metrics, paired)
+                both = names[place], names[reference]
+                versus = _Versus(section, both, run, runs[reference], chosen, margins, level, metrics, paired)
                 found.append(versus.result())
         if len(runs) > 2:
             rankings.append(rank_runs(section, names, runs, chosen[0], paired=paired, level=level))
-    return Comparison(names[reference], tuple(found), tuple(rankings), tuple(left_out), level, margins)
+    title = ", ".join(dict.fromkeys(references))
+    return Comparison(title, tuple(found), tuple(rankings), tuple(left_out), level, margins)
 
 
 class _Versus:
@@ -200,7 +205,7 @@ class _Versus:
     def __init__(
         self,
         section: str,
-        label: str,
+        labels: tuple[str, str],
         run: Run,
         reference: Run,
         metrics: Sequence[Metric],
@@ -209,7 +214,8 @@ class _Versus:
         named: Sequence[str],
         paired: bool,
     ) -> None:
-        self._section, self._label, self._run, self._reference = section, label, run, reference
+        self._section, self._run, self._reference = section, run, reference
+        self._label, self._reference_label = labels
         self._metrics, self._margins, self._level = metrics, margins, level
         names = [metric.name for metric in metrics]
         self._headlines = tuple(named) or tuple(name for name in HEADLINES if name in names) or tuple(names)
@@ -238,6 +244,7 @@ class _Versus:
         return Versus(
             self._section,
             self._label,
+            self._reference_label,
             self._run,
             self._reference,
             self._is_paired,
@@ -401,7 +408,7 @@ def _versus_dict(versus: Versus) -> dict[str, Any]:
     return {
         "section": versus.section,
         "candidate": {"label": versus.label, "folder": str(versus.run.folder)},
-        "reference": {"folder": str(versus.reference.folder)},
+        "reference": {"label": versus.reference_label, "folder": str(versus.reference.folder)},
         "paired": versus.is_paired,
         "why_unpaired": versus.why_unpaired,
         "shared_episodes": versus.pairs,
