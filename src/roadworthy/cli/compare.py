@@ -57,7 +57,7 @@ def compare(
         typer.Option("--margin", metavar="[NAME=]X", help="How much worse still counts as not worse, as score=0.02."),
     ] = None,
     reference: Annotated[
-        int, typer.Option(metavar="N", min=1, help="The position of the run that others are compared with.")
+        int, typer.Option(metavar="N", min=1, help="The position of the run that others are compared with, from 1.")
     ] = 1,
     unpaired: Annotated[
         bool, typer.Option("--unpaired", help="Compare as independent samples, even if runs share episodes.")
@@ -69,6 +69,7 @@ def compare(
     out: Annotated[
         Path | None,
         typer.Option(
+            "--output",
             "--out",
             "-o",
             metavar="FILE",
@@ -90,6 +91,8 @@ def compare(
     """
     if len(runs) < 2:
         raise UsageError(f"a comparison needs at least two runs, and {len(runs)} was given; name another one")
+    if reference > len(runs):
+        raise UsageError(f"--reference is {reference}, but {len(runs)} runs are given; allowed: 1 to {len(runs)}")
     found = roadworthy.compare(
         runs[0],
         runs[1],
@@ -119,15 +122,12 @@ def compare(
 
 def _margins(given: list[str]) -> dict[str, float]:
     """Return margins by metric; "" stands for all others."""
+    from roadworthy.comparison.margins import as_margin
+
     margins = {}
     for text in given:
         name, _, number = text.rpartition("=")
-        try:
-            margins[name.strip()] = float(number)
-        except ValueError:
-            raise UsageError(
-                f"--margin is {text!r}, expected a number, or a metric and a number, such as 0.02 or score=0.02"
-            ) from None
+        margins[name.strip()] = as_margin(number, f"--margin of {name.strip()}" if name else "--margin")
     return margins
 
 

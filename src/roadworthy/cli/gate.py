@@ -41,16 +41,29 @@ class Direction(Enum):
 def gate(
     candidate: Annotated[
         str,
-        typer.Option("--candidate", metavar="RUN|POLICY", help="A run, or a policy to run.", show_default=False),
+        typer.Option(
+            "--candidate",
+            metavar="RUN|POLICY",
+            help="A run, a folder of runs (the newest counts), or a policy to run.",
+            show_default=False,
+        ),
     ],
     baseline: Annotated[
         str,
         typer.Option("--baseline", metavar="RUN|POLICY", help="What it must not be worse than.", show_default=False),
     ],
-    metric: Annotated[str, typer.Option(metavar="NAME", help="A rate, a share, or a mean with bounds.")] = "score",
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="A rate, a share, or a mean with bounds; by default score, or success where there is no score.",
+            show_default=False,
+        ),
+    ] = None,
     margin: Annotated[
-        float, typer.Option(metavar="M", min=0.0, help="The largest acceptable loss, in the unit of the metric.")
-    ] = 0.02,
+        str,
+        typer.Option(metavar="M", help="The largest acceptable loss, in the unit of the metric: 0.02 is 2% of a rate."),
+    ] = "0.02",
     suite: Annotated[
         str | None,
         typer.Option(
@@ -99,13 +112,15 @@ def gate(
     json: JsonFlag = False,
 ) -> int:
     """Decide whether a candidate is worse than a baseline by more than a margin; look as often as you like."""
+    from roadworthy.comparison.margins import as_margin
+
     direction: Literal["higher", "lower", ""] = "" if better is None else better.value
     try:
         result = roadworthy.gate(
             candidate,
             baseline,
             metric,
-            margin,
+            as_margin(margin, "--margin"),
             suite=suite,
             evaluator=evaluator,
             set=overrides or (),

@@ -12,6 +12,7 @@ import numpy as np
 from roadworthy.comparison import difference as differences_of
 from roadworthy.comparison import parts
 from roadworthy.comparison.difference import Difference, Verdict, judged
+from roadworthy.comparison.margins import Margins, margin_of, margins_by_metric, require_known_margins
 from roadworthy.comparison.matching import Matching, match
 from roadworthy.comparison.pairs import Pairs, comparable_metrics, pair_rows
 from roadworthy.comparison.parts import Flips
@@ -30,7 +31,6 @@ from roadworthy.statistics.multiple import holm
 SCHEMA = "1.0"
 MOST_DOTS = 400  # clusters in the picture of pairs
 FEW = 3  # differing settings that are named
-Margins = float | Mapping[str, float] | None
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ def compare(
     a: Run | str | Path | Sequence[Run],
     b: Run | str | Path | Sequence[Run],
     *more: Run | str | Path | Sequence[Run],
-    metrics: Sequence[str] = (),
+    metrics: str | Sequence[str] = (),
     margin: Margins = None,
     reference: int = 0,
     paired: bool = True,
@@ -151,8 +151,8 @@ def compare(
             each section counts. It is the reference.
         b: The run, or runs, to compare with it.
         more: Further runs; with them, runs are also ranked.
-        metrics: Names of metrics; the first one is the main metric. By default all, and the main one is the first
-            headline figure of reports.
+        metrics: The name of a metric, or names, of which the first one is the main metric. By default all, and the
+            main one is the first headline figure of reports.
         margin: How much worse a run may be and still count as not worse: a number for all metrics, or by metric.
         reference: The position of the reference among the runs, from 0.
         paired: If False, the runs are compared as independent samples, even if they share episodes.
@@ -173,7 +173,8 @@ def compare(
         >>> [flip.episode_id for flip in found.flips][:2]
         ['street-000-r0', 'street-004-r0']
     """
-    margins = _margins(margin)
+    margins = margins_by_metric(margin)
+    metrics = (metrics,) if isinstance(metrics, str) else tuple(metrics)
     if not 0.0 < level < 1.0:
         raise UsageError(f"level is {level}; allowed: above 0 and below 1, such as {LEVEL}")
     sources = [find_runs(source) for source in (a, b, *more)]
@@ -187,7 +188,7 @@ def compare(
         names = labels(runs)
         references.append(names[reference])
         chosen = _metrics(runs, metrics)
-        _require_known_margins(margins, chosen)
+        require_known_margins(margins, chosen)
         for place, run in enumerate(runs):
             if place != reference:
                 both = names[place], names[reference]
@@ -361,26 +362,6 @@ def _metrics(runs: Sequence[Run], named: Sequence[str]) -> list[Metric]:
         return [shared[name] for name in named]
     first = [name for name in HEADLINES if name in shared]
     return [shared[name] for name in (*first, *(name for name in shared if name not in first))]
-
-
-def _margins(margin: Margins) -> dict[str, float]:
-    given = dict(margin) if isinstance(margin, Mapping) else {} if margin is None else {"": float(margin)}
-    for name, value in given.items():
-        if not value >= 0.0:
-            raise UsageError(f"the margin{f' of {name}' if name else ''} is {value}; allowed: 0 or more")
-    return given
-
-
-def _require_known_margins(margins: Mapping[str, float], metrics: Sequence[Metric]) -> None:
-    known = [metric.name for metric in metrics]
-    for name in margins:
-        if name and name not in known:
-            raise UsageError(f"a margin is given for {name!r}; {nearest(name, known)}")
-
-
-def margin_of(margins: Mapping[str, float], name: str) -> float:
-    """Return the margin of a metric; one without a name holds for all metrics with bounds from 0 to 1."""
-    return margins.get(name, margins.get("", 0.0))
 
 
 def _versions(run: Run) -> dict[str, Any]:
