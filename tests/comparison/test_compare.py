@@ -216,6 +216,8 @@ def test_metrics_per_scenario_count_each_scenario_once(tmp_path: Path) -> None:
         ({"metrics": ["sucess"]}, "unknown metric 'sucess'; did you mean success"),
         ({"margin": -0.1}, "the margin is -0.1; allowed: 0 or more"),
         ({"margin": {"speed": 0.1}}, "a margin is given for 'speed'"),
+        ({"margin": 1.0}, "the margin is 1; allowed: from 0 to below 1, the range of 'success'"),
+        ({"margin": "5%"}, "the margin is '5%', expected a number in the unit of the metric; 5% of a rate is 0.05"),
         ({"reference": 2}, "reference is 2, but there are 2 runs"),
         ({"level": 95}, "level is 95; allowed: above 0 and below 1"),
     ],
@@ -318,3 +320,43 @@ def test_a_ranking_says_which_episodes_count(tmp_path: Path) -> None:
     assert "because no episode is in all runs" in ranking.note
     (ranking,) = rw.compare(whole, other, whole, metrics=["success"]).rankings
     assert ranking.note == ""
+
+
+def test_a_metric_without_bounds_has_a_margin_of_any_size(tmp_path: Path) -> None:
+    a = grasps(tmp_path / "a", values(50, lambda k: False))
+    b = grasps(tmp_path / "b", values(50, lambda k: k < 10))
+    assert rw.compare(a, b, metrics="time_s", margin=2.0).differences[0].margin == 2.0
+    found = rw.compare(a, b, margin={"time_s": 2.0, "success": 0.5})
+    assert {each.metric.name: each.margin for each in found.differences} == {"time_s": 2.0, "success": 0.5}
+
+
+def test_a_comparison_prints_as_its_conclusions(tmp_path: Path) -> None:
+    a = grasps(tmp_path / "a", values(50, lambda k: False), "old")
+    b = grasps(tmp_path / "b", values(50, lambda k: k < 10), "new")
+    found = rw.compare(a, b, metrics="success")
+    assert repr(found).startswith("Comparison: new against old\n  grasp: Success of new is worse: -20.0 pts")
+    assert len(repr(found)) < 200
+
+
+@pytest.mark.row("STAT-2")
+def test_settings_that_can_t_change_a_figure_are_not_named(tmp_path: Path) -> None:
+    runs = []
+    for name, weight, extra in (("a", 1.0, 1), ("b", 2.0, 2)):
+        run = grasps(tmp_path / name, values(9, lambda k: False))
+        path = run.folder / "run.json"
+        config = {
+            "env": {"reward": {"goal": weight, "time": [0.0, weight]}},
+            "log": {"every": extra},
+            **dict.fromkeys("uvwxy", extra),
+        }
+        origins = {"type": f"suite {name}"}
+        path.write_text(json.dumps({**json.loads(path.read_text()), "config": config, "origins": origins}))
+        runs.append(Run(run.folder))
+    (versus,) = rw.compare(*runs).versus
+    # A range of weights is drawn and observed, so it may change behavior; a number changes the return alone.
+    assert versus.settings == {"env.reward.time": ([0.0, 1.0], [0.0, 2.0]), **dict.fromkeys("uvwxy", (1, 2))}
+    assert "the runs come from different suites: suite a and suite b" in versus.notes
+    listed = "env.reward.time [0.0, 1.0] and [0.0, 2.0]; u 1 and 2; v 1 and 2; and 3 more, see --json"
+    assert f"the settings differ: {listed}" in versus.notes
+    section = rw.compare(*runs).to_dict()["sections"][0]
+    assert section["settings"]["y"] == {"reference": 1, "candidate": 2}

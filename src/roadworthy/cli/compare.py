@@ -140,14 +140,19 @@ def _tell_versus(versus: Versus, comparison: Comparison, show_all: bool) -> None
     for line in (*words.alone(versus), *versus.notes):
         note(f"  note: {line}")
     shown = versus.differences if show_all else versus.shown
+    hidden = len(versus.differences) - len(shown)
     tell(_table(shown, "metric", comparison.level, words.name))
     for difference in shown:
         if text := words.missing(difference):
             tell(f"  {text}")
+    if hidden:
+        tell(f"  {hidden} more {'metric' if hidden == 1 else 'metrics'} with --all")
     classes = sorted(versus.by_class, key=_order)[: None if show_all else FEW]
     if classes:
         title = f"{words.name(versus.main)} by class, worst first"
         tell(_table(classes, title, comparison.level, lambda found: found.part.replace("_", " ")))
+        if len(classes) < len(versus.by_class):
+            tell(f"  {len(versus.by_class) - len(classes)} more with --all")
     _tell_flips(versus, show_all)
     tell(words.conclusion(versus), "")
 
@@ -179,10 +184,14 @@ def _tell_flips(versus: Versus, show_all: bool) -> None:
     lost = [flip for flip in versus.flips.listed if flip.change < 0]
     gained = [flip for flip in versus.flips.listed if flip.change > 0][::-1]
     words = ("worse", "better") if versus.main.metric.better else ("lower", "higher")
-    for word, flips in zip(words, (lost, gained), strict=True):
-        for flip in flips if show_all else flips[:FEW]:
+    totals = versus.flips.lost, versus.flips.gained
+    for word, flips, total in zip(words, (lost, gained), totals, strict=True):
+        shown = flips if show_all else flips[:FEW]
+        for flip in shown:
             tags = f" ({', '.join(flip.tags)})" if flip.tags else ""
             tell(f"  {word}: {flip.episode_id}{tags}{': no result' if flip.is_missing else ''}")
+        if total > len(shown):
+            tell(f"  {word}: {total - len(shown):,} more{'' if show_all else ' with --all'}")
     if versus.flips.listed and versus.flips.listed[0].commands:
         tell(f"  look at it: {versus.flips.listed[0].commands[0]}")
 

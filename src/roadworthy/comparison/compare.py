@@ -18,6 +18,7 @@ from roadworthy.comparison.pairs import Pairs, comparable_metrics, pair_rows
 from roadworthy.comparison.parts import Flips
 from roadworthy.comparison.ranking import Ranking, rank_runs
 from roadworthy.comparison.row_values import ValueReader
+from roadworthy.comparison.settings import differing_settings, settings_notes
 from roadworthy.comparison.sources import find_runs, labels, shared_sections
 from roadworthy.comparison.unpaired import unpaired_inputs
 from roadworthy.errors import UsageError
@@ -30,7 +31,6 @@ from roadworthy.statistics.multiple import holm
 
 SCHEMA = "1.0"
 MOST_DOTS = 400  # clusters in the picture of pairs
-FEW = 3  # differing settings that are named
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,8 @@ class Versus:
     flips: Flips = field(default_factory=Flips)
     dots: tuple[Dot, ...] = field(default=(), repr=False)
     notes: tuple[str, ...] = ()
+    settings: Mapping[str, tuple[Any, Any]] = field(default_factory=dict, repr=False)
+    # Those that differ and may change figures, by dotted key: of the reference, and of the run.
 
     @property
     def main(self) -> Difference:
@@ -76,7 +78,7 @@ class Versus:
         return tuple(found for found in self.differences if found.metric.name in self.headlines)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison:
     """The result of a comparison."""
 
@@ -86,6 +88,12 @@ class Comparison:
     left_out: tuple[str, ...]  # sections that only some of the sources have
     level: float
     margin: Mapping[str, float]  # by metric; "" holds for all others
+
+    def __repr__(self) -> str:
+        from roadworthy.report.difference_words import conclusion, title
+
+        lines = (f"  {f'{each.section}: ' if each.section else ''}{conclusion(each)}" for each in self.versus)
+        return "\n".join((f"Comparison: {title(self)}", *lines))
 
     @property
     def differences(self) -> tuple[Difference, ...]:
@@ -219,6 +227,7 @@ class _Versus:
         self._label, self._reference_label = labels
         self._metrics, self._margins, self._level = metrics, margins, level
         names = [metric.name for metric in metrics]
+        self._differing = differing_settings(reference, run, names)
         self._headlines = tuple(named) or tuple(name for name in HEADLINES if name in names) or tuple(names)
         self._matched: Matching = match(run, reference)
         self._readers = ValueReader(self._matched.candidate), ValueReader(self._matched.baseline)
@@ -255,6 +264,7 @@ class _Versus:
             tuple(found),
             self._headlines,
             notes=tuple(self._notes(main)),
+            settings=self._differing,
             **broken_down,
         )
 
@@ -297,6 +307,8 @@ class _Versus:
     def _notes(self, pairs: Pairs | None) -> list[str]:
         """Return what to know before believing the differences."""
         notes = []
+        if self._run.folder.resolve() == self._reference.folder.resolve():
+            notes.append("both are the same run, so every difference is 0")
         for run, name in ((self._run, self._label), (self._reference, "the reference")):
             if not run.is_sealed:
                 notes.append(f"{name} is {run.status}: episodes that have not run count as missing")
@@ -308,12 +320,7 @@ class _Versus:
         alone = self._matched.unmatched_candidate.count + self._matched.unmatched_baseline.count
         if pairs is not None and (lost := pairs.unmatched_candidate + pairs.unmatched_baseline - alone):
             notes.append(f"{lost:,} rows of agents that only one of the runs has are left out")
-        settings = [dict(leaves(_config(run))) for run in (self._reference, self._run)]
-        differing = [n for n in {**settings[0], **settings[1]} if settings[0].get(n) != settings[1].get(n)]
-        if differing:
-            listed = [f"{n} {settings[0].get(n, 'unset')} and {settings[1].get(n, 'unset')}" for n in differing[:FEW]]
-            rest = f" and {len(differing) - FEW} more" if len(differing) > FEW else ""
-            notes.append(f"the settings differ: {'; '.join(listed)}{rest}")
+        notes += settings_notes(self._reference, self._run, self._differing)
         return notes
 
 
@@ -368,23 +375,6 @@ def _versions(run: Run) -> dict[str, Any]:
     return {str(figure["name"]): figure.get("version") for figure in (run.metrics or {}).get("figures", ())}
 
 
-def leaves(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    """Return settings with dotted keys."""
-    found: list[tuple[str, Any]] = []
-    for name, value in values.items():
-        if isinstance(value, Mapping):
-            found += leaves(value, f"{prefix}{name}.")
-        else:
-            found.append((f"{prefix}{name}", value))
-    return found
-
-
-def _config(run: Run) -> dict[str, Any]:
-    """Return the settings that decide what happens, without those of the policy."""
-    config = dict(run.header.get("config") or {})
-    return {key: value for key, value in config.items() if key not in ("policy", "policy_config")}
-
-
 def _versus_dict(versus: Versus) -> dict[str, Any]:
     return {
         "section": versus.section,
@@ -395,6 +385,9 @@ def _versus_dict(versus: Versus) -> dict[str, Any]:
         "shared_episodes": versus.pairs,
         "unmatched": {"candidate": versus.unmatched[0], "reference": versus.unmatched[1]},
         "notes": list(versus.notes),
+        "settings": {
+            name: {"reference": values[0], "candidate": values[1]} for name, values in versus.settings.items()
+        },
         "headlines": list(versus.headlines),
         "differences": [each.to_dict() for each in versus.differences],
         "by_class": [each.to_dict() for each in versus.by_class],

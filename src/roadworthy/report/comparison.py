@@ -260,7 +260,7 @@ def _flip_table(flips: Sequence[Flip], versus: Versus, reference: str, path: Pat
             *([tag("td", ", ".join(flip.tags).replace("_", " "), class_="optional")] if has_tags else []),
             number_cell(number(flip.baseline, unit), flip.baseline),
             number_cell(number(flip.candidate, unit), flip.candidate),
-            *([tag("td", *_links(flip, versus, path), class_="optional")] if has_links else []),
+            *([tag("td", join(_links(flip, versus, path), " "), class_="optional")] if has_links else []),
         )
         for flip in flips
     ]
