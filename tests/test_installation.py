@@ -60,4 +60,4 @@ def test_the_demo_installs_no_development_tools_and_nothing_of_cuda() -> None:
         ["make", "--dry-run", "--always-make", "demo"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.splitlines()
     installed = [line.partition("constraints.txt ")[2] for line in commands if " pip install" in line]
-    assert installed == ["torch", "-e '.[drive]'"]
+    assert installed == ["torch", "-e '.[drive,view]'"]

@@ -28,6 +28,7 @@ EXTRAS: Mapping[str, str] = {
     "wandb": "wandb",
     "tensorboard": "tensorboard",
     **dict.fromkeys(("starlette", "uvicorn"), "view"),
+    "rerun": "rerun",
 }
 
 

@@ -96,6 +96,7 @@ def test_sections_of_type_gym_are_evaluated_each_failing_alone(tmp_path: Path) -
     assert "render is for driving" in str(outcomes["drawn"].error)
 
 
+@pytest.mark.row("ENG-3")
 @pytest.mark.row("EVAL-6")
 @pytest.mark.parametrize("engine", ["workers", "tests.jobs.engines:Backwards"])
 def test_sections_of_type_gym_have_the_same_rows_in_all_engines(engine: str, tmp_path: Path) -> None:
@@ -115,6 +116,7 @@ def test_envs_that_reset_themselves_run_all_episodes_in_a_pool(tmp_path: Path) -
     assert {(row["steps"], row["outcomes.success"]) for row in rows} <= {(QUICK, 1.0), (SLOW, 0.0)}
 
 
+@pytest.mark.row("ENG-3")
 @pytest.mark.row("EVAL-5")
 @pytest.mark.parametrize(("breaks", "words"), [("process", "SIGKILL"), ("hang", "longer than its limit of 1 s")])
 def test_an_env_that_dies_or_hangs_fails_its_episodes_in_a_pool(breaks: str, words: str, tmp_path: Path) -> None:

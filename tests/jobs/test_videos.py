@@ -187,7 +187,7 @@ def test_a_cap_on_open_files_drops_films_with_a_clear_word(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("environment", "settings", "words"),
     [
-        ("tests.jobs.arenas:Corridor", {}, "neither draws"),
+        ("tests.jobs.arenas:Corridor", {}, "neither the render mode"),
         (CINEMA, {"choose": (99,)}, "videos.choose names episode 99, but the job has episodes 0 to 3"),
         (CINEMA, {"cameras": ("top",)}, "camera 'top' is unknown; known: render, cameras.left, cameras.right"),
     ],

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from roadworthy.errors import CheckpointError, ConfigError, UsageError
-from roadworthy.policy import noise
+from roadworthy.policy import draws
 from roadworthy.policy.checkpoint import load_checkpoint, save_policy
 from roadworthy.policy.checkpoint_files import WEIGHTS
 from roadworthy.policy.config import ConditioningConfig
@@ -50,7 +50,7 @@ def driven_alone(path: Path, numbers: list[int], made: Trainer, journal: Journal
     policy = load_checkpoint(path).policy
     fit = Fitting(made.env.observation_layout, policy.layout)
     rows = made.env.row_count
-    memory, keys = policy.memory(rows), noise.keys_of(made.config.seed, torch.arange(rows))
+    memory, keys = policy.memory(rows), draws.keys_of(made.config.seed, torch.arange(rows))
     episodes = torch.zeros(rows, dtype=torch.int64)
     out = []
     for t, step in enumerate(journal.steps):
@@ -59,10 +59,10 @@ def driven_alone(path: Path, numbers: list[int], made: Trainer, journal: Journal
             episodes += journal.begun_before[t]
         mine = step.active & ~step.is_ego & torch.isin(step.partner, torch.tensor(numbers))
         count = len(policy.config.conditioning.names)
-        conditioning = noise.uniform(keys, episodes, noise.CONDITIONING)[:, :count] if count else None
+        conditioning = draws.uniform(keys, episodes, draws.CONDITIONING)[:, :count] if count else None
         with torch.no_grad():
             logits = policy.step(fit(step.observations), mine, memory, conditioning).logits
-        out.append((mine, policy.head.to_env(policy.head.sample(logits, noise.uniform(keys, t, noise.ACTION)))))
+        out.append((mine, policy.head.to_env(policy.head.sample(logits, draws.uniform(keys, t, draws.ACTION)))))
         policy.reset(memory, step.episode_ended)
         episodes += step.episode_ended
     return out

@@ -22,6 +22,8 @@ def test_every_option_is_documented() -> None:
     named = set(re.findall(r"--[a-z-]+", DOCS))
     assert {option for option in options if option.startswith("--")} - {"--help"} <= named
     assert "FOLDER..." in DOCS
+    rerun = typer.main.get_command(app).commands["export"].commands["rerun"]  # type: ignore[attr-defined]
+    assert {option for parameter in rerun.params for option in parameter.opts if option[:2] == "--"} <= named
 
 
 @pytest.mark.row("UI-2")

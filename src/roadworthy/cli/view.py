@@ -42,7 +42,7 @@ def view(
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")] = True,
     json: JsonFlag = False,
 ) -> int:
-    """Look at runs, their figures and their episodes in a browser. Pages update while runs and trainings go on.
+    """Look at runs, their figures and their episodes in a browser. Pages update while evaluations and trainings run.
 
     Nothing in a run is changed or executed. The server answers to this machine alone, unless --host says otherwise.
     """

@@ -62,7 +62,7 @@ class EvalRequest:
 
 @dataclass(frozen=True)
 class StartedRun:
-    """A run folder whose episodes can be run. Whoever started it closes the writer."""
+    """A run folder whose episodes can be run. The caller that started it closes the writer."""
 
     spec: RunnerSpec
     ledger: Ledger

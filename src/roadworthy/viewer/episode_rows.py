@@ -1,7 +1,7 @@
 """The episodes of a run as tables for the browser, in parts: rows `start` to `end` of those that have ended.
 
 A sealed run has its rows in the order of the ledger. An unfinished run has them in the order in which they ended, so a
-row never changes its place while the run goes on, and a browser that has n rows only needs those after them. `order`
+row never changes its place while the run continues, and a browser that has n rows only needs those after them. `order`
 says which of the two it is; when it changes, all rows are read again.
 """
 

@@ -1,4 +1,4 @@
-"""The program of the lights of an open world: which lights share a junction, and in which phase each is green.
+"""The program of the lights of an open world: which lights share a junction, when each is green, and what each shows.
 
 The simulator computes the same from its own tables (sim/maps/light_tables.py), which readers of records do not load. A
 test compares the two.
@@ -9,11 +9,39 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from roadworthy.scenario.schema import Scenario
+from roadworthy.scenario.schema import LightState, Scenario
 
 _JUNCTION_M, _SAME_PLACE_M, _STREET_RAD = 60.0, 2.0, 0.5
 _HALF_TURN = np.pi
+# As in sim/rules/traffic_lights.py: a phase is 12 s green, 3 s amber and 2 s red to all.
+_GREEN_S, _AMBER_UNTIL_S, _PHASE_S = np.float32(12.0), np.float32(15.0), np.float32(17.0)
+_CYCLE_S = np.float32(2 * _PHASE_S)
+_LIGHTS, _WORLD = 12, 1 << 20  # the keys of the draw, as in sim/rules/draws.py
 Doubles = NDArray[np.float64]
+
+
+def program_states(scenario: Scenario, seed: int, steps: int) -> NDArray[np.uint8]:
+    """Return what the lights of an open world show in the first steps of a trial, (L, steps) LightState."""
+    junctions, phases = junctions_and_phases(scenario)
+    begin = np.array([_uniform(seed, _WORLD + junction) for junction in junctions.tolist()], np.float32)
+    cycles = np.arange(steps, dtype=np.float32) * np.float32(scenario.dt) / _CYCLE_S + begin[:, None]
+    time = (cycles - np.floor(cycles)) * _CYCLE_S
+    is_second = time >= _PHASE_S
+    time = np.where(is_second, time - _PHASE_S, time)
+    states = np.where(time < _GREEN_S, LightState.GO, LightState.CAUTION)
+    is_red = (is_second != (phases[:, None] == 1)) | (time >= _AMBER_UNTIL_S)
+    return np.where(is_red, LightState.STOP, states).astype(np.uint8)
+
+
+def _uniform(seed: int, key: int) -> float:
+    """Return the draw of a junction in [0, 1): a hash (SplitMix64) of the seed of the episode and the junction."""
+    bits, whole = seed, (1 << 64) - 1
+    for number in (key, 0, _LIGHTS):
+        z = (bits + (number + 1) * 0x9E3779B97F4A7C15) & whole
+        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & whole
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & whole
+        bits = z ^ (z >> 31)
+    return float((bits >> 40) * 2.0**-24)
 
 
 def junctions_and_phases(scenario: Scenario) -> tuple[NDArray[np.int32], NDArray[np.int32]]:

@@ -1,4 +1,4 @@
-// The episodes of a run: parts of a table merged into long columns, which grow while the run goes on.
+// The episodes of a run: parts of a table merged into long columns, which grow while the run continues.
 
 import { Texts } from "./columns.js";
 
