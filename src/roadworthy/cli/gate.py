@@ -114,8 +114,7 @@ def gate(
 ) -> int:
     """Decide whether a candidate is worse than a baseline by more than a margin; look as often as you like.
 
-    The bounds are made for the decision: the bets behind them are chosen for the margin, so another margin gives other
-    bounds. For an interval of the difference, use compare.
+    The bounds are made for the decision: they depend on the margin. For an interval of the difference, use compare.
     """
     from roadworthy.comparison.margins import as_margin
 
@@ -152,7 +151,7 @@ def gate(
     if json:
         tell_json({**result.as_json(), "page": None if output is None else str(output)})
     else:
-        _tell(result, names, output, overrides or [])
+        _tell(result, names, output, baseline, overrides or [])
     codes = {"pass": PASS, "regression": REGRESSION, "undecided": UNDECIDED}
     return codes[result.verdict.value]
 
@@ -167,7 +166,7 @@ def _say(decision: GateDecision) -> None:
     note(f"{decision.episodes:,} pairs: difference {shown[0]}, bounds {shown[1]} to {shown[2]}: {verdict}")
 
 
-def _tell(result: GateResult, names: tuple[str, str], output: Path | None, overrides: list[str]) -> None:
+def _tell(result: GateResult, names: tuple[str, str], output: Path | None, baseline: str, overrides: list[str]) -> None:
     from roadworthy.report.gate import decision_lines
 
     lines = decision_lines(result.decision)
@@ -177,18 +176,19 @@ def _tell(result: GateResult, names: tuple[str, str], output: Path | None, overr
     if result.budget is not None:
         tell(f"candidate: {result.candidate.folder}")
         if result.verdict.value == "undecided":
-            tell(_advice(result, overrides))
+            tell(_advice(result, baseline, overrides))
     if output is not None:
         tell(f"page: {output}")
 
 
-def _advice(result: GateResult, overrides: list[str]) -> str:
-    """Return what to do about an undecided gate."""
+def _advice(result: GateResult, baseline: str, overrides: list[str]) -> str:
+    """Return what to do about an undecided gate; baseline: as it was given, a run or a policy."""
     if not result.candidate.is_sealed:
         return f"{result.budget:,} episodes were the budget; the same command with a larger --budget continues"
     text = f"all {result.budget:,} planned episodes have run"
     more = result.decision.more
-    if "gate" not in result.baseline.header:  # its episodes were run again
+    folder = result.baseline.folder.resolve()
+    if Path(baseline).expanduser().resolve() in (folder, *folder.parents):  # its episodes were run again
         needed = f" about {more:,} more than" if more else " more episodes than"
         return f"{text}, which are those of the baseline; the decision needs{needed} it has: evaluate it on more first"
     limits = [text for text in overrides if text.partition("=")[0].strip().rpartition(".")[2] in LIMITS]
