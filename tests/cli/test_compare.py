@@ -81,6 +81,11 @@ def test_three_runs_are_ranked(runs: Path, capsys: pytest.CaptureFixture[str]) -
         (["before", "after", "--margin", "much"], "--margin is 'much', expected a number"),
         (["before", "after", "-m", "scores"], "unknown metric 'scores'; did you mean score"),
         (["before", "elsewhere"], "there is no such folder; name a run folder"),
+        (["before", "after", "--margin", "2"], "the margin is 2; allowed: from 0 to below 1, the range of 'score'"),
+        (["before", "after", "--margin", "score=5"], "so 5% is 0.05"),
+        (["before", "after", "--margin", "2%"], "--margin is '2%', expected a number in the unit of the metric; 2% of"),
+        (["before", "after", "--reference", "3"], "--reference is 3, but 2 runs are given; allowed: 1 to 2"),
+        (["before/town", "nothing/run.json"], "there is no such folder"),
         (["before", "after", "-o", "page.pdf"], "expected .html"),
     ],
 )
@@ -90,3 +95,28 @@ def test_what_makes_no_sense_is_an_error_of_one_line(
     monkeypatch.chdir(runs)
     assert main(["compare", *arguments]) == 2
     assert words in " ".join(capsys.readouterr().err.split())
+
+
+def test_what_the_terminal_leaves_out_is_counted(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before, after = str(runs / "before"), str(runs / "after")
+    assert main(["compare", before, after]) == 0
+    said = capsys.readouterr().out
+    assert "worse: 5 more with --all" in said
+    assert "more metrics with --all" in said
+    assert main(["compare", before, after, "--all"]) == 0
+    assert "with --all" not in capsys.readouterr().out
+    assert main(["compare", before, before]) == 0
+    assert "both are the same run" in capsys.readouterr().err
+
+
+def test_the_file_of_a_run_is_an_error_that_names_its_folder(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (file,) = (runs / "before").glob("*/*/run.json")
+    assert main(["compare", str(file), str(runs / "after")]) == 2
+    assert f"is the file of a run; name its folder, {file.parent}" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_page_is_written_under_the_long_names_of_both_verbs(runs: Path) -> None:
+    for option in ("--output", "--out"):
+        page = runs / f"page{option}.html"
+        assert main(["compare", str(runs / "before"), str(runs / "after"), option, str(page)]) == 0
+        assert page.is_file()

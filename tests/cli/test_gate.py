@@ -17,11 +17,12 @@ import pytest
 
 import roadworthy as rw
 from roadworthy.cli.main import main
+from roadworthy.errors import UsageError
 from roadworthy.record import Run
 from roadworthy.record.run import JOURNAL
 from tests.comparison.made_up import Made, made_run
 from tests.evaluation.test_gate import HOME, SUITE, rows
-from tests.report.made_up import Page
+from tests.report.made_up import Page, drive, make_run
 
 MARGIN = ("--metric", "success", "--margin", "0.1")
 
@@ -135,3 +136,43 @@ def test_a_killed_gate_resumes_with_the_same_rows_and_decision(tmp_path: Path) -
 def lines(folder: Path) -> int:
     """The number of episodes that have ended."""
     return sum(len(path.read_bytes().splitlines()) for path in folder.glob(f"*/*/{JOURNAL}"))
+
+
+def test_a_folder_of_runs_stands_for_its_newest(runs: Callable[..., Run], capsys: pytest.CaptureFixture[str]) -> None:
+    run = runs(0.8)
+    section = run.folder.parent
+    words = ["--candidate", str(section), "--baseline", str(run.folder), "--margin", "0.1"]
+    assert main(["gate", *words]) == 0  # the metric is success, because the runs have no score
+    assert "success is not worse" in capsys.readouterr().out.lower()
+    assert main(["gate", *words[:1], str(section.parent / "nope"), *words[2:]]) == 2
+    assert "there is no such folder; name a run folder" in " ".join(capsys.readouterr().err.split())
+    assert main(["gate", *words[:5], "5%"]) == 2
+    assert "5% of a rate is 0.05" in " ".join(capsys.readouterr().err.split())
+    with pytest.raises(UsageError, match="margin is '5%'"):
+        rw.gate(run, run, margin="5%")  # type: ignore[arg-type]
+    shown = repr(rw.gate(run, run, margin=0.1))
+    assert shown.startswith("GateResult: pass, success +0.0 pts")
+    assert len(shown.splitlines()) == 3
+
+
+def test_runs_of_different_evaluators_say_what_each_has(
+    runs: Callable[..., Run], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    driving = make_run(tmp_path / "town", [drive(0, [[1.0]])])
+    assert main(["gate", "--candidate", str(runs(0.8).folder), "--baseline", str(driving.folder)]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "come from different evaluators and share no metric: the candidate (grasp) has success; the baseline" in said
+
+
+@pytest.mark.row("STAT-3")
+def test_an_undecided_gate_says_what_limited_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    suite = tmp_path / "suite.toml"
+    suite.write_text(SUITE)
+    command = ["gate", "--candidate", f"{HOME}:Slow", "--suite", str(suite), "--metric", "success", "--margin", "0.03"]
+    command += ["--out", str(tmp_path / "runs")]
+    assert main([*command, "--baseline", f"{HOME}:Skilled", "--set", "episodes=10"]) == 11
+    said = capsys.readouterr().out
+    assert "all 10 planned episodes have run, because --set episodes=10 limited the suite; about " in said
+    baseline = rw.evaluate(suite, f"{HOME}:Skilled", set=["episodes=12"], out=tmp_path / "old")["guess"]
+    assert main([*command, "--baseline", str(baseline.folder)]) == 11
+    assert "all 12 planned episodes have run, which are those of the baseline; " in capsys.readouterr().out

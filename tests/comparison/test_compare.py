@@ -216,6 +216,8 @@ def test_metrics_per_scenario_count_each_scenario_once(tmp_path: Path) -> None:
         ({"metrics": ["sucess"]}, "unknown metric 'sucess'; did you mean success"),
         ({"margin": -0.1}, "the margin is -0.1; allowed: 0 or more"),
         ({"margin": {"speed": 0.1}}, "a margin is given for 'speed'"),
+        ({"margin": 1.0}, "the margin is 1; allowed: from 0 to below 1, the range of 'success'"),
+        ({"margin": "5%"}, "the margin is '5%', expected a number in the unit of the metric; 5% of a rate is 0.05"),
         ({"reference": 2}, "reference is 2, but there are 2 runs"),
         ({"level": 95}, "level is 95; allowed: above 0 and below 1"),
     ],
@@ -282,3 +284,79 @@ def test_commands_quote_ids_of_strangers(tmp_path: Path) -> None:
     commands = [command for flip in rw.compare(a, b, metrics=["score"]).flips for command in flip.commands]
     assert commands
     assert all("'s0; rm -rf x-r0'" in command or "'s1;" in command or "'s2;" in command for command in commands)
+
+
+@pytest.mark.row("STAT-2")
+def test_runs_are_named_by_the_policy_of_their_section(tmp_path: Path) -> None:
+    for name, policies in (("a", ("pi1", "drive")), ("b", ("polD", "drive"))):
+        for section, policy in zip(("grasp", "town"), policies, strict=True):
+            made_run(
+                tmp_path / name, [Made(f"s{k}", {"success": 1.0}) for k in range(9)], policy=policy, evaluator=section
+            )
+    found = rw.compare(tmp_path / "a", tmp_path / "b")
+    (grasp, town) = found.versus
+    assert (grasp.section, grasp.label, grasp.reference_label) == ("grasp", "polD", "pi1")
+    assert town.section == "town"
+    assert all(name.startswith("drive ") for name in (town.label, town.reference_label))  # told apart by run ids
+    assert town.label != town.reference_label
+
+
+def test_a_ranking_says_which_episodes_count(tmp_path: Path) -> None:
+    whole = grasps(tmp_path / "a", values(60, lambda k: k > 30), "whole")
+    made = [Made(f"s{k:03}", {"success": float(k <= 30)}, tags=["x"]) for k in range(40)]
+    factors = [{"light": k / 60, "object": "cube" if k % 2 else "ball"} for k in range(40)]
+    part = made_run(
+        tmp_path / "b", [Made(m.scenario, m.outcome, factors=f) for m, f in zip(made, factors, strict=True)], "part"
+    )
+    other = grasps(tmp_path / "c", values(60, lambda k: k % 2 == 0), "other")
+    (ranking,) = rw.compare(whole, part, other, metrics=["success"]).rankings
+    by_name = {name: found.value for name, found in zip(ranking.labels, ranking.ranked, strict=True)}
+    assert by_name["whole"] == by_name["part"] == pytest.approx(31 / 40)  # over the shared episodes
+    assert ranking.is_paired
+    assert ranking.note.startswith("ranked over the 40 episodes that all runs share, out of 60 of whole, 40 of part")
+    apart = grasps(tmp_path / "d", values(60, lambda k: False), "apart", seed=8)
+    (ranking,) = rw.compare(whole, part, apart, metrics=["success"]).rankings
+    assert not ranking.is_paired
+    assert "because no episode is in all runs" in ranking.note
+    (ranking,) = rw.compare(whole, other, whole, metrics=["success"]).rankings
+    assert ranking.note == ""
+
+
+def test_a_metric_without_bounds_has_a_margin_of_any_size(tmp_path: Path) -> None:
+    a = grasps(tmp_path / "a", values(50, lambda k: False))
+    b = grasps(tmp_path / "b", values(50, lambda k: k < 10))
+    assert rw.compare(a, b, metrics="time_s", margin=2.0).differences[0].margin == 2.0
+    found = rw.compare(a, b, margin={"time_s": 2.0, "success": 0.5})
+    assert {each.metric.name: each.margin for each in found.differences} == {"time_s": 2.0, "success": 0.5}
+
+
+def test_a_comparison_prints_as_its_conclusions(tmp_path: Path) -> None:
+    a = grasps(tmp_path / "a", values(50, lambda k: False), "old")
+    b = grasps(tmp_path / "b", values(50, lambda k: k < 10), "new")
+    found = rw.compare(a, b, metrics="success")
+    assert repr(found).startswith("Comparison: new against old\n  grasp: Success of new is worse: -20.0 pts")
+    assert len(repr(found)) < 200
+
+
+@pytest.mark.row("STAT-2")
+def test_settings_that_can_t_change_a_figure_are_not_named(tmp_path: Path) -> None:
+    runs = []
+    for name, weight, extra in (("a", 1.0, 1), ("b", 2.0, 2)):
+        run = grasps(tmp_path / name, values(9, lambda k: False))
+        path = run.folder / "run.json"
+        config = {
+            "env": {"reward": {"goal": weight, "time": [0.0, weight]}},
+            "log": {"every": extra},
+            **dict.fromkeys("uvwxy", extra),
+        }
+        origins = {"type": f"suite {name}"}
+        path.write_text(json.dumps({**json.loads(path.read_text()), "config": config, "origins": origins}))
+        runs.append(Run(run.folder))
+    (versus,) = rw.compare(*runs).versus
+    # A range of weights is drawn and observed, so it may change behavior; a number changes the return alone.
+    assert versus.settings == {"env.reward.time": ([0.0, 1.0], [0.0, 2.0]), **dict.fromkeys("uvwxy", (1, 2))}
+    assert "the runs come from different suites: suite a and suite b" in versus.notes
+    listed = "env.reward.time [0.0, 1.0] and [0.0, 2.0]; u 1 and 2; v 1 and 2; and 3 more, see --json"
+    assert f"the settings differ: {listed}" in versus.notes
+    section = rw.compare(*runs).to_dict()["sections"][0]
+    assert section["settings"]["y"] == {"reference": 1, "candidate": 2}

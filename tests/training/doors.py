@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from roadworthy.policy import noise
+from roadworthy.policy import draws
 from roadworthy.policy.config import PolicyConfig
 from roadworthy.policy.coplayer_networks import CoplayerNetworks
 from roadworthy.policy.network import PolicyNetwork
@@ -102,12 +102,12 @@ def won(policy: PolicyNetwork, *, trial_steps: int, forgets: bool = False, rows:
     """Return the share of right choices in each trial of new episodes; forgets: memory is cleared after each trial."""
     env = Doors(rows, trial_steps, seed=1_000)
     env.reset()
-    memory, keys = policy.memory(rows), noise.keys_of(1_000, torch.arange(rows))
+    memory, keys = policy.memory(rows), draws.keys_of(1_000, torch.arange(rows))
     episode = env.config.episode
     for t in range(episode.trials * trial_steps):
         seen, active = torch.from_numpy(env.observations), torch.from_numpy(env.signals.active)
         logits = policy.step(seen, active, memory).logits
-        env.step(policy.head.to_env(policy.head.sample(logits, noise.uniform(keys, t, noise.ACTION))))
+        env.step(policy.head.to_env(policy.head.sample(logits, draws.uniform(keys, t, draws.ACTION))))
         if forgets:
             policy.reset(memory, torch.from_numpy(env.signals.trial_ended))
     return [float(np.mean([right for trial, right in env.won if trial == k])) for k in range(episode.trials)]

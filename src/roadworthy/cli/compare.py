@@ -57,7 +57,7 @@ def compare(
         typer.Option("--margin", metavar="[NAME=]X", help="How much worse still counts as not worse, as score=0.02."),
     ] = None,
     reference: Annotated[
-        int, typer.Option(metavar="N", min=1, help="The position of the run that others are compared with.")
+        int, typer.Option(metavar="N", min=1, help="The position of the run that others are compared with, from 1.")
     ] = 1,
     unpaired: Annotated[
         bool, typer.Option("--unpaired", help="Compare as independent samples, even if runs share episodes.")
@@ -69,6 +69,7 @@ def compare(
     out: Annotated[
         Path | None,
         typer.Option(
+            "--output",
             "--out",
             "-o",
             metavar="FILE",
@@ -90,6 +91,8 @@ def compare(
     """
     if len(runs) < 2:
         raise UsageError(f"a comparison needs at least two runs, and {len(runs)} was given; name another one")
+    if reference > len(runs):
+        raise UsageError(f"--reference is {reference}, but {len(runs)} runs are given; allowed: 1 to {len(runs)}")
     found = roadworthy.compare(
         runs[0],
         runs[1],
@@ -119,35 +122,37 @@ def compare(
 
 def _margins(given: list[str]) -> dict[str, float]:
     """Return margins by metric; "" stands for all others."""
+    from roadworthy.comparison.margins import as_margin
+
     margins = {}
     for text in given:
         name, _, number = text.rpartition("=")
-        try:
-            margins[name.strip()] = float(number)
-        except ValueError:
-            raise UsageError(
-                f"--margin is {text!r}, expected a number, or a metric and a number, such as 0.02 or score=0.02"
-            ) from None
+        margins[name.strip()] = as_margin(number, f"--margin of {name.strip()}" if name else "--margin")
     return margins
 
 
 def _tell_versus(versus: Versus, comparison: Comparison, show_all: bool) -> None:
     from roadworthy.report import difference_words as words
 
-    head = f"{versus.label} against {comparison.reference}"
+    head = f"{versus.label} against {versus.reference_label}"
     tell(f"{versus.section}: {head}" if versus.section else head)
     tell(*(f"  {line}" for line in (words.sample(versus), words.flipped(versus)) if line))
     for line in (*words.alone(versus), *versus.notes):
         note(f"  note: {line}")
     shown = versus.differences if show_all else versus.shown
+    hidden = len(versus.differences) - len(shown)
     tell(_table(shown, "metric", comparison.level, words.name))
     for difference in shown:
         if text := words.missing(difference):
             tell(f"  {text}")
+    if hidden:
+        tell(f"  {hidden} more {'metric' if hidden == 1 else 'metrics'} with --all")
     classes = sorted(versus.by_class, key=_order)[: None if show_all else FEW]
     if classes:
         title = f"{words.name(versus.main)} by class, worst first"
         tell(_table(classes, title, comparison.level, lambda found: found.part.replace("_", " ")))
+        if len(classes) < len(versus.by_class):
+            tell(f"  {len(versus.by_class) - len(classes)} more with --all")
     _tell_flips(versus, show_all)
     tell(words.conclusion(versus), "")
 
@@ -179,10 +184,14 @@ def _tell_flips(versus: Versus, show_all: bool) -> None:
     lost = [flip for flip in versus.flips.listed if flip.change < 0]
     gained = [flip for flip in versus.flips.listed if flip.change > 0][::-1]
     words = ("worse", "better") if versus.main.metric.better else ("lower", "higher")
-    for word, flips in zip(words, (lost, gained), strict=True):
-        for flip in flips if show_all else flips[:FEW]:
+    totals = versus.flips.lost, versus.flips.gained
+    for word, flips, total in zip(words, (lost, gained), totals, strict=True):
+        shown = flips if show_all else flips[:FEW]
+        for flip in shown:
             tags = f" ({', '.join(flip.tags)})" if flip.tags else ""
             tell(f"  {word}: {flip.episode_id}{tags}{': no result' if flip.is_missing else ''}")
+        if total > len(shown):
+            tell(f"  {word}: {total - len(shown):,} more{'' if show_all else ' with --all'}")
     if versus.flips.listed and versus.flips.listed[0].commands:
         tell(f"  look at it: {versus.flips.listed[0].commands[0]}")
 
@@ -194,7 +203,7 @@ def _tell_ranking(ranking: Ranking) -> None:
     from roadworthy.report import difference_words as words
     from roadworthy.report.words import number, plain_name
 
-    if ranking.note:
+    if not ranking.ranked:
         tell(ranking.note)
         return
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
@@ -204,3 +213,5 @@ def _tell_ranking(ranking: Ranking) -> None:
         value = number(found.value, ranking.metric.unit)
         table.add_row(label, value, str(found.rank), words.rank_text(ranking, place), f"{found.chance_of_best:.0%}")
     tell(table)
+    if ranking.note:
+        note(f"note: {ranking.note}")

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from roadworthy.record import Run
 
 PASS, REGRESSION, UNDECIDED = 0, 10, 11
+LIMITS = ("episodes", "scenarios", "replicates")  # settings that decide how many episodes are planned
 EXAMPLES = examples(
     "roadworthy gate --candidate runs/town/NEW --baseline runs/town/OLD --margin 0.02",
     "roadworthy gate --candidate runs/second --baseline runs/town/OLD --budget 2000 -o gate.html",
@@ -41,16 +42,29 @@ class Direction(Enum):
 def gate(
     candidate: Annotated[
         str,
-        typer.Option("--candidate", metavar="RUN|POLICY", help="A run, or a policy to run.", show_default=False),
+        typer.Option(
+            "--candidate",
+            metavar="RUN|POLICY",
+            help="A run, a folder of runs (the newest counts), or a policy to run.",
+            show_default=False,
+        ),
     ],
     baseline: Annotated[
         str,
         typer.Option("--baseline", metavar="RUN|POLICY", help="What it must not be worse than.", show_default=False),
     ],
-    metric: Annotated[str, typer.Option(metavar="NAME", help="A rate, a share, or a mean with bounds.")] = "score",
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="A rate, a share, or a mean with bounds; by default score, or success where there is no score.",
+            show_default=False,
+        ),
+    ] = None,
     margin: Annotated[
-        float, typer.Option(metavar="M", min=0.0, help="The largest acceptable loss, in the unit of the metric.")
-    ] = 0.02,
+        str,
+        typer.Option(metavar="M", help="The largest acceptable loss, in the unit of the metric: 0.02 is 2% of a rate."),
+    ] = "0.02",
     suite: Annotated[
         str | None,
         typer.Option(
@@ -98,14 +112,19 @@ def gate(
     trust: Trust = False,
     json: JsonFlag = False,
 ) -> int:
-    """Decide whether a candidate is worse than a baseline by more than a margin; look as often as you like."""
+    """Decide whether a candidate is worse than a baseline by more than a margin; look as often as you like.
+
+    The bounds are made for the decision: they depend on the margin. For an interval of the difference, use compare.
+    """
+    from roadworthy.comparison.margins import as_margin
+
     direction: Literal["higher", "lower", ""] = "" if better is None else better.value
     try:
         result = roadworthy.gate(
             candidate,
             baseline,
             metric,
-            margin,
+            as_margin(margin, "--margin"),
             suite=suite,
             evaluator=evaluator,
             set=overrides or (),
@@ -132,7 +151,7 @@ def gate(
     if json:
         tell_json({**result.as_json(), "page": None if output is None else str(output)})
     else:
-        _tell(result, names, output)
+        _tell(result, names, output, baseline, overrides or [])
     codes = {"pass": PASS, "regression": REGRESSION, "undecided": UNDECIDED}
     return codes[result.verdict.value]
 
@@ -147,7 +166,7 @@ def _say(decision: GateDecision) -> None:
     note(f"{decision.episodes:,} pairs: difference {shown[0]}, bounds {shown[1]} to {shown[2]}: {verdict}")
 
 
-def _tell(result: GateResult, names: tuple[str, str], output: Path | None) -> None:
+def _tell(result: GateResult, names: tuple[str, str], output: Path | None, baseline: str, overrides: list[str]) -> None:
     from roadworthy.report.gate import decision_lines
 
     lines = decision_lines(result.decision)
@@ -157,14 +176,28 @@ def _tell(result: GateResult, names: tuple[str, str], output: Path | None) -> No
     if result.budget is not None:
         tell(f"candidate: {result.candidate.folder}")
         if result.verdict.value == "undecided":
-            is_spent = not result.candidate.is_sealed
-            tell(
-                f"{result.budget:,} episodes were the budget; the same command with a larger --budget continues"
-                if is_spent
-                else f"all {result.budget:,} planned episodes have run; a suite with more scenarios can decide"
-            )
+            tell(_advice(result, baseline, overrides))
     if output is not None:
         tell(f"page: {output}")
+
+
+def _advice(result: GateResult, baseline: str, overrides: list[str]) -> str:
+    """Return what to do about an undecided gate; baseline: as it was given, a run or a policy."""
+    if not result.candidate.is_sealed:
+        return f"{result.budget:,} episodes were the budget; the same command with a larger --budget continues"
+    text = f"all {result.budget:,} planned episodes have run"
+    more = result.decision.more
+    folder = result.baseline.folder.resolve()
+    if Path(baseline).expanduser().resolve() in (folder, *folder.parents):  # its episodes were run again
+        needed = f" about {more:,} more than" if more else " more episodes than"
+        return f"{text}, which are those of the baseline; the decision needs{needed} it has: evaluate it on more first"
+    limits = [text for text in overrides if text.partition("=")[0].strip().rpartition(".")[2] in LIMITS]
+    if limits:
+        given = " and ".join(f"--set {limit}" for limit in limits)
+        needed = f"; about {more:,} more are needed" if more else ""
+        return f"{text}, because {given} limited the suite{needed}: raise it, or leave it out"
+    needed = f", and about {more:,} more are needed than the suite has" if more else ""
+    return f"{text}{needed}: plan more scenarios in it (or, less useful, replicates)"
 
 
 def _name(run: Run) -> str:

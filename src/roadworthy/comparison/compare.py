@@ -12,11 +12,13 @@ import numpy as np
 from roadworthy.comparison import difference as differences_of
 from roadworthy.comparison import parts
 from roadworthy.comparison.difference import Difference, Verdict, judged
+from roadworthy.comparison.margins import Margins, margin_of, margins_by_metric, require_known_margins
 from roadworthy.comparison.matching import Matching, match
 from roadworthy.comparison.pairs import Pairs, comparable_metrics, pair_rows
 from roadworthy.comparison.parts import Flips
 from roadworthy.comparison.ranking import Ranking, rank_runs
 from roadworthy.comparison.row_values import ValueReader
+from roadworthy.comparison.settings import differing_settings, settings_notes
 from roadworthy.comparison.sources import find_runs, labels, shared_sections
 from roadworthy.comparison.unpaired import unpaired_inputs
 from roadworthy.errors import UsageError
@@ -29,8 +31,6 @@ from roadworthy.statistics.multiple import holm
 
 SCHEMA = "1.0"
 MOST_DOTS = 400  # clusters in the picture of pairs
-FEW = 3  # differing settings that are named
-Margins = float | Mapping[str, float] | None
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,7 @@ class Versus:
 
     section: str
     label: str
+    reference_label: str
     run: Run = field(repr=False)
     reference: Run = field(repr=False)
     is_paired: bool
@@ -63,6 +64,8 @@ class Versus:
     flips: Flips = field(default_factory=Flips)
     dots: tuple[Dot, ...] = field(default=(), repr=False)
     notes: tuple[str, ...] = ()
+    settings: Mapping[str, tuple[Any, Any]] = field(default_factory=dict, repr=False)
+    # Those that differ and may change figures, by dotted key: of the reference, and of the run.
 
     @property
     def main(self) -> Difference:
@@ -75,16 +78,22 @@ class Versus:
         return tuple(found for found in self.differences if found.metric.name in self.headlines)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison:
     """The result of a comparison."""
 
-    reference: str  # its label
+    reference: str  # its label, or its labels where they differ between sections
     versus: tuple[Versus, ...]  # by section, then by candidate
     rankings: tuple[Ranking, ...]  # by section, where there are more than two runs
     left_out: tuple[str, ...]  # sections that only some of the sources have
     level: float
     margin: Mapping[str, float]  # by metric; "" holds for all others
+
+    def __repr__(self) -> str:
+        from roadworthy.report.difference_words import conclusion, title
+
+        lines = (f"  {f'{each.section}: ' if each.section else ''}{conclusion(each)}" for each in self.versus)
+        return "\n".join((f"Comparison: {title(self)}", *lines))
 
     @property
     def differences(self) -> tuple[Difference, ...]:
@@ -134,7 +143,7 @@ def compare(
     a: Run | str | Path | Sequence[Run],
     b: Run | str | Path | Sequence[Run],
     *more: Run | str | Path | Sequence[Run],
-    metrics: Sequence[str] = (),
+    metrics: str | Sequence[str] = (),
     margin: Margins = None,
     reference: int = 0,
     paired: bool = True,
@@ -150,8 +159,8 @@ def compare(
             each section counts. It is the reference.
         b: The run, or runs, to compare with it.
         more: Further runs; with them, runs are also ranked.
-        metrics: Names of metrics; the first one is the main metric. By default all, and the main one is the first
-            headline figure of reports.
+        metrics: The name of a metric, or names, of which the first one is the main metric. By default all, and the
+            main one is the first headline figure of reports.
         margin: How much worse a run may be and still count as not worse: a number for all metrics, or by metric.
         reference: The position of the reference among the runs, from 0.
         paired: If False, the runs are compared as independent samples, even if they share episodes.
@@ -172,7 +181,8 @@ def compare(
         >>> [flip.episode_id for flip in found.flips][:2]
         ['street-000-r0', 'street-004-r0']
     """
-    margins = _margins(margin)
+    margins = margins_by_metric(margin)
+    metrics = (metrics,) if isinstance(metrics, str) else tuple(metrics)
     if not 0.0 < level < 1.0:
         raise UsageError(f"level is {level}; allowed: above 0 and below 1, such as {LEVEL}")
     sources = [find_runs(source) for source in (a, b, *more)]
@@ -181,17 +191,21 @@ def compare(
             f"reference is {reference}, but there are {len(sources)} runs; allowed: 0 to {len(sources) - 1}"
         )
     sections, left_out = shared_sections(sources)
-    found, rankings, names = [], [], labels([next(iter(source.values())) for source in sources])
+    found, rankings, references = [], [], []
     for section, runs in sections.items():
+        names = labels(runs)
+        references.append(names[reference])
         chosen = _metrics(runs, metrics)
-        _require_known_margins(margins, chosen)
+        require_known_margins(margins, chosen)
         for place, run in enumerate(runs):
             if place != reference:
-                versus = _Versus(section, names[place], run, runs[reference], chosen, margins, level, metrics, paired)
+                both = names[place], names[reference]
+                versus = _Versus(section, both, run, runs[reference], chosen, margins, level, metrics, paired)
                 found.append(versus.result())
         if len(runs) > 2:
             rankings.append(rank_runs(section, names, runs, chosen[0], paired=paired, level=level))
-    return Comparison(names[reference], tuple(found), tuple(rankings), tuple(left_out), level, margins)
+    title = ", ".join(dict.fromkeys(references))
+    return Comparison(title, tuple(found), tuple(rankings), tuple(left_out), level, margins)
 
 
 class _Versus:
@@ -200,7 +214,7 @@ class _Versus:
     def __init__(
         self,
         section: str,
-        label: str,
+        labels: tuple[str, str],
         run: Run,
         reference: Run,
         metrics: Sequence[Metric],
@@ -209,9 +223,11 @@ class _Versus:
         named: Sequence[str],
         paired: bool,
     ) -> None:
-        self._section, self._label, self._run, self._reference = section, label, run, reference
+        self._section, self._run, self._reference = section, run, reference
+        self._label, self._reference_label = labels
         self._metrics, self._margins, self._level = metrics, margins, level
         names = [metric.name for metric in metrics]
+        self._differing = differing_settings(reference, run, names)
         self._headlines = tuple(named) or tuple(name for name in HEADLINES if name in names) or tuple(names)
         self._matched: Matching = match(run, reference)
         self._readers = ValueReader(self._matched.candidate), ValueReader(self._matched.baseline)
@@ -238,6 +254,7 @@ class _Versus:
         return Versus(
             self._section,
             self._label,
+            self._reference_label,
             self._run,
             self._reference,
             self._is_paired,
@@ -247,6 +264,7 @@ class _Versus:
             tuple(found),
             self._headlines,
             notes=tuple(self._notes(main)),
+            settings=self._differing,
             **broken_down,
         )
 
@@ -289,6 +307,8 @@ class _Versus:
     def _notes(self, pairs: Pairs | None) -> list[str]:
         """Return what to know before believing the differences."""
         notes = []
+        if self._run.folder.resolve() == self._reference.folder.resolve():
+            notes.append("both are the same run, so every difference is 0")
         for run, name in ((self._run, self._label), (self._reference, "the reference")):
             if not run.is_sealed:
                 notes.append(f"{name} is {run.status}: episodes that have not run count as missing")
@@ -300,12 +320,7 @@ class _Versus:
         alone = self._matched.unmatched_candidate.count + self._matched.unmatched_baseline.count
         if pairs is not None and (lost := pairs.unmatched_candidate + pairs.unmatched_baseline - alone):
             notes.append(f"{lost:,} rows of agents that only one of the runs has are left out")
-        settings = [dict(leaves(_config(run))) for run in (self._reference, self._run)]
-        differing = [n for n in {**settings[0], **settings[1]} if settings[0].get(n) != settings[1].get(n)]
-        if differing:
-            listed = [f"{n} {settings[0].get(n, 'unset')} and {settings[1].get(n, 'unset')}" for n in differing[:FEW]]
-            rest = f" and {len(differing) - FEW} more" if len(differing) > FEW else ""
-            notes.append(f"the settings differ: {'; '.join(listed)}{rest}")
+        notes += settings_notes(self._reference, self._run, self._differing)
         return notes
 
 
@@ -356,57 +371,23 @@ def _metrics(runs: Sequence[Run], named: Sequence[str]) -> list[Metric]:
     return [shared[name] for name in (*first, *(name for name in shared if name not in first))]
 
 
-def _margins(margin: Margins) -> dict[str, float]:
-    given = dict(margin) if isinstance(margin, Mapping) else {} if margin is None else {"": float(margin)}
-    for name, value in given.items():
-        if not value >= 0.0:
-            raise UsageError(f"the margin{f' of {name}' if name else ''} is {value}; allowed: 0 or more")
-    return given
-
-
-def _require_known_margins(margins: Mapping[str, float], metrics: Sequence[Metric]) -> None:
-    known = [metric.name for metric in metrics]
-    for name in margins:
-        if name and name not in known:
-            raise UsageError(f"a margin is given for {name!r}; {nearest(name, known)}")
-
-
-def margin_of(margins: Mapping[str, float], name: str) -> float:
-    """Return the margin of a metric; one without a name holds for all metrics with bounds from 0 to 1."""
-    return margins.get(name, margins.get("", 0.0))
-
-
 def _versions(run: Run) -> dict[str, Any]:
     return {str(figure["name"]): figure.get("version") for figure in (run.metrics or {}).get("figures", ())}
-
-
-def leaves(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    """Return settings with dotted keys."""
-    found: list[tuple[str, Any]] = []
-    for name, value in values.items():
-        if isinstance(value, Mapping):
-            found += leaves(value, f"{prefix}{name}.")
-        else:
-            found.append((f"{prefix}{name}", value))
-    return found
-
-
-def _config(run: Run) -> dict[str, Any]:
-    """Return the settings that decide what happens, without those of the policy."""
-    config = dict(run.header.get("config") or {})
-    return {key: value for key, value in config.items() if key not in ("policy", "policy_config")}
 
 
 def _versus_dict(versus: Versus) -> dict[str, Any]:
     return {
         "section": versus.section,
         "candidate": {"label": versus.label, "folder": str(versus.run.folder)},
-        "reference": {"folder": str(versus.reference.folder)},
+        "reference": {"label": versus.reference_label, "folder": str(versus.reference.folder)},
         "paired": versus.is_paired,
         "why_unpaired": versus.why_unpaired,
         "shared_episodes": versus.pairs,
         "unmatched": {"candidate": versus.unmatched[0], "reference": versus.unmatched[1]},
         "notes": list(versus.notes),
+        "settings": {
+            name: {"reference": values[0], "candidate": values[1]} for name, values in versus.settings.items()
+        },
         "headlines": list(versus.headlines),
         "differences": [each.to_dict() for each in versus.differences],
         "by_class": [each.to_dict() for each in versus.by_class],

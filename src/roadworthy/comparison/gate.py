@@ -19,6 +19,7 @@ from math import ceil
 from typing import Any
 
 from roadworthy.comparison.gate_stream import Stream, make_stream
+from roadworthy.comparison.margins import require_margin
 from roadworthy.comparison.matching import Matching, Unmatched, match
 from roadworthy.comparison.pairs import comparable_metrics
 from roadworthy.errors import UsageError
@@ -29,6 +30,8 @@ from roadworthy.statistics.sequential import ERROR, Bounds, ConfidenceSequence, 
 
 BLOCK = 100  # episodes between looks
 _MOST_LOOKS = 200  # of a path through recorded runs
+_FEW = 5  # metrics that an error lists
+SCORE, SUCCESS = "score", "success"  # the metrics of a gate that names none
 
 
 @dataclass(frozen=True)
@@ -108,10 +111,27 @@ def gate_metric(
     return metric
 
 
+def default_metric(known: Iterable[Metric]) -> str:
+    """Return the metric of a gate that names none: score, or success where there is no score."""
+    names = {metric.name for metric in known if metric.bounds is not None and metric.kind is not Kind.RATIO}
+    return next((name for name in (SCORE, SUCCESS) if name in names), SCORE)
+
+
+def _nothing_shared(candidate: Run, baseline: Run) -> str:
+    """Return why two runs can't be compared by any metric."""
+    sides = []
+    for role, run in (("candidate", candidate), ("baseline", baseline)):
+        names = [metric.name for metric in comparable_metrics(run, run)]
+        more = f" and {len(names) - _FEW} more" if len(names) > _FEW else ""
+        listed = ", ".join(names[:_FEW]) or "none"
+        sides.append(f"the {role} ({run.header.get('evaluator')}) has {listed}{more}")
+    return f"the runs come from different evaluators and share no metric: {'; '.join(sides)}; give two runs of one"
+
+
 def decide(
     candidate: Run,
     baseline: Run,
-    metric: str = "score",
+    metric: str | None = None,
     margin: float = 0.02,
     *,
     bounds: tuple[float, float] | None = None,
@@ -126,7 +146,7 @@ def decide(
     Args:
         candidate: The run in question.
         baseline: The run that it must not be worse than.
-        metric: The name of a metric that both runs have.
+        metric: The name of a metric that both runs have; by default score, or success where there is no score.
         margin: The largest acceptable loss, in the unit of the metric.
         bounds: The least and the greatest value of a row, for metrics that do not declare them.
         better: "higher" or "lower", for metrics that do not declare it.
@@ -135,7 +155,10 @@ def decide(
         block: The number of episodes between two looks.
         first: Only the first of the planned episodes of a gate's run count.
     """
-    chosen = gate_metric(metric, comparable_metrics(candidate, baseline), bounds, better)
+    known = comparable_metrics(candidate, baseline)
+    if not known:
+        raise UsageError(_nothing_shared(candidate, baseline))
+    chosen = gate_metric(metric or default_metric(known), known, bounds, better)
     matched = match(candidate, baseline)
     if not len(matched):
         raise UsageError(
@@ -144,8 +167,7 @@ def decide(
         )
     stream = make_stream(matched, chosen, seed, first)
     span = chosen.bounds[1] - chosen.bounds[0] if chosen.bounds else 1.0
-    if not 0.0 <= margin < span:
-        raise UsageError(f"the margin is {margin:g}; allowed: from 0 to below {span:g}, the range of {metric!r}")
+    require_margin(chosen, margin)
     sequence = ConfidenceSequence(margin / span, stream.largest, error)
     looks: list[Look] = []
     found = sequence.bounds()

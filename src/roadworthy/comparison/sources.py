@@ -28,6 +28,8 @@ def find_runs(source: Run | str | Path | Sequence[Run]) -> dict[str, Run]:
             raise UsageError("no run was given to compare; the evaluation has no complete run")
         return found
     path = Path(source)
+    if path.name == RUN and path.is_file():
+        raise UsageError(f"{path}: is the file of a run; name its folder, {path.parent}")
     if path.is_file():
         hint = f"; import it first: roadworthy results import {path}" if path.suffix.lower() in LOGS else ""
         raise UsageError(f"{path}: is a file, but runs are folders{hint}")
@@ -45,6 +47,11 @@ def find_runs(source: Run | str | Path | Sequence[Run]) -> dict[str, Run]:
     if not found:
         raise UsageError(f"{path}: holds no complete run, neither directly nor one folder deeper; name a run folder")
     return found
+
+
+def holds_runs(path: Path) -> bool:
+    """Return whether a folder has runs, directly or one folder deeper."""
+    return any(True for depth in ("*", "*/*") for _ in path.glob(f"{depth}/{RUN}"))
 
 
 def _section(run: Run) -> str:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from roadworthy.comparison.gate import BLOCK, GateDecision, decide
-from roadworthy.errors import UsageError
+from roadworthy.comparison.margins import as_margin
+from roadworthy.comparison.sources import find_runs, holds_runs
+from roadworthy.errors import CheckpointError, UsageError
 from roadworthy.metrics.metric import Better
+from roadworthy.policy.checkpoint_files import resolve_checkpoint
+from roadworthy.policy.spec import Kind, is_reserved, kind_of
 from roadworthy.progress import Showing, show_nothing
 from roadworthy.record import Run
 from roadworthy.record.run import RUN
 from roadworthy.statistics.sequential import ERROR, Verdict
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class GateResult:
     """The decision of a gate, and the runs that it is about."""
 
@@ -31,6 +36,18 @@ class GateResult:
         """Pass, regression or undecided."""
         return self.decision.verdict
 
+    def __repr__(self) -> str:
+        from roadworthy.report.words import number
+
+        found = self.decision
+        unit = found.metric.unit
+        shown = [number(value, unit, signed=True) for value in (found.difference, found.low, found.high)]
+        return (
+            f"GateResult: {found.verdict.value}, {found.metric.name} {shown[0]} ({shown[1]} to {shown[2]}), margin "
+            f"{number(found.margin, unit)}, {found.episodes:,} pairs of episodes\n"
+            f"  candidate  {self.candidate.folder}\n  baseline   {self.baseline.folder}"
+        )
+
     def as_json(self) -> dict[str, Any]:
         """Return everything as plain values."""
         folders = {"candidate": str(self.candidate.folder), "baseline": str(self.baseline.folder)}
@@ -41,7 +58,7 @@ class GateResult:
 class GateRule:
     """What a gate decides, and how often it looks."""
 
-    metric: str
+    metric: str | None  # None: score, or success where there is no score
     margin: float
     bounds: tuple[float, float] | None
     better: Better
@@ -68,7 +85,7 @@ class GateRule:
 def gate(
     candidate: str | Path | Run,
     baseline: str | Path | Run,
-    metric: str = "score",
+    metric: str | None = None,
     margin: float = 0.02,
     *,
     suite: str | Path | None = None,
@@ -92,9 +109,11 @@ def gate(
     decided or the budget is spent; the same call resumes it, and with a larger budget it continues.
 
     Args:
-        candidate: A run folder, or a policy such as a checkpoint folder.
-        baseline: A run folder, or a policy; a policy runs on the same episodes as the candidate.
-        metric: A metric with bounds: a rate, a share, a closed-loop score, or a mean with `bounds`.
+        candidate: A run folder, a folder of the runs of one section, of which the newest complete one counts, or a
+            policy such as a checkpoint folder.
+        baseline: The same; a policy runs on the same episodes as the candidate.
+        metric: A metric with bounds: a rate, a share, a closed-loop score, or a mean with `bounds`. By default score,
+            or success where the runs have no score.
         margin: The largest acceptable loss, in the unit of the metric.
         suite: A .toml file or the name of a suite. Needed if the baseline is a policy. If it is a run, its episodes
             are run again, by default with its settings.
@@ -129,7 +148,7 @@ def gate(
         raise UsageError(f"block is {block}; a look needs at least 1 episode")
     if budget is not None and budget < 1:
         raise UsageError(f"the budget is {budget} episodes; allowed: at least 1")
-    rule = GateRule(metric, margin, bounds, better, error, seed, block)
+    rule = GateRule(metric, as_margin(margin), bounds, better, error, seed, block)
     ours, theirs = _as_run(candidate), _as_run(baseline)
     if ours is None:
         from roadworthy.evaluation.gate_runs import run_gate  # needs the simulator
@@ -161,7 +180,34 @@ def gate(
 
 
 def _as_run(given: str | Path | Run) -> Run | None:
-    """Return the run in a folder; None for a policy."""
+    """Return the run in a folder, or the newest complete run of a folder of runs; None for a policy."""
     if isinstance(given, Run):
         return given
-    return Run(given) if (Path(given).expanduser() / RUN).is_file() else None
+    path = Path(given).expanduser()
+    if (path / RUN).is_file():
+        return Run(path)
+    if is_reserved(given):
+        return None
+    if path.name == RUN and path.is_file():
+        raise UsageError(f"{given}: is the file of a run; name its folder, {path.parent}")
+    kind = kind_of(given)
+    if kind is Kind.UNKNOWN and os.sep in str(given):
+        raise UsageError(f"{given}: there is no such folder; name a run folder, a folder of runs, or a policy")
+    if kind is not Kind.CHECKPOINT or not path.is_dir() or not holds_runs(path) or _is_checkpoint(path):
+        return None
+    found = find_runs(path)
+    if len(found) > 1:
+        raise UsageError(
+            f"{given} has the runs of {len(found)} sections: {', '.join(found)}; a gate decides about one, so name the "
+            "folder of one"
+        )
+    return next(iter(found.values()))
+
+
+def _is_checkpoint(path: Path) -> bool:
+    """Return whether a folder is a checkpoint or a training folder."""
+    try:
+        resolve_checkpoint(path)
+    except CheckpointError:
+        return False
+    return True

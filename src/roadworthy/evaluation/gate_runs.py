@@ -14,8 +14,9 @@ from itertools import accumulate, groupby
 from pathlib import Path
 from typing import Any
 
-from roadworthy.comparison.gate import GateDecision, Look, gate_metric
+from roadworthy.comparison.gate import SCORE, GateDecision, Look, default_metric, gate_metric
 from roadworthy.comparison.gate_stream import boundaries, place_of_cluster
+from roadworthy.comparison.margins import require_margin
 from roadworthy.comparison.pairs import comparable_metrics
 from roadworthy.config import parse
 from roadworthy.errors import UsageError
@@ -66,7 +67,7 @@ def run_gate(
     on_look: Callable[[GateDecision], None],
 ) -> GateResult:
     """Run episodes of a candidate, and of a baseline that is not a run, until the gate has decided."""
-    _require_bounded(rule, baseline)
+    rule = replace(rule, metric=_require_bounded(rule, baseline))
     pool = {} if workers is None else {"engine": "workers", "workers": workers}
     settings = {**overrides, **pool} if isinstance(overrides, Mapping) else [*overrides, *_pairs(pool)]
     if isinstance(baseline, Run):
@@ -267,14 +268,18 @@ def _pairs(values: Mapping[str, Any]) -> list[str]:
     return [f"{key}={value}" for key, value in values.items()]
 
 
-def _require_bounded(rule: GateRule, baseline: Run | str) -> None:
-    """Raise what is wrong with the metric before any episode runs, as far as it is known."""
+def _require_bounded(rule: GateRule, baseline: Run | str) -> str:
+    """Raise what is wrong with the metric and the margin before any episode runs; return the name of the metric."""
     if isinstance(baseline, Run):
-        gate_metric(rule.metric, comparable_metrics(baseline, baseline), rule.bounds, rule.better)
-        return
+        known = comparable_metrics(baseline, baseline)
+        name = rule.metric or default_metric(known)
+        require_margin(gate_metric(name, known, rule.bounds, rule.better), rule.margin)
+        return name
     declared = (*TRIAL_METRICS, *AGENT_METRICS, *TRACE_METRICS, *RATIO_METRICS)
-    if any(metric.name == rule.metric for metric in declared):
-        gate_metric(rule.metric, declared, rule.bounds, rule.better)
+    name = rule.metric or SCORE
+    if any(metric.name == name for metric in declared):
+        require_margin(gate_metric(name, declared, rule.bounds, rule.better), rule.margin)
+    return name
 
 
 def _require_different(candidate: PolicyRef, baseline: PolicyRef) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -65,6 +66,11 @@ def load_policy(
 def unknown_policy(spec: str | Path) -> UsageError:
     """Return the error for a spec that names nothing."""
     names = [*BLIND, *EXPERTS, *baselines(), *plugins.known(GROUP)]
+    if os.sep in str(spec) and "://" not in str(spec):
+        return UsageError(
+            f"unknown policy {str(spec)!r}: there is no such folder or file; name a checkpoint or training folder, "
+            "module:Class, file.py:Class, ws://HOST:PORT, or a policy by its name, such as expert:drive"
+        )
     return UsageError(
         f"unknown policy {str(spec)!r}; {plugins.nearest(str(spec), names)}; or give a checkpoint or training folder, "
         "module:Class, file.py:Class or ws://HOST:PORT"

@@ -80,8 +80,8 @@ def _versus(found: Comparison, versus: Versus, anchor: str, path: Path, several:
     """Return the sections of one candidate."""
     sections: list[tuple[str, str, Html | None]] = [
         ("metrics", "Difference by metric", _metrics(versus, found.level)),
-        ("pairs", f"{_capital(words.name(versus.main))} in pairs", _pairs(versus, found.reference)),
-        ("flips", "Episodes that changed", _flips(versus, found.reference, path)),
+        ("pairs", f"{_capital(words.name(versus.main))} in pairs", _pairs(versus, versus.reference_label)),
+        ("flips", "Episodes that changed", _flips(versus, versus.reference_label, path)),
         ("classes", "Difference by class", _parts(versus.by_class, "class", found.level)),
         ("trials", "Difference by trial", _parts(versus.by_trial, "trial", found.level)),
         ("factors", "Difference by factor", _factors(versus, found.level)),
@@ -260,7 +260,7 @@ def _flip_table(flips: Sequence[Flip], versus: Versus, reference: str, path: Pat
             *([tag("td", ", ".join(flip.tags).replace("_", " "), class_="optional")] if has_tags else []),
             number_cell(number(flip.baseline, unit), flip.baseline),
             number_cell(number(flip.candidate, unit), flip.candidate),
-            *([tag("td", *_links(flip, versus, path), class_="optional")] if has_links else []),
+            *([tag("td", join(_links(flip, versus, path), " "), class_="optional")] if has_links else []),
         )
         for flip in flips
     ]
@@ -305,10 +305,10 @@ def _ranking(ranking: Ranking) -> Html:
     title = tag(
         "h2", f"Ranking by {plain_name(ranking.metric.name)}{f' in {ranking.section}' if ranking.section else ''}"
     )
-    if ranking.note:
+    if not ranking.ranked:
         return join((title, tag("p", ranking.note, class_="note")))
     note = "The line shows the ranks that the data allow, jointly for all runs: a run can be anywhere on it. " + (
-        "All runs are compared over the same episodes." if ranking.is_paired else "The runs share no episodes."
+        f"{_capital(ranking.note)}." if ranking.note else "All runs are compared over the same episodes."
     )
     head = [
         tag("th", "run"),

@@ -25,7 +25,8 @@ _STYLE = """
 HOW_TO_READ = (
     "The line is the difference after each block of episodes; the band holds the true difference. Each edge of the "
     "band is right at all looks together with the stated probability, so looking often does not weaken it. The dashed "
-    "line is the margin: a band that is wholly on its good side is a pass, wholly on the other side a regression."
+    "line is the margin: a band that is wholly on its good side is a pass, wholly on the other side a regression. The "
+    "bets behind the band are chosen for the margin, so another margin gives another band: it is made for the decision."
 )
 
 
