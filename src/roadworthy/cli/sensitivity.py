@@ -62,7 +62,10 @@ def sensitivity(
             metavar="FILE", help="The factors: .yaml or .toml. By default, every factor that differs between rows."
         ),
     ] = None,
-    outcome: Annotated[str, typer.Option(help="The outcome to explain.")] = "success",
+    outcome: Annotated[
+        str | None,
+        typer.Option(help="The outcome to explain (success, or score in driving runs).", show_default=False),
+    ] = None,
     against: Annotated[
         Path | None,
         typer.Option(
@@ -110,6 +113,8 @@ def sensitivity(
     from roadworthy.sensitivity.difference_report import difference_words
     from roadworthy.sensitivity.report import beside, findings, trust
 
+    if outcome is None and analysis.rows.outcome_name != "success":
+        note(f"outcome: {analysis.rows.outcome_name}, because no row has success; --outcome names another one")
     if factors is None:
         names = ", ".join(factor.name for factor in analysis.rows.factors)
         note(
