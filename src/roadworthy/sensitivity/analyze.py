@@ -10,6 +10,7 @@ from typing import Literal
 from roadworthy.errors import UsageError
 from roadworthy.plots import FIGURE_SUFFIXES
 from roadworthy.record import Run
+from roadworthy.record.files import read_json
 from roadworthy.sensitivity import analysis
 from roadworthy.sensitivity.analysis import Analysis
 from roadworthy.sensitivity.difference import difference
@@ -17,7 +18,7 @@ from roadworthy.sensitivity.discover import discovered, usual_outcome
 from roadworthy.sensitivity.factors import read_factors
 from roadworthy.sensitivity.report import write_main_figure, write_report
 from roadworthy.sensitivity.rows import make_rows
-from roadworthy.sensitivity.sources import load_rows
+from roadworthy.sensitivity.sources import RUN, load_rows, runs_in
 from roadworthy.sensitivity.surface import SurfaceConfig
 
 
@@ -96,13 +97,23 @@ def analyze_sensitivity(
 
 
 def names(first: Path, second: Path) -> tuple[str, str]:
-    """Return short names that tell two runs apart: the shortest ends of their paths that differ."""
+    """Return short names that tell two runs apart: of their policies, else the shortest ends of paths that differ."""
+    policies = _policy(first), _policy(second)
+    if policies[0] and policies[1] and policies[0] != policies[1]:
+        return policies[0], policies[1]
     one, two = first.resolve().parts, second.resolve().parts
     for count in range(1, max(len(one), len(two)) + 1):
         ends = "/".join(one[-count:]), "/".join(two[-count:])
         if ends[0] != ends[1]:
             return ends
     raise UsageError(f"both runs are {str(first)!r}; name two different runs")
+
+
+def _policy(path: Path) -> str | None:
+    """Return the name of the policy of a run, or of all runs in a folder; None if there are several or none."""
+    headers = [read_json(run / RUN) for run in runs_in(path) if (run / RUN).is_file()] if path.is_dir() else []
+    found = {str(header.get("policy") or "") for header in headers}
+    return found.pop() or None if len(found) == 1 else None
 
 
 def write_files(found: Analysis, path: Path) -> list[Path]:

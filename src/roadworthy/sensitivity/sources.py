@@ -39,7 +39,7 @@ def load_rows(
     path = Path(path)
     if reader is not None:
         return load_reader(reader).read(path)
-    runs = _runs(path) if path.is_dir() else []
+    runs = runs_in(path) if path.is_dir() else []
     if runs:
         return [row for run in runs for row in _completed(run, read_row_file(_file(run)), factors)]
     found = find_reader(path)
@@ -54,7 +54,7 @@ def load_rows(
     return read_row_file(path)
 
 
-def _runs(folder: Path) -> list[Path]:
+def runs_in(folder: Path) -> list[Path]:
     """Return the folders with rows in a folder: itself, the last run of each job, or all runs below it."""
     if any((folder / name).is_file() for name in FOLDER_FILES):
         return [folder]
