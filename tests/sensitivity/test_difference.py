@@ -17,8 +17,8 @@ from roadworthy.cli.main import main
 from roadworthy.errors import UsageError
 from roadworthy.sensitivity import analysis
 from roadworthy.sensitivity.analyze import names
-from roadworthy.sensitivity.difference_panels import difference_panel, legend
 from roadworthy.sensitivity.difference import Difference, difference, match
+from roadworthy.sensitivity.difference_panels import difference_panel, legend
 from roadworthy.sensitivity.difference_report import difference_as_json, difference_words
 from roadworthy.sensitivity.factors import Categorical, Continuous, spread_units
 from roadworthy.sensitivity.rows import Rows

@@ -120,7 +120,7 @@ def _ends(difference: Difference) -> tuple[float, float]:
 
 
 def _label(difference: Difference) -> str:
-    """Return what is shown in few characters: the names of the runs if they are short, else B minus A, as the title says."""
+    """Return what is shown: the names of the runs if they are short, else letters, which the title explains."""
     first, second = difference.names
     return f"{second} minus {first}" if has_short_names(difference) else "B minus A"
 
