@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,7 +53,7 @@ class Episodes:
     def where(self, rows: NDArray[np.bool_]) -> Episodes:
         """Return some of the episodes."""
         columns = {name: getattr(self, name) for name in _COLUMNS}
-        parts = {name: None if column is None else column[rows] for name, column in columns.items()}
+        parts: dict[str, Any] = {name: None if column is None else column[rows] for name, column in columns.items()}
         return Episodes(
             name=self.name,
             outcome=self.outcome,
