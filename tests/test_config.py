@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from roadworthy.config import Layer, load, parse, parse_overrides, plain, read, resolve
 from roadworthy.errors import ConfigError, DeprecatedNameWarning
+from roadworthy.evaluation.config import EvaluatorConfig
 
 
 class AtGoal(Enum):
@@ -339,3 +340,8 @@ def test_a_whole_number_may_be_written_with_an_exponent() -> None:
     assert resolve(Outer, [parse_overrides(["count=1e6"])]).config.count == 1_000_000
     with pytest.raises(ConfigError, match=r"count is 1\.5"):
         resolve(Outer, [parse_overrides(["count=1.5"])])
+
+
+def test_a_setting_with_nearly_the_name_of_a_section_is_suggested() -> None:
+    with pytest.raises(ConfigError, match=r"episode is 10 \(a whole .* a section .*; did you mean episodes\?"):
+        resolve(EvaluatorConfig, [parse_overrides(["episode=10"])])

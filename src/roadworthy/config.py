@@ -179,7 +179,12 @@ class _Builder:
         for name, f in known.items():
             default = _default(f) if base is _UNSET else getattr(base, name)
             if is_dataclass(hints[name]) and (name in values or default is _UNSET):
-                arguments[name] = self.section(hints[name], values.get(name, {}), _join(key, name), default)
+                path, given = _join(key, name), values.get(name, {})
+                arguments[name] = (
+                    self.section(hints[name], given, path, default)
+                    if isinstance(given, Mapping)
+                    else self.fault(path, _not_a_section(path, given, hints[name], known))
+                )
             elif name in values:
                 arguments[name] = self.value(hints[name], values[name], _join(key, name))
             elif default is _UNSET:
@@ -315,6 +320,14 @@ def _with_leaf(tree: dict[str, Any], leaf: str) -> dict[str, Any]:
 
 def _join(prefix: str, name: str) -> str:
     return f"{prefix}.{name}" if prefix else name
+
+
+def _not_a_section(key: str, given: Any, cls: Any, known: Iterable[str]) -> str:
+    """Return the error for a value in place of a section; a setting with nearly the same name may have been meant."""
+    prefix, _, name = key.rpartition(".")
+    near = closest(name, [other for other in known if other != name])
+    hint = f"; did you mean {_join(prefix, near)}?" if near and near.startswith(name) else ""
+    return f"{key} is {_given(given)}, expected a section with {_names(cls)}{hint}"
 
 
 def _overlap(one: str, other: str) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from roadworthy.cli.main import main
+from roadworthy.cli.sensitivity import p_words
 from roadworthy.sensitivity import analysis
 from roadworthy.sensitivity.surface import SurfaceConfig
 
@@ -103,3 +104,23 @@ def test_without_a_factors_file_factors_are_found_and_named(folder: Path, capsys
 def test_what_makes_no_sense_is_refused(more: list[str], words: str, folder: Path, capsys: Captured) -> None:
     assert main(arguments(folder, *more)) == 2
     assert words in capsys.readouterr().err
+
+
+def test_the_table_fits_80_columns_with_different_long_names(
+    folder: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    file = folder / "episodes.jsonl"
+    text = file.read_text()
+    for k, name in enumerate(("light", "friction")):
+        text = text.replace(f'"{name}"', f'"camera_extrinsics_of_the_wrist_camera[{k}]"')
+    file.write_text(text)
+    assert main(["sensitivity", str(folder), "-o", str(folder / "r.png")]) == 0
+    table = capsys.readouterr().out
+    assert "camera[0] " in table
+    assert "camera[1] " in table
+    assert all(len(line) <= 80 for line in table.splitlines()[:7])
+
+
+def test_a_small_p_value_is_not_shown_as_zero() -> None:
+    assert [p_words(value) for value in (0.001, 0.00999, 0.01, 0.25)] == ["<0.01", "<0.01", "0.01", "0.25"]

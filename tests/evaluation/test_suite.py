@@ -151,7 +151,7 @@ def test_four_broken_sections_leave_four_failed_runs_with_reasons_and_two_good_o
             ["-e", "good", "-e", "also_good", "--policy", "baseline:twon"],
             "'baseline:twon'; did you mean baseline:town?",
         ),
-        (["-e", "good", "--policy", "runs/bset"], "unknown policy 'runs/bset'"),
+        (["-e", "good", "--policy", "runs/bset"], "the folder 'runs/bset' does not exist"),
     ],
 )
 def test_a_typo_is_one_error_with_the_nearest_name_and_leaves_no_folder(

@@ -17,7 +17,7 @@ import pytest
 from roadworthy.errors import RecordError, RoadworthyError, UsageError
 from roadworthy.record import Run, RunWriter
 from roadworthy.record.episodes import PLACE_FIELDS
-from roadworthy.record.files import safe_name
+from roadworthy.record.files import folder_name, safe_name
 from roadworthy.record.run import run_folders
 from roadworthy.record.schema import VERSION
 from roadworthy.scenario.pack import Pack, encode_map, encode_scenario
@@ -403,3 +403,13 @@ def _own_boot() -> str | None:
     from roadworthy.record.lock import _boot
 
     return _boot()
+
+
+def test_names_of_folders_have_no_percent_signs_and_stay_different() -> None:
+    names = ["openai/gpt-4o", "openai_gpt-4o", "openai:gpt-4o", "pi0", "", "é"]
+    folders = [folder_name(name) for name in names]
+    assert folders[0].startswith("openai_gpt-4o-")
+    assert folders[1] == "openai_gpt-4o"
+    assert folders[3] == "pi0"
+    assert len(set(folders)) == len(names)
+    assert not any("%" in folder or "/" in folder for folder in folders)

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy import stats
 
 import roadworthy as rw
 from roadworthy.results.check import check, check_results
-from roadworthy.results.episodes import Episodes
+from roadworthy.results.episodes import Episodes, episodes_of_run
 from roadworthy.results.findings import Finding, Report
 from roadworthy.results.order import place_in_environment
 from tests.report.made_up import drive, make_run
@@ -129,6 +130,23 @@ def test_episodes_cut_at_the_time_limit_are_counted() -> None:
     found = finding(check(episodes(value, length, np.full(100, -1))), "limit")
     assert found is not None
     assert (found.numbers["limit"], found.numbers["episodes"], found.numbers["failures"]) == (300.0, 50, 40)
+    quick = np.r_[np.ones(50), np.ones(50)]
+    quick[0] = 0.0
+    assert finding(check(episodes(quick, length, np.full(100, -1))), "limit") is None  # no failure among those cut
+
+
+def test_the_interval_of_a_run_counts_the_clusters_of_the_run(tmp_path: Path) -> None:
+    """Four equal episodes on each of ten maps say as much as ten episodes."""
+    run = make_run(tmp_path, [drive(k, [[k // 4 % 2]]) for k in range(40)])
+    names = run.episodes(["scenario_id"])["scenario_id"].to_pylist()
+    vars(run)["clusters"] = {name: f"map {int(name[-3:]) // 4}" for name in names}
+    found = check(episodes_of_run(run, "score")).estimates[0].interval
+    assert found.value == 0.5
+    assert found.low is not None
+    assert found.high is not None
+    alone = stats.binomtest(5, 10).proportion_ci(method="wilson")
+    assert found.low <= alone.low + 1e-9
+    assert found.high >= alone.high - 1e-9
 
 
 def test_copies_of_rows_and_repeated_seeds_are_found(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 import roadworthy as rw
 from benchmarks.known_surfaces import DIMMED, KNOWN_SURFACES
@@ -17,6 +18,7 @@ from roadworthy.errors import UsageError
 from roadworthy.sensitivity import analysis
 from roadworthy.sensitivity.analyze import names
 from roadworthy.sensitivity.difference import Difference, difference, match
+from roadworthy.sensitivity.difference_panels import difference_panel, legend
 from roadworthy.sensitivity.difference_report import difference_as_json, difference_words
 from roadworthy.sensitivity.factors import Categorical, Continuous, spread_units
 from roadworthy.sensitivity.rows import Rows
@@ -154,3 +156,22 @@ def test_runs_are_told_apart_by_the_ends_of_their_paths(tmp_path: Path) -> None:
     assert names(tmp_path / "a.jsonl", tmp_path / "b.jsonl") == ("a.jsonl", "b.jsonl")
     with pytest.raises(UsageError, match="name two different runs"):
         names(tmp_path, tmp_path)
+    for place, policy in (("a", "pi0"), ("b", "gr00t"), ("c", "pi0")):
+        folder = tmp_path / place / f"2026-{place}-long-name"
+        folder.mkdir(parents=True)
+        (folder / "episodes.jsonl").touch()
+        (folder / "run.json").write_text(json.dumps({"policy": policy}))
+    assert names(tmp_path / "a" / "2026-a-long-name", tmp_path / "b") == ("pi0", "gr00t")
+    assert names(tmp_path / "a", tmp_path / "c") == ("a", "c")
+
+
+def test_long_names_of_runs_become_letters_with_a_legend() -> None:
+    rows = replace(Rows.of_arrays((LIGHT,), np.linspace(0, 1, 30)[:, None], np.linspace(0, 1, 30)), keys=None)
+    short = difference(rows, rows, ("a", "b"))
+    long = replace(short, names=("20261119T165944Z-first-865f9eb9", "20261119T170012Z-second-0a1b2c3d"))
+    assert legend(short) == ""
+    assert legend(long).splitlines() == [f"A: {long.names[0]}", f"B: {long.names[1]}"]
+    figure = Figure()
+    axes = figure.subplots()
+    difference_panel(long, 0)(axes)
+    assert axes.get_ylabel() == "B minus A"

@@ -12,7 +12,9 @@ from roadworthy.cli.main import main
 from roadworthy.errors import UsageError
 from roadworthy.record.run import run_folders
 from roadworthy.sensitivity.analysis import AnalysisConfig, analyze
-from roadworthy.sensitivity.factors import Factor, parse_factors
+from roadworthy.sensitivity.discover import discovered, usual_outcome
+from roadworthy.sensitivity.driving import with_start_factors
+from roadworthy.sensitivity.factors import Categorical, Continuous, Factor, parse_factors
 from roadworthy.sensitivity.report import findings, html
 from roadworthy.sensitivity.rows import read_rows
 from roadworthy.sensitivity.sources import load_rows
@@ -107,3 +109,16 @@ def test_a_run_without_traces_has_no_start_to_look_at(runs: Path, tmp_path: Path
     found = load_rows(copy, factors())[0]["factors"]
     assert {"agents_at_start", "speed_limit_mps"}.isdisjoint(found)
     assert "class" in found
+
+
+def test_without_factors_and_outcome_a_driving_run_has_class_traffic_and_limit(runs: Path) -> None:
+    """No file names them, and rows of driving have no success."""
+    first, second = run_folders(runs)
+    found = discovered(load_rows(first, None))
+    assert {factor.name for factor in found} == {"class", "agents_at_start", "speed_limit_mps", "grip", "steering_gain"}
+    assert Categorical("class", ("cut_in", "merge")) in found
+    assert Continuous("agents_at_start", 1.0, 3.0) in found
+    assert Continuous("speed_limit_mps", RIGHT_LIMIT, LEFT_LIMIT) in found
+    assert usual_outcome(load_rows(first)) == "score"
+    half = [{**row, "tags": []} if k % 2 else row for k, row in enumerate(load_rows(second))]
+    assert "class" not in {factor.name for factor in discovered(with_start_factors(second, half))}

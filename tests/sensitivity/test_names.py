@@ -11,6 +11,7 @@ import pytest
 from roadworthy.errors import UsageError
 from roadworthy.evaluation.runners.gym.job import Job
 from roadworthy.jobs.scheduler import Settings, run_jobs
+from roadworthy.sensitivity.curves import short_names
 from roadworthy.sensitivity.discover import discovered
 from roadworthy.sensitivity.factors import Categorical, Continuous
 from roadworthy.sensitivity.names import find
@@ -142,3 +143,13 @@ def test_constant_rows_have_no_factor() -> None:
         discovered([{"factors": {"light": 1.0}}] * 3)
     with pytest.raises(UsageError, match="'light' is a number in some rows and a word in others"):
         discovered([{"factors": {"light": 1.0}}, {"factors": {"light": "dim"}}])
+
+
+def test_shortened_names_stay_different() -> None:
+    long = [f"arena.extrinsics_wrist_camera_of_the_arm[{k}]" for k in range(3)]
+    assert short_names(long, 24) == [f"…cs_wrist_camera_of_the_arm[{k}]"[-23:].rjust(24, "…") for k in range(3)]
+    ends = [f"{word}.extrinsics_of_the_wrist_camera[0]" for word in ("left", "right")]
+    cut = short_names(ends, 24)
+    assert len(set(cut)) == 2
+    assert all(len(name) <= 24 for name in cut)
+    assert short_names(["light", "grip"], 24) == ["light", "grip"]

@@ -31,7 +31,7 @@ def evaluate(
     source: Annotated[
         str,
         typer.Argument(
-            metavar="FILE", help="A .toml or .ini file with sections \\[eval.NAME], or the name of a suite."
+            metavar="SUITE", help="The name of a suite, or a .toml or .ini file with sections \\[eval.NAME]."
         ),
     ],
     evaluators: Annotated[

@@ -195,7 +195,7 @@ def _columns(columns: list[dict[str, str]]) -> Table:
     ignored = [column for column in columns if column["role"] == "ignore"]
     for column in [*used, *ignored][:_SHOWN_COLUMNS]:
         name, role = column["column"], column["role"]
-        table.add_row(name if len(name) <= 32 else f"...{name[-29:]}", role, column["values"][:34])
+        table.add_row(name if len(name) <= 32 else f"...{name[-29:]}", role, column["values"])
     if len(columns) > _SHOWN_COLUMNS:
         table.add_row(f"{len(columns) - _SHOWN_COLUMNS} more columns", "", "")
     return table

@@ -28,6 +28,8 @@ EXAMPLES = examples(
     "roadworthy sensitivity episode_results.jsonl -o report.png",
 )
 
+WIDEST = 24  # characters of the name of a factor in a table of 80 columns
+P_SHOWN = 0.01  # smaller p-values are not printed in full
 FEW = 5  # the number of rejected rows that are named on the console
 
 
@@ -62,7 +64,10 @@ def sensitivity(
             metavar="FILE", help="The factors: .yaml or .toml. By default, every factor that differs between rows."
         ),
     ] = None,
-    outcome: Annotated[str, typer.Option(help="The outcome to explain.")] = "success",
+    outcome: Annotated[
+        str | None,
+        typer.Option(help="The outcome to explain (success, or score in driving runs).", show_default=False),
+    ] = None,
     against: Annotated[
         Path | None,
         typer.Option(
@@ -110,6 +115,8 @@ def sensitivity(
     from roadworthy.sensitivity.difference_report import difference_words
     from roadworthy.sensitivity.report import beside, findings, trust
 
+    if outcome is None and analysis.rows.outcome_name != "success":
+        note(f"outcome: {analysis.rows.outcome_name}, because no row has success; --outcome names another one")
     if factors is None:
         names = ", ".join(factor.name for factor in analysis.rows.factors)
         note(
@@ -153,14 +160,21 @@ def _short(analysis: Analysis, files: list[str]) -> dict[str, object]:
 
 
 def _table(analysis: Analysis) -> Table:
-    from roadworthy.sensitivity.curves import short
+    from roadworthy.sensitivity.curves import short_names
 
     rows = analysis.rows
     heading = f"what decides {rows.outcome_name}: {len(rows)} rows, {len(rows.rejected)} left out"
     table = new_table("factor", "verdict", right=("of the variation", "alone", "swing", "p"), title=heading)
-    for number in analysis.ranking:
+    table.columns[0].no_wrap = True
+    shown = short_names([analysis.importance[number].factor for number in analysis.ranking], WIDEST)
+    for number, name in zip(analysis.ranking, shown, strict=True):
         found = analysis.importance[number]
         total = f"{found.total.mean:.2f} ({found.total.low:.2f}–{found.total.high:.2f})"
-        others = [f"{part:.2f}" for part in (found.first_order.mean, found.swing.mean, found.p_value)]
-        table.add_row(short(found.factor, 26), found.verdict.value, total, *others)
+        others = [f"{found.first_order.mean:.2f}", f"{found.swing.mean:.2f}", p_words(found.p_value)]
+        table.add_row(name, found.verdict.value, total, *others)
     return table
+
+
+def p_words(value: float) -> str:
+    """Return a p-value with two decimals, or that it is smaller."""
+    return "<0.01" if value < P_SHOWN else f"{value:.2f}"

@@ -37,7 +37,8 @@ def reference_policies(config: EvaluatorConfig) -> Iterator[tuple[str, str]]:
 def make_references(run: Run, evaluator: Evaluator, request: EvalRequest, showing: Showing) -> list[Run]:
     """Return the reference runs of a complete run. Runs that this version of the code has made are reused.
 
-    A reference that fails is listed among the artifacts of the run, and the others still run.
+    A reference that is the policy of the run itself is left out. One that fails is listed among the artifacts of the
+    run, and the others still run.
 
     Args:
         run: The complete run.
@@ -45,11 +46,13 @@ def make_references(run: Run, evaluator: Evaluator, request: EvalRequest, showin
         request: The request that the run answers.
         showing: Shows the progress of each reference.
     """
+    own = _policy_of(run.header)
     made = {_policy_of(found.header) for found in reference_runs(run) if _is_current(found)}
     for role, policy in reference_policies(request.config):
         try:
             ref = policy_ref(policy)
-            if _policy_of({"policy_spec": ref.spec, "checkpoint": ref.checkpoint}) in made:
+            identity = _policy_of({"policy_spec": ref.spec, "checkpoint": ref.checkpoint})
+            if identity in made or (identity == own and not run.header.get("policy_config")):
                 continue
             with showing(f"{request.name}: {role} {policy}") as progress:
                 config = replace(

@@ -12,12 +12,13 @@ import pickle
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from roadworthy.kernels.cache import cache_folder
-from roadworthy.kernels.installed import load_numba
+from roadworthy.kernels.installed import has_numba, load_numba
 from roadworthy.progress import Report, progress
 
 PHASE = "compiling kernels (once per version)"
@@ -54,6 +55,37 @@ def ensure_compiled(part: str, total: int, run: Callable[..., None], *arguments:
                 if _compile_elsewhere(report, total, pickle.dumps((run, arguments))):
                     marker.touch()  # otherwise kernels compile at their first call, which shows what is wrong
                 report(total, total)
+
+
+@contextmanager
+def shown_while_compiling(part: str, total: int) -> Iterator[None]:
+    """Show how many functions of a part are in the cache while this or other processes compile them.
+
+    The phase ends with the context. After that, all kernels of the part count as compiled.
+
+    Args:
+        part: The part, as for `cache_folder`.
+        total: About how many functions are compiled.
+    """
+    if not has_numba() or is_compiled(part):
+        yield
+        return
+    folder, is_done = cache_folder(part), threading.Event()
+
+    def tell(report: Report) -> None:
+        while not is_done.wait(_TICK_S):
+            report(min(sum(1 for _ in folder.rglob("*.nbi")), total - 1), total)
+
+    with progress(PHASE) as report:
+        thread = threading.Thread(target=tell, args=(report,), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            is_done.set()
+            thread.join()
+    folder.mkdir(parents=True, exist_ok=True)
+    _marker(part).touch()
 
 
 def _marker(part: str) -> Path:

@@ -65,6 +65,11 @@ def load_policy(
 
 def unknown_policy(spec: str | Path) -> UsageError:
     """Return the error for a spec that names nothing."""
+    if "/" in str(spec):
+        return UsageError(
+            f"the folder {str(spec)!r} does not exist; give a checkpoint or training folder that does, or one of "
+            f"{', '.join([*BLIND, *EXPERTS, *baselines()])}, module:Class, file.py:Class or ws://HOST:PORT"
+        )
     names = [*BLIND, *EXPERTS, *baselines(), *plugins.known(GROUP)]
     if os.sep in str(spec) and "://" not in str(spec):
         return UsageError(

@@ -6,6 +6,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -27,6 +28,15 @@ def safe_name(text: str) -> str:
     if len(name) > _LONGEST_NAME:
         name = f"{name[:_LONGEST_NAME]}%{hashlib.sha256(text.encode()).hexdigest()[:16]}"
     return name or "%"
+
+
+def folder_name(text: str) -> str:
+    """Return a folder name without percent signs, which break links to files; different ids get different names."""
+    name = safe_name(text)
+    if "%" not in name:
+        return name
+    plain = re.sub("(%[0-9A-F]{2})+|%", "_", name)
+    return f"{plain}-{hashlib.sha256(text.encode()).hexdigest()[:6]}"
 
 
 def file_inside(folder: Path, path: str | Path) -> Path | None:

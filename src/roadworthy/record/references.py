@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from roadworthy.errors import RoadworthyError
-from roadworthy.record.files import safe_name
+from roadworthy.record.files import folder_name
 from roadworthy.record.run import RUN, Run
 
 FOLDER = "references"
@@ -25,7 +25,7 @@ POLICY_KEYS = frozenset(("policy", "conditioning", "traits", "actions", "memory"
 
 def reference_runs(run: Run) -> list[Run]:
     """Return the completed reference runs of a run: the newest for each policy, floors first, sorted by policy."""
-    home = run.folder.parent.parent / FOLDER / safe_name(str(run.header["evaluator"]))
+    home = run.folder.parent.parent / FOLDER / folder_name(str(run.header["evaluator"]))
     found: dict[str, Run] = {}
     for path in sorted(home.glob(f"*/{RUN}")):
         try:

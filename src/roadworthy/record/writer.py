@@ -21,7 +21,7 @@ import pyarrow as pa
 from roadworthy.errors import RoadworthyError, UsageError
 from roadworthy.record.artifacts import add_artifact
 from roadworthy.record.episodes import EpisodeResult, line_values
-from roadworthy.record.files import naming, read_json, remove_leftovers, safe_name, sync, write_json
+from roadworthy.record.files import folder_name, naming, read_json, remove_leftovers, sync, write_json
 from roadworthy.record.journal import Journal
 from roadworthy.record.lock import Lock, is_abandoned
 from roadworthy.record.origin import copy_scenarios, hash_table, hash_values, now, origin, when
@@ -83,7 +83,7 @@ class RunWriter:
             new: Start a new run even if there is an unfinished one.
         """
         identity = _identity(evaluator, policy_name, header, ledger_table)
-        home = Path(root).absolute() / safe_name(evaluator)
+        home = Path(root).absolute() / folder_name(evaluator)
         if not new:
             unfinished = _unfinished(home, identity)
             if unfinished is not None:
@@ -118,7 +118,7 @@ class RunWriter:
                 "errors": [],
             }
             write_json(folder / RUN, values)
-            name = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{safe_name(policy_name)[:60]}-{run_id}"
+            name = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{folder_name(policy_name)[:60]}-{run_id}"
             with naming(home / name):
                 folder.rename(home / name)
         except BaseException:

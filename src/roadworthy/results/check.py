@@ -118,10 +118,11 @@ def _limit(episodes: Episodes) -> Finding | None:
     if episodes.is_binary:
         failures = int((episodes.value[cut] == 0.0).sum())
         numbers |= {"failures": failures}
+        if not failures:
+            return None  # the limit ended no attempt that had not succeeded
         whole = "all of them failures" if failures == cut.sum() else f"{failures} of them failures"
         text += f", {whole}: the time limit decides them."
-        if failures:
-            text += " Some might have succeeded with more time, so the rate belongs to this limit."
+        text += " Some might have succeeded with more time, so the rate belongs to this limit."
     else:
         text += ": the time limit."
     advice = "Report the limit with the rate, and compare policies at the same limit only."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,8 @@ class Episodes:
     has_order: bool  # whether the order in which they finished was recorded
     has_plan: bool  # whether the number of episodes of each scenario was fixed before the first one started
     planned: int  # episodes, with those that never ran
+    cluster: Codes | None = None  # (n,) equal for episodes that share a cluster of the run; None: those with equal keys
+    unit: Codes | None = None  # (n,) equal for episodes of one scenario, where scenarios share clusters
 
     def __len__(self) -> int:
         return len(self.value)
@@ -49,7 +52,8 @@ class Episodes:
 
     def where(self, rows: NDArray[np.bool_]) -> Episodes:
         """Return some of the episodes."""
-        parts = {name: getattr(self, name)[rows] for name in _COLUMNS}
+        columns = {name: getattr(self, name) for name in _COLUMNS}
+        parts: dict[str, Any] = {name: None if column is None else column[rows] for name, column in columns.items()}
         return Episodes(
             name=self.name,
             outcome=self.outcome,
@@ -61,7 +65,7 @@ class Episodes:
         )
 
 
-_COLUMNS = ("value", "length", "environment", "seed", "key", "row", "has_crashed")
+_COLUMNS = ("value", "length", "environment", "seed", "key", "row", "has_crashed", "cluster", "unit")
 
 
 def episodes_of_scan(scan: Scan) -> list[Episodes]:
@@ -127,6 +131,10 @@ def episodes_of_run(run: Run, outcome: str | None = None) -> Episodes:
     value = np.array(columns[f"outcomes.{outcome}"], np.float64)
     keys = [hash(row) for row in zip(*(columns[name] for name in ("scenario_id", "seed", *factors)), strict=True)]
     rows = [hash(parts) for parts in zip(keys, value.tolist(), length.tolist(), columns["world"], strict=True)]
+    clusters = _codes([run.clusters.get(name, name) for name in columns["scenario_id"]])
+    scenarios = _codes(columns["scenario_id"])
+    config = run.header.get("config")
+    is_driving = isinstance(config, dict) and "scenarios" in config
     never = np.array(["never_ran" in row for row in more], np.bool_)
     kept = order[~never[order]]
     return Episodes(
@@ -143,4 +151,10 @@ def episodes_of_run(run: Run, outcome: str | None = None) -> Episodes:
         has_order=True,
         has_plan=bool(source.get("has_plan", True)),
         planned=len(run.ledger),
+        cluster=clusters[kept],
+        unit=scenarios[kept] if is_driving and len(np.unique(clusters)) < len(np.unique(scenarios)) else None,
     )
+
+
+def _codes(names: list[str]) -> Codes:
+    return np.unique(np.array(names, np.str_), return_inverse=True)[1].astype(np.int64)

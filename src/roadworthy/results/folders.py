@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from roadworthy.metrics.outcomes import outcome_metrics
 from roadworthy.record.episodes import EpisodeResult, EpisodeRow, encode_line, line_values
-from roadworthy.record.files import naming, safe_name, sync, write_json
+from roadworthy.record.files import folder_name, naming, safe_name, sync, write_json
 from roadworthy.record.journal import ColumnNames
 from roadworthy.record.lock import Lock
 from roadworthy.record.origin import hash_values, now, origin
@@ -48,7 +48,7 @@ class _RunFiles:
 
     def __init__(self, scan: Scan, run: int, home: Path, evaluator: str, policy: str) -> None:
         self.evaluator, self.policy = evaluator, policy
-        self.home = home / safe_name(evaluator)
+        self.home = home / folder_name(evaluator)
         with naming(self.home):
             self.home.mkdir(parents=True, exist_ok=True)
         self.folder = self.home / f".beginning-{secrets.token_hex(4)}"
@@ -134,7 +134,7 @@ class _RunFiles:
         write_json(self.folder / METRICS, {"schema_version": VERSION, **figures})
         sync(self.folder / LEDGER, self.folder / JOURNAL, self.folder / "episodes.parquet", self.folder)
         self.lock.release()
-        place = self.home / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{safe_name(self.policy)[:60]}-{run_id}"
+        place = self.home / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{folder_name(self.policy)[:60]}-{run_id}"
         with naming(place):
             self.folder.rename(place)
         sync(self.home)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from roadworthy.errors import RecordError, RoadworthyError, UsageError
-from roadworthy.record.files import file_inside, read_json, safe_name
+from roadworthy.record.files import file_inside, folder_name, read_json
 from roadworthy.record.readers import open_log
 from roadworthy.record.readers.conversion import file_hash
 from roadworthy.record.readers.log import Role, printable
@@ -159,7 +159,7 @@ def _imported(understood: Understood, out: Path) -> list[Run]:
     }
     sha256, found = "", []
     for evaluator, policy, _ in understood.runs:
-        home = out / safe_name(evaluator)
+        home = out / folder_name(evaluator)
         place = None
         for path in sorted(home.glob(f"*/{RUN}"), reverse=True):
             try:

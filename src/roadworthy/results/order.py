@@ -32,10 +32,19 @@ def place_in_environment(environment: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def estimate(episodes: Episodes, rows: NDArray[np.bool_] | None = None) -> Interval:
-    """Return the rate or mean of some of the episodes; episodes with equal scenario, seed and factors are a cluster."""
-    value, key = (episodes.value, episodes.key) if rows is None else (episodes.value[rows], episodes.key[rows])
-    clusters = Clusters.of(key)
-    return rate(value, clusters) if episodes.is_binary else mean(value, clusters, is_share=_is_share(value))
+    """Return the rate or mean of some of the episodes, clustered as the figures of the run are.
+
+    In a log that is no run, episodes with equal scenario, seed and factors are a cluster.
+    """
+    is_binary = episodes.is_binary
+    if rows is not None:
+        episodes = episodes.where(rows)
+    value = episodes.value
+    clusters = Clusters.of(episodes.key if episodes.cluster is None else episodes.cluster)
+    units = None if episodes.unit is None else Clusters.of(episodes.unit)
+    if is_binary:
+        return rate(value, clusters, units=units)
+    return mean(value, clusters, is_share=_is_share(value), units=units)
 
 
 def _is_share(value: NDArray[np.float64]) -> bool:

@@ -10,21 +10,22 @@ from typing import Literal
 from roadworthy.errors import UsageError
 from roadworthy.plots import FIGURE_SUFFIXES
 from roadworthy.record import Run
+from roadworthy.record.files import read_json
 from roadworthy.sensitivity import analysis
 from roadworthy.sensitivity.analysis import Analysis
 from roadworthy.sensitivity.difference import difference
-from roadworthy.sensitivity.discover import discovered
+from roadworthy.sensitivity.discover import discovered, usual_outcome
 from roadworthy.sensitivity.factors import read_factors
 from roadworthy.sensitivity.report import write_main_figure, write_report
-from roadworthy.sensitivity.rows import read_rows
-from roadworthy.sensitivity.sources import load_rows
+from roadworthy.sensitivity.rows import make_rows
+from roadworthy.sensitivity.sources import RUN, load_rows, runs_in
 from roadworthy.sensitivity.surface import SurfaceConfig
 
 
 def analyze_sensitivity(
     run: Run | str | Path,
     factors: str | Path | None = None,
-    outcome: str = "success",
+    outcome: str | None = None,
     *,
     against: Run | str | Path | None = None,
     at_least: float | None = None,
@@ -41,8 +42,9 @@ def analyze_sensitivity(
     Args:
         run: A run, a folder of a run, of runs or of jobs, or a .jsonl or .parquet file with a row per episode.
         factors: A .yaml or .toml file that names the factors and their ranges. If None, every factor that differs
-            between the rows is analyzed, over the range that the rows have.
-        outcome: The outcome to explain.
+            between the rows is analyzed, over the range that the rows have; in driving runs also the class of the
+            scenario, the number of road users at the start and the speed limit there.
+        outcome: The outcome to explain. If None, `success`, or `score` where no row has `success`, as in driving runs.
         against: Another run, in the same forms. The result then also says where in the space of the factors this other
             run is worse or better: in pairs where its episodes have the same scenario, seed, replicate and factors.
         at_least: Count an episode as success if its outcome is at least this value.
@@ -73,31 +75,45 @@ def analyze_sensitivity(
     source = run.folder if isinstance(run, Run) else Path(run)
     other = None if against is None else against.folder if isinstance(against, Run) else Path(against)
     sources = [source] if other is None else [source, other]
-    if factors is not None:
-        known = read_factors(factors)
-    else:
-        known = discovered([row for path in sources for row in load_rows(path)])
-    rows = read_rows(source, known, outcome, at_least, at_most)
+    named = None if factors is None else read_factors(factors)
+    tables = [load_rows(path, named) for path in sources]
+    every = [row for table in tables for row in table]
+    known = discovered(every) if named is None else named
+    explained = usual_outcome(every) if outcome is None else outcome
+    made = [
+        make_rows(table, known, explained, at_least, at_most, source=str(path))
+        for path, table in zip(sources, tables, strict=True)
+    ]
+    rows = made[0]
     settings = analysis.AnalysisConfig(
         SurfaceConfig(model=model, seed=seed), next_episodes=next_episodes, has_neural_posterior=neural
     )
     found = analysis.analyze(rows, settings, progress)
     if other is not None:
-        rows_against = read_rows(other, known, outcome, at_least, at_most)
-        found = replace(found, difference=difference(rows, rows_against, names(source, other), seed))
+        found = replace(found, difference=difference(rows, made[1], names(source, other), seed))
     if report is not None:
         write_files(found, Path(report))
     return found
 
 
 def names(first: Path, second: Path) -> tuple[str, str]:
-    """Return short names that tell two runs apart: the shortest ends of their paths that differ."""
+    """Return short names that tell two runs apart: of their policies, else the shortest ends of paths that differ."""
+    policies = _policy(first), _policy(second)
+    if policies[0] and policies[1] and policies[0] != policies[1]:
+        return policies[0], policies[1]
     one, two = first.resolve().parts, second.resolve().parts
     for count in range(1, max(len(one), len(two)) + 1):
         ends = "/".join(one[-count:]), "/".join(two[-count:])
         if ends[0] != ends[1]:
             return ends
     raise UsageError(f"both runs are {str(first)!r}; name two different runs")
+
+
+def _policy(path: Path) -> str | None:
+    """Return the name of the policy of a run, or of all runs in a folder; None if there are several or none."""
+    headers = [read_json(run / RUN) for run in runs_in(path) if (run / RUN).is_file()] if path.is_dir() else []
+    found = {str(header.get("policy") or "") for header in headers}
+    return found.pop() or None if len(found) == 1 else None
 
 
 def write_files(found: Analysis, path: Path) -> list[Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,11 +15,35 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Array = NDArray[np.float64]
+_WIDE = 34  # characters in the title of a panel
 
 
 def short(name: str, most: int = 28) -> str:
     """Shorten a name to this many characters from the left, because the end of a dotted name is most specific."""
     return name if len(name) <= most else f"…{name[1 - most :]}"
+
+
+def short_names(names: Sequence[str], most: int) -> list[str]:
+    """Shorten names to this many characters, so that they stay different: their ends, then beginnings and ends."""
+    for keep in (most, *range(1, most - 1)):  # characters of the end; of most characters, all
+        cut = [_cut(name, most, keep) for name in names]
+        if len(set(cut)) == len(set(names)):
+            return cut
+    return list(names)
+
+
+def _cut(name: str, most: int, end: int) -> str:
+    """Leave out the middle of a long name, so that this many characters of its end stay."""
+    if len(name) <= most:
+        return name
+    end = min(end, most - 1)
+    return f"{name[: most - 1 - end]}…{name[len(name) - end :]}"
+
+
+def pair_title(first: str, second: str) -> str:
+    """Return the title of a panel of two factors, on two lines if it is long."""
+    title = f"{first} × {second}"
+    return title if len(title) <= _WIDE else f"{short(first, _WIDE)}\n× {short(second, _WIDE)}"
 
 
 def along(

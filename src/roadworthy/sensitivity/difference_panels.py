@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from roadworthy.plots import BLUE, GREEN, INK, QUIET, RED
 from roadworthy.sensitivity.averages import MAP_POINTS, Band
-from roadworthy.sensitivity.curves import along, around, name_axis, short
+from roadworthy.sensitivity.curves import along, around, name_axis, pair_title, short
 from roadworthy.sensitivity.difference import Difference
 from roadworthy.sensitivity.factors import Categorical
 
@@ -22,6 +22,7 @@ Panel = Callable[["Axes"], None]
 
 OBSERVED_BINS = 8
 FEWEST_PER_BIN = 5
+_MOST_LETTERS = 22  # of both names beside the axis of a panel
 
 
 def difference_panel(difference: Difference, number: int) -> Panel:
@@ -73,7 +74,7 @@ def difference_pair_panel(difference: Difference, first: int, second: int) -> Pa
         for axis, factor in ((axes.xaxis, one), (axes.yaxis, two)):
             name_axis(axis, factor)
             axis.set_label_text(short(factor.name, 40))
-        axes.set_title(f"{short(one.name, 18)} × {short(two.name, 18)}")
+        axes.set_title(pair_title(one.name, two.name))
 
     return panel
 
@@ -86,7 +87,7 @@ def _curve_per_choice(difference: Difference, number: int, split: int, band: Ban
         axes.axhline(0.0, color=INK, lw=0.8)
         for k, choice in enumerate(other.choices):
             along(axes, factor, grid, Band(band.mean[:, k], band.low[:, k], band.high[:, k]), f"C{k}", str(choice))
-        axes.set_title(f"{short(factor.name, 18)} × {short(other.name, 18)}")
+        axes.set_title(pair_title(factor.name, other.name))
         axes.set(xlabel=short(factor.name, 40), ylabel=_label(difference))
         axes.legend(loc="best", ncols=2 if len(other.choices) > 3 else 1)
 
@@ -119,4 +120,16 @@ def _ends(difference: Difference) -> tuple[float, float]:
 
 
 def _label(difference: Difference) -> str:
-    return f"{short(difference.names[1], 14)} minus {short(difference.names[0], 14)}"
+    """Return what is shown: the names of the runs if they are short, else letters, which the title explains."""
+    first, second = difference.names
+    return f"{second} minus {first}" if has_short_names(difference) else "B minus A"
+
+
+def has_short_names(difference: Difference) -> bool:
+    """Return whether the names of both runs fit beside an axis; otherwise panels call them A and B."""
+    return sum(map(len, difference.names)) <= _MOST_LETTERS
+
+
+def legend(difference: Difference) -> str:
+    """Return which runs A and B are; empty if panels name them."""
+    return "" if has_short_names(difference) else f"A: {difference.names[0]}\nB: {difference.names[1]}"

@@ -6,32 +6,51 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from roadworthy.errors import UsageError
+from roadworthy.sensitivity.driving import START
 from roadworthy.sensitivity.factors import Categorical, Continuous, Factor
 from roadworthy.sensitivity.names import flattened, is_called
-from roadworthy.sensitivity.sources import factor_tables
+from roadworthy.sensitivity.sources import factor_tables, table_of
 
 MOST_CHOICES = 50
+USUAL_OUTCOMES = ("success", "score")
+EXAMPLE = """factors:
+  light: {type: continuous, range: [0, 2000]}
+  object: {type: categorical, choices: [box, ball]}"""
 
 
 def discovered(rows: Iterable[Mapping[str, Any]]) -> tuple[Factor, ...]:
     """Return the factors of rows: numbers over their observed range, words and booleans as choices.
 
-    Constant quantities are left out. A factor is named by the shortest unique suffix of its dotted name.
+    Constant quantities are left out, and what driving runs have without naming it where some rows lack it. A factor is
+    named by the shortest unique suffix of its dotted name.
 
     Raises:
         UsageError: if nothing differs, or a factor mixes numbers with words or has too many different words.
     """
     seen: dict[str, list[Any]] = {}
+    lacking: set[str] = set()
     for row in rows:
-        for name, value in _values(row).items():
+        values = _values(row)
+        for name, value in values.items():
             seen.setdefault(name, []).append(value)
+        if table_of(row, "outcomes"):  # otherwise the row can't be used anyway
+            lacking.update(name for name in START if name not in values)
+    seen = {name: values for name, values in seen.items() if name not in lacking}
     factors = [
         factor for name, values in seen.items() if (factor := _factor(_shortest(name, list(seen)), values)) is not None
     ]
     if not factors:
         reason = f"the same in all rows: {', '.join(seen)}" if seen else "the rows have none"
-        raise UsageError(f"no factor differs between the rows ({reason}); name the factors with --factors FILE")
+        raise UsageError(
+            f"no factor differs between the rows ({reason}); name the factors with --factors FILE, a file as\n{EXAMPLE}"
+        )
     return tuple(factors)
+
+
+def usual_outcome(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Return the outcome to explain if none is named: success, or the score of driving runs, which have no success."""
+    names = {name for row in rows for name in table_of(row, "outcomes")}
+    return next((name for name in USUAL_OUTCOMES if name in names), USUAL_OUTCOMES[0])
 
 
 def _values(row: Mapping[str, Any]) -> dict[str, Any]:

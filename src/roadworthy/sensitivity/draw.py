@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from roadworthy.plots import figure_file
 from roadworthy.sensitivity.analysis import Analysis
+from roadworthy.sensitivity.difference_panels import legend
 from roadworthy.sensitivity.difference_report import difference_panels
 from roadworthy.sensitivity.panels import (
     Panel,
@@ -37,7 +38,9 @@ def pictures(analysis: Analysis) -> dict[str, bytes]:
     bars_height = 1.05 + 0.42 * len(analysis.importance)
     drawn = {"importance": _drawn(1, 1, [importance_panel(analysis)], size=(7.4, bars_height))}
     if analysis.difference is not None:
-        drawn |= {name: _panels(panels) for name, panels in difference_panels(analysis.difference).items()}
+        title = legend(analysis.difference)
+        differences = difference_panels(analysis.difference)
+        drawn |= {name: _panels(panels, title=title) for name, panels in differences.items()}
     drawn["curves"] = _panels([curve_panel(analysis, number) for number in ranking])
     if analysis.surface.is_binary:
         drawn["given"] = _panels([given_panel(analysis, number) for number in ranking])
@@ -55,19 +58,24 @@ def pictures(analysis: Analysis) -> dict[str, bytes]:
 def main_figure(analysis: Analysis, suffix: str) -> bytes:
     """Draw the outcome along each factor, or the difference from another run, as a .png, .pdf or .svg file."""
     if analysis.difference is not None:
-        return _panels(difference_panels(analysis.difference)["difference"], suffix)
+        panels = difference_panels(analysis.difference)["difference"]
+        return _panels(panels, suffix, legend(analysis.difference))
     return _panels([curve_panel(analysis, number) for number in analysis.ranking[:MOST_PANELS]], suffix)
 
 
-def _panels(panels: Sequence[Panel], suffix: str = ".png") -> bytes:
+def _panels(panels: Sequence[Panel], suffix: str = ".png", title: str = "") -> bytes:
     columns = 2 if len(panels) == 4 else min(COLUMNS, len(panels))
     rows = -(-len(panels) // columns)
     size = PANEL_INCHES[0] * max(columns, 2), PANEL_INCHES[1] * rows
-    return _drawn(rows, columns, panels, size, suffix)
+    return _drawn(rows, columns, panels, size, suffix, title)
 
 
-def _drawn(rows: int, columns: int, panels: Sequence[Panel], size: tuple[float, float], suffix: str = ".png") -> bytes:
+def _drawn(
+    rows: int, columns: int, panels: Sequence[Panel], size: tuple[float, float], suffix: str = ".png", title: str = ""
+) -> bytes:
     def draw(figure: Figure) -> None:
+        if title:
+            figure.suptitle(title, fontsize=8, x=0.01, ha="left")
         places = figure.subplots(rows, columns, squeeze=False).ravel()
         for axes, panel in zip(places, panels, strict=False):
             panel(axes)

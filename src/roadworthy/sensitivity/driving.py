@@ -19,8 +19,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from roadworthy.sensitivity.factors import Categorical, Factor
+from roadworthy.record.run import trace_path
+from roadworthy.sensitivity.factors import Categorical, Continuous, Factor
 from roadworthy.sensitivity.names import find
+from roadworthy.sensitivity.sources import table_of
 
 if TYPE_CHECKING:
     from roadworthy.record import Run
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from roadworthy.scenario.schema import RoadMap
 
 CLASS, AGENTS, SPEED_LIMIT, POLICY = "class", "agents_at_start", "speed_limit_mps", "policy"
+START = (CLASS, AGENTS, SPEED_LIMIT)  # what every driving run has, without naming it
 _ALONG_RAD = np.pi / 4  # the largest angle between an ego and its lane
 _NEAR_M = 5.0  # the largest distance from an ego to the center of its lane
 
@@ -48,6 +51,25 @@ def derived(folder: Path, rows: Sequence[Mapping[str, Any]], factors: Iterable[F
         starts = _Starts(run)
         for place, row in zip(found, rows, strict=True):
             place |= starts.of(row)
+    return found
+
+
+def with_start_factors(folder: Path, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rows of a run; those of driving are completed with the factors of `START` that they lack."""
+    from roadworthy.record import Run
+    from roadworthy.scenario.detect import BEHAVIORS
+
+    config = Run(folder).header.get("config")
+    if not isinstance(config, Mapping) or "scenarios" not in config:
+        return [dict(row) for row in rows]
+    # Ranges are not used to derive a value.
+    wanted = (Categorical(CLASS, BEHAVIORS), Continuous(AGENTS, 0.0, 1.0), Continuous(SPEED_LIMIT, 0.0, 1.0))
+    found = []
+    for row, values in zip(rows, derived(folder, rows, wanted), strict=True):
+        if values[CLASS] not in BEHAVIORS:
+            values[CLASS] = None
+        known = {name: value for name, value in values.items() if value is not None}
+        found.append({**row, "factors": {**known, **table_of(row, "factors")}})
     return found
 
 
@@ -87,9 +109,12 @@ class _Starts:
 
     def of(self, row: Mapping[str, Any]) -> dict[str, float | None]:
         """Return both factors of one row."""
+        episode = str(row.get("episode_id"))
         try:
-            trace = self._run.trace(str(row.get("episode_id")))
-        except self._error:  # the episode failed, or traces were not kept
+            if not self._run.place(trace_path(episode)).exists():  # the episode failed, or traces were not kept
+                return {AGENTS: None, SPEED_LIMIT: None}
+            trace = self._run.trace(episode)
+        except self._error:  # the trace is damaged
             return {AGENTS: None, SPEED_LIMIT: None}
         return {AGENTS: float(trace.present[0].sum()), SPEED_LIMIT: self._limit(trace)}
 

@@ -13,7 +13,7 @@ from roadworthy.plots import BLUE, GREEN, INK, OCHRE, QUIET, RED
 from roadworthy.sensitivity.analysis import Analysis
 from roadworthy.sensitivity.averages import Band
 from roadworthy.sensitivity.calibration import observed_interval
-from roadworthy.sensitivity.curves import along, around, name_axis, short
+from roadworthy.sensitivity.curves import along, around, name_axis, pair_title, short
 from roadworthy.sensitivity.factors import Categorical, Factor
 from roadworthy.sensitivity.importance import SMALL_SHARE, Verdict
 
@@ -39,7 +39,7 @@ def curve_panel(analysis: Analysis, number: int) -> Panel:
         around(axes, factor, grid, surface.simultaneous(number), CURVE)
         along(axes, factor, grid, band, CURVE)
         _observed(axes, analysis, number)
-        axes.set_title(f"{short(factor.name)}: {analysis.importance[number].verdict.value}")
+        axes.set_title(f"{short(factor.name, 24)}: {analysis.importance[number].verdict.value}")
         axes.set_ylabel(_outcome_label(analysis))
         axes.axhline(float(surface.rate().mean), color=QUIET, lw=0.8, ls=":")
         if surface.is_binary:
@@ -146,7 +146,7 @@ def _curve_per_choice(analysis: Analysis, number: int, split: int, band: Band) -
         for k, choice in enumerate(other.choices):
             part = Band(band.mean[:, k], band.low[:, k], band.high[:, k])
             along(axes, factor, grid, part, f"C{k}", str(choice))
-        axes.set_title(f"{short(factor.name, 18)} × {short(other.name, 18)}")
+        axes.set_title(pair_title(factor.name, other.name))
         axes.set(xlabel=short(factor.name, 40), ylabel=_outcome_label(analysis))
         if analysis.surface.is_binary and band.high.max() > 0.2:
             axes.set_ylim(0.0, 1.0)
@@ -204,7 +204,7 @@ def _map(
     for axis, factor in ((axes.xaxis, one), (axes.yaxis, two)):
         name_axis(axis, factor)
         axis.set_label_text(short(factor.name, 40))
-    axes.set_title(f"{short(one.name, 18)} × {short(two.name, 18)}")
+    axes.set_title(pair_title(one.name, two.name))
 
 
 def importance_panel(analysis: Analysis) -> Panel:

@@ -24,19 +24,22 @@ RUN, JOBS, LEDGER = "run.json", "jobs.json", "ledger.parquet"
 FOLDER_FILES = ("episodes.parquet", "episodes.jsonl", "episode_summary.jsonl")
 
 
-def load_rows(path: str | Path, factors: Sequence[Factor] = (), reader: str | None = None) -> list[dict[str, Any]]:
+def load_rows(
+    path: str | Path, factors: Sequence[Factor] | None = (), reader: str | None = None
+) -> list[dict[str, Any]]:
     """Return the rows of a run folder, a folder of runs or jobs, a .jsonl or .parquet file, or another tool's log.
 
     Args:
         path: Where the rows are.
-        factors: Rows of runs are completed with those of these factors that can be derived.
+        factors: Rows of runs are completed with those of these factors that can be derived. None: rows of driving runs
+            are completed with the factors that every driving run has.
         reader: The reader for the log of another tool: a registered name, `module:Name` or `file.py:Name`. None: run
             folders are recognized first, then the logs that a registered reader detects.
     """
     path = Path(path)
     if reader is not None:
         return load_reader(reader).read(path)
-    runs = _runs(path) if path.is_dir() else []
+    runs = runs_in(path) if path.is_dir() else []
     if runs:
         return [row for run in runs for row in _completed(run, read_row_file(_file(run)), factors)]
     found = find_reader(path)
@@ -51,7 +54,7 @@ def load_rows(path: str | Path, factors: Sequence[Factor] = (), reader: str | No
     return read_row_file(path)
 
 
-def _runs(folder: Path) -> list[Path]:
+def runs_in(folder: Path) -> list[Path]:
     """Return the folders with rows in a folder: itself, the last run of each job, or all runs below it."""
     if any((folder / name).is_file() for name in FOLDER_FILES):
         return [folder]
@@ -69,7 +72,7 @@ def _file(run: Path) -> Path:
     return next(run / name for name in FOLDER_FILES if (run / name).is_file())
 
 
-def _completed(run: Path, rows: list[dict[str, Any]], factors: Sequence[Factor]) -> list[dict[str, Any]]:
+def _completed(run: Path, rows: list[dict[str, Any]], factors: Sequence[Factor] | None) -> list[dict[str, Any]]:
     """Return the rows of a run with missing factors derived from the run.
 
     The scenario id of a job's episode is its number, which is not comparable between jobs, so it is removed.
@@ -77,6 +80,10 @@ def _completed(run: Path, rows: list[dict[str, Any]], factors: Sequence[Factor])
     if (run / RUN).is_file() and "job" in read_json(run / RUN):
         rows = [{key: value for key, value in row.items() if key != "scenario_id"} for row in rows]
     rows = _with_clusters(run, rows)
+    if factors is None:
+        from roadworthy.sensitivity.driving import with_start_factors
+
+        return with_start_factors(run, rows) if (run / RUN).is_file() else rows
     tables = [table_of(row, "factors") for row in rows]
     missing = [factor for factor in factors if any(_is_missing(factor.name, table) for table in tables)]
     if not missing or not (run / RUN).is_file():

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from roadworthy.cli.output import JsonFlag, examples, tell, tell_json
-from roadworthy.cli.scenarios.options import PackOutput, ProcessCount, note_compilation
+from roadworthy.cli.scenarios.options import PackOutput, ProcessCount
 from roadworthy.progress import progress
 
 EXAMPLES = examples(
@@ -54,7 +54,6 @@ def generate(
     layers.append(Layer("the command line", {key: value for key, value in flags.items() if value is not None}))
     settings = resolve(GenerateConfig, layers).config
 
-    note_compilation()
     started = time.monotonic()
     with progress("generating scenarios") as report:
         result = generate_scenarios(output, **asdict(settings), processes=processes, progress=report)

@@ -1,4 +1,4 @@
-"""What `generate` and `import` share: options, and a note before kernels are compiled."""
+"""What `generate` and `import` share: options; for imports, a note before kernels are compiled."""
 
 from __future__ import annotations
 

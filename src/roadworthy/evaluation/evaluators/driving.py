@@ -19,6 +19,7 @@ from roadworthy.metrics.closed_loop import closed_loop_figures
 from roadworthy.metrics.driving import driving_metrics
 from roadworthy.metrics.extensions import NamedTraceFigures, named_metrics
 from roadworthy.metrics.trace_figures import TraceFigures
+from roadworthy.policy.compiling import ensure_network_compiled
 from roadworthy.record import Run, RunWriter
 from roadworthy.render.run_videos import record_videos
 from roadworthy.scenario.pack import Pack
@@ -75,6 +76,8 @@ class DrivingEvaluator:
                 scenarios = list(range(len(pack)))
             ledger = request.arrange(plan_ledger(pack, scenarios, config.replicates, config.seed))
         ensure_simulator_compiled(path, config.env)  # before the run starts, whose seconds are recorded
+        if request.policy.checkpoint is not None and config.device == "cpu":
+            ensure_network_compiled()
         writer = RunWriter.start(
             request.out,
             request.name,

@@ -14,6 +14,7 @@ from roadworthy.record.readers.log import MOST_COLUMNS, Log, Role
 HEAD = 2000  # records that are looked at
 MISSING_WORDS = frozenset(("", "na", "n/a", "nan", "null", "none", "-", "?"))
 MOST_WORDS = 20  # different words of a column that is taken for a factor
+_LONGEST_EXAMPLE = 32  # characters
 _SHOWN = 40  # different values that are counted
 
 # Names of columns by role, most telling first; compared in lower case, with underscores for all other characters.
@@ -120,7 +121,15 @@ class Column:
         if len(self.different) <= 4:
             return ", ".join(f"{printable(str(value))[:16]} ({n})" for value, n in self.different.items()) + rest
         more = "over " if len(self.different) >= _SHOWN else ""
-        return f"{more}{len(self.different)} different, such as {printable(str(next(iter(self.different))))[:24]}{rest}"
+        return f"{more}{len(self.different)} different, such as {_example(next(iter(self.different)))}{rest}"
+
+
+def _example(value: Any) -> str:
+    """Return a value as an example, cut where it is longer than a time with its zone."""
+    from roadworthy.record.readers.log import printable
+
+    text = printable(str(value))
+    return text if len(text) <= _LONGEST_EXAMPLE else f"{text[: _LONGEST_EXAMPLE - 1]}…"
 
 
 def is_missing(value: Any) -> bool:

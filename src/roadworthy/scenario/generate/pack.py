@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import multiprocessing
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from roadworthy.kernels.compiling import shown_while_compiling
 from roadworthy.scenario.generate.config import GenerateConfig
 from roadworthy.scenario.generate.scenarios import SCENARIOS_PER_PLACE, ScenarioGenerator
 from roadworthy.scenario.generate.warmup import start_process
 from roadworthy.scenario.pack import EncodedScenarios, PackWriter, encode_scenarios
 from roadworthy.scenario.processes import available_cores, map_in_order
+
+FUNCTIONS = 85  # about how many functions are compiled
 
 
 @dataclass(frozen=True)
@@ -38,8 +41,12 @@ def generate_pack(
     context = multiprocessing.get_context("spawn")
     warmup = (start_process, (context.Value("i", 0), context.Barrier(processes))) if processes > 1 else None
     done = 0
-    with PackWriter(path) as writer, closing(map_in_order(run_task, tasks, processes, 0, initializer=warmup)) as work:
+    with ExitStack() as stack, PackWriter(path) as writer:
+        work = stack.enter_context(closing(map_in_order(run_task, tasks, processes, 0, initializer=warmup)))
+        compiling = stack.enter_context(ExitStack())
+        compiling.enter_context(shown_while_compiling("scenario", FUNCTIONS))
         for encoded in work:
+            compiling.close()  # the first scenarios need all kernels
             writer.add_all_encoded(encoded)
             done += len(encoded.scenarios)
             if progress is not None:
