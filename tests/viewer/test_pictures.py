@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from roadworthy.viewer.catalog import Catalog
+from tests.report.test_realism import rollouts
 from tests.viewer.made_up import results, write_run, write_training
 
 # Where pictures for the docs go, if they are wanted: ROADWORTHY_PICTURES=docs/pictures.
@@ -47,7 +49,7 @@ CONTRAST = """
 
 @pytest.fixture(scope="module")
 def site(served: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The address of a server, and the keys of what it shows."""
+    """The addresses of servers, and the keys of what they show; the realism page has a server of its own."""
     root = tmp_path_factory.mktemp("runs")
     runs = [write_run(root, results(180, seed=k), policy=f"policy-{k}", step=500_000 * (k + 1)) for k in range(3)]
     training = write_training(root / "training")
@@ -55,7 +57,15 @@ def site(served: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str
         write_run(training / "evaluations", results(120, seed=9 + k), policy="training", step=100_000 * (k + 1))
     bad = write_run(root, results(4), policy="copied-half")
     (bad.folder / "run.json").write_text("{")
-    return {"address": served(root), "A": runs[0].header["run_id"], "B": runs[2].header["run_id"]}
+    realism = tmp_path_factory.mktemp("realism")
+    return {
+        "address": served(root),
+        "realism": served(realism),
+        "A": runs[0].header["run_id"],
+        "B": runs[2].header["run_id"],
+        "R": rollouts(realism).header["run_id"],
+        "T": next(iter(Catalog([root]).trainings)),
+    }
 
 
 @pytest.mark.row("UI-2")
@@ -67,12 +77,14 @@ def site(served: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str
         ("compare", "compare/A/B"),
         ("history", "history?suite=town"),
         ("sensitivity", "sensitivity/A"),
+        ("training", "training/T"),
+        ("realism", "realism/R"),
     ],
 )
 def test_pages_are_readable_and_fill_the_screen(page: Any, site: dict[str, str], name: str, path: str) -> None:
-    for key in "AB":
+    for key in "ABRT":
         path = path.replace(f"/{key}", f"/{site[key]}")
-    page.goto(f"{site['address']}#/{path}")
+    page.goto(f"{site.get(name, site['address'])}#/{path}")
     page.wait_for_selector(f"html[data-ready={name}]")
     page.wait_for_timeout(150)
     for width, height, scheme in ((1280, 900, "light"), (1280, 900, "dark"), (360, 780, "light")):
