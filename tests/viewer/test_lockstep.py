@@ -15,6 +15,7 @@ from roadworthy.record.traces import Trace
 from tests.viewer.drives import altered, moved, two_policies
 
 APART_M = 1e-3
+CLEARLY_APART_M = 0.5
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,22 @@ def parting(one: Trace, two: Trace) -> tuple[int, int] | None:
     return None
 
 
+def clearly_apart(one: Trace, two: Trace) -> tuple[int, int] | None:
+    """Return the first frame in which an ego is over 0.5 m from its counterpart, and the first such ego."""
+    start = 0
+    for (a, a_end), (b, b_end) in zip(
+        pairwise(one.trial_starts.tolist()), pairwise(two.trial_starts.tolist()), strict=True
+    ):
+        length = min(a_end - a, b_end - b)
+        x, y = (getattr(one, name)[a : a + length].astype(float) - getattr(two, name)[b : b + length] for name in "xy")
+        both = one.present[a : a + length] & two.present[b : b + length]
+        places = np.argwhere(both & (one.roles == 0) & (np.hypot(x, y) > CLEARLY_APART_M))
+        if len(places):
+            return start + int(places[0, 0]), int(places[0, 1])
+        start += max(a_end - a, b_end - b)
+    return None
+
+
 def found(page: Any) -> tuple[int, int]:
     note = page.locator(".parting-note")
     return int(note.get_attribute("data-frame")), int(note.get_attribute("data-agent"))
@@ -76,6 +93,58 @@ def test_the_first_divergence_is_that_of_numpy(page: Any, place: Place, number: 
     assert found(page) == expected
     mark = page.locator(".timeline .parting-mark")
     assert int(mark.get_attribute("data-position")) == expected[0]
+
+
+@pytest.mark.row("UI-2")
+@pytest.mark.parametrize("number", [0, 1])
+def test_half_a_meter_apart_is_where_numpy_finds_it(page: Any, place: Place, number: int) -> None:
+    episode = place.first.ledger["episode_id"][number].as_py()
+    one, two = place.first.trace(episode), place.second.trace(episode)
+    first, expected = parting(one, two), clearly_apart(one, two)
+    assert first is not None
+    assert expected is not None
+    assert expected[0] > first[0]
+    show(page, place, place.second, number)
+    note = page.locator(".parting-note")
+    assert (int(note.get_attribute("data-apart")), int(note.get_attribute("data-apart-agent"))) == expected
+    starts = [0, *np.cumsum(np.maximum(np.diff(one.trial_starts), np.diff(two.trial_starts)))]
+    seconds = [(at - max(s for s in starts if s <= at)) * one.dt for at in (first[0], expected[0])]
+    assert f"differ from {seconds[0]:.1f} s on, 0.5 m apart at {seconds[1]:.1f} s" in note.inner_text()
+    assert page.locator(".timeline .apart-mark").get_attribute("data-position") == str(expected[0])
+    page.locator("button[data-apart]").click()
+    page.wait_for_selector(f"canvas[data-frame='{expected[0]}']")
+    page.keyboard.press("Home")
+    page.wait_for_selector("canvas[data-frame='0']")
+    page.keyboard.press("g")
+    page.wait_for_selector(f"canvas[data-frame='{expected[0]}']")
+
+
+@pytest.mark.row("UI-2")
+def test_half_a_meter_is_of_egos_in_both_and_g_goes_to_the_divergence_without_it(page: Any, place: Place) -> None:
+    trace = place.first.trace(place.first.ledger["episode_id"][0].as_py())
+    late = int(trace.trial_starts[1]) + 7
+    present = trace.present.copy()
+    present[5:9, 2] = False
+    runs = {
+        "0000dddd": (lambda t: moved(moved(t, 11, 1, 0.3), late, 2, 0.6), (late, 2)),
+        "0000eeee": (lambda t: replace(moved(moved(t, 5, 2, 0.9), 9, 2, -0.9), present=present), None),
+        "0000ffff": (lambda t: moved(t, 11, 1, 0.45), None),
+    }
+    for name, (change, expected) in runs.items():
+        other = altered(place.first, name, change)
+        changed = other.trace(place.first.ledger["episode_id"][0].as_py())
+        assert clearly_apart(trace, changed) == expected
+        first = parting(trace, changed)
+        assert first is not None
+        page.wait_for_timeout(600)  # folders are read again after half a second
+        show(page, place, other, more="&frame=0")
+        apart = page.locator(".parting-note").get_attribute("data-apart")
+        assert apart == ("" if expected is None else str(expected[0]))
+        marks = page.locator(".apart-mark, button[data-apart]").count()
+        assert marks == (0 if expected is None else 2)
+        assert found(page) == first
+        page.keyboard.press("g")
+        page.wait_for_selector(f"canvas[data-frame='{(expected or first)[0]}']")
 
 
 @pytest.mark.row("UI-2")
@@ -108,7 +177,7 @@ def test_the_other_run_is_a_ghost_from_the_divergence_on(page: Any, place: Place
     canvas = page.locator("canvas.playback-canvas")
     frame, _ = found(page)
     assert canvas.get_attribute("data-parted") == "false"
-    page.keyboard.press("g")
+    page.locator("button[data-parting]").click()
     page.wait_for_selector(f"canvas[data-frame='{frame}'][data-parted=true]")
     page.goto("about:blank")
     show(page, place, place.second, more="&frame=50&zoom=14&ego=0")

@@ -2,6 +2,7 @@
 
 import { address, append, h } from "../dom.js";
 import { copyButton, renderCommand, replayCommand, WHERE_FROM } from "../playback/commands.js";
+import { CLEARLY_APART_M } from "../playback/divergence.js";
 import { playback } from "../playback/playback.js";
 import { findEpisode, findSame, loadScene } from "../playback/scene.js";
 import { mainOutcome, outcomeChip, outcomeTable } from "../playback/tables.js";
@@ -84,13 +85,15 @@ function main(episodes, row, run) {
 function partingNote(scene, found, other) {
   if (!scene.ghost || !other) return null;
   const names = `${found.run.policy} (solid) and ${other.run.policy} (ghost)`;
-  const { parting, axis } = scene;
+  const { parting, apart, axis } = scene;
   if (!parting) return h("p", { class: "parting-note", "data-frame": "" }, `${names} never part: all agents are at the same places in all ${axis.count} frames.`);
-  const place = axis.place(parting.position);
+  const seconds = (/** @type {number} */ position) => `${(axis.place(position).step * axis.dt).toFixed(1)} s`;
+  const where = (/** @type {number} */ position) => `${axis.trials > 1 ? `trial ${axis.place(position).trial + 1}, ` : ""}frame ${position}`;
   const what = parting.reason === "position" ? `agent ${parting.agent} is ${parting.meters < 0.01 ? `${(1000 * parting.meters).toFixed(1)} mm` : `${parting.meters.toFixed(2)} m`} apart`
     : parting.reason === "presence" ? `agent ${parting.agent} is in one of the two only` : "the trial of one of them has ended";
-  return h("p", { class: "parting-note", "data-frame": parting.position, "data-agent": parting.agent },
-    `${names} part in frame ${parting.position}, after ${(place.step * axis.dt).toFixed(1)} s${axis.trials > 1 ? ` of trial ${place.trial + 1}` : ""}: ${what}.`);
+  return h("p", { class: "parting-note", "data-frame": parting.position, "data-agent": parting.agent, "data-apart": apart?.position ?? "", "data-apart-agent": apart?.agent ?? "" },
+    `${names} differ from ${seconds(parting.position)} on, `, apart ? `${CLEARLY_APART_M} m apart at ${seconds(apart.position)}` : `never ${CLEARLY_APART_M} m apart`,
+    `. First difference: ${where(parting.position)}, ${what}.`, apart ? ` ${CLEARLY_APART_M} m: ${where(apart.position)}, agent ${apart.agent}.` : null);
 }
 
 /** A choice of the run to play together with. @param {import("../source.js").Source} source @param {Found} found @param {string} chosen @param {import("../state.js").State} state */

@@ -1,10 +1,11 @@
-// The first frame in which two policies' versions of an episode differ.
+// The first frames in which two policies' versions of an episode differ, and in which they are clearly apart.
 
 import { trialLength } from "./axis.js";
 
 /** @typedef {import("../trace.js").Trace} Trace */
 
 export const APART_M = 1e-3;
+export const CLEARLY_APART_M = 0.5;
 const EGO = 0;
 
 /**
@@ -30,6 +31,29 @@ export function divergence(axis, first, second) {
         if (!there || first.roles[agent] !== EGO) continue;
         const meters = Math.hypot(first.x[a + agent] - second.x[b + agent], first.y[a + agent] - second.y[b + agent]);
         if (meters > APART_M) return { position, agent, meters, reason: "position" };
+      }
+    }
+  }
+  return null;
+}
+
+/**
+ * The first frame of the axis in which an ego that is present in both traces is more than CLEARLY_APART_M from its counterpart.
+ * @typedef {{position: number, agent: number, meters: number}} Apart
+ */
+
+/** @param {import("./axis.js").Axis} axis @param {Trace} first @param {Trace} second @returns {Apart | null} */
+export function clearlyApart(axis, first, second) {
+  const agents = Math.min(first.agents, second.agents);
+  for (let trial = 0; trial < axis.trials; trial++) {
+    const steps = Math.min(trialLength(first, trial), trialLength(second, trial));
+    for (let step = 0; step < steps; step++) {
+      const a = (first.trialStarts[trial] + step) * first.agents;
+      const b = (second.trialStarts[trial] + step) * second.agents;
+      for (let agent = 0; agent < agents; agent++) {
+        if (first.roles[agent] !== EGO || !first.present[a + agent] || !second.present[b + agent]) continue;
+        const meters = Math.hypot(first.x[a + agent] - second.x[b + agent], first.y[a + agent] - second.y[b + agent]);
+        if (meters > CLEARLY_APART_M) return { position: axis.starts[trial] + step, agent, meters };
       }
     }
   }

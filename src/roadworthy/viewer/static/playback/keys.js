@@ -15,7 +15,7 @@ export const KEYS = [
   ["p n", "previous, next ego"],
   ["+ −", "zoom"],
   ["w a s d", "move the map"],
-  ["g", "first divergence (two runs)"],
+  ["g", "0.5 m apart, else the first divergence (two runs)"],
 ];
 
 /**

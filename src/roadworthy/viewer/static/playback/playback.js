@@ -76,7 +76,10 @@ export function playback(scene, state) {
     toggle: () => player.toggle(), step, second: (seconds) => step(Math.round(seconds * rate)), ends,
     speed: (by) => player.changeSpeed(by), event: nextEvent, trial: goTrial, follow: () => picture.setView(picture.view === "follow" ? "free" : "follow"),
     map: () => picture.setView("map"), ego: nextEgo, zoom: (by) => picture.zoomBy(by), pan: (dx, dy) => picture.pan(dx, dy),
-    parting: () => scene.parting && jump(scene.parting.position),
+    parting: () => {
+      const place = scene.apart ?? scene.parting;
+      if (place) jump(place.position);
+    },
   });
   replace(list, eventList(scene, (position, agent) => {
     if (agent >= 0 && agent !== picture.followed && main.trace.roles[agent] < 2) follow(agent);

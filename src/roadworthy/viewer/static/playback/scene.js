@@ -1,7 +1,7 @@
 // Everything that the playback of an episode needs, read together.
 
 import { Axis } from "./axis.js";
-import { divergence } from "./divergence.js";
+import { clearlyApart, divergence } from "./divergence.js";
 import { egosOf, eventsOf } from "./events.js";
 import { Lights } from "./lights.js";
 import { PolicyRecord } from "./policy_record.js";
@@ -16,9 +16,9 @@ import { PolicyRecord } from "./policy_record.js";
  */
 
 /**
- * `ghost` is the other run's version, `parting` the place from which it differs.
+ * `ghost` is the other run's version, `parting` the place from which it differs, `apart` the one from which an ego is clearly elsewhere.
  * @typedef {{main: Version, ghost: Version | null, axis: Axis, egos: number[], policy: import("./policy_record.js").PolicyRecord | null, lights: Lights | null,
- *   map: import("../columns.js").Table | null, parting: import("./divergence.js").Divergence | null, notes: string[]}} Scene
+ *   map: import("../columns.js").Table | null, parting: import("./divergence.js").Divergence | null, apart: import("./divergence.js").Apart | null, notes: string[]}} Scene
  */
 
 /**
@@ -65,7 +65,7 @@ export async function loadScene(source, found, other) {
   const lights = place?.scenario?.header.lights
     ? new Lights(place.scenario, { isOpen: env.mode === "open", start: env.init_steps ?? place.scenario.header.current_step, seed, dt: main.trace.dt }) : null;
   return { main, ghost, axis, egos: egosOf(main.trace), policy, lights, map: place?.map ?? null, notes,
-    parting: ghost ? divergence(axis, main.trace, ghost.trace) : null };
+    parting: ghost ? divergence(axis, main.trace, ghost.trace) : null, apart: ghost ? clearlyApart(axis, main.trace, ghost.trace) : null };
 }
 
 /** @param {Source} source @param {{key: string, run: any, number: number, row: number, episodes: Episodes}} found @returns {Promise<Version>} */

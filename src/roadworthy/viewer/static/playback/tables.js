@@ -4,6 +4,7 @@ import { h } from "../dom.js";
 import { isValue } from "../episodes.js";
 import { ROLES } from "../trace.js";
 import { columnName, count, digits, meaning, number, NONE, shared } from "../words.js";
+import { CLEARLY_APART_M } from "./divergence.js";
 import { KINDS, tally } from "./events.js";
 
 /** @typedef {import("./scene.js").Scene} Scene */
@@ -128,13 +129,22 @@ export function eventList(scene, go) {
   });
   if (scene.parting) {
     const { position, agent, reason } = scene.parting;
-    const place = axis.place(position);
     const what = reason === "end" ? "one run's trial ends first" : reason === "presence" ? `agent ${agent} is in one run only` : `the runs part at agent ${agent}`;
-    rows.push({ position, item: h("li", null, h("button", { type: "button", class: "event-link", "data-parting": true, onclick: () => go(position, agent) },
-      h("span", { class: "event-time" }, `${axis.trials > 1 ? `trial ${place.trial + 1}, ` : ""}${(place.step * axis.dt).toFixed(1)} s`),
-      h("span", { class: "event-dot parting", "aria-hidden": "true" }), h("span", null, `first divergence: ${what}`))) });
-    rows.sort((a, b) => a.position - b.position);
+    rows.push(placeOfBoth(position, agent, { "data-parting": true }, `first divergence: ${what}`));
   }
+  if (scene.apart) {
+    const { position, agent } = scene.apart;
+    rows.push(placeOfBoth(position, agent, { "data-apart": true }, `${CLEARLY_APART_M} m apart: agent ${agent}`));
+  }
+  rows.sort((a, b) => a.position - b.position);
   if (!rows.length) return h("p", { class: "muted" }, "Nothing happened to driven agents: no goal, contact or infraction.");
   return [h("ol", { class: "event-list" }, rows.map(({ item }) => item)), all.length > shown.length ? h("p", { class: "muted" }, `and ${count(all.length - shown.length)} more`) : null];
+
+  /** @param {number} position @param {number} agent @param {Record<string, boolean>} mark @param {string} text */
+  function placeOfBoth(position, agent, mark, text) {
+    const place = axis.place(position);
+    return { position, item: h("li", null, h("button", { type: "button", class: "event-link", "data-position": position, ...mark, onclick: () => go(position, agent) },
+      h("span", { class: "event-time" }, `${axis.trials > 1 ? `trial ${place.trial + 1}, ` : ""}${(place.step * axis.dt).toFixed(1)} s`),
+      h("span", { class: "event-dot parting", "aria-hidden": "true" }), h("span", null, text))) };
+  }
 }

@@ -1,4 +1,4 @@
-// The time of an episode as a strip: trials, events, the place where two runs part, and the current frame. A slider.
+// The time of an episode as a strip: trials, events, the places where two runs part and are clearly apart, and the current frame. A slider.
 
 import { h, replace, s } from "../dom.js";
 import { KINDS } from "./events.js";
@@ -21,9 +21,10 @@ export function timeline(scene, seek) {
   const trials = Array.from({ length: axis.trials }, (_, k) => s("g", null,
     s("rect", { class: k % 2 ? "trial-band odd" : "trial-band", x: at(axis.starts[k]), y: 0, width: Math.max(at(Math.min(axis.starts[k + 1], last)) - at(axis.starts[k]), 1), height: HEIGHT }),
     k ? s("line", { class: "trial-boundary", x1: at(axis.starts[k]), x2: at(axis.starts[k]), y1: 0, y2: HEIGHT }) : null));
-  const { parting } = scene;
+  const { parting, apart } = scene;
   const svg = s("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", "aria-hidden": "true" }, trials, marks,
-    parting ? s("line", { class: "parting-mark", "data-position": parting.position, x1: at(parting.position), x2: at(parting.position), y1: 0, y2: HEIGHT }) : null, head);
+    parting ? s("line", { class: "parting-mark", "data-position": parting.position, x1: at(parting.position), x2: at(parting.position), y1: 0, y2: HEIGHT }) : null,
+    apart ? s("line", { class: "apart-mark", "data-position": apart.position, x1: at(apart.position), x2: at(apart.position), y1: 0, y2: HEIGHT }) : null, head);
   const slider = h("div", { class: "timeline", tabindex: 0, role: "slider", "aria-label": "Frame of the episode", "aria-valuemin": 0, "aria-valuemax": axis.count - 1,
     onpointerdown: (/** @type {PointerEvent} */ event) => {
       if (event.button) return;
