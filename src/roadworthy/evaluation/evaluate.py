@@ -209,10 +209,10 @@ def evaluate_sections(
     with ExitStack() as stack:
         engines = engines or stack.enter_context(Engines())
         for section in sections:
-            placeholder = _placeholder(section, policy, step, epoch)
+            recorded_ref = _recorded_ref(section, policy, step, epoch)
             started: list[Path] = []
             try:
-                ref = placeholder = _policy_of(section, policy, step, epoch)
+                ref = recorded_ref = _policy_of(section, policy, step, epoch)
                 source = section.config.source if section.config.scenarios is not None else None
                 if source is not None and source.recipe is not None and not source.is_there:
                     with showing("generating scenarios") as progress:
@@ -235,7 +235,7 @@ def evaluate_sections(
                 references = make_references(run, evaluator, request, showing) if has_references else ()
                 outcome = Outcome(section.name, section.config, run, None, references)
             except Exception as error:
-                failed = Run(started[-1]) if started else _failed_run(section, placeholder, Path(out), error)
+                failed = Run(started[-1]) if started else _failed_run(section, recorded_ref, Path(out), error)
                 config = section.resolved.config if section.resolved is not None else None
                 outcome = Outcome(section.name, config, failed, error)
             if sinks is not None and outcome.is_complete and outcome.run is not None:
@@ -245,7 +245,7 @@ def evaluate_sections(
     return outcomes
 
 
-def _placeholder(section: Section, policy: str | None, step: int | None, epoch: int | None) -> PolicyRef:
+def _recorded_ref(section: Section, policy: str | None, step: int | None, epoch: int | None) -> PolicyRef:
     """Return what a failed run says about its policy if the policy can't be loaded."""
     named = (section.resolved.config.policy_for(policy) if section.resolved is not None else policy) or "none"
     return PolicyRef(named, named, None, step, epoch)
